@@ -1,0 +1,1 @@
+//! A deterministic testbed for CoAP congestion controls.

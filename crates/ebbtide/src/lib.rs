@@ -1,0 +1,1 @@
+//! Congestion-safe CoAP endpoints for tokio.
