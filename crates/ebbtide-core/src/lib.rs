@@ -7,3 +7,5 @@ extern crate std;
 
 pub mod time;
 pub mod wire;
+pub mod cc;
+pub mod params;

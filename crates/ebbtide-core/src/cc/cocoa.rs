@@ -1,0 +1,377 @@
+//! The CoCoA family: `cocoa` (draft-ietf-core-cocoa-03), `cocoa-plus` (WiMob17), `cocoa-01`
+//! (SOCNE14), and `cocoa-fb1`, `cocoa-fb2` (ANRW18 section 4.2).
+
+use super::estimator::{Estimator, Gains};
+use super::{Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample,
+    Settings, Slot, Transmission, admit_non_at_interval};
+use crate::time::{Instant, Micros};
+
+/// CoCoA: a strong estimator from exchanges without retransmissions, a weak one from those with a
+/// few, and an overall RTO that moves towards whichever was fed last.
+///
+/// The timeout of the original is the overall RTO, dithered over `[1, 1.5]`; each expiry multiplies
+/// it by a *variable* backoff factor, larger for small timeouts. Without a sample, exchanges that
+/// start beside others start with longer timeouts (*blind* start). An estimate that is very small
+/// or very large and not fed for a while *ages* towards the middle.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Cocoa {
+    strong: Estimator,
+    weak: Estimator,
+    /// The overall RTO; zero before the first sample.
+    rto: Micros,
+    /// When `rto` was last fed or aged, in milliseconds since the epoch, modulo 2^32 (49 days).
+    updated_ms: u32,
+    variant: Variant,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Variant {
+    /// cocoa-03.
+    Cocoa03,
+    /// CoCoA+ as in WiMob17 and RCOAP21.
+    Plus,
+    /// SOCNE14.
+    Socne14,
+}
+
+/// One second: below it timeouts are small.
+const SMALL: Micros = Micros::from_millis(1000);
+/// Three seconds: above it timeouts are large.
+const LARGE: Micros = Micros::from_millis(3000);
+
+impl Cocoa {
+    const fn with_variant(variant: Variant) -> Self {
+        Self {
+            strong: Estimator::new(),
+            weak: Estimator::new(),
+            rto: Micros::ZERO,
+            updated_ms: 0,
+            variant,
+        }
+    }
+
+    /// `cocoa`: draft-ietf-core-cocoa-03.
+    #[must_use]
+    pub const fn draft03() -> Self {
+        Self::with_variant(Variant::Cocoa03)
+    }
+
+    /// `cocoa-plus`: the backoff factor is chosen once per exchange and is 1.3 for large timeouts,
+    /// the bound is 60 s.
+    #[must_use]
+    pub const fn plus() -> Self {
+        Self::with_variant(Variant::Plus)
+    }
+
+    /// `cocoa-01` without its history: see [`Cocoa01`].
+    const fn socne14() -> Self {
+        Self::with_variant(Variant::Socne14)
+    }
+
+    /// Whether either estimator has been fed.
+    fn has_sample(&self) -> bool {
+        self.rto > Micros::ZERO
+    }
+
+    fn overall(&self, cx: &Context<'_>) -> Micros {
+        if self.has_sample() { self.rto } else { cx.settings.initial_rto(cx.params) }
+    }
+
+    /// The base of the next exchange's timeout: aged, or blind.
+    fn base(&mut self, beside: u16, cx: &Context<'_>) -> Micros {
+        if self.has_sample() {
+            self.age(cx);
+            return self.rto;
+        }
+        let initial = cx.settings.initial_rto(cx.params);
+        match self.variant {
+            // 2 s * 2^p for the p open exchanges beside it.
+            Variant::Socne14 => initial.scale(1u32.checked_shl(beside.into()).unwrap_or(u32::MAX), 1),
+            // 2 s * (p + 1) (cocoa-03 section 4.2.1).
+            Variant::Cocoa03 | Variant::Plus => initial.scale(u32::from(beside) + 1, 1),
+        }
+    }
+
+    /// Ageing (cocoa-03 section 4.2.3), computed when the estimate is used rather than by a timer.
+    /// Each application restarts the idle clock, so a long silence applies it several times.
+    fn age(&mut self, cx: &Context<'_>) {
+        if !cx.settings.ageing {
+            return;
+        }
+        let mut idle_ms = millis(cx.now).wrapping_sub(self.updated_ms);
+        loop {
+            let rto_ms = self.rto.get() / 1000;
+            let (after_ms, aged) = match self.variant {
+                _ if self.rto < SMALL => {
+                    (16 * rto_ms, self.rto.scale(cx.settings.small_ageing_factor, 1))
+                }
+                Variant::Socne14 if self.rto > cx.settings.initial_rto(cx.params) => {
+                    // Not fed for 60 s: SRTT = (2 s + SRTT) / 2 and RTTVAR / 2 in both
+                    // estimators, hence the same for any SRTT + K * RTTVAR and their mean.
+                    let initial = cx.settings.initial_rto(cx.params);
+                    (60_000, self.rto.saturating_add(initial).scale(1, 2))
+                }
+                Variant::Cocoa03 | Variant::Plus if self.rto > LARGE => {
+                    (rto_ms.saturating_mul(4), SMALL.saturating_add(self.rto.scale(1, 2)))
+                }
+                _ => return,
+            };
+            if idle_ms < after_ms || aged == self.rto {
+                return;
+            }
+            if self.variant == Variant::Socne14 && self.rto >= SMALL {
+                self.strong.decay_towards(cx.settings.initial_rto(cx.params));
+                self.weak.decay_towards(cx.settings.initial_rto(cx.params));
+            }
+            idle_ms -= after_ms;
+            self.updated_ms = self.updated_ms.wrapping_add(after_ms);
+            self.rto = aged.max(Micros::new(1));
+        }
+    }
+
+    /// The timeout after `armed` expired: variable backoff, truncated. The truncation bounds the
+    /// backoff, never the estimate, which may itself be larger.
+    fn backed_off(&self, armed: Micros, initial: Micros, settings: &Settings) -> Micros {
+        let factor = match self.variant {
+            // By the armed value at each expiry (ANRW18, Thesis19): 3, 2, 1.5.
+            Variant::Cocoa03 => factor_permille(armed, 1500),
+            // Once, by the exchange's initial timeout (SOCNE14, WiMob17): 3, 2, 1.3.
+            Variant::Plus | Variant::Socne14 => factor_permille(initial, 1300),
+        };
+        let next = armed.scale(factor, 1000);
+        settings.bound.map_or(next, |bound| next.min(bound.max(armed)))
+    }
+
+    fn feed(&mut self, sample: &Sample, cx: &Context<'_>) {
+        let (gains, most_weak) = match self.variant {
+            Variant::Socne14 => (Gains::SOCNE14, 1),
+            Variant::Cocoa03 | Variant::Plus => (Gains::RFC6298, 2),
+        };
+        let g = cx.settings.granularity;
+        let (estimate, old_weight) = match sample.retransmissions() {
+            0 => {
+                self.strong.update(sample.since_first, gains, 2);
+                (self.strong.rto(4, g), 2)
+            }
+            r if r <= most_weak => {
+                self.weak.update(sample.since_first, gains, 2);
+                (self.weak.rto(1, g), 4)
+            }
+            _ => return,
+        };
+        if let Some(estimate) = estimate {
+            // strong: RTO = 1/2 E + 1/2 RTO; weak: RTO = 1/4 E + 3/4 RTO.
+            let old = u64::from(self.overall(cx).get());
+            let mean = (u64::from(estimate.get()) + old * (old_weight - 1)) / old_weight;
+            self.rto = Micros::from_u64(mean).max(Micros::new(1));
+            self.updated_ms = millis(cx.now);
+        }
+    }
+
+    fn first_timeout(&mut self, base: Micros, slot: &mut Slot, cx: &mut Context<'_>) -> Micros {
+        slot.base = cx.uniform(base, base.scale(cx.params.ack_random_permille, 1000));
+        slot.base
+    }
+}
+
+/// The variable backoff factor in thousandths: 3 below one second, `large` above three, else 2.
+fn factor_permille(timeout: Micros, large: u32) -> u32 {
+    if timeout < SMALL {
+        3000
+    } else if timeout > LARGE {
+        large
+    } else {
+        2000
+    }
+}
+
+fn millis(now: Instant) -> u32 {
+    // Truncation is the modulo that the field documents.
+    (now.as_nanos() / 1_000_000) as u32
+}
+
+impl CongestionControl for Cocoa {
+    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+        let interval = self.overall(cx);
+        admit_non_at_interval(message, load, interval, cx)
+    }
+
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        if transmission.ordinal == 0 {
+            let base = self.base(transmission.beside, cx);
+            self.first_timeout(base, slot, cx)
+        } else {
+            self.backed_off(slot.armed, slot.base, cx.settings)
+        }
+    }
+
+    fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+        self.feed(sample, cx);
+    }
+
+    fn metrics(&self) -> Metrics {
+        Metrics {
+            srtt: self.strong.srtt().or(self.weak.srtt()),
+            rttvar: self.strong.rttvar().or(self.weak.rttvar()),
+            rto: self.has_sample().then_some(self.rto),
+            second: self.weak.rto(1, Micros::ZERO),
+            state: if self.has_sample() { "" } else { "blind" },
+        }
+    }
+}
+
+/// `cocoa-01`: SOCNE14's CoCoA, which may smooth the overall RTO over its last `history` values.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Cocoa01 {
+    cocoa: Cocoa,
+    /// Earlier overall RTOs in units of 10 ms, newest first; zero where there is none yet.
+    earlier: [u16; Self::LONGEST_HISTORY as usize - 1],
+}
+
+impl Cocoa01 {
+    /// The longest history that can be asked for.
+    pub const LONGEST_HISTORY: u8 = 4;
+    const UNIT: Micros = Micros::from_millis(10);
+
+    /// A control without a sample.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { cocoa: Cocoa::socne14(), earlier: [0; Self::LONGEST_HISTORY as usize - 1] }
+    }
+
+    /// The mean of `newest` and as many earlier values as `history` asks for and there are.
+    fn mean(&self, newest: Micros, history: u8) -> Micros {
+        let earlier = self
+            .earlier
+            .iter()
+            .take(usize::from(history.saturating_sub(1)))
+            .take_while(|&&value| value > 0);
+        let (sum, count) = earlier.fold((u64::from(newest.get()), 1), |(sum, count), &value| {
+            (sum + u64::from(value) * u64::from(Self::UNIT.get()), count + 1)
+        });
+        Micros::from_u64(sum / count)
+    }
+}
+
+impl core::default::Default for Cocoa01 {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CongestionControl for Cocoa01 {
+    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+        self.cocoa.admit(message, load, cx)
+    }
+
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        if transmission.ordinal > 0 {
+            return self.cocoa.on_transmit(transmission, slot, cx);
+        }
+        let base = self.cocoa.base(transmission.beside, cx);
+        let base = self.mean(base, cx.settings.history);
+        self.cocoa.first_timeout(base, slot, cx)
+    }
+
+    fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+        let before = self.cocoa;
+        self.cocoa.feed(sample, cx);
+        if before.has_sample() && self.cocoa != before {
+            self.earlier.rotate_right(1);
+            let units = before.rto.get() / Self::UNIT.get();
+            self.earlier[0] = u16::try_from(units).unwrap_or(u16::MAX).max(1);
+        }
+    }
+
+    fn metrics(&self) -> Metrics {
+        self.cocoa.metrics()
+    }
+}
+
+/// `cocoa-fb1` and `cocoa-fb2`: CoCoA whose backoff outlives the exchange (ANRW18 section 4.2).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct CocoaFullBackoff {
+    cocoa: Cocoa,
+    /// The initial timeout of the next exchange; zero if CoCoA's own applies.
+    kept: Micros,
+    /// Whether the kept timeout is lifted to the RTO and backed off once more (`cocoa-fb2`).
+    again: bool,
+}
+
+impl CocoaFullBackoff {
+    /// `cocoa-fb1`: after an exchange with retransmissions, its last timeout is the next one's
+    /// first, until an exchange has none.
+    #[must_use]
+    pub const fn fb1() -> Self {
+        Self { cocoa: Cocoa::draft03(), kept: Micros::ZERO, again: false }
+    }
+
+    /// `cocoa-fb2`: the larger of that timeout and the newly fed RTO, backed off once more.
+    #[must_use]
+    pub const fn fb2() -> Self {
+        Self { cocoa: Cocoa::draft03(), kept: Micros::ZERO, again: true }
+    }
+}
+
+impl CongestionControl for CocoaFullBackoff {
+    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+        self.cocoa.admit(message, load, cx)
+    }
+
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        if transmission.ordinal == 0 && self.kept > Micros::ZERO {
+            slot.base = self.kept;
+            return self.kept;
+        }
+        self.cocoa.on_transmit(transmission, slot, cx)
+    }
+
+    fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+        self.cocoa.feed(sample, cx);
+        if self.again && (1..=2).contains(&sample.retransmissions()) {
+            // This exchange gave an RTO: the base of what on_close keeps is at least that.
+            self.kept = self.cocoa.rto.max(slot.armed);
+        } else {
+            self.kept = Micros::ZERO;
+        }
+    }
+
+    fn on_close(
+        &mut self,
+        slot: &Slot,
+        outcome: Outcome,
+        retransmissions: u8,
+        cx: &mut Context<'_>,
+    ) {
+        if retransmissions == 0 {
+            if outcome != Outcome::Cancelled {
+                self.kept = Micros::ZERO;
+            }
+        } else if self.again {
+            let base = self.kept.max(slot.armed);
+            self.kept = self.cocoa.backed_off(base, base, cx.settings);
+        } else {
+            self.kept = slot.armed;
+        }
+    }
+
+    fn metrics(&self) -> Metrics {
+        let state = if self.kept > Micros::ZERO { "backed-off" } else { "" };
+        Metrics { state, ..self.cocoa.metrics() }
+    }
+}

@@ -1,0 +1,354 @@
+//! Names, settings and the factory of the controls.
+
+use super::{Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Fasor, FullBackoff, LinuxRto,
+    Marking, PeakHopper};
+use crate::params::Parameters;
+use crate::time::Micros;
+use core::fmt;
+use core::str::FromStr;
+
+/// Defines [`Algorithm`] with its names and one line about each, so that the list exists once.
+macro_rules! algorithms {
+    ($($variant:ident = $name:literal, $source:literal, $about:literal;)*) => {
+        /// Every control that ships, by the name that the command line, scenario files, results
+        /// and Python use.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Algorithm {
+            $(#[doc = concat!("`", $name, "`: ", $about, " (", $source, ").")] $variant,)*
+        }
+
+        impl Algorithm {
+            /// All of them, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Where it was published.
+            #[must_use]
+            pub const fn source(self) -> &'static str {
+                match self { $(Self::$variant => $source,)* }
+            }
+
+            /// What it does, in a few words.
+            #[must_use]
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => $about,)* }
+            }
+        }
+    };
+}
+
+algorithms! {
+    Default = "default", "RFC 7252", "random initial timeout, doubled; learns nothing";
+    DefaultB = "default-b", "SOCNE14", "default with an ACK_TIMEOUT of 1 s";
+    DefaultFb1 = "default-fb1", "ANRW18", "default that keeps its backoff until an exchange needs no retransmission";
+    DefaultFb2 = "default-fb2", "ANRW18", "default that keeps its backoff and halves it with each good exchange";
+    LinuxRto = "linux-rto", "RFC 6298, Linux", "TCP's retransmission timer over UDP, with Karn's algorithm";
+    PeakHopper = "peak-hopper", "Ekstrom and Ludwig 2004", "timer that hops to round-trip peaks and decays slowly";
+    Cocoa01 = "cocoa-01", "SOCNE14", "CoCoA of draft 01 with its paper's optimisations";
+    CocoaPlus = "cocoa-plus", "WiMob17, RCOAP21", "CoCoA+";
+    Cocoa = "cocoa", "cocoa-03", "strong and weak round-trip estimates, variable backoff";
+    CocoaFb1 = "cocoa-fb1", "ANRW18", "cocoa that keeps its backoff until an exchange needs no retransmission";
+    CocoaFb2 = "cocoa-fb2", "ANRW18", "cocoa that keeps its backoff and backs off once more";
+    Slow = "slow", "Thesis19 7.1", "FASOR's first variant: the slow timeout backs off";
+    FastSlow = "fast-slow", "Thesis19 7.1", "FASOR's second variant: one fast try, then the slow timeout backs off";
+    FasorK4 = "fasor-k4", "Thesis19 8.1", "FASOR whose first sample gives three round trips";
+    Fasor = "fasor", "Thesis19 7.2, fasor-02", "fast and slow timeouts and a state that orders them";
+    FasorToken = "fasor-token", "Thesis19 7.3", "FASOR with the transmission's ordinal in the token";
+    FasorOption = "fasor-option", "Thesis19 7.3, fasor-02", "FASOR with the transmission's ordinal in an option";
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The settings of the controls. Each control reads those that its documentation names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The bound on backed-off timeouts; `None` for none.
+    pub bound: Option<Micros>,
+    /// The least RTO of `linux-rto` and `peak-hopper` (RFC 6298 section 2.4: 1 s).
+    pub floor: Micros,
+    /// The RTO before any sample; `None` for ACK_TIMEOUT.
+    pub initial_rto: Option<Micros>,
+    /// ACK_TIMEOUT of this control in place of the endpoint's.
+    pub ack_timeout: Option<Micros>,
+    /// NSTART of this control in place of the endpoint's.
+    pub nstart: Option<u16>,
+    /// G, the clock's granularity: the least margin above a smoothed round trip (RFC 6298).
+    pub granularity: Micros,
+    /// Whether CoCoA's estimates age (Thesis19 turns it off).
+    pub ageing: bool,
+    /// What a small CoCoA estimate is multiplied with when it ages: 2; SOCNE14 prints 16.
+    pub small_ageing_factor: u32,
+    /// Over how many values `cocoa-01` smooths its overall RTO: 1 (off) to 4.
+    pub history: u8,
+}
+
+impl Settings {
+    /// The RTO before any sample.
+    #[inline]
+    #[must_use]
+    pub fn initial_rto(&self, params: &Parameters) -> Micros {
+        self.initial_rto.unwrap_or(params.ack_timeout)
+    }
+
+    /// ACK_TIMEOUT as this control sees it.
+    #[inline]
+    #[must_use]
+    pub fn ack_timeout(&self, params: &Parameters) -> Micros {
+        self.ack_timeout.unwrap_or(params.ack_timeout)
+    }
+
+    /// NSTART as this control sees it, at least 1.
+    #[inline]
+    #[must_use]
+    pub fn nstart(&self, params: &Parameters) -> u16 {
+        self.nstart.unwrap_or(params.nstart).max(1)
+    }
+}
+
+/// Which control, with which settings: the factory of [`Controller`]s.
+///
+/// Parses from and prints as text, `NAME[:KEY=VALUE]...`, for instance `cocoa-01:nstart=4` or
+/// `cocoa:ageing=off:bound=60s`. Spans are seconds (`1.5`, `60s`) or milliseconds (`200ms`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The control.
+    pub algorithm: Algorithm,
+    /// Its settings.
+    pub settings: Settings,
+}
+
+/// What a text that names a control can set.
+const KEYS: [&str; 9] = [
+    "bound", "floor", "initial-rto", "ack-timeout", "nstart", "granularity", "ageing",
+    "small-ageing-factor", "history",
+];
+
+impl Config {
+    /// The control with the settings of its source.
+    #[must_use]
+    pub const fn new(algorithm: Algorithm) -> Self {
+        use Algorithm as A;
+        let bound = match algorithm {
+            A::Default | A::DefaultB | A::DefaultFb1 | A::DefaultFb2 => None,
+            A::Cocoa | A::CocoaFb1 | A::CocoaFb2 => Some(Micros::from_millis(32_000)),
+            A::LinuxRto => Some(Micros::from_millis(120_000)),
+            _ => Some(Micros::from_millis(60_000)),
+        };
+        let ack_timeout = match algorithm {
+            A::DefaultB => Some(Micros::from_millis(1_000)),
+            _ => None,
+        };
+        Self {
+            algorithm,
+            settings: Settings {
+                bound,
+                floor: Micros::from_millis(1_000),
+                initial_rto: None,
+                ack_timeout,
+                nstart: None,
+                granularity: Micros::from_millis(1),
+                ageing: true,
+                small_ageing_factor: 2,
+                history: 1,
+            },
+        }
+    }
+
+    /// A control without any knowledge, for a new scope.
+    #[must_use]
+    pub const fn build(&self) -> Controller {
+        use Algorithm as A;
+        match self.algorithm {
+            A::Default | A::DefaultB => Controller::Default(Default),
+            A::DefaultFb1 => Controller::FullBackoff(FullBackoff::forgetting()),
+            A::DefaultFb2 => Controller::FullBackoff(FullBackoff::halving()),
+            A::LinuxRto => Controller::LinuxRto(LinuxRto::new()),
+            A::PeakHopper => Controller::PeakHopper(PeakHopper::new()),
+            A::Cocoa01 => Controller::Cocoa01(Cocoa01::new()),
+            A::CocoaPlus => Controller::Cocoa(Cocoa::plus()),
+            A::Cocoa => Controller::Cocoa(Cocoa::draft03()),
+            A::CocoaFb1 => Controller::CocoaFullBackoff(CocoaFullBackoff::fb1()),
+            A::CocoaFb2 => Controller::CocoaFullBackoff(CocoaFullBackoff::fb2()),
+            A::Slow => Controller::Fasor(Fasor::slow()),
+            A::FastSlow => Controller::Fasor(Fasor::fast_slow()),
+            A::FasorK4 => Controller::Fasor(Fasor::k4()),
+            A::Fasor => Controller::Fasor(Fasor::fast_slow_fast(Marking::None)),
+            A::FasorToken => Controller::Fasor(Fasor::fast_slow_fast(Marking::Token)),
+            A::FasorOption => Controller::Fasor(Fasor::fast_slow_fast(Marking::Option)),
+        }
+    }
+
+    /// Sets one key from text, as in `cocoa:KEY=VALUE`.
+    ///
+    /// # Errors
+    ///
+    /// If the key does not exist or the value is outside its range.
+    pub fn set<'t>(&mut self, key: &'t str, value: &'t str) -> Result<(), ConfigError<'t>> {
+        let s = &mut self.settings;
+        let bad = |expected| ConfigError::Value { key, value, expected };
+        let span = || parse_span(value).ok_or(bad("a time such as 2s, 1.5 or 200ms"));
+        match key {
+            "bound" if value == "none" => s.bound = None,
+            "bound" => {
+                let span = parse_span(value).filter(|bound| *bound > Micros::ZERO);
+                s.bound = Some(span.ok_or(bad("a time above zero such as 60s, or none"))?);
+            }
+            "floor" => s.floor = span()?,
+            "initial-rto" => {
+                let span = parse_span(value).filter(|rto| *rto > Micros::ZERO);
+                s.initial_rto = Some(span.ok_or(bad("a time above zero such as 2s"))?);
+            }
+            "ack-timeout" => {
+                let span = parse_span(value).filter(|rto| *rto > Micros::ZERO);
+                s.ack_timeout = Some(span.ok_or(bad("a time above zero such as 2s"))?);
+            }
+            "nstart" => {
+                let nstart = value.parse().ok().filter(|&n| n >= 1);
+                s.nstart = Some(nstart.ok_or(bad("a whole number from 1 to 65535"))?);
+            }
+            "granularity" => s.granularity = span()?,
+            "ageing" => {
+                s.ageing = match value {
+                    "on" | "true" => true,
+                    "off" | "false" => false,
+                    _ => return Err(bad("on or off")),
+                }
+            }
+            "small-ageing-factor" => {
+                let factor = value.parse().ok().filter(|f| (2..=64).contains(f));
+                s.small_ageing_factor = factor.ok_or(bad("a whole number from 2 to 64"))?;
+            }
+            "history" => {
+                let history =
+                    value.parse().ok().filter(|h| (1..=Cocoa01::LONGEST_HISTORY).contains(h));
+                s.history = history.ok_or(bad("a whole number from 1 to 4"))?;
+            }
+            _ => return Err(ConfigError::Key { key }),
+        }
+        Ok(())
+    }
+
+    /// Parses `NAME[:KEY=VALUE]...`.
+    ///
+    /// # Errors
+    ///
+    /// If the name or a key does not exist, or a value is outside its range. The message lists
+    /// what would be right.
+    pub fn parse(text: &str) -> Result<Self, ConfigError<'_>> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let algorithm = Algorithm::ALL
+            .iter()
+            .find(|algorithm| algorithm.name() == name)
+            .ok_or(ConfigError::Name { name })?;
+        let mut config = Self::new(*algorithm);
+        for part in parts {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or(ConfigError::Value { key: part, value: "", expected: "KEY=VALUE" })?;
+            config.set(key, value)?;
+        }
+        Ok(config)
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.iter().copied().find(|a| a.name() == name).ok_or(UnknownAlgorithm)
+    }
+}
+
+/// No control has that name. Its message lists the names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct UnknownAlgorithm;
+
+impl fmt::Display for UnknownAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no such congestion control; there are ")?;
+        list(f, Algorithm::ALL.iter().map(|algorithm| algorithm.name()))
+    }
+}
+
+impl core::error::Error for UnknownAlgorithm {}
+
+/// Why a text names no control.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ConfigError<'t> {
+    /// No control has this name.
+    Name {
+        /// The name.
+        name: &'t str,
+    },
+    /// No setting has this key.
+    Key {
+        /// The key.
+        key: &'t str,
+    },
+    /// The value is outside the range of its key.
+    Value {
+        /// The key.
+        key: &'t str,
+        /// The value.
+        value: &'t str,
+        /// What would be right.
+        expected: &'static str,
+    },
+}
+
+impl fmt::Display for ConfigError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name { name } => {
+                write!(f, "no congestion control is named '{name}'; there are ")?;
+                list(f, Algorithm::ALL.iter().map(|algorithm| algorithm.name()))
+            }
+            Self::Key { key } => {
+                write!(f, "no setting of a congestion control is named '{key}'; there are ")?;
+                list(f, KEYS.iter().copied())
+            }
+            Self::Value { key, value, expected } => {
+                write!(f, "'{key}' cannot be '{value}': it takes {expected}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ConfigError<'_> {}
+
+fn list<'n>(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = &'n str>) -> fmt::Result {
+    for (index, name) in names.enumerate() {
+        if index > 0 {
+            f.write_str(", ")?;
+        }
+        f.write_str(name)?;
+    }
+    Ok(())
+}
+
+/// Parses `2s`, `1.5s`, `1.5` (seconds) or `200ms`, without floating point.
+fn parse_span(text: &str) -> Option<Micros> {
+    let (number, decimals) = match text.strip_suffix("ms") {
+        Some(number) => (number, 3),
+        None => (text.strip_suffix('s').unwrap_or(text), 6),
+    };
+    let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
+    if whole.is_empty() || fraction.len() > decimals || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let unit = 10u64.pow(decimals as u32);
+    let scale = 10u64.pow((decimals - fraction.len()) as u32);
+    let fraction = if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()? * scale };
+    let micros = u64::from(whole.parse::<u32>().ok()?).checked_mul(unit)?.checked_add(fraction)?;
+    u32::try_from(micros).ok().map(Micros::new)
+}

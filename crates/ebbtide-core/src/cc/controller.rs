@@ -1,0 +1,109 @@
+//! Dispatch: the built-in controls by enum, others by trait object.
+
+use super::{Admission, Cocoa, Cocoa01, CocoaFullBackoff, CongestionControl, Context, Default,
+    Departure, Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, PeakHopper, Sample,
+    Slot, Transmission};
+use crate::time::{Instant, Micros};
+
+/// The state of one scope's control.
+#[derive(Debug)]
+pub enum Controller {
+    /// `default`, `default-b`.
+    Default(Default),
+    /// `default-fb1`, `default-fb2`.
+    FullBackoff(FullBackoff),
+    /// `linux-rto`.
+    LinuxRto(LinuxRto),
+    /// `peak-hopper`.
+    PeakHopper(PeakHopper),
+    /// `cocoa`, `cocoa-plus`.
+    Cocoa(Cocoa),
+    /// `cocoa-01`.
+    Cocoa01(Cocoa01),
+    /// `cocoa-fb1`, `cocoa-fb2`.
+    CocoaFullBackoff(CocoaFullBackoff),
+    /// `fasor` and its variants.
+    Fasor(Fasor),
+    /// A control from outside this crate.
+    #[cfg(feature = "alloc")]
+    Other(alloc::boxed::Box<dyn OtherControl>),
+}
+
+/// What a control from outside this crate must be to live in an endpoint.
+#[cfg(feature = "alloc")]
+pub trait OtherControl: CongestionControl + Send + core::fmt::Debug {}
+#[cfg(feature = "alloc")]
+impl<T: CongestionControl + Send + core::fmt::Debug> OtherControl for T {}
+
+/// Calls the same method on whichever control there is.
+macro_rules! dispatch {
+    ($self:ident, $control:ident => $call:expr) => {
+        match $self {
+            Controller::Default($control) => $call,
+            Controller::FullBackoff($control) => $call,
+            Controller::LinuxRto($control) => $call,
+            Controller::PeakHopper($control) => $call,
+            Controller::Cocoa($control) => $call,
+            Controller::Cocoa01($control) => $call,
+            Controller::CocoaFullBackoff($control) => $call,
+            Controller::Fasor($control) => $call,
+            #[cfg(feature = "alloc")]
+            Controller::Other($control) => $call,
+        }
+    };
+}
+
+impl CongestionControl for Controller {
+    #[inline]
+    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+        dispatch!(self, control => control.admit(message, load, cx))
+    }
+
+    #[inline]
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        dispatch!(self, control => control.on_transmit(transmission, slot, cx))
+    }
+
+    #[inline]
+    fn on_expire(&mut self, slot: &Slot, cx: &mut Context<'_>) {
+        dispatch!(self, control => control.on_expire(slot, cx));
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+        dispatch!(self, control => control.on_feedback(slot, sample, cx));
+    }
+
+    #[inline]
+    fn on_close(
+        &mut self,
+        slot: &Slot,
+        outcome: Outcome,
+        retransmissions: u8,
+        cx: &mut Context<'_>,
+    ) {
+        dispatch!(self, control => control.on_close(slot, outcome, retransmissions, cx));
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        dispatch!(self, control => control.poll_timeout())
+    }
+
+    fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        dispatch!(self, control => control.handle_timeout(cx));
+    }
+
+    #[inline]
+    fn marking(&self) -> Marking {
+        dispatch!(self, control => control.marking())
+    }
+
+    fn metrics(&self) -> Metrics {
+        dispatch!(self, control => control.metrics())
+    }
+}

@@ -1,0 +1,127 @@
+//! `linux-rto`: TCP's retransmission timer over UDP, with Linux's rules.
+
+use super::{Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample,
+    Slot, Transmission, admit_non_at_interval};
+use crate::time::Micros;
+
+/// RFC 6298 with Karn's algorithm and Linux's treatment of the variation.
+///
+/// Samples come only from exchanges without a retransmission; the timeout that was in force at
+/// the end of an exchange with one is kept until such a sample arrives (RFC 6298 section 5.7 and
+/// Karn's algorithm). Initial RTO 2 s, at least `floor` (1 s as RFC 6298 section 2.4 has it; Linux
+/// uses 200 ms), at most `bound` (120 s), no dither.
+///
+/// Linux's rules (`tcp_rtt_estimator`): the variation is the largest mean deviation of a round
+/// trip, it falls at a quarter per round trip, and a falling round trip counts only an eighth
+/// towards it, so that a path that becomes faster does not look unstable. Each CoAP exchange is
+/// one round trip.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinuxRto {
+    srtt: Micros,
+    /// The mean deviation (Linux's `mdev`, which is four times smoothed).
+    mdev: Micros,
+    /// The variation in use (Linux's `rttvar`), already four times the deviation.
+    rttvar: Micros,
+    /// The backed-off timeout that Karn's algorithm keeps; zero if none.
+    kept: Micros,
+}
+
+impl LinuxRto {
+    /// A control without a sample.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { srtt: Micros::ZERO, mdev: Micros::ZERO, rttvar: Micros::ZERO, kept: Micros::ZERO }
+    }
+
+    fn rto(&self, cx: &Context<'_>) -> Micros {
+        if self.kept > Micros::ZERO {
+            return self.kept;
+        }
+        let rto = if self.srtt > Micros::ZERO {
+            self.srtt.saturating_add(self.rttvar)
+        } else {
+            cx.settings.initial_rto(cx.params)
+        };
+        rto.max(cx.settings.floor).min(cx.settings.bound.unwrap_or(Micros::MAX))
+    }
+
+    fn update(&mut self, sample: Micros) {
+        /// What Linux adds at least to the smoothed round trip (`tcp_rto_min`).
+        const LEAST_VARIATION: Micros = Micros::from_millis(200);
+        let sample = sample.max(Micros::new(1));
+        if self.srtt == Micros::ZERO {
+            self.srtt = sample;
+            self.mdev = sample.scale(2, 1);
+            self.rttvar = self.mdev.max(LEAST_VARIATION);
+            return;
+        }
+        let (old, new) = (i64::from(self.srtt.get()), i64::from(sample.get()));
+        let error = new - old;
+        // `mdev` is four times the deviation, so that mdev += |error| - mdev/4 is a gain of 1/4.
+        let mut change = error.abs() - i64::from(self.mdev.get()) / 4;
+        if error < 0 && change > 0 {
+            change /= 8;
+        }
+        self.srtt = from_signed(old + error / 8);
+        self.mdev = from_signed(i64::from(self.mdev.get()) + change);
+        let peak = self.mdev.max(LEAST_VARIATION);
+        self.rttvar = if peak >= self.rttvar {
+            peak
+        } else {
+            self.rttvar.saturating_sub(self.rttvar.saturating_sub(peak).scale(1, 4))
+        };
+    }
+}
+
+fn from_signed(micros: i64) -> Micros {
+    Micros::from_u64(u64::try_from(micros).unwrap_or(0)).max(Micros::new(1))
+}
+
+impl CongestionControl for LinuxRto {
+    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+        admit_non_at_interval(message, load, self.rto(cx), cx)
+    }
+
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        if transmission.ordinal == 0 {
+            self.rto(cx)
+        } else {
+            slot.armed.scale(2, 1).min(cx.settings.bound.unwrap_or(Micros::MAX))
+        }
+    }
+
+    fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, _cx: &mut Context<'_>) {
+        if sample.retransmissions() == 0 {
+            self.update(sample.since_first);
+            self.kept = Micros::ZERO;
+        }
+    }
+
+    fn on_close(
+        &mut self,
+        slot: &Slot,
+        _outcome: Outcome,
+        retransmissions: u8,
+        _cx: &mut Context<'_>,
+    ) {
+        if retransmissions > 0 {
+            self.kept = slot.armed;
+        }
+    }
+
+    fn metrics(&self) -> Metrics {
+        let measured = self.srtt > Micros::ZERO;
+        Metrics {
+            srtt: measured.then_some(self.srtt),
+            rttvar: measured.then_some(self.rttvar),
+            rto: measured.then(|| self.srtt.saturating_add(self.rttvar)),
+            second: (self.kept > Micros::ZERO).then_some(self.kept),
+            state: if self.kept > Micros::ZERO { "backed-off" } else { "" },
+        }
+    }
+}

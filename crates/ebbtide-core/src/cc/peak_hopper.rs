@@ -1,0 +1,126 @@
+//! `peak-hopper`: the Peak-Hopper RTO over UDP (Ekstrom and Ludwig, "The Peak-Hopper: A New
+//! End-to-End Retransmission Timer for Reliable Unicast Transport", INFOCOM 2004).
+
+use super::{Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample,
+    Slot, Transmission, admit_non_at_interval};
+use crate::time::Micros;
+
+/// A timeout that hops up with a rising round trip and decays slowly after a peak.
+///
+/// Two histories compete and the larger wins: the long one is the previous RTO faded by
+/// D = 1 - 1/F with F = 24 per sample, the short one is the larger of the last two round trips
+/// times 1 + B, where B follows twice the relative rise of the round trip, at most 1, and fades
+/// by D as well. The RTO is at least the last round trip plus two clock ticks. Samples obey Karn's
+/// algorithm, and the backed-off timeout is kept until there is one, as TCP does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PeakHopper {
+    rto: Micros,
+    previous: Micros,
+    /// The backed-off timeout that Karn's algorithm keeps; zero if none.
+    kept: Micros,
+    /// B in thousandths.
+    boost_permille: u16,
+}
+
+/// The fading factor D as a fraction.
+const FADE: (u32, u32) = (23, 24);
+/// The largest B, in thousandths.
+const MAX_BOOST: u64 = 1000;
+
+impl PeakHopper {
+    /// A control without a sample.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            rto: Micros::ZERO,
+            previous: Micros::ZERO,
+            kept: Micros::ZERO,
+            boost_permille: 0,
+        }
+    }
+
+    fn timeout(&self, cx: &Context<'_>) -> Micros {
+        let rto = if self.kept > Micros::ZERO {
+            self.kept
+        } else if self.rto > Micros::ZERO {
+            self.rto
+        } else {
+            cx.settings.initial_rto(cx.params)
+        };
+        rto.max(cx.settings.floor).min(cx.settings.bound.unwrap_or(Micros::MAX))
+    }
+
+    fn update(&mut self, sample: Micros, cx: &Context<'_>) {
+        let sample = sample.max(Micros::new(1));
+        let previous = if self.previous == Micros::ZERO { sample } else { self.previous };
+        let rise = u64::from(sample.saturating_sub(previous).get()) * 1000
+            / u64::from(previous.get().max(1));
+        let faded = u64::from(self.boost_permille) * u64::from(FADE.0) / u64::from(FADE.1);
+        let boost = if self.previous == Micros::ZERO {
+            // Nothing is known about the variation yet: be as careful as the algorithm can.
+            MAX_BOOST
+        } else {
+            (2 * rise).max(faded).min(MAX_BOOST)
+        };
+        self.boost_permille = boost as u16;
+        let peak = sample.max(previous).scale(1000 + boost as u32, 1000);
+        let least = sample.saturating_add(cx.settings.granularity.scale(2, 1));
+        self.rto = self.rto.scale(FADE.0, FADE.1).max(peak).max(least);
+        self.previous = sample;
+    }
+}
+
+impl core::default::Default for PeakHopper {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CongestionControl for PeakHopper {
+    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+        admit_non_at_interval(message, load, self.timeout(cx), cx)
+    }
+
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        if transmission.ordinal == 0 {
+            self.timeout(cx)
+        } else {
+            slot.armed.scale(2, 1).min(cx.settings.bound.unwrap_or(Micros::MAX))
+        }
+    }
+
+    fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+        if sample.retransmissions() == 0 {
+            self.update(sample.since_first, cx);
+            self.kept = Micros::ZERO;
+        }
+    }
+
+    fn on_close(
+        &mut self,
+        slot: &Slot,
+        _outcome: Outcome,
+        retransmissions: u8,
+        _cx: &mut Context<'_>,
+    ) {
+        if retransmissions > 0 {
+            self.kept = slot.armed;
+        }
+    }
+
+    fn metrics(&self) -> Metrics {
+        let some = |span: Micros| (span > Micros::ZERO).then_some(span);
+        Metrics {
+            srtt: some(self.previous),
+            rttvar: None,
+            rto: some(self.rto),
+            second: some(self.kept),
+            state: if self.kept > Micros::ZERO { "backed-off" } else { "" },
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Transmission parameters and the times derived from them (RFC 7252 section 4.8).
+
+use crate::time::{Duration, Micros};
+
+/// The parameters of RFC 7252 section 4.8, and the bounds within which Ebbtide accepts them.
+///
+/// Derived times (section 4.8.2) are methods: they follow when a parameter changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// ACK_TIMEOUT: the least initial timeout of `default`. Default 2 s.
+    pub ack_timeout: Micros,
+    /// ACK_RANDOM_FACTOR in thousandths: initial timeouts are spread over `[1, factor]` times the
+    /// base. Default 1500 (1.5); at least 1000.
+    pub ack_random_permille: u32,
+    /// MAX_RETRANSMIT: retransmissions of a Confirmable message before it is given up. Default 4.
+    pub max_retransmit: u8,
+    /// NSTART: Confirmable exchanges that may be open to one scope at once. Default 1; at least 1.
+    pub nstart: u16,
+    /// DEFAULT_LEISURE: the span over which answers to a multicast are spread. Default 5 s.
+    pub default_leisure: Micros,
+    /// PROBING_RATE in bytes a second: the mean rate towards a peer that does not answer.
+    /// Default 1; at least 1.
+    pub probing_rate: u32,
+    /// MAX_LATENCY: how long a datagram may travel. Default 100 s (section 4.8.2).
+    pub max_latency: Micros,
+    /// How long a request that was acknowledged by an empty ACK waits for its separate response.
+    /// RFC 7252 sets no bound (section 5.2.2); without one, a peer that dies holds state forever.
+    /// Default 247 s (EXCHANGE_LIFETIME with the default parameters).
+    pub response_timeout: Micros,
+}
+
+impl Parameters {
+    /// The defaults of RFC 7252 section 4.8.
+    pub const DEFAULT: Self = Self {
+        ack_timeout: Micros::from_millis(2_000),
+        ack_random_permille: 1_500,
+        max_retransmit: 4,
+        nstart: 1,
+        default_leisure: Micros::from_millis(5_000),
+        probing_rate: 1,
+        max_latency: Micros::from_millis(100_000),
+        response_timeout: Micros::from_millis(247_000),
+    };
+
+    /// MAX_TRANSMIT_SPAN: from the first transmission to the last retransmission,
+    /// `ACK_TIMEOUT * (2^MAX_RETRANSMIT - 1) * ACK_RANDOM_FACTOR` (section 4.8.2). 45 s.
+    #[must_use]
+    pub fn max_transmit_span(&self) -> Duration {
+        self.backed_off(u32::from(self.max_retransmit))
+    }
+
+    /// MAX_TRANSMIT_WAIT: from the first transmission until the sender gives up,
+    /// `ACK_TIMEOUT * (2^(MAX_RETRANSMIT + 1) - 1) * ACK_RANDOM_FACTOR`. 93 s.
+    #[must_use]
+    pub fn max_transmit_wait(&self) -> Duration {
+        self.backed_off(u32::from(self.max_retransmit) + 1)
+    }
+
+    /// PROCESSING_DELAY: the turnaround of a node, ACK_TIMEOUT (section 4.8.2). 2 s.
+    #[must_use]
+    pub fn processing_delay(&self) -> Duration {
+        self.ack_timeout.to_duration()
+    }
+
+    /// MAX_RTT: `2 * MAX_LATENCY + PROCESSING_DELAY`. 202 s.
+    #[must_use]
+    pub fn max_rtt(&self) -> Duration {
+        self.max_latency.to_duration().saturating_mul(2).saturating_add(self.processing_delay())
+    }
+
+    /// EXCHANGE_LIFETIME: from starting to send a Confirmable message until its message ID may be
+    /// used again, `MAX_TRANSMIT_SPAN + 2 * MAX_LATENCY + PROCESSING_DELAY`. 247 s.
+    #[must_use]
+    pub fn exchange_lifetime(&self) -> Duration {
+        self.max_transmit_span().saturating_add(self.max_rtt())
+    }
+
+    /// NON_LIFETIME: from sending a Non-confirmable message until its message ID may be used
+    /// again, `MAX_TRANSMIT_SPAN + MAX_LATENCY`. 145 s.
+    #[must_use]
+    pub fn non_lifetime(&self) -> Duration {
+        self.max_transmit_span().saturating_add(self.max_latency.to_duration())
+    }
+
+    /// The sum of `timeouts` doubling timeouts from the longest initial one.
+    fn backed_off(&self, timeouts: u32) -> Duration {
+        let sum = 1u128.checked_shl(timeouts).map_or(u128::MAX, |power| power - 1);
+        let first = u128::from(self.ack_timeout.as_nanos())
+            .saturating_mul(u128::from(self.ack_random_permille))
+            / 1000;
+        Duration::from_nanos(u64::try_from(first.saturating_mul(sum)).unwrap_or(u64::MAX))
+    }
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derived_times_are_those_of_section_4_8_2() {
+        let p = Parameters::DEFAULT;
+        assert_eq!(p.max_transmit_span(), Duration::from_secs(45));
+        assert_eq!(p.max_transmit_wait(), Duration::from_secs(93));
+        assert_eq!(p.max_rtt(), Duration::from_secs(202));
+        assert_eq!(p.exchange_lifetime(), Duration::from_secs(247));
+        assert_eq!(p.non_lifetime(), Duration::from_secs(145));
+    }
+
+    #[test]
+    fn derived_times_follow_a_changed_parameter_and_saturate() {
+        let p = Parameters { max_retransmit: 20, ..Parameters::DEFAULT };
+        assert_eq!(p.max_transmit_span(), Duration::from_secs(3 * ((1 << 20) - 1)));
+        let p = Parameters { max_retransmit: 255, ..Parameters::DEFAULT };
+        assert_eq!(p.max_transmit_wait(), Duration::from_nanos(u64::MAX));
+    }
+}
