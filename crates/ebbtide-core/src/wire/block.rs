@@ -1,0 +1,134 @@
+//! The value of Block1 and Block2 (RFC 7959 section 2.2).
+
+use core::{error, fmt};
+
+use super::option::Opt;
+
+/// Which block of a body, whether more follow, and how large a block is.
+///
+/// It has no SZX of 7: that is reserved over UDP (RFC 7959 section 2.2) and means BERT over TCP
+/// (RFC 8323 section 6), which is none of this type's business.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Block {
+    num: u32,
+    more: bool,
+    szx: u8,
+}
+
+/// Why a block option has no meaning. A request with one is answered with 4.00 Bad Request (RFC
+/// 7959 section 2.2).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum BlockError {
+    /// More than three bytes, or a block number of more than 20 bits.
+    TooLarge,
+    /// A size exponent of 7 or more.
+    Szx(u8),
+}
+
+impl Block {
+    /// The largest block number: 20 bits.
+    pub const MAX_NUM: u32 = 0xf_ffff;
+    /// The largest size exponent: blocks of 1024 bytes.
+    pub const MAX_SZX: u8 = 6;
+
+    /// Block `num` of blocks of `2^(szx + 4)` bytes, with `more` after it or not.
+    ///
+    /// # Errors
+    ///
+    /// If `num` is above [`Self::MAX_NUM`] or `szx` above [`Self::MAX_SZX`].
+    #[inline]
+    pub const fn new(num: u32, more: bool, szx: u8) -> Result<Self, BlockError> {
+        if num > Self::MAX_NUM {
+            return Err(BlockError::TooLarge);
+        }
+        if szx > Self::MAX_SZX {
+            return Err(BlockError::Szx(szx));
+        }
+        Ok(Self { num, more, szx })
+    }
+
+    /// Reads the option's value as an integer: number, one bit for more, three for the size.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    #[inline]
+    pub const fn from_uint(value: u32) -> Result<Self, BlockError> {
+        Self::new(value >> 4, value & 0b1000 != 0, (value & 0b111) as u8)
+    }
+
+    /// Reads an option's value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    #[inline]
+    pub const fn from_option(opt: &Opt<'_>) -> Result<Self, BlockError> {
+        match opt.as_uint() {
+            Some(value) if opt.value.len() <= 3 => Self::from_uint(value),
+            _ => Err(BlockError::TooLarge),
+        }
+    }
+
+    /// The option's value, for [`Encoder::uint_option`](super::Encoder::uint_option).
+    #[inline]
+    #[must_use]
+    pub const fn to_uint(self) -> u32 {
+        (self.num << 4) | ((self.more as u32) << 3) | self.szx as u32
+    }
+
+    /// Which block, counted from 0 in blocks of this size.
+    #[inline]
+    #[must_use]
+    pub const fn num(self) -> u32 {
+        self.num
+    }
+
+    /// Whether more blocks follow.
+    #[inline]
+    #[must_use]
+    pub const fn more(self) -> bool {
+        self.more
+    }
+
+    /// The size exponent, 0 to 6.
+    #[inline]
+    #[must_use]
+    pub const fn szx(self) -> u8 {
+        self.szx
+    }
+
+    /// Bytes in a block: 16 to 1024.
+    #[inline]
+    #[must_use]
+    pub const fn size(self) -> usize {
+        16 << self.szx
+    }
+
+    /// Where the block begins in the body; at most 2^30 - 2^10.
+    #[inline]
+    #[must_use]
+    pub const fn offset(self) -> u32 {
+        self.num << (self.szx + 4)
+    }
+}
+
+impl fmt::Display for Block {
+    /// RFC 7959's notation: number, more, size, as in `3/1/64`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.num, u8::from(self.more), self.size())
+    }
+}
+
+impl fmt::Display for BlockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => {
+                f.write_str("block option longer than 3 bytes or number above 2^20-1")
+            }
+            Self::Szx(szx) => write!(f, "block size exponent {szx}, at most 6 allowed"),
+        }
+    }
+}
+
+impl error::Error for BlockError {}

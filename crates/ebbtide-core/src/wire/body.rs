@@ -1,0 +1,143 @@
+//! What follows the header on every transport: token, options, payload.
+
+use super::error::FormatError;
+use super::number::OptionNumber;
+use super::option::{Opt, OptionIter, Step, step};
+use super::token::{MAX_TOKEN_LEN, Token};
+
+/// A token, options and a payload that were checked once and cannot be wrong.
+///
+/// RFC 8323 section 3 puts another header before them, the rest being the same as over UDP: hence
+/// a type of its own.
+#[derive(Copy, Clone, Debug)]
+pub struct Body<'a> {
+    token: &'a [u8],
+    options: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> Body<'a> {
+    /// A body without token, options and payload.
+    pub const EMPTY: Self = Self { token: &[], options: &[], payload: &[] };
+
+    /// Checks `bytes`: a token of `token_len` bytes, then options, then, perhaps, a payload to the
+    /// end.
+    ///
+    /// # Errors
+    ///
+    /// The first thing wrong, from the left.
+    pub fn parse(token_len: u8, bytes: &'a [u8]) -> Result<Self, FormatError> {
+        if usize::from(token_len) > MAX_TOKEN_LEN {
+            return Err(FormatError::TokenLength(token_len));
+        }
+        let (token, after_token) =
+            bytes.split_at_checked(token_len.into()).ok_or(FormatError::TokenTruncated)?;
+
+        let mut rest = after_token;
+        let mut previous = OptionNumber(0);
+        let payload = loop {
+            match step(rest, previous)? {
+                Step::Option(opt, after) => {
+                    previous = opt.number;
+                    rest = after;
+                }
+                Step::Payload([]) => return Err(FormatError::PayloadMarkerWithoutPayload),
+                Step::Payload(payload) => break payload,
+                Step::End => break &[],
+            }
+        };
+        // `rest` begins with the payload marker or is empty.
+        let options_len = after_token.len() - rest.len();
+        let options = after_token.get(..options_len).unwrap_or_default();
+        Ok(Self { token, options, payload })
+    }
+
+    /// The token.
+    #[inline]
+    #[must_use]
+    pub fn token(&self) -> Token {
+        Token::new(self.token).unwrap_or_default()
+    }
+
+    /// Every option in the order of the message, those included that are to be ignored.
+    #[inline]
+    #[must_use]
+    pub const fn options(&self) -> OptionIter<'a> {
+        OptionIter::new(self.options)
+    }
+
+    /// The first option of this number, if the message has one whose length is allowed: one of a
+    /// wrong length counts as unrecognized, and so does one too many (RFC 7252 sections 5.4.3 and
+    /// 5.4.5).
+    #[inline]
+    #[must_use]
+    pub fn option(&self, number: OptionNumber) -> Option<Opt<'a>> {
+        self.options()
+            .take_while(|opt| opt.number <= number)
+            .filter(|opt| opt.number == number)
+            .find(|opt| opt.is_well_formed() || !number.is_repeatable())
+            .filter(Opt::is_well_formed)
+    }
+
+    /// What follows the payload marker; empty if there is none.
+    #[inline]
+    #[must_use]
+    pub const fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The values of Uri-Path, one per segment (RFC 7252 section 5.10.1).
+    #[inline]
+    #[must_use]
+    pub const fn path(&self) -> Path<'a> {
+        Path { options: self.options() }
+    }
+
+    /// The first critical option that must be treated as unrecognized: see
+    /// [`Message::first_unknown_critical`](super::Message::first_unknown_critical).
+    #[inline]
+    #[must_use]
+    pub fn first_unknown_critical(&self) -> Option<OptionNumber> {
+        self.first_critical_unless(OptionNumber::is_known)
+    }
+
+    /// The first critical option that must be treated as unrecognized by who understands the
+    /// options for which `is_known` holds.
+    #[inline]
+    #[must_use]
+    pub fn first_critical_unless(
+        &self,
+        is_known: impl Fn(OptionNumber) -> bool,
+    ) -> Option<OptionNumber> {
+        // No option has number 0 (RFC 7252 section 12.2), and were there one it would be elective.
+        let mut previous = OptionNumber(0);
+        self.options()
+            .map(|opt| {
+                let repeated = opt.number == previous;
+                previous = opt.number;
+                (opt, repeated)
+            })
+            .find(|(opt, repeated)| {
+                opt.number.is_critical()
+                    && (!is_known(opt.number)
+                        || !opt.is_well_formed()
+                        || (*repeated && !opt.number.is_repeatable()))
+            })
+            .map(|(opt, _)| opt.number)
+    }
+}
+
+/// The segments of a message's path, each the bytes of one Uri-Path option.
+#[derive(Clone, Debug)]
+pub struct Path<'a> {
+    options: OptionIter<'a>,
+}
+
+impl<'a> Iterator for Path<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.options.find(|opt| opt.number == OptionNumber::URI_PATH).map(|opt| opt.value)
+    }
+}

@@ -1,0 +1,217 @@
+//! Writing a message into a caller's buffer, option by option.
+
+use super::PAYLOAD_MARKER;
+use super::code::Code;
+use super::error::EncodeError;
+use super::header::{MessageId, Type};
+use super::number::OptionNumber;
+use super::option::{MAX_OPTION_HEADER, MAX_OPTION_LEN, encode_uint};
+use super::token::Token;
+
+/// Writes one message, from the left: header and token at once, then options in the order of their
+/// numbers, then a payload.
+///
+/// It writes what it is told and nothing else: whether the code suits the type (RFC 7252 section
+/// 4.3, table 1) and whether an Empty message stays empty (section 4.1) is the caller's business.
+/// After an error the message is as it was before the call.
+///
+/// ```
+/// use ebbtide_core::wire::{Code, Encoder, MessageId, OptionNumber, Token, Type};
+///
+/// let mut buf = [0; 32];
+/// let mut ack =
+///     Encoder::new(&mut buf, Type::Acknowledgement, Code::CONTENT, MessageId(1), Token::EMPTY)?;
+/// ack.uint_option(OptionNumber::CONTENT_FORMAT, 0)?.payload(b"22.3 C")?;
+/// assert_eq!(ack.finish(), b"\x60\x45\x00\x01\xc0\xff22.3 C");
+/// # Ok::<(), ebbtide_core::wire::EncodeError>(())
+/// ```
+#[derive(Debug)]
+pub struct Encoder<'b> {
+    buf: &'b mut [u8],
+    len: usize,
+    last_option: OptionNumber,
+    /// Where the options ended, once there is a payload.
+    options_end: Option<usize>,
+}
+
+impl<'b> Encoder<'b> {
+    /// Begins a message in `buf`.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::BufferTooSmall`]: [`MAX_HEADER`](super::MAX_HEADER) bytes always suffice.
+    #[inline]
+    pub fn new(
+        buf: &'b mut [u8],
+        kind: Type,
+        code: Code,
+        id: MessageId,
+        token: Token,
+    ) -> Result<Self, EncodeError> {
+        let [id_high, id_low] = id.0.to_be_bytes();
+        // At most 8 by the type.
+        let header = [kind.first_byte(token.len() as u8), code.0, id_high, id_low];
+        let len = append(buf, 0, &header)?;
+        let len = append(buf, len, token.as_slice())?;
+        Ok(Self { buf, len, last_option: OptionNumber(0), options_end: None })
+    }
+
+    /// Appends an option.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::OptionOrder`] if a greater number or a payload came before,
+    /// [`EncodeError::OptionTooLong`] or [`EncodeError::BufferTooSmall`].
+    #[inline]
+    pub fn option(&mut self, number: OptionNumber, value: &[u8]) -> Result<&mut Self, EncodeError> {
+        if self.options_end.is_some() {
+            return Err(EncodeError::OptionOrder { previous: self.last_option, number });
+        }
+        let room = self.buf.get_mut(self.len..).unwrap_or_default();
+        self.len += encode_option(room, self.last_option, number, value)?;
+        self.last_option = number;
+        Ok(self)
+    }
+
+    /// Appends an option whose value is an unsigned integer, in its shortest form (RFC 7252 section
+    /// 3.2).
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::option`].
+    #[inline]
+    pub fn uint_option(
+        &mut self,
+        number: OptionNumber,
+        value: u32,
+    ) -> Result<&mut Self, EncodeError> {
+        self.option(number, encode_uint(value, &mut [0; 4]))
+    }
+
+    /// Appends to the payload; the marker goes before its first byte. An empty payload is none
+    /// (RFC 7252 section 3).
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::BufferTooSmall`].
+    #[inline]
+    pub fn payload(&mut self, payload: &[u8]) -> Result<&mut Self, EncodeError> {
+        if payload.is_empty() {
+            return Ok(self);
+        }
+        match self.options_end {
+            Some(_) => self.len = append(self.buf, self.len, payload)?,
+            None => {
+                let after_marker = append(self.buf, self.len, &[PAYLOAD_MARKER])?;
+                let len = append(self.buf, after_marker, payload)?;
+                self.options_end = Some(self.len);
+                self.len = len;
+            }
+        }
+        Ok(self)
+    }
+
+    /// How long the message is so far.
+    #[inline]
+    #[must_use]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "never empty: the header is there from the start"
+    )]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where the options end: at the payload marker or at the end of the message.
+    #[inline]
+    #[must_use]
+    pub fn options_end(&self) -> usize {
+        self.options_end.unwrap_or(self.len)
+    }
+
+    /// The number of the option written last; 0 if there is none.
+    #[inline]
+    #[must_use]
+    pub const fn last_option(&self) -> OptionNumber {
+        self.last_option
+    }
+
+    /// The message.
+    #[inline]
+    #[must_use]
+    pub fn finish(self) -> &'b [u8] {
+        self.buf.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// Copies `bytes` to `buf[at..]` and returns where they end.
+#[inline]
+fn append(buf: &mut [u8], at: usize, bytes: &[u8]) -> Result<usize, EncodeError> {
+    let end = at + bytes.len();
+    buf.get_mut(at..end).ok_or(EncodeError::BufferTooSmall)?.copy_from_slice(bytes);
+    Ok(end)
+}
+
+/// Writes one option to the start of `buf` and returns its length there; `previous` is the number
+/// of the option before it, 0 if it is the first (RFC 7252 section 3.1).
+///
+/// # Errors
+///
+/// [`EncodeError::OptionOrder`] if `number` is less than `previous`,
+/// [`EncodeError::OptionTooLong`] or [`EncodeError::BufferTooSmall`].
+#[inline]
+pub fn encode_option(
+    buf: &mut [u8],
+    previous: OptionNumber,
+    number: OptionNumber,
+    value: &[u8],
+) -> Result<usize, EncodeError> {
+    let delta = number.0.checked_sub(previous.0);
+    let delta = delta.ok_or(EncodeError::OptionOrder { previous, number })?;
+    if delta < 13 && value.len() < 13 {
+        // Most options there are: one byte, then the value. Less than 13 fits four bits.
+        let header = ((delta as u8) << 4) | value.len() as u8;
+        let at = append(buf, 0, &[header])?;
+        return append(buf, at, value);
+    }
+    if value.len() > MAX_OPTION_LEN {
+        return Err(EncodeError::OptionTooLong { number, len: value.len() });
+    }
+    let mut header = [0; MAX_OPTION_HEADER];
+    let (delta_nibble, at) = extend(&mut header, 1, delta.into());
+    let (length_nibble, header_len) = extend(&mut header, at, value.len());
+    header[0] = (delta_nibble << 4) | length_nibble;
+    let at = append(buf, 0, header.get(..header_len).unwrap_or_default())?;
+    append(buf, at, value)
+}
+
+/// How many bytes [`encode_option`] writes before a value of `len` bytes; `delta` is the
+/// difference to the number before.
+#[inline]
+pub(super) const fn option_header_len(delta: u16, len: usize) -> usize {
+    1 + extension_len(delta as usize) + extension_len(len)
+}
+
+#[inline]
+const fn extension_len(value: usize) -> usize {
+    match value {
+        0..13 => 0,
+        13..269 => 1,
+        _ => 2,
+    }
+}
+
+/// The nibble for `value` (at most [`MAX_OPTION_LEN`]), its extension written to `header[at..]`;
+/// and where that ends.
+#[inline]
+fn extend(header: &mut [u8; MAX_OPTION_HEADER], at: usize, value: usize) -> (u8, usize) {
+    let (nibble, extension, len) = match value {
+        0..13 => (value as u8, [0; 2], 0),
+        13..269 => (13, [(value - 13) as u8, 0], 1),
+        _ => (14, ((value - 269) as u16).to_be_bytes(), 2),
+    };
+    for (to, from) in header.iter_mut().skip(at).zip(extension) {
+        *to = from;
+    }
+    (nibble, at + len)
+}

@@ -1,0 +1,48 @@
+//! The codec: CoAP messages as bytes (RFC 7252 section 3), with no allocator and no panics.
+//!
+//! Reading: [`Message::parse`] looks at every byte of a datagram once and returns a view of it, or
+//! says what is wrong and to whom a Reset is due. Everything a `Message` then offers is infallible.
+//!
+//! Writing: [`Content`] (a code, options in any order, a payload) is encoded into a buffer of the
+//! caller's; [`Encoder`] does the same option by option.
+//!
+//! ```
+//! use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
+//!
+//! let path = [Opt { number: OptionNumber::URI_PATH, value: b"temperature" }];
+//! let get = Content { code: Code::GET, options: &path, payload: &[] };
+//! let mut buf = [0; 64];
+//! let encoded = get.encode(&mut buf, Type::Confirmable, MessageId(0x7d34), Token::EMPTY)?;
+//!
+//! let message = Message::parse(&buf[..encoded.len]).map_err(|_| "sent to ourselves")?;
+//! assert_eq!(message.code(), Code::GET);
+//! assert!(message.path().eq([b"temperature"]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod block;
+mod body;
+mod build;
+mod code;
+mod content;
+mod error;
+mod header;
+mod message;
+mod number;
+mod option;
+mod token;
+
+pub use block::{Block, BlockError};
+pub use body::{Body, Path};
+pub use build::{Encoder, encode_option};
+pub use code::Code;
+pub use content::{Content, Encoded};
+pub use error::{EncodeError, FormatError, ParseError};
+pub use header::{HEADER_LEN, MAX_HEADER, MessageId, Type};
+pub use message::Message;
+pub use number::OptionNumber;
+pub use option::{MAX_OPTION_HEADER, MAX_OPTION_LEN, Opt, OptionIter, encode_uint};
+pub use token::{MAX_TOKEN_LEN, Token};
+
+/// What separates the options from the payload (RFC 7252 section 3).
+const PAYLOAD_MARKER: u8 = 0xff;

@@ -1,0 +1,159 @@
+//! Options as they lie in a message: delta, length, value (RFC 7252 section 3.1).
+
+use core::fmt;
+
+use super::PAYLOAD_MARKER;
+use super::error::FormatError;
+use super::number::OptionNumber;
+
+/// The most bytes before an option's value: one, and two for either extension.
+pub const MAX_OPTION_HEADER: usize = 5;
+
+/// The longest value that the option format can express: the two-byte extension's 65535 and the
+/// 269 that it starts from (RFC 7252 section 3.1).
+pub const MAX_OPTION_LEN: usize = 65_535 + 269;
+
+/// An option: its number and its value.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub struct Opt<'a> {
+    /// Which option.
+    pub number: OptionNumber,
+    /// Its value, of whatever format its definition gives it.
+    pub value: &'a [u8],
+}
+
+impl<'a> Opt<'a> {
+    /// The value as an unsigned integer in network byte order, the empty value being 0 and leading
+    /// zeros allowed (RFC 7252 section 3.2). `None` if it is longer than four bytes.
+    #[inline]
+    #[must_use]
+    pub const fn as_uint(&self) -> Option<u32> {
+        Some(match *self.value {
+            [] => 0,
+            [a] => a as u32,
+            [a, b] => u32::from_be_bytes([0, 0, a, b]),
+            [a, b, c] => u32::from_be_bytes([0, a, b, c]),
+            [a, b, c, d] => u32::from_be_bytes([a, b, c, d]),
+            _ => return None,
+        })
+    }
+
+    /// The value as a string, if it is UTF-8 (RFC 7252 section 3.2).
+    #[inline]
+    #[must_use]
+    pub fn as_str(&self) -> Option<&'a str> {
+        core::str::from_utf8(self.value).ok()
+    }
+
+    /// Whether the value's length is one that the option's definition allows. An option for which
+    /// this is false "MUST be treated like an unrecognized option" (RFC 7252 section 5.4.3).
+    #[inline]
+    #[must_use]
+    pub const fn is_well_formed(&self) -> bool {
+        self.number.allows_length(self.value.len())
+    }
+}
+
+impl fmt::Debug for Opt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}", self.number, self.value.escape_ascii())
+    }
+}
+
+/// What the first bytes of an option list are.
+pub(super) enum Step<'a> {
+    /// An option, and what follows it.
+    Option(Opt<'a>, &'a [u8]),
+    /// The payload marker, and what follows it.
+    Payload(&'a [u8]),
+    /// Nothing: the message ends here.
+    End,
+}
+
+/// Takes one option off `bytes`; `previous` is the number of the one before, 0 at the start.
+#[inline]
+pub(super) fn step(bytes: &[u8], previous: OptionNumber) -> Result<Step<'_>, FormatError> {
+    let Some((&first, rest)) = bytes.split_first() else {
+        return Ok(Step::End);
+    };
+    if first == PAYLOAD_MARKER {
+        return Ok(Step::Payload(rest));
+    }
+    let (delta, rest) = extended(first >> 4, rest, FormatError::OptionDelta15)?;
+    let (length, rest) = extended(first & 0x0f, rest, FormatError::OptionLength15)?;
+    // The greatest number is 65535, since the registry has no more (RFC 7252 section 12.2).
+    let number = u16::try_from(u32::from(previous.0) + delta)
+        .map_err(|_| FormatError::OptionNumberOverflow)?;
+    let (value, rest) =
+        rest.split_at_checked(length as usize).ok_or(FormatError::OptionTruncated)?;
+    Ok(Step::Option(Opt { number: OptionNumber(number), value }, rest))
+}
+
+/// Resolves a delta or length nibble and its extension bytes, which begin `rest`. Of a nibble of 15
+/// RFC 7252 section 3.1 says: "If the field is set to this value but the entire byte is not the
+/// payload marker, this MUST be processed as a message format error."
+#[inline]
+fn extended(nibble: u8, rest: &[u8], at_15: FormatError) -> Result<(u32, &[u8]), FormatError> {
+    match nibble {
+        13 => match rest {
+            [a, rest @ ..] => Ok((u32::from(*a) + 13, rest)),
+            _ => Err(FormatError::OptionTruncated),
+        },
+        14 => match rest {
+            [a, b, rest @ ..] => Ok((u32::from(u16::from_be_bytes([*a, *b])) + 269, rest)),
+            _ => Err(FormatError::OptionTruncated),
+        },
+        15 => Err(at_15),
+        _ => Ok((u32::from(nibble), rest)),
+    }
+}
+
+/// The options of a message that was checked, in the order of their numbers.
+#[derive(Copy, Clone)]
+pub struct OptionIter<'a> {
+    /// Whole options and nothing else.
+    rest: &'a [u8],
+    previous: OptionNumber,
+}
+
+impl<'a> OptionIter<'a> {
+    /// Over `options`, which [`step`] has walked to its end without an error.
+    #[inline]
+    pub(super) const fn new(options: &'a [u8]) -> Self {
+        Self { rest: options, previous: OptionNumber(0) }
+    }
+}
+
+impl<'a> Iterator for OptionIter<'a> {
+    type Item = Opt<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Opt<'a>> {
+        match step(self.rest, self.previous) {
+            Ok(Step::Option(opt, rest)) => {
+                self.rest = rest;
+                self.previous = opt.number;
+                Some(opt)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl core::iter::FusedIterator for OptionIter<'_> {}
+
+impl fmt::Debug for OptionIter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(*self).finish()
+    }
+}
+
+/// `value` in the fewest bytes, none for 0 (RFC 7252 section 3.2: "A sender SHOULD represent the
+/// integer with as few bytes as possible, i.e., without leading zero bytes").
+#[inline]
+#[must_use]
+pub fn encode_uint(value: u32, buf: &mut [u8; 4]) -> &[u8] {
+    *buf = value.to_be_bytes();
+    let leading = value.leading_zeros() as usize / 8;
+    buf.get(leading..).unwrap_or_default()
+}

@@ -1,0 +1,74 @@
+//! Tokens, which match a response to its request (RFC 7252 section 5.3.1).
+
+use core::{fmt, hash};
+
+/// The longest token (RFC 7252 section 3: "Lengths 9-15 are reserved").
+pub const MAX_TOKEN_LEN: usize = 8;
+
+/// Zero to eight bytes that the client chose and the server echoes.
+///
+/// Two tokens are equal if their lengths and bytes are: `[0]` is not `[0, 0]`.
+#[derive(Copy, Clone, PartialEq, Eq, Default)]
+pub struct Token {
+    len: u8,
+    /// Zero from `len` on, so that equality of the whole is equality of the token.
+    bytes: [u8; MAX_TOKEN_LEN],
+}
+
+impl Token {
+    /// The token of no bytes.
+    pub const EMPTY: Self = Self { len: 0, bytes: [0; MAX_TOKEN_LEN] };
+
+    /// A token of these bytes, unless there are more than [`MAX_TOKEN_LEN`].
+    #[inline]
+    #[must_use]
+    pub fn new(token: &[u8]) -> Option<Self> {
+        let mut bytes = [0; MAX_TOKEN_LEN];
+        bytes.get_mut(..token.len())?.copy_from_slice(token);
+        // At most 8 by the line above.
+        Some(Self { len: token.len() as u8, bytes })
+    }
+
+    /// The token's bytes.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.len()).unwrap_or_default()
+    }
+
+    /// How many bytes, 0 to 8.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether this is [`Token::EMPTY`].
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl hash::Hash for Token {
+    /// One word and the length: hashing costs the same for any token.
+    #[inline]
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from_le_bytes(self.bytes));
+        state.write_u8(self.len);
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({self})")
+    }
+}
+
+impl fmt::Display for Token {
+    /// Two hexadecimal digits per byte, nothing for the empty token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
