@@ -1,1 +1,3 @@
 //! A deterministic testbed for CoAP congestion controls.
+
+pub mod report;

@@ -1,0 +1,208 @@
+//! What a report is made from: plain numbers, each with its unit.
+//!
+//! Everything here is data computed elsewhere; the report draws it and judges it, and never
+//! runs anything. Values that are not finite are allowed everywhere (a cell in which nothing
+//! completed has no median) and are printed as an en dash.
+
+use serde::{Deserialize, Serialize};
+
+/// One report: a scenario, the cells that were run, and how to run them again.
+///
+/// It holds no date and no host name: the same results give the same bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Headline, for example "NB-IoT cell, 400 devices".
+    pub title: String,
+    /// One line under the headline; may be empty.
+    pub subtitle: String,
+    /// Name of the scenario, as `run` takes it.
+    pub scenario: String,
+    /// What the scenario is, in a sentence or two of plain text.
+    pub description: String,
+    /// Where the scenario comes from (a paper, a file); may be empty.
+    pub source: String,
+    /// The exact command that computes everything in this report again.
+    pub command: String,
+    /// Version of the program that computed the results.
+    pub version: String,
+    /// Seed of the random streams.
+    pub seed: u64,
+    /// The scenario as a TOML file, overrides applied.
+    pub scenario_toml: String,
+    /// Keys that were swept, the slowest first; empty when only the control varies.
+    pub axes: Vec<String>,
+    /// One cell per combination of settings and congestion control, in the order of the run.
+    pub cells: Vec<Cell>,
+    /// Published figures beside the measured ones; empty outside `reproduce`.
+    pub published: Vec<Comparison>,
+    /// Remarks, one paragraph each, printed at the end.
+    pub notes: Vec<String>,
+}
+
+/// All replications of one congestion control under one combination of settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Name of the congestion control.
+    pub cc: String,
+    /// Swept key and its value, in the order of [`Report::axes`].
+    pub settings: Vec<(String, String)>,
+    /// Replications.
+    pub reps: u32,
+    /// Clients in each replication.
+    pub clients: u32,
+    /// Flow completion time in seconds, over all clients of all replications.
+    pub fct: Summary,
+    /// 95 % confidence interval of the median flow completion time over replications, seconds.
+    pub fct_ci: (f64, f64),
+    /// The physical limit in seconds: no schedule finishes before; zero when there is none.
+    pub fct_limit_s: f64,
+    /// Flow completion time in seconds at 0, 1, ... 100 %, pooled over clients and
+    /// replications. Any number of equally spaced quantiles from 2 up is drawn; empty draws
+    /// no curve.
+    pub fct_quantiles: Vec<f64>,
+    /// Unnecessary retransmissions per client.
+    pub unnecessary: Summary,
+    /// Duplicate responses received, per client.
+    pub duplicates: Summary,
+    /// How many exchanges took 0, 1, 2, ... retransmissions, summed over replications.
+    pub by_retransmissions: Vec<u64>,
+    /// Exchanges that got their response, summed over replications.
+    pub completed: u64,
+    /// Exchanges that failed, summed over replications.
+    pub failed: u64,
+    /// What became of the packets, summed over replications.
+    pub packets: Packets,
+    /// Share of the time the link towards the server was sending, 0 to 1.
+    pub utilisation_up: f64,
+    /// Share of the time the link towards the clients was sending, 0 to 1.
+    pub utilisation_down: f64,
+    /// Useful payload delivered to the applications, bit/s, all clients together.
+    pub goodput_bps: f64,
+    /// Jain's fairness index over the clients, 1/n to 1.
+    pub jain: f64,
+    /// Round-trip times in seconds.
+    pub rtt: Summary,
+    /// Expired retransmission timeouts per client.
+    pub timeouts: Summary,
+    /// The largest timeout each client armed, seconds.
+    pub largest_timeout: Summary,
+    /// The exact command that computes this cell again.
+    pub command: String,
+    /// What happened over time in chosen replications; may be empty.
+    pub series: Vec<Series>,
+}
+
+/// Seven order statistics; the unit is that of the quantity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Smallest value.
+    pub min: f64,
+    /// 10th percentile.
+    pub p10: f64,
+    /// 25th percentile.
+    pub p25: f64,
+    /// Median.
+    pub median: f64,
+    /// 75th percentile.
+    pub p75: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+/// Packets in both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Packets {
+    /// Clients to server.
+    pub up: PacketCounts,
+    /// Server to clients.
+    pub down: PacketCounts,
+}
+
+/// Packets in one direction: sent = delivered + dropped + lost + still in flight at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PacketCounts {
+    /// Handed to the link.
+    pub sent: u64,
+    /// Arrived at the other end.
+    pub delivered: u64,
+    /// Found the queue full.
+    pub dropped_queue: u64,
+    /// Lost after the queue.
+    pub lost_link: u64,
+}
+
+/// What happened over time in one replication. Points are (seconds, value), in time order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Which replication, counted as `replay --rep` counts.
+    pub replication: u32,
+    /// Bytes waiting in the queue towards the clients.
+    pub queue_down: Vec<(f64, f64)>,
+    /// Bytes waiting in the queue towards the server.
+    pub queue_up: Vec<(f64, f64)>,
+    /// Each timeout armed: (when, seconds until it would expire).
+    pub timeouts: Vec<(f64, f64)>,
+    /// Useful payload delivered, bit/s.
+    pub throughput: Vec<(f64, f64)>,
+}
+
+/// One published figure beside the measured one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The paper, for example "ANRW18".
+    pub source: String,
+    /// Table or figure of the paper.
+    pub table: String,
+    /// What is compared, with its unit, for example "median FCT (s)".
+    pub quantity: String,
+    /// The settings of the cell, for example "400 clients, infinite buffer".
+    pub cell: String,
+    /// Name of the congestion control.
+    pub cc: String,
+    /// The published value.
+    pub published: f64,
+    /// The measured value, in the same unit.
+    pub measured: f64,
+    /// 95 % confidence interval of the measured value, same unit.
+    pub ci: (f64, f64),
+    /// (measured - published) / published.
+    pub relative: f64,
+    /// Tolerance on the absolute value of `relative`; `None` when none was promised.
+    pub within: Option<f64>,
+    /// Remark, for example why the value lies outside; may be empty.
+    pub note: String,
+}
+
+impl Cell {
+    /// Median flow completion time as a multiple of the physical limit, if both exist.
+    #[must_use]
+    pub fn multiple(&self) -> Option<f64> {
+        let multiple = self.fct.median / self.fct_limit_s;
+        (self.fct_limit_s > 0.0 && multiple.is_finite()).then_some(multiple)
+    }
+
+    /// All exchanges, completed or not.
+    #[must_use]
+    pub fn exchanges(&self) -> u64 {
+        self.completed.saturating_add(self.failed)
+    }
+
+    /// The value of one swept key; empty if the cell has none.
+    #[must_use]
+    pub fn setting(&self, key: &str) -> &str {
+        self.settings.iter().find(|(name, _)| name == key).map_or("", |(_, value)| value)
+    }
+}
+
+impl Comparison {
+    /// Whether the measured value misses its tolerance; a value that is not finite misses it.
+    #[must_use]
+    pub fn is_outside(&self) -> bool {
+        match self.within {
+            Some(within) => !self.relative.is_finite() || self.relative.abs() > within,
+            None => false,
+        }
+    }
+}
