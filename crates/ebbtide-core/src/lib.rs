@@ -1,11 +1,28 @@
 //! Sans-IO CoAP: bytes and instants in, bytes and instants out.
+//!
+//! * [`wire`]: the codec. No allocator needed.
+//! * [`cc`]: every congestion control that has been proposed for CoAP, behind one interface. No
+//!   allocator needed.
+//! * [`endpoint`]: RFC 7252's message layer for any number of peers (feature `alloc`, on by
+//!   default).
+//!
+//! Nothing here reads a clock, opens a socket or asks the operating system for randomness: the
+//! same code runs under a virtual clock in the testbed, under tokio, and on a microcontroller.
 #![no_std]
+
 #[cfg(feature = "alloc")]
 extern crate alloc;
 #[cfg(any(test, doc))]
 extern crate std;
 
+pub mod cc;
+#[cfg(feature = "alloc")]
+pub mod endpoint;
+#[cfg(feature = "alloc")]
+mod exchange;
+pub mod params;
 pub mod time;
 pub mod wire;
-pub mod cc;
-pub mod params;
+
+#[cfg(feature = "alloc")]
+pub use exchange::ExchangeId;

@@ -2,8 +2,10 @@
 //! (SOCNE14), and `cocoa-fb1`, `cocoa-fb2` (ANRW18 section 4.2).
 
 use super::estimator::{Estimator, Gains};
-use super::{Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample,
-    Settings, Slot, Transmission, admit_non_at_interval};
+use super::{
+    Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Settings,
+    Slot, Transmission, admit_non_at_interval,
+};
 use crate::time::{Instant, Micros};
 
 /// CoCoA: a strong estimator from exchanges without retransmissions, a weak one from those with a
@@ -86,7 +88,9 @@ impl Cocoa {
         let initial = cx.settings.initial_rto(cx.params);
         match self.variant {
             // 2 s * 2^p for the p open exchanges beside it.
-            Variant::Socne14 => initial.scale(1u32.checked_shl(beside.into()).unwrap_or(u32::MAX), 1),
+            Variant::Socne14 => {
+                initial.scale(1u32.checked_shl(beside.into()).unwrap_or(u32::MAX), 1)
+            }
             // 2 s * (p + 1) (cocoa-03 section 4.2.1).
             Variant::Cocoa03 | Variant::Plus => initial.scale(u32::from(beside) + 1, 1),
         }

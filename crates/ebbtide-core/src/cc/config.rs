@@ -1,7 +1,9 @@
 //! Names, settings and the factory of the controls.
 
-use super::{Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Fasor, FullBackoff, LinuxRto,
-    Marking, PeakHopper};
+use super::{
+    Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Fasor, FullBackoff, LinuxRto, Marking,
+    PeakHopper,
+};
 use crate::params::Parameters;
 use crate::time::Micros;
 use core::fmt;
@@ -128,8 +130,15 @@ pub struct Config {
 
 /// What a text that names a control can set.
 const KEYS: [&str; 9] = [
-    "bound", "floor", "initial-rto", "ack-timeout", "nstart", "granularity", "ageing",
-    "small-ageing-factor", "history",
+    "bound",
+    "floor",
+    "initial-rto",
+    "ack-timeout",
+    "nstart",
+    "granularity",
+    "ageing",
+    "small-ageing-factor",
+    "history",
 ];
 
 impl Config {
@@ -252,9 +261,11 @@ impl Config {
             .ok_or(ConfigError::Name { name })?;
         let mut config = Self::new(*algorithm);
         for part in parts {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or(ConfigError::Value { key: part, value: "", expected: "KEY=VALUE" })?;
+            let (key, value) = part.split_once('=').ok_or(ConfigError::Value {
+                key: part,
+                value: "",
+                expected: "KEY=VALUE",
+            })?;
             config.set(key, value)?;
         }
         Ok(config)
@@ -343,7 +354,10 @@ fn parse_span(text: &str) -> Option<Micros> {
         None => (text.strip_suffix('s').unwrap_or(text), 6),
     };
     let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
-    if whole.is_empty() || fraction.len() > decimals || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+    if whole.is_empty()
+        || fraction.len() > decimals
+        || !fraction.bytes().all(|b| b.is_ascii_digit())
+    {
         return None;
     }
     let unit = 10u64.pow(decimals as u32);

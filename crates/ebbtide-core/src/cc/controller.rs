@@ -1,8 +1,10 @@
 //! Dispatch: the built-in controls by enum, others by trait object.
 
-use super::{Admission, Cocoa, Cocoa01, CocoaFullBackoff, CongestionControl, Context, Default,
-    Departure, Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, PeakHopper, Sample,
-    Slot, Transmission};
+use super::{
+    Admission, Cocoa, Cocoa01, CocoaFullBackoff, CongestionControl, Context, Default, Departure,
+    Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, PeakHopper, Sample, Slot,
+    Transmission,
+};
 use crate::time::{Instant, Micros};
 
 /// The state of one scope's control.

@@ -1,7 +1,9 @@
 //! `default` and `default-b`: what RFC 7252 specifies. It learns nothing.
 
-use super::{Admission, CongestionControl, Context, Departure, Load, Metrics, Sample, Slot,
-    Transmission, probing_instant};
+use super::{
+    Admission, CongestionControl, Context, Departure, Load, Metrics, Sample, Slot, Transmission,
+    probing_instant,
+};
 use crate::time::Micros;
 
 /// Binary exponential backoff from a random initial timeout (RFC 7252 section 4.2).

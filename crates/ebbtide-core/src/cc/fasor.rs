@@ -2,8 +2,10 @@
 //! (Thesis19 section 7, draft-ietf-core-fasor-02).
 
 use super::estimator::{Estimator, Gains};
-use super::{Admission, CongestionControl, Context, Departure, Load, Marking, Metrics, Outcome,
-    Sample, Slot, Transmission, admit_non_at_interval};
+use super::{
+    Admission, CongestionControl, Context, Departure, Load, Marking, Metrics, Outcome, Sample,
+    Slot, Transmission, admit_non_at_interval,
+};
 use crate::time::Micros;
 
 /// FASOR: a fast timeout for losses, a slow one for queues, and a state that says which to try
@@ -117,10 +119,8 @@ impl Fasor {
     /// Spreads `rto` over `[RTO + SRTT/4, RTO + SRTT]`; before any sample a third of the initial
     /// RTO stands in for SRTT. Bounded by 60 s (a setting).
     fn dithered(&self, rto: Micros, cx: &mut Context<'_>) -> Micros {
-        let srtt = self
-            .fast
-            .srtt()
-            .unwrap_or_else(|| cx.settings.initial_rto(cx.params).scale(1, 3));
+        let srtt =
+            self.fast.srtt().unwrap_or_else(|| cx.settings.initial_rto(cx.params).scale(1, 3));
         let draw = cx.uniform(rto.saturating_add(srtt.scale(1, 4)), rto.saturating_add(srtt));
         draw.min(cx.settings.bound.unwrap_or(Micros::MAX))
     }
@@ -161,9 +161,7 @@ impl CongestionControl for Fasor {
         match (self.series, state, ordinal) {
             (_, State::Fast, n) => fast(n),
             (_, State::FastSlow, 0) => fast(0),
-            (Series::SlowThenFast, State::FastSlow, 1) => {
-                self.dithered(self.slow, cx).max(fast(1))
-            }
+            (Series::SlowThenFast, State::FastSlow, 1) => self.dithered(self.slow, cx).max(fast(1)),
             (Series::SlowThenFast, State::Slow, 0) => self.dithered(self.slow, cx),
             (Series::SlowThenFast, _, n) => fast(n - 1),
             (_, State::FastSlow, 1) | (_, State::Slow, 0) => self.dithered(self.slow, cx),

@@ -1,8 +1,10 @@
 //! `default-fb1` and `default-fb2`: Full Backoff on top of RFC 7252 (ANRW18 section 4.2).
 
 use super::default::{admit_non_at_probing_rate, doubled, initial_timeout};
-use super::{Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample,
-    Slot, Transmission};
+use super::{
+    Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Slot,
+    Transmission,
+};
 use crate::time::Micros;
 
 /// RFC 7252's backoff that does not forget at the end of the exchange.
@@ -64,8 +66,7 @@ impl CongestionControl for FullBackoff {
             let initial_range_ends =
                 cx.settings.ack_timeout(cx.params).scale(cx.params.ack_random_permille, 1000);
             let half = self.kept.scale(1, 2);
-            self.kept =
-                if self.halves && half > initial_range_ends { half } else { Micros::ZERO };
+            self.kept = if self.halves && half > initial_range_ends { half } else { Micros::ZERO };
         }
     }
 

@@ -1,7 +1,9 @@
 //! `linux-rto`: TCP's retransmission timer over UDP, with Linux's rules.
 
-use super::{Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample,
-    Slot, Transmission, admit_non_at_interval};
+use super::{
+    Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Slot,
+    Transmission, admit_non_at_interval,
+};
 use crate::time::Micros;
 
 /// RFC 6298 with Karn's algorithm and Linux's treatment of the variation.

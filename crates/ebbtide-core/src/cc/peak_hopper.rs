@@ -1,8 +1,10 @@
 //! `peak-hopper`: the Peak-Hopper RTO over UDP (Ekstrom and Ludwig, "The Peak-Hopper: A New
 //! End-to-End Retransmission Timer for Reliable Unicast Transport", INFOCOM 2004).
 
-use super::{Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample,
-    Slot, Transmission, admit_non_at_interval};
+use super::{
+    Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Slot,
+    Transmission, admit_non_at_interval,
+};
 use crate::time::Micros;
 
 /// A timeout that hops up with a rising round trip and decays slowly after a peak.
@@ -31,12 +33,7 @@ impl PeakHopper {
     /// A control without a sample.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            rto: Micros::ZERO,
-            previous: Micros::ZERO,
-            kept: Micros::ZERO,
-            boost_permille: 0,
-        }
+        Self { rto: Micros::ZERO, previous: Micros::ZERO, kept: Micros::ZERO, boost_permille: 0 }
     }
 
     fn timeout(&self, cx: &Context<'_>) -> Micros {

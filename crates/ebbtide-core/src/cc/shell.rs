@@ -1,7 +1,9 @@
 //! The shell that no control escapes.
 
-use super::{Admission, CongestionControl, Context, Controller, Departure, Load, Marking, Metrics,
-    Outcome, Sample, Slot, Transmission};
+use super::{
+    Admission, CongestionControl, Context, Controller, Departure, Load, Marking, Metrics, Outcome,
+    Sample, Slot, Transmission,
+};
 use crate::time::{Instant, Micros};
 
 /// A control and what the core enforces around it.
@@ -37,7 +39,12 @@ impl Shell {
     }
 
     /// Whether `message` may leave now. `load.open` is overwritten with what the shell knows.
-    pub fn admit(&mut self, message: &Departure, mut load: Load, cx: &mut Context<'_>) -> Admission {
+    pub fn admit(
+        &mut self,
+        message: &Departure,
+        mut load: Load,
+        cx: &mut Context<'_>,
+    ) -> Admission {
         load.open = self.open;
         // NSTART is at least 1: zero would never send (RFC 7252 section 4.7).
         if message.confirmable && self.open >= cx.settings.nstart(cx.params) {
@@ -59,12 +66,7 @@ impl Shell {
 
     /// A transmission leaves: the timeout to arm, also written to `slot.armed`.
     #[inline]
-    pub fn on_transmit(
-        &mut self,
-        ordinal: u8,
-        slot: &mut Slot,
-        cx: &mut Context<'_>,
-    ) -> Micros {
+    pub fn on_transmit(&mut self, ordinal: u8, slot: &mut Slot, cx: &mut Context<'_>) -> Micros {
         let transmission = Transmission { ordinal, beside: self.open.saturating_sub(1) };
         let timeout = self.control.on_transmit(&transmission, slot, cx);
         slot.armed = timeout.clamp(Self::FLOOR, Self::CEILING);

@@ -1,0 +1,302 @@
+//! The endpoint: RFC 7252's message layer for any number of peers, without a clock or a socket.
+//!
+//! # Contract
+//!
+//! The driver owns the socket and the clock. It passes in what happens and fetches what is wanted:
+//!
+//! ```text
+//! loop {
+//!     while let Transmit or Event = endpoint.poll_output() { send it / handle it }
+//!     // poll_output gave Timeout(at) last
+//!     wait for a datagram, the application, or `at`;
+//!     endpoint.handle_datagram(now, from, bytes) / request / respond / handle_timeout(now)
+//! }
+//! ```
+//!
+//! * Time never runs backwards: an earlier `now` is taken for the latest one seen.
+//! * [`Endpoint::poll_output`] is called after every other call until it gives
+//!   [`Output::Timeout`].
+//! * `handle_*` never fails: what is wrong with a datagram is the peer's fault, and counted.
+//! * Calls that send return an error if the caller asked for too much, and then did nothing.
+//! * Every accepted exchange ends exactly once: with [`Received::Response`],
+//!   [`Received::Acknowledged`] (a response of ours), [`Received::Reset`], [`Event::Failed`], or
+//!   the caller's [`Endpoint::cancel`]; then everything that it held is free again.
+
+mod config;
+mod peers;
+mod receive;
+mod respond;
+mod send;
+mod types;
+
+pub use config::{EndpointConfig, Limits};
+pub use peers::Scope;
+pub use types::{
+    Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, SendError, Sent,
+    Transmit,
+};
+
+use crate::cc::{Config, Context, Metrics, Outcome, Sample};
+use crate::exchange::ExchangeId;
+use crate::exchange::dedup::Dedup;
+use crate::exchange::outbox::Outbox;
+use crate::exchange::table::{State, Table};
+use crate::exchange::timers::Timers;
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use peers::{Marks, OptionSupport, Peers};
+use rand_core::Rng;
+
+/// A CoAP endpoint, client and server. See the [module](self) for how it is driven.
+pub struct Endpoint {
+    config: EndpointConfig,
+    /// The controls that peers refer to; the first is the default.
+    controls: Vec<Config>,
+    exchange_lifetime: Duration,
+    rng: Box<dyn Rng + Send>,
+    now: Instant,
+    peers: Peers,
+    table: Table,
+    timers: Timers,
+    outbox: Outbox<Sent>,
+    events: VecDeque<Event>,
+    dedup: Dedup,
+    counters: Counters,
+}
+
+impl Endpoint {
+    /// An endpoint with nothing open. `rng` is its only source of randomness: tokens, message IDs
+    /// and dithering. On the open Internet it must be unpredictable (RFC 7252 section 11.4).
+    #[must_use]
+    pub fn new(config: EndpointConfig, mut rng: Box<dyn Rng + Send>) -> Self {
+        let limits = config.limits;
+        Self {
+            controls: alloc::vec![config.control],
+            exchange_lifetime: config.params.exchange_lifetime(),
+            now: Instant::ZERO,
+            peers: Peers::new(limits.peers, limits.peer_retention, rng.next_u64()),
+            table: Table::new(limits.exchanges, rng.next_u64()),
+            timers: Timers::default(),
+            outbox: Outbox::new(limits.outbox_bytes),
+            events: VecDeque::new(),
+            dedup: Dedup::new(limits.remembered_messages, limits.remembered_bytes, rng.next_u64()),
+            counters: Counters::default(),
+            config,
+            rng,
+        }
+    }
+
+    /// What the driver has to do next. Datagrams come first, then events, the timeout last.
+    #[inline]
+    pub fn poll_output(&mut self) -> Output<'_> {
+        if self.outbox.is_empty() {
+            return match self.events.pop_front() {
+                Some(event) => Output::Event(event),
+                None => Output::Timeout(self.timers.next()),
+            };
+        }
+        match self.outbox.pop() {
+            Some((to, what, datagram)) => Output::Transmit(Transmit { to, datagram, what }),
+            None => Output::Timeout(None),
+        }
+    }
+
+    /// The instant that [`Endpoint::poll_output`] gave has come, or another one: then what is due
+    /// is done.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let now = self.advance(now);
+        while let Some(index) = self.timers.pop_due(now) {
+            match self.table.get(index).state {
+                State::Open => self.expire(now, index),
+                State::Queued => {
+                    let peer = self.table.get(index).peer;
+                    self.pump(now, peer);
+                }
+                State::Waiting => self.fail(now, index, Outcome::Cancelled, Failure::NoResponse),
+                State::Free => {}
+            }
+        }
+    }
+
+    /// Ends an exchange without telling the application. Unknown and ended ones are ignored.
+    pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) {
+        let now = self.advance(now);
+        if let Some(index) = self.table.find(exchange) {
+            self.end(now, index, Outcome::Cancelled, None);
+        }
+    }
+
+    /// The driver could not send a datagram of this exchange: it fails at once.
+    pub fn handle_send_error(&mut self, now: Instant, exchange: ExchangeId) {
+        let now = self.advance(now);
+        if let Some(index) = self.table.find(exchange) {
+            self.fail(now, index, Outcome::Cancelled, Failure::SendError);
+        }
+    }
+
+    /// Chooses the control for a peer's scope; takes effect at once, without knowledge.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::TooManyPeers`] if there is no room for one more peer, or 256 different
+    /// controls are in use.
+    pub fn set_control(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        control: Config,
+    ) -> Result<(), SendError> {
+        let now = self.advance(now);
+        let known = self.controls.iter().position(|other| *other == control);
+        let number = match known {
+            Some(number) => number,
+            None => {
+                self.controls.push(control);
+                self.controls.len() - 1
+            }
+        };
+        let Ok(number) = u8::try_from(number) else {
+            self.controls.pop();
+            return Err(SendError::TooManyPeers);
+        };
+        let index = self.peer(now, remote)?;
+        let peer = self.peers.get_mut(index);
+        peer.control = number;
+        peer.shell.replace(control.build());
+        Ok(())
+    }
+
+    /// Drops what was learnt about a peer's scope, as if another device had taken its place. Open
+    /// exchanges stay open.
+    pub fn forget(&mut self, remote: SocketAddr) {
+        if let Some(index) = self.peers.find(self.config.scope.key(remote)) {
+            let marks = self.fresh_marks();
+            let peer = self.peers.get_mut(index);
+            peer.shell.replace(self.controls[usize::from(peer.control)].build());
+            peer.marks = marks;
+        }
+    }
+
+    /// What the control of a peer's scope knows, if there is such a peer.
+    #[must_use]
+    pub fn metrics(&self, remote: SocketAddr) -> Option<Metrics> {
+        let index = self.peers.find(self.config.scope.key(remote))?;
+        Some(self.peers.get(index).shell.metrics())
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters { peers_evicted_early: self.peers.evicted_early, ..self.counters }
+    }
+
+    /// Exchanges that have not ended, queued ones included.
+    #[inline]
+    #[must_use]
+    pub fn open_exchanges(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Scopes that state is kept for.
+    #[must_use]
+    pub fn peers(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Messages remembered against duplicates.
+    #[must_use]
+    pub fn remembered(&self) -> usize {
+        self.dedup.len()
+    }
+
+    /// The transmission parameters.
+    #[must_use]
+    pub fn params(&self) -> &crate::params::Parameters {
+        &self.config.params
+    }
+
+    /// The latest time seen; a clock that jumps back stands still instead.
+    #[inline]
+    fn advance(&mut self, now: Instant) -> Instant {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    fn fresh_marks(&self) -> Marks {
+        Marks { faithful: self.config.faithful_peers, option: OptionSupport::Unknown }
+    }
+
+    /// The peer of a remote's scope, made if need be.
+    fn peer(&mut self, now: Instant, remote: SocketAddr) -> Result<u32, SendError> {
+        let key = self.config.scope.key(remote);
+        if let Some(index) = self.peers.find(key) {
+            self.peers.touch(now, index);
+            return Ok(index);
+        }
+        let fresh = (self.rng.next_u32() as u16, self.fresh_marks());
+        let found = self.peers.find_or_insert(now, key, (0, &self.controls[0]), fresh);
+        found.ok_or_else(|| {
+            self.counters.queue_full += 1;
+            SendError::TooManyPeers
+        })
+    }
+
+    /// Ends an exchange and tells the application why.
+    fn fail(&mut self, now: Instant, index: u32, outcome: Outcome, reason: Failure) {
+        let exchange = self.table.name(index);
+        self.end(now, index, outcome, None);
+        self.events.push_back(Event::Failed { exchange, reason });
+    }
+
+    /// Ends an exchange: everything that it held is free afterwards, and the next message of its
+    /// peer may leave.
+    fn end(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
+        let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
+        match state {
+            State::Open => self.close(now, index, outcome, sample),
+            State::Waiting => self.table.forget_id(index),
+            State::Queued => self.unqueue(index),
+            State::Free => return,
+        }
+        self.timers.disarm(index);
+        if self.table.get(index).purpose == crate::exchange::table::Purpose::Request {
+            self.table.forget_token(index);
+        }
+        self.table.release(index);
+        self.peers.get_mut(peer).exchanges -= 1;
+        self.pump(now, peer);
+    }
+
+    /// Ends the congestion control's part of an open exchange: its NSTART place is free.
+    fn close(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
+        self.table.forget_id(index);
+        let exchange = self.table.get(index);
+        let peer = self.peers.get_mut(exchange.peer);
+        let mut cx = Context {
+            now,
+            params: &self.config.params,
+            settings: &self.controls[usize::from(peer.control)].settings,
+            rng: &mut *self.rng,
+        };
+        if let Some(sample) = &sample {
+            peer.shell.on_feedback(&exchange.slot, sample, &mut cx);
+        }
+        let retransmissions = exchange.transmissions.saturating_sub(1);
+        peer.shell.close_exchange(&exchange.slot, outcome, retransmissions, &mut cx);
+    }
+}
+
+impl core::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("now", &self.now)
+            .field("peers", &self.peers.len())
+            .field("exchanges", &self.table.len())
+            .field("remembered", &self.dedup.len())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,293 @@
+//! Peers: the scopes that congestion control state is kept for.
+
+use crate::cc::{Config, Load, Shell};
+use crate::exchange::message_id::MessageIds;
+use crate::exchange::table::NONE;
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+use core::hash::BuildHasher;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+/// What shares one congestion control.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Each remote transport address has its own (draft-ietf-core-cocoa-03 section 3).
+    #[default]
+    Endpoint,
+    /// All ports of an IP address share one: several devices behind one address translator, or
+    /// several programs of one device.
+    Address,
+    /// All addresses of a prefix share one: devices behind one gateway. Prefix lengths in bits.
+    Prefix {
+        /// For IPv4, at most 32; 24 is usual.
+        v4: u8,
+        /// For IPv6, at most 128; 64 is usual.
+        v6: u8,
+    },
+}
+
+impl Scope {
+    /// The address that stands for the scope that `remote` is in.
+    #[inline]
+    pub(crate) fn key(self, remote: SocketAddr) -> SocketAddr {
+        match self {
+            Self::Endpoint => remote,
+            Self::Address => SocketAddr::new(remote.ip(), 0),
+            Self::Prefix { v4, v6 } => {
+                let ip = match remote.ip() {
+                    IpAddr::V4(ip) => {
+                        let mask = u32::MAX.checked_shl(32 - u32::from(v4.min(32))).unwrap_or(0);
+                        IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() & mask))
+                    }
+                    IpAddr::V6(ip) => {
+                        let mask = u128::MAX.checked_shl(128 - u32::from(v6.min(128))).unwrap_or(0);
+                        IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & mask))
+                    }
+                };
+                SocketAddr::new(ip, 0)
+            }
+        }
+    }
+}
+
+/// Whether a peer's marks can be believed, learnt from what it echoes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// It has answered a retransmission with that one's own mark, so it does not answer duplicates
+    /// with the first copy's; or the user vouches for it.
+    pub(crate) faithful: bool,
+    /// Whether it knows the option Rexmit-Cnt.
+    pub(crate) option: OptionSupport,
+}
+
+/// Whether a peer knows the option Rexmit-Cnt (draft-ietf-core-fasor-02).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OptionSupport {
+    /// Nothing was sent to it yet: the first request asks with the value 255.
+    Unknown,
+    /// It has echoed the option.
+    Confirmed,
+    /// It has answered without the option.
+    Absent,
+}
+
+/// One scope.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    key: SocketAddr,
+    pub(crate) shell: Shell,
+    /// Which of the endpoint's controls it uses.
+    pub(crate) control: u8,
+    pub(crate) marks: Marks,
+    pub(crate) ids: MessageIds,
+    /// The queue of exchanges that wait for permission to leave.
+    pub(crate) head: u32,
+    pub(crate) tail: u32,
+    pub(crate) queued: u16,
+    /// Exchanges of this peer, queued and waiting ones included.
+    pub(crate) exchanges: u32,
+    pub(crate) last_non: Option<Instant>,
+    pub(crate) nons_since_con: u8,
+    pub(crate) unanswered_bytes: u32,
+    pub(crate) unanswered_since: Instant,
+    last_used: Instant,
+    /// Neighbours in the order of use.
+    newer: u32,
+    older: u32,
+}
+
+impl Peer {
+    pub(crate) fn load(&self) -> Load {
+        Load {
+            open: 0,
+            last_non: self.last_non,
+            nons_since_con: self.nons_since_con,
+            unanswered_bytes: self.unanswered_bytes,
+            unanswered_since: self.unanswered_since,
+        }
+    }
+
+    /// The peer has been heard from: what was sent to it is no longer unanswered.
+    #[inline]
+    pub(crate) fn heard(&mut self) {
+        self.unanswered_bytes = 0;
+    }
+}
+
+/// All peers, found by scope and ordered by use.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    places: Vec<Peer>,
+    free: Vec<u32>,
+    by_key: HashTable<u32>,
+    hasher: FixedState,
+    newest: u32,
+    oldest: u32,
+    max: usize,
+    retention: Duration,
+    /// Peers that had to leave before their retention was over.
+    pub(crate) evicted_early: u64,
+}
+
+impl Peers {
+    pub(crate) fn new(max: usize, retention: Duration, hash_seed: u64) -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            by_key: HashTable::new(),
+            hasher: FixedState::with_seed(hash_seed),
+            newest: NONE,
+            oldest: NONE,
+            max: max.min(NONE as usize),
+            retention,
+            evicted_early: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> &Peer {
+        &self.places[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Peer {
+        &mut self.places[index as usize]
+    }
+
+    /// The peer of this scope, if there is one.
+    #[inline]
+    pub(crate) fn find(&self, key: SocketAddr) -> Option<u32> {
+        let hash = self.hasher.hash_one(key);
+        self.by_key.find(hash, |&index| self.places[index as usize].key == key).copied()
+    }
+
+    /// The peer of this scope, made if need be; `None` if all places are taken by peers with open
+    /// exchanges. Marks it as used now.
+    pub(crate) fn find_or_insert(
+        &mut self,
+        now: Instant,
+        key: SocketAddr,
+        control: (u8, &Config),
+        (first_id, marks): (u16, Marks),
+    ) -> Option<u32> {
+        if let Some(index) = self.find(key) {
+            self.touch(now, index);
+            return Some(index);
+        }
+        // State is kept at least 255 s after its last use (cocoa-03 section 3), longer if there is
+        // room. Two per insertion keep up with any rate of arrivals.
+        for _ in 0..2 {
+            self.evict_oldest(now, self.retention);
+        }
+        if self.len() >= self.max && !self.evict_oldest(now, Duration::ZERO) {
+            return None;
+        }
+        let peer = Peer {
+            key,
+            shell: Shell::new(control.1.build()),
+            control: control.0,
+            marks,
+            ids: MessageIds::new(first_id),
+            head: NONE,
+            tail: NONE,
+            queued: 0,
+            exchanges: 0,
+            last_non: None,
+            nons_since_con: 0,
+            unanswered_bytes: 0,
+            unanswered_since: now,
+            last_used: now,
+            newer: NONE,
+            older: NONE,
+        };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.places[index as usize] = peer;
+                index
+            }
+            None => {
+                let index = u32::try_from(self.places.len()).ok()?;
+                self.places.push(peer);
+                index
+            }
+        };
+        let (places, hasher) = (&self.places, &self.hasher);
+        self.by_key.insert_unique(hasher.hash_one(key), index, |&other| {
+            hasher.hash_one(places[other as usize].key)
+        });
+        self.link_newest(index);
+        Some(index)
+    }
+
+    /// Marks a peer as used now.
+    #[inline]
+    pub(crate) fn touch(&mut self, now: Instant, index: u32) {
+        self.places[index as usize].last_used = now;
+        if self.newest != index {
+            self.unlink(index);
+            self.link_newest(index);
+        }
+    }
+
+    /// Forgets the least recently used peer if it has been idle for `age` and has no exchange.
+    fn evict_oldest(&mut self, now: Instant, age: Duration) -> bool {
+        let index = self.oldest;
+        if index == NONE {
+            return false;
+        }
+        let peer = &self.places[index as usize];
+        let idle = now.saturating_since(peer.last_used);
+        if peer.exchanges > 0 {
+            // It is in use, whatever the order says; the next one gets its turn.
+            self.touch(now, index);
+            return false;
+        }
+        if idle < age {
+            return false;
+        }
+        if idle < self.retention {
+            self.evicted_early += 1;
+        }
+        let hash = self.hasher.hash_one(peer.key);
+        if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
+            entry.remove();
+        }
+        self.unlink(index);
+        self.free.push(index);
+        true
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let (newer, older) = {
+            let peer = &self.places[index as usize];
+            (peer.newer, peer.older)
+        };
+        match newer {
+            NONE => self.newest = older,
+            _ => self.places[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            _ => self.places[older as usize].newer = newer,
+        }
+    }
+
+    fn link_newest(&mut self, index: u32) {
+        let before = self.newest;
+        let peer = &mut self.places[index as usize];
+        peer.newer = NONE;
+        peer.older = before;
+        match before {
+            NONE => self.oldest = index,
+            _ => self.places[before as usize].newer = index,
+        }
+        self.newest = index;
+    }
+}

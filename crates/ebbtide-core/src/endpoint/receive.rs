@@ -1,0 +1,356 @@
+//! Datagrams that arrive (RFC 7252 sections 4.2, 4.3, 4.5 and 5.3).
+
+use super::Endpoint;
+use super::peers::OptionSupport;
+use super::types::{Ignored, Incoming, Received};
+use crate::cc::{Marking, Outcome, Sample};
+use crate::exchange::dedup::Reply;
+use crate::exchange::table::{Purpose, State};
+use crate::exchange::token::unmark;
+use crate::time::Instant;
+use crate::wire::{Code, Content, Message, ParseError, Token, Type};
+use core::net::SocketAddr;
+
+impl Endpoint {
+    /// Takes a datagram and says what it means for the application. Malformed ones are rejected as
+    /// RFC 7252 says, and counted.
+    pub fn handle_datagram<'d>(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &'d [u8],
+    ) -> Received<'d> {
+        let now = self.advance(now);
+        self.counters.received += 1;
+        let message = match Message::parse(datagram) {
+            Ok(message) => message,
+            Err(error) => {
+                self.counters.malformed += 1;
+                // Section 4.2: a Confirmable message with a format error is rejected with a
+                // Reset; anything else is ignored (sections 3 and 4.3).
+                if let ParseError::Format { kind: Type::Confirmable, message_id, .. } = error {
+                    self.emit_empty(from, Type::Reset, message_id);
+                }
+                return Received::Ignored(Ignored::Malformed);
+            }
+        };
+        match message.kind() {
+            Type::Confirmable | Type::NonConfirmable if message.code().is_request() => {
+                self.on_request(now, from, message)
+            }
+            Type::Confirmable if message.code().is_empty() => {
+                // A ping (section 4.3).
+                self.counters.pings += 1;
+                self.emit_empty(from, Type::Reset, message.message_id());
+                Received::Ignored(Ignored::Ping)
+            }
+            Type::Confirmable | Type::NonConfirmable => self.on_separate(now, from, message),
+            Type::Acknowledgement if message.code().is_empty() => {
+                self.on_acknowledgement(now, from, &message)
+            }
+            Type::Acknowledgement => self.on_piggybacked(now, from, message),
+            Type::Reset => self.on_reset(now, from, &message),
+        }
+    }
+
+    fn on_request<'d>(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        message: Message<'d>,
+    ) -> Received<'d> {
+        let (kind, id, code) = (message.kind(), message.message_id(), message.code());
+        let mut incoming = Incoming {
+            remote: from,
+            id,
+            token: message.token(),
+            kind,
+            code,
+            acknowledged: false,
+            rexmit_count: None,
+        };
+        match self.dedup.lookup(now, from, id) {
+            None => {}
+            Some(reply) => {
+                let answer = match reply {
+                    Reply::Pending => None,
+                    Reply::Acknowledgement if kind != Type::Confirmable => None,
+                    Reply::Acknowledgement => Some(false),
+                    Reply::Response(_) => Some(true),
+                };
+                self.counters.duplicates += 1;
+                match answer {
+                    Some(true) => self.repeat_response(from, (kind, id, incoming.token)),
+                    Some(false) => self.emit_empty(from, Type::Acknowledgement, id),
+                    None => {}
+                }
+                return Received::Ignored(Ignored::DuplicateRequest);
+            }
+        }
+        let count = self.config.rexmit_count_option;
+        if message
+            .body()
+            .first_critical_unless(|number| number == count || number.is_known())
+            .is_some()
+        {
+            self.counters.bad_options += 1;
+            // Section 5.4.1: 4.02 for a Confirmable request, rejection of a Non-confirmable one.
+            if kind == Type::Confirmable {
+                self.refuse(&incoming, Code::BAD_OPTION);
+            }
+            return Received::Ignored(Ignored::UnknownCriticalOption);
+        }
+        incoming.rexmit_count = message
+            .option(count)
+            .and_then(|option| option.as_uint())
+            .and_then(|value| u8::try_from(value).ok());
+        if !code.is_idempotent() {
+            let lifetime = self.exchange_lifetime;
+            if !self.dedup.insert(now, lifetime, (from, id), Reply::Pending) {
+                // Processing it would mean to process its duplicates as well.
+                self.counters.refused += 1;
+                self.refuse(&incoming, Code::SERVICE_UNAVAILABLE);
+                return Received::Ignored(Ignored::NoRoom);
+            }
+        }
+        Received::Request(incoming, message)
+    }
+
+    fn refuse(&mut self, incoming: &Incoming, code: Code) {
+        if incoming.kind == Type::Confirmable {
+            let content = Content { code, options: &[], payload: &[] };
+            // A full outbox has been counted; the peer asks again.
+            let _ = self.emit_response(incoming, &content, Type::Acknowledgement, incoming.id);
+        }
+    }
+
+    /// A response on the acknowledgement of its request (section 5.2.1).
+    fn on_piggybacked<'d>(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        message: Message<'d>,
+    ) -> Received<'d> {
+        let Some(index) = self.find_open(from, &message) else {
+            return self.unknown();
+        };
+        // Section 5.3.2: message ID and token must both match.
+        let Some(ordinal) = self.match_token(index, message.token()) else {
+            return self.wrong_token();
+        };
+        if self.table.get(index).purpose != Purpose::Request {
+            return self.wrong_token();
+        }
+        let answered = match self.table.get(index).marking {
+            Marking::None => None,
+            Marking::Token => self.believe(index, ordinal),
+            Marking::Option => match self.counted(index, &message) {
+                Ok(ordinal) => ordinal.and_then(|ordinal| self.believe(index, ordinal)),
+                Err(()) => return self.wrong_token(),
+            },
+        };
+        let sample = self.table.get(index).sample(now, answered);
+        self.finish(now, index, Some(sample), message)
+    }
+
+    /// An empty ACK (sections 4.2 and 5.2.2).
+    fn on_acknowledgement(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        message: &Message<'_>,
+    ) -> Received<'static> {
+        let Some(index) = self.find_open(from, message) else {
+            return self.unknown();
+        };
+        let exchange = self.table.name(index);
+        let sample = self.table.get(index).sample(now, None);
+        self.hear(now, index);
+        match self.table.get(index).purpose {
+            // Nothing acknowledges a ping: it is reset (section 4.3). It ends all the same.
+            Purpose::Response | Purpose::Ping => {
+                self.end(now, index, Outcome::Acknowledged, Some(sample));
+            }
+            Purpose::Request => {
+                self.close(now, index, Outcome::Acknowledged, Some(sample));
+                let exchange = self.table.get_mut(index);
+                exchange.state = State::Waiting;
+                let peer = exchange.peer;
+                // The message ID stays known, so that a Reset can still end the exchange.
+                self.table.remember_id(index);
+                self.timers.arm(index, now + self.config.params.response_timeout);
+                self.pump(now, peer);
+            }
+        }
+        Received::Acknowledged { exchange, sample }
+    }
+
+    fn on_reset(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        message: &Message<'_>,
+    ) -> Received<'static> {
+        let Some(index) = self.table.by_id(from, message.message_id()) else {
+            return self.unknown();
+        };
+        let exchange = self.table.name(index);
+        let open = self.table.get(index).state == State::Open;
+        let sample = open.then(|| self.table.get(index).sample(now, None));
+        self.hear(now, index);
+        self.end(now, index, Outcome::Reset, sample);
+        Received::Reset { exchange, sample }
+    }
+
+    /// A response in a message of its own (sections 5.2.2 and 5.2.3).
+    fn on_separate<'d>(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        message: Message<'d>,
+    ) -> Received<'d> {
+        let confirmable = message.kind() == Type::Confirmable;
+        let Some((index, ordinal)) = self.find_token(from, message.token()) else {
+            if confirmable {
+                // A duplicate of a response that was acknowledged is acknowledged again (section
+                // 4.5); one that belongs to nothing is rejected (section 4.2).
+                let known = self.dedup.lookup(now, from, message.message_id()).is_some();
+                let kind = if known { Type::Acknowledgement } else { Type::Reset };
+                self.emit_empty(from, kind, message.message_id());
+            }
+            return self.unknown();
+        };
+        if self.table.get(index).state == State::Queued {
+            // It answers a request that has not been sent.
+            return self.wrong_token();
+        }
+        if confirmable {
+            self.emit_empty(from, Type::Acknowledgement, message.message_id());
+            let lifetime = self.exchange_lifetime;
+            let key = (from, message.message_id());
+            if !self.dedup.insert(now, lifetime, key, Reply::Acknowledgement) {
+                self.counters.unstored += 1;
+            }
+        }
+        // A response implies the acknowledgement that was lost or is still to come (5.2.2).
+        let open = self.table.get(index).state == State::Open;
+        let answered = match self.table.get(index).marking {
+            Marking::Token => self.believe(index, ordinal),
+            Marking::None | Marking::Option => None,
+        };
+        let sample = open.then(|| self.table.get(index).sample(now, answered));
+        self.finish(now, index, sample, message)
+    }
+
+    /// The response to a request of ours is here.
+    fn finish<'d>(
+        &mut self,
+        now: Instant,
+        index: u32,
+        sample: Option<Sample>,
+        message: Message<'d>,
+    ) -> Received<'d> {
+        let exchange = self.table.name(index);
+        self.hear(now, index);
+        let count = self.config.rexmit_count_option;
+        if message
+            .body()
+            .first_critical_unless(|number| number == count || number.is_known())
+            .is_some()
+        {
+            // Section 5.4.1: such a response is rejected; the request has no other answer.
+            self.counters.bad_options += 1;
+            self.end(now, index, Outcome::Acknowledged, sample);
+            self.events
+                .push_back(super::Event::Failed { exchange, reason: super::Failure::BadOption });
+            return Received::Ignored(Ignored::UnknownCriticalOption);
+        }
+        self.end(now, index, Outcome::Acknowledged, sample);
+        Received::Response { exchange, sample, message }
+    }
+
+    /// The open exchange that an ACK from `from` belongs to.
+    #[inline]
+    fn find_open(&self, from: SocketAddr, message: &Message<'_>) -> Option<u32> {
+        let index = self.table.by_id(from, message.message_id())?;
+        (self.table.get(index).state == State::Open).then_some(index)
+    }
+
+    /// The request that a token belongs to, and the ordinal it names (0 if it is not marked).
+    fn find_token(&self, from: SocketAddr, token: Token) -> Option<(u32, u8)> {
+        let exact = self.table.by_token(from, token).map(|index| (index, 0));
+        exact.or_else(|| {
+            let (original, ordinal) = unmark(token)?;
+            let index = self.table.by_token(from, original)?;
+            let exchange = self.table.get(index);
+            let sent = exchange.marking == Marking::Token && ordinal < exchange.transmissions;
+            sent.then_some((index, ordinal))
+        })
+    }
+
+    /// The ordinal that a token names, if it is one of the exchange's.
+    #[inline]
+    fn match_token(&self, index: u32, token: Token) -> Option<u8> {
+        let exchange = self.table.get(index);
+        if exchange.marking != Marking::Token {
+            return (token == exchange.token).then_some(0);
+        }
+        let (original, ordinal) = unmark(token)?;
+        (original == exchange.token && ordinal < exchange.transmissions).then_some(ordinal)
+    }
+
+    /// The ordinal that the option Rexmit-Cnt of a response names; an error if it was never sent.
+    fn counted(&mut self, index: u32, message: &Message<'_>) -> Result<Option<u8>, ()> {
+        let option = message.option(self.config.rexmit_count_option);
+        let exchange = self.table.get(index);
+        let marks = &mut self.peers.get_mut(exchange.peer).marks;
+        let Some(value) = option.and_then(|option| option.as_uint()) else {
+            if marks.option == OptionSupport::Confirmed {
+                // An original without the option is answered without it.
+                return Ok(Some(0));
+            }
+            marks.option = OptionSupport::Absent;
+            return Ok(None);
+        };
+        match u8::try_from(value) {
+            Ok(255) => {
+                marks.option = OptionSupport::Confirmed;
+                Ok(Some(0))
+            }
+            Ok(ordinal) if ordinal < exchange.transmissions => {
+                marks.option = OptionSupport::Confirmed;
+                Ok(Some(ordinal))
+            }
+            _ => Err(()),
+        }
+    }
+
+    /// Whether a mark may be taken for the transmission that was answered. Many servers answer a
+    /// duplicate with the stored response, hence with the mark of the first copy they saw: an
+    /// answer that names the original although it was repeated is believed only of a peer that has
+    /// named a later one before.
+    fn believe(&mut self, index: u32, ordinal: u8) -> Option<u8> {
+        let exchange = self.table.get(index);
+        let marks = &mut self.peers.get_mut(exchange.peer).marks;
+        marks.faithful |= ordinal > 0;
+        (marks.faithful || exchange.transmissions == 1).then_some(ordinal)
+    }
+
+    /// The peer of an exchange has been heard from.
+    #[inline]
+    fn hear(&mut self, now: Instant, index: u32) {
+        let peer = self.table.get(index).peer;
+        self.peers.touch(now, peer);
+        self.peers.get_mut(peer).heard();
+    }
+
+    fn unknown(&mut self) -> Received<'static> {
+        self.counters.unknown_answers += 1;
+        Received::Ignored(Ignored::UnknownExchange)
+    }
+
+    fn wrong_token(&mut self) -> Received<'static> {
+        self.counters.wrong_tokens += 1;
+        Received::Ignored(Ignored::WrongToken)
+    }
+}

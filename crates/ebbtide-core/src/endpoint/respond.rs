@@ -1,0 +1,169 @@
+//! Answers to requests that arrived.
+
+use super::Endpoint;
+use super::types::{Incoming, Reliability, SendError, Sent};
+use crate::exchange::ExchangeId;
+use crate::exchange::dedup::Reply;
+use crate::exchange::table::Purpose;
+use crate::exchange::token::with_count_option;
+use crate::time::Instant;
+use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+impl Endpoint {
+    /// Answers a request. The response rides on the acknowledgement of a Confirmable request
+    /// (RFC 7252 section 5.2.1), is Confirmable itself if the request was acknowledged before
+    /// (section 5.2.2) and then has an exchange of its own, and is Non-confirmable for a
+    /// Non-confirmable request (section 5.2.3).
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then, and the request can still be answered.
+    pub fn respond(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        content: &Content<'_>,
+    ) -> Result<Option<ExchangeId>, SendError> {
+        if !content.code.is_response() {
+            return Err(SendError::WrongCode(content.code));
+        }
+        let now = self.advance(now);
+        if incoming.acknowledged {
+            let purpose = (Purpose::Response, incoming.token);
+            return self
+                .start(now, incoming.remote, content, Reliability::Confirmable, purpose)
+                .map(Some);
+        }
+        let (kind, id) = match incoming.kind {
+            Type::Confirmable => (Type::Acknowledgement, incoming.id),
+            _ => {
+                let peer = self.peer(now, incoming.remote)?;
+                // Without a lifetime: a Non-confirmable response that shares its message ID with
+                // another one is at worst taken for a duplicate and asked for again.
+                let id = self.peers.get_mut(peer).ids.allocate(now, None);
+                (Type::NonConfirmable, id.unwrap_or(incoming.id))
+            }
+        };
+        self.emit_response(incoming, content, kind, id)?;
+        if !incoming.code.is_idempotent() {
+            self.store_response(incoming, content);
+        }
+        Ok(None)
+    }
+
+    /// Acknowledges a Confirmable request whose response will take a while, so that the client
+    /// stops repeating it (RFC 7252 section 5.2.2). The response is then a separate one. Does
+    /// nothing for a Non-confirmable request, and nothing the second time.
+    pub fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming) {
+        let now = self.advance(now);
+        if incoming.kind != Type::Confirmable || incoming.acknowledged {
+            return;
+        }
+        incoming.acknowledged = true;
+        let (remote, id) = (incoming.remote, incoming.id);
+        // From now on a duplicate is acknowledged again, whatever the method.
+        if !self.dedup.set_reply(remote, id, Reply::Acknowledgement) {
+            let lifetime = self.exchange_lifetime;
+            if !self.dedup.insert(now, lifetime, (remote, id), Reply::Acknowledgement) {
+                self.counters.unstored += 1;
+            }
+        }
+        self.emit_empty(remote, Type::Acknowledgement, id);
+    }
+
+    /// Rejects a message with a Reset (RFC 7252 section 4.2): the context to process it is missing.
+    pub fn reset(&mut self, incoming: &Incoming) {
+        self.emit_empty(incoming.remote, Type::Reset, incoming.id);
+    }
+
+    /// Queues an empty message.
+    pub(super) fn emit_empty(&mut self, to: SocketAddr, kind: Type, id: MessageId) {
+        let empty = Content { code: Code::EMPTY, options: &[], payload: &[] };
+        let sent = self.outbox.push(to, Sent::Reply, |out| {
+            let mut bytes = [0; HEADER_LEN];
+            let encoded = empty.encode(&mut bytes, kind, id, Token::EMPTY);
+            out.extend_from_slice(&bytes);
+            encoded.is_ok()
+        });
+        self.count_sent(sent);
+    }
+
+    /// Queues a response with the token, and the mark, of the copy of the request that it answers.
+    pub(super) fn emit_response(
+        &mut self,
+        incoming: &Incoming,
+        content: &Content<'_>,
+        kind: Type,
+        id: MessageId,
+    ) -> Result<(), SendError> {
+        let limit = self.config.limits.message_bytes;
+        let bytes = HEADER_LEN + incoming.token.len() + content.encoded_len();
+        if bytes > limit {
+            return Err(SendError::TooLong { bytes, limit });
+        }
+        let option = self.config.rexmit_count_option;
+        let mut result = Ok(());
+        let sent = self.outbox.push(incoming.remote, Sent::Reply, |out| {
+            let start = out.len();
+            out.resize(start + bytes, 0);
+            match content.encode(&mut out[start..], kind, id, incoming.token) {
+                Err(error) => result = Err(SendError::Encode(error)),
+                Ok(encoded) => {
+                    // Rexmit-Cnt is echoed in piggybacked responses only (fasor-02).
+                    if let (Some(count), Type::Acknowledgement) = (incoming.rexmit_count, kind) {
+                        let plain: Vec<u8> = out.drain(start..).collect();
+                        let end = (encoded.options_end, encoded.last_option);
+                        with_count_option(&plain, end, (option, count), out);
+                    }
+                }
+            }
+            result.is_ok()
+        });
+        result?;
+        self.count_sent(sent);
+        if sent { Ok(()) } else { Err(SendError::OutboxFull) }
+    }
+
+    fn count_sent(&mut self, sent: bool) {
+        if sent {
+            self.counters.sent += 1;
+        } else {
+            self.counters.outbox_full += 1;
+        }
+    }
+
+    /// Keeps a response for duplicates of its request: the code, then options and payload.
+    fn store_response(&mut self, incoming: &Incoming, content: &Content<'_>) {
+        let mut stored = alloc::vec![0; HEADER_LEN + content.encoded_len()];
+        let encoded = content.encode(&mut stored, incoming.kind, incoming.id, Token::EMPTY);
+        let reply = Reply::Response(stored);
+        if encoded.is_err() || !self.dedup.set_reply(incoming.remote, incoming.id, reply) {
+            self.counters.unstored += 1;
+        }
+    }
+
+    /// Answers a duplicate as the first copy was answered, with the duplicate's own token.
+    pub(super) fn repeat_response(
+        &mut self,
+        remote: SocketAddr,
+        (kind, id, token): (Type, MessageId, Token),
+    ) {
+        let Some(Reply::Response(stored)) = self.dedup.lookup(self.now, remote, id) else { return };
+        let kind = match kind {
+            Type::Confirmable => Type::Acknowledgement,
+            _ => Type::NonConfirmable,
+        };
+        let sent = self.outbox.push(remote, Sent::Reply, |out| {
+            // The stored bytes are a message with an empty token; the header is written anew.
+            let empty = Content { code: Code(stored[1]), options: &[], payload: &[] };
+            let mut header = [0; HEADER_LEN + crate::wire::MAX_TOKEN_LEN];
+            let Ok(encoded) = empty.encode(&mut header, kind, id, token) else { return false };
+            out.extend_from_slice(&header[..encoded.len]);
+            out.extend_from_slice(&stored[HEADER_LEN..]);
+            true
+        });
+        self.count_sent(sent);
+    }
+}

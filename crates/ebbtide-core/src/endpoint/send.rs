@@ -1,0 +1,324 @@
+//! Messages of our own: accepted, admitted, transmitted, repeated.
+
+use super::Endpoint;
+use super::peers::OptionSupport;
+use super::types::{Failure, Reliability, SendError, Sent};
+use crate::cc::{Admission, Context, Departure, Marking, Outcome};
+use crate::exchange::ExchangeId;
+use crate::exchange::table::{NONE, Purpose, State};
+use crate::exchange::token::{MAX_MARK, random_token, with_count_option};
+use crate::time::{Instant, Micros};
+use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Token, Type};
+use core::net::SocketAddr;
+
+/// What the first request to an unknown peer carries in Rexmit-Cnt (fasor-02).
+const COUNT_PROBE: u8 = 255;
+
+impl Endpoint {
+    /// Sends a request, now or when congestion control admits it. The answer comes as
+    /// [`Received::Response`](super::Received::Response) or the exchange fails.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then.
+    pub fn request(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        content: &Content<'_>,
+        reliability: Reliability,
+    ) -> Result<ExchangeId, SendError> {
+        if !content.code.is_request() {
+            return Err(SendError::WrongCode(content.code));
+        }
+        self.start(now, to, content, reliability, (Purpose::Request, Token::EMPTY))
+    }
+
+    /// Sends a CoAP ping: an empty Confirmable message, which every endpoint answers with a Reset
+    /// (RFC 7252 section 4.3).
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then.
+    pub fn ping(&mut self, now: Instant, to: SocketAddr) -> Result<ExchangeId, SendError> {
+        let empty = Content { code: Code::EMPTY, options: &[], payload: &[] };
+        self.start(now, to, &empty, Reliability::Confirmable, (Purpose::Ping, Token::EMPTY))
+    }
+
+    /// Accepts a message: encodes it into a new exchange at the end of its peer's queue.
+    pub(super) fn start(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        content: &Content<'_>,
+        reliability: Reliability,
+        (purpose, token): (Purpose, Token),
+    ) -> Result<ExchangeId, SendError> {
+        let now = self.advance(now);
+        let limit = self.config.limits.message_bytes;
+        // A token is at most 8 bytes; the bound is checked before anything is changed.
+        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
+        if bytes > limit.min(usize::from(u16::MAX)) {
+            return Err(SendError::TooLong { bytes, limit });
+        }
+        let peer_index = self.peer(now, to)?;
+        let peer = self.peers.get(peer_index);
+        if peer.queued >= self.config.limits.queue_per_peer {
+            self.counters.queue_full += 1;
+            return Err(SendError::QueueFull);
+        }
+        let marking = match purpose {
+            Purpose::Request => peer.shell.marking(),
+            Purpose::Response | Purpose::Ping => Marking::None,
+        };
+        let Some(index) = self.table.take(to, peer_index, purpose) else {
+            self.counters.queue_full += 1;
+            return Err(SendError::TooManyExchanges);
+        };
+        let token = match purpose {
+            Purpose::Request => self.fresh_token(to, marking),
+            Purpose::Response | Purpose::Ping => token,
+        };
+        let kind = match reliability {
+            Reliability::Confirmable => Type::Confirmable,
+            Reliability::NonConfirmable => Type::NonConfirmable,
+        };
+        let exchange = self.table.get_mut(index);
+        exchange.datagram.resize(HEADER_LEN + token.len() + content.encoded_len(), 0);
+        let encoded = match content.encode(&mut exchange.datagram, kind, MessageId(0), token) {
+            Ok(encoded) => encoded,
+            Err(error) => {
+                self.table.release(index);
+                return Err(error.into());
+            }
+        };
+        exchange.token = token;
+        exchange.marking = marking;
+        exchange.confirmable = reliability == Reliability::Confirmable;
+        // Checked against u16::MAX above.
+        exchange.options_end = encoded.options_end as u16;
+        exchange.last_option = encoded.last_option;
+        if purpose == Purpose::Request {
+            self.table.remember_token(index);
+        }
+        let tail = {
+            let peer = self.peers.get_mut(peer_index);
+            peer.exchanges += 1;
+            peer.queued += 1;
+            let tail = peer.tail;
+            peer.tail = index;
+            if tail == NONE {
+                peer.head = index;
+            }
+            tail
+        };
+        if tail == NONE {
+            let id = self.table.name(index);
+            self.pump(now, peer_index);
+            return Ok(id);
+        }
+        self.table.get_mut(tail).next = index;
+        Ok(self.table.name(index))
+    }
+
+    /// A token that no open request to `remote` has.
+    fn fresh_token(&mut self, remote: SocketAddr, marking: Marking) -> Token {
+        let mut length = self.config.token_length.min(MAX_TOKEN_LEN as u8);
+        for attempt in 0.. {
+            let token = random_token(length, marking, &mut *self.rng);
+            if self.table.by_token(remote, token).is_none() {
+                return token;
+            }
+            // Short tokens run out; a longer one is always free since exchanges are bounded.
+            if attempt % 4 == 3 {
+                length = (length + 1).min(MAX_TOKEN_LEN as u8);
+            }
+        }
+        Token::EMPTY
+    }
+
+    /// Lets messages of a peer's queue leave as far as congestion control admits them.
+    pub(super) fn pump(&mut self, now: Instant, peer_index: u32) {
+        loop {
+            let peer = self.peers.get_mut(peer_index);
+            let index = peer.head;
+            if index == NONE {
+                return;
+            }
+            let exchange = self.table.get(index);
+            let departure = Departure {
+                confirmable: exchange.confirmable,
+                bytes: u16::try_from(exchange.datagram.len()).unwrap_or(u16::MAX),
+            };
+            let mut cx = Context {
+                now,
+                params: &self.config.params,
+                settings: &self.controls[usize::from(peer.control)].settings,
+                rng: &mut *self.rng,
+            };
+            let not_before = match peer.shell.admit(&departure, peer.load(), &mut cx) {
+                Admission::Send => None,
+                Admission::SendAsConfirmable => {
+                    let exchange = self.table.get_mut(index);
+                    exchange.confirmable = true;
+                    // The type is bits 4 and 5 of the first byte (RFC 7252 section 3); CON is 0.
+                    exchange.datagram[0] &= 0xcf;
+                    None
+                }
+                Admission::NotBefore(at) => Some(at),
+                // The end of an open exchange pumps again.
+                Admission::Blocked => return,
+            };
+            let lifetime = self.config.unique_message_ids.then_some(self.exchange_lifetime);
+            let id = match not_before {
+                None => peer.ids.allocate(now, lifetime),
+                Some(at) => Err(at),
+            };
+            let id = match id {
+                Ok(id) => id,
+                Err(at) => {
+                    self.timers.arm(index, at);
+                    return;
+                }
+            };
+            self.unqueue(index);
+            self.timers.disarm(index);
+            let exchange = self.table.get_mut(index);
+            exchange.id = id;
+            exchange.datagram[2..HEADER_LEN].copy_from_slice(&id.0.to_be_bytes());
+            exchange.first = now;
+            self.table.remember_id(index);
+            if self.table.get(index).confirmable {
+                let peer = self.peers.get_mut(peer_index);
+                peer.nons_since_con = 0;
+                peer.shell.open_exchange();
+                self.table.get_mut(index).state = State::Open;
+                self.transmit(now, index);
+            } else {
+                self.depart_non(now, index);
+            }
+        }
+    }
+
+    /// Removes an exchange from its peer's queue, wherever it is in it.
+    pub(super) fn unqueue(&mut self, index: u32) {
+        let peer = self.peers.get_mut(self.table.get(index).peer);
+        let next = self.table.get(index).next;
+        peer.queued -= 1;
+        if peer.head == index {
+            peer.head = next;
+            if next == NONE {
+                peer.tail = NONE;
+            }
+        } else {
+            let mut before = peer.head;
+            while self.table.get(before).next != index {
+                before = self.table.get(before).next;
+            }
+            if next == NONE {
+                peer.tail = before;
+            }
+            self.table.get_mut(before).next = next;
+        }
+        self.table.get_mut(index).next = NONE;
+    }
+
+    /// A Non-confirmable message leaves: once.
+    fn depart_non(&mut self, now: Instant, index: u32) {
+        let exchange = self.table.get_mut(index);
+        exchange.state = State::Waiting;
+        exchange.last = now;
+        exchange.transmissions = 1;
+        let bytes = u32::try_from(exchange.datagram.len()).unwrap_or(u32::MAX);
+        let peer = self.peers.get_mut(exchange.peer);
+        if peer.unanswered_bytes == 0 {
+            peer.unanswered_since = now;
+        }
+        peer.unanswered_bytes = peer.unanswered_bytes.saturating_add(bytes);
+        peer.last_non = Some(now);
+        peer.nons_since_con = peer.nons_since_con.saturating_add(1);
+        self.timers.arm(index, now + self.config.params.response_timeout);
+        self.emit(index, 0, Micros::ZERO, None);
+    }
+
+    /// One transmission of an open exchange leaves and its timeout is armed.
+    fn transmit(&mut self, now: Instant, index: u32) {
+        let exchange = self.table.get_mut(index);
+        let ordinal = exchange.transmissions;
+        exchange.last = now;
+        exchange.transmissions += 1;
+        let peer = self.peers.get_mut(exchange.peer);
+        let mut cx = Context {
+            now,
+            params: &self.config.params,
+            settings: &self.controls[usize::from(peer.control)].settings,
+            rng: &mut *self.rng,
+        };
+        let timeout = peer.shell.on_transmit(ordinal, &mut exchange.slot, &mut cx);
+        self.timers.arm(index, now + timeout);
+        let mark = ordinal.min(MAX_MARK);
+        let count = match exchange.marking {
+            Marking::None => None,
+            Marking::Token => {
+                exchange.sent.push(now.micros_since(exchange.first));
+                if let Some(first) = exchange.datagram.get_mut(HEADER_LEN) {
+                    *first = mark;
+                }
+                None
+            }
+            Marking::Option => {
+                exchange.sent.push(now.micros_since(exchange.first));
+                match (peer.marks.option, ordinal) {
+                    (OptionSupport::Unknown, 0) => Some(COUNT_PROBE),
+                    // Zero is what an absent option means: originals may omit it.
+                    (OptionSupport::Absent, _) | (OptionSupport::Confirmed, 0) => None,
+                    _ => Some(mark),
+                }
+            }
+        };
+        self.emit(index, ordinal, timeout, count);
+    }
+
+    /// Queues the bytes of one transmission for the driver.
+    fn emit(&mut self, index: u32, ordinal: u8, timeout: Micros, count: Option<u8>) {
+        let exchange = self.table.get(index);
+        let what = Sent::Exchange { exchange: self.table.name(index), ordinal, timeout };
+        let option = self.config.rexmit_count_option;
+        let sent = self.outbox.push(exchange.remote, what, |out| {
+            match count {
+                Some(count) => {
+                    let end = (usize::from(exchange.options_end), exchange.last_option);
+                    with_count_option(&exchange.datagram, end, (option, count), out);
+                }
+                None => out.extend_from_slice(&exchange.datagram),
+            }
+            true
+        });
+        if sent {
+            self.counters.sent += 1;
+            self.counters.retransmissions += u64::from(ordinal > 0);
+        } else {
+            // As if the network had lost it: the timeout repeats it.
+            self.counters.outbox_full += 1;
+        }
+    }
+
+    /// The timeout of an open exchange passed: repeat or give up (RFC 7252 section 4.2).
+    pub(super) fn expire(&mut self, now: Instant, index: u32) {
+        self.counters.timeouts += 1;
+        let exchange = self.table.get(index);
+        let peer = self.peers.get_mut(exchange.peer);
+        let mut cx = Context {
+            now,
+            params: &self.config.params,
+            settings: &self.controls[usize::from(peer.control)].settings,
+            rng: &mut *self.rng,
+        };
+        if peer.shell.on_expire(exchange.transmissions, &exchange.slot, &mut cx) {
+            self.transmit(now, index);
+        } else {
+            self.counters.gave_up += 1;
+            self.fail(now, index, Outcome::GaveUp, Failure::GaveUp);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What lives between a message and its end: exchanges, message IDs, tokens, duplicates, timers.
+
+pub(crate) mod dedup;
+pub(crate) mod message_id;
+pub(crate) mod outbox;
+pub(crate) mod table;
+pub(crate) mod timers;
+pub(crate) mod token;
+
+pub use table::ExchangeId;

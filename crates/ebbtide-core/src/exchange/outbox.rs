@@ -1,0 +1,60 @@
+//! Datagrams that wait for the driver to fetch them.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+/// A queue of datagrams in one reused buffer, so that sending allocates nothing once it has grown.
+#[derive(Debug)]
+pub(crate) struct Outbox<T> {
+    bytes: Vec<u8>,
+    queue: VecDeque<Entry<T>>,
+    max_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    to: SocketAddr,
+    start: usize,
+    end: usize,
+    what: T,
+}
+
+impl<T> Outbox<T> {
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self { bytes: Vec::new(), queue: VecDeque::new(), max_bytes }
+    }
+
+    /// Queues what `write` appends to the buffer. False, and nothing queued, if the buffer is
+    /// full: a driver that fetches after every call never sees that.
+    pub(crate) fn push(
+        &mut self,
+        to: SocketAddr,
+        what: T,
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> bool {
+        if self.queue.is_empty() {
+            self.bytes.clear();
+        }
+        let start = self.bytes.len();
+        if start >= self.max_bytes || !write(&mut self.bytes) {
+            self.bytes.truncate(start);
+            return false;
+        }
+        self.queue.push_back(Entry { to, start, end: self.bytes.len(), what });
+        true
+    }
+
+    /// The oldest datagram.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<(SocketAddr, T, &[u8])> {
+        let Entry { to, start, end, what } = self.queue.pop_front()?;
+        Some((to, what, self.bytes.get(start..end).unwrap_or_default()))
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}

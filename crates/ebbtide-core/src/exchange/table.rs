@@ -1,0 +1,275 @@
+//! The table of exchanges: everything that this endpoint sent, or queues, and awaits an answer to.
+
+use crate::cc::{Answered, Marking, Sample, Slot};
+use crate::time::{Instant, Micros};
+use crate::wire::{MessageId, OptionNumber, Token};
+use alloc::vec::Vec;
+use core::hash::BuildHasher;
+use core::net::SocketAddr;
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+/// Names an exchange. Never reused for another one within 2^32 uses of its place.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExchangeId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl ExchangeId {
+    /// The place of the exchange in the endpoint's table: small, and unique among those that are
+    /// open at the same time. Drivers may index their own tables with it.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// Why there is an exchange.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A request of ours: ends with its response.
+    Request,
+    /// A separate response of ours, Confirmable: ends with its acknowledgement.
+    Response,
+    /// An empty Confirmable message: ends with its Reset.
+    Ping,
+}
+
+/// Where an exchange is in its life.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The place is unused.
+    Free,
+    /// Waits in its peer's queue for permission to leave.
+    Queued,
+    /// Confirmable, sent, not acknowledged; holds one of the NSTART places.
+    Open,
+    /// Acknowledged or Non-confirmable; waits for its response. Holds no NSTART place.
+    Waiting,
+}
+
+/// One exchange.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) generation: u32,
+    pub(crate) state: State,
+    pub(crate) purpose: Purpose,
+    pub(crate) confirmable: bool,
+    /// How its transmissions are told apart; fixed when the first one leaves.
+    pub(crate) marking: Marking,
+    pub(crate) transmissions: u8,
+    pub(crate) peer: u32,
+    pub(crate) remote: SocketAddr,
+    /// Meaningless while queued.
+    pub(crate) id: MessageId,
+    /// As the original carries it.
+    pub(crate) token: Token,
+    pub(crate) first: Instant,
+    pub(crate) last: Instant,
+    pub(crate) slot: Slot,
+    /// The encoded message; its message ID is filled in when it first leaves. The buffer is kept
+    /// when the place is reused.
+    pub(crate) datagram: Vec<u8>,
+    /// Where a last option would go.
+    pub(crate) options_end: u16,
+    pub(crate) last_option: OptionNumber,
+    /// When each transmission left, since `first`; kept only for marked ones.
+    pub(crate) sent: Vec<Micros>,
+    /// The next exchange in the peer's queue, or the next free place.
+    pub(crate) next: u32,
+}
+
+/// No exchange: ends a list.
+pub(crate) const NONE: u32 = u32::MAX;
+
+impl Exchange {
+    /// What an answer that arrives at `now` tells. `answered` is the ordinal that a mark named, if
+    /// it can be believed.
+    pub(crate) fn sample(&self, now: Instant, answered: Option<u8>) -> Sample {
+        let since_first = now.micros_since(self.first);
+        let answered = answered.and_then(|ordinal| {
+            let sent = self.sent.get(usize::from(ordinal))?;
+            Some(Answered { ordinal, since: since_first.saturating_sub(*sent) })
+        });
+        Sample {
+            since_first,
+            since_last: now.micros_since(self.last),
+            transmissions: self.transmissions,
+            answered,
+        }
+    }
+}
+
+/// All exchanges, found by place, by message ID and by token.
+#[derive(Debug)]
+pub(crate) struct Table {
+    places: Vec<Exchange>,
+    free: u32,
+    used: usize,
+    by_id: HashTable<u32>,
+    by_token: HashTable<u32>,
+    hasher: FixedState,
+    max: usize,
+}
+
+impl Table {
+    pub(crate) fn new(max: usize, hash_seed: u64) -> Self {
+        Self {
+            places: Vec::new(),
+            free: NONE,
+            used: 0,
+            by_id: HashTable::new(),
+            by_token: HashTable::new(),
+            hasher: FixedState::with_seed(hash_seed),
+            max: max.min(NONE as usize),
+        }
+    }
+
+    /// How many exchanges there are, queued ones included.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Takes a free place; `None` if the table is full.
+    pub(crate) fn take(&mut self, remote: SocketAddr, peer: u32, purpose: Purpose) -> Option<u32> {
+        if self.used >= self.max {
+            return None;
+        }
+        let index = if self.free == NONE {
+            let index = u32::try_from(self.places.len()).ok()?;
+            self.places.push(Exchange {
+                generation: 0,
+                state: State::Free,
+                purpose,
+                confirmable: true,
+                marking: Marking::None,
+                transmissions: 0,
+                peer,
+                remote,
+                id: MessageId(0),
+                token: Token::EMPTY,
+                first: Instant::ZERO,
+                last: Instant::ZERO,
+                slot: Slot::default(),
+                datagram: Vec::new(),
+                options_end: 0,
+                last_option: OptionNumber(0),
+                sent: Vec::new(),
+                next: NONE,
+            });
+            index
+        } else {
+            let index = self.free;
+            self.free = self.places[index as usize].next;
+            index
+        };
+        self.used += 1;
+        let exchange = &mut self.places[index as usize];
+        exchange.state = State::Queued;
+        exchange.purpose = purpose;
+        exchange.confirmable = true;
+        exchange.marking = Marking::None;
+        exchange.transmissions = 0;
+        exchange.peer = peer;
+        exchange.remote = remote;
+        exchange.token = Token::EMPTY;
+        exchange.slot = Slot::default();
+        exchange.datagram.clear();
+        exchange.sent.clear();
+        exchange.next = NONE;
+        Some(index)
+    }
+
+    /// Gives a place back. The exchange must have been forgotten by ID and by token.
+    pub(crate) fn release(&mut self, index: u32) {
+        let exchange = &mut self.places[index as usize];
+        debug_assert_ne!(exchange.state, State::Free, "released twice");
+        exchange.state = State::Free;
+        exchange.generation = exchange.generation.wrapping_add(1);
+        exchange.next = self.free;
+        self.free = index;
+        self.used -= 1;
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> &Exchange {
+        &self.places[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Exchange {
+        &mut self.places[index as usize]
+    }
+
+    /// The name of the exchange at a place in use.
+    #[inline]
+    pub(crate) fn name(&self, index: u32) -> ExchangeId {
+        ExchangeId { index, generation: self.places[index as usize].generation }
+    }
+
+    /// The place of a named exchange, if it has not ended.
+    pub(crate) fn find(&self, id: ExchangeId) -> Option<u32> {
+        let exchange = self.places.get(id.index as usize)?;
+        (exchange.generation == id.generation && exchange.state != State::Free).then_some(id.index)
+    }
+
+    /// Makes the exchange findable by its message ID.
+    pub(crate) fn remember_id(&mut self, index: u32) {
+        let exchange = &self.places[index as usize];
+        let hash = self.hasher.hash_one((exchange.remote, exchange.id));
+        let (places, hasher) = (&self.places, &self.hasher);
+        self.by_id.insert_unique(hash, index, |&other| {
+            let other = &places[other as usize];
+            hasher.hash_one((other.remote, other.id))
+        });
+    }
+
+    pub(crate) fn forget_id(&mut self, index: u32) {
+        let exchange = &self.places[index as usize];
+        let hash = self.hasher.hash_one((exchange.remote, exchange.id));
+        if let Ok(entry) = self.by_id.find_entry(hash, |&other| other == index) {
+            entry.remove();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn by_id(&self, remote: SocketAddr, id: MessageId) -> Option<u32> {
+        let hash = self.hasher.hash_one((remote, id));
+        let found = self.by_id.find(hash, |&index| {
+            let exchange = &self.places[index as usize];
+            exchange.remote == remote && exchange.id == id
+        });
+        found.copied()
+    }
+
+    /// Makes the exchange findable by its token.
+    pub(crate) fn remember_token(&mut self, index: u32) {
+        let exchange = &self.places[index as usize];
+        let hash = self.hasher.hash_one((exchange.remote, exchange.token));
+        let (places, hasher) = (&self.places, &self.hasher);
+        self.by_token.insert_unique(hash, index, |&other| {
+            let other = &places[other as usize];
+            hasher.hash_one((other.remote, other.token))
+        });
+    }
+
+    pub(crate) fn forget_token(&mut self, index: u32) {
+        let exchange = &self.places[index as usize];
+        let hash = self.hasher.hash_one((exchange.remote, exchange.token));
+        if let Ok(entry) = self.by_token.find_entry(hash, |&other| other == index) {
+            entry.remove();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn by_token(&self, remote: SocketAddr, token: Token) -> Option<u32> {
+        let hash = self.hasher.hash_one((remote, token));
+        let found = self.by_token.find(hash, |&index| {
+            let exchange = &self.places[index as usize];
+            exchange.remote == remote && exchange.token == token
+        });
+        found.copied()
+    }
+}
