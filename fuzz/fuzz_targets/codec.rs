@@ -1,0 +1,68 @@
+//! Decode, encode, decode gives the same: what is accepted from the network is what we would have
+//! sent. See `seeds/codec` for messages to begin with.
+#![no_main]
+
+use ebbtide_core::wire::{Block, Content, Encoder, Message, Opt, OptionNumber};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|datagram: &[u8]| {
+    let message = match Message::parse(datagram) {
+        Ok(message) => message,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let options: Vec<Opt<'_>> = message.options().collect();
+    assert!(options.is_sorted_by_key(|opt| opt.number));
+
+    // All at once, from options in another order: numbers from the greatest, equals as they were.
+    // Not if they are very many, since sorting them takes time that grows with their square.
+    let mut shuffled = options.clone();
+    if shuffled.len() <= 24 {
+        shuffled.sort_by_key(|opt| core::cmp::Reverse(opt.number));
+    }
+    let content = Content { code: message.code(), options: &shuffled, payload: message.payload() };
+    let (kind, id, token) = (message.kind(), message.message_id(), message.token());
+    let len = 4 + token.len() + content.encoded_len();
+    let mut buf = vec![0xaa; len];
+    let encoded = content.encode(&mut buf, kind, id, token).expect("the length was computed");
+    assert_eq!(encoded.len, len);
+    assert_eq!(buf, datagram, "a message has one form");
+    assert_eq!(
+        encoded.options_end + message.payload().len() + usize::from(!message.payload().is_empty()),
+        len
+    );
+
+    // Option by option.
+    let mut buf = vec![0xaa; len];
+    let mut encoder =
+        Encoder::new(&mut buf, kind, message.code(), id, token).expect("it fitted before");
+    for opt in &options {
+        encoder.option(opt.number, opt.value).expect("they are in order");
+    }
+    encoder.payload(message.payload()).expect("it fitted before");
+    assert_eq!(encoder.finish(), datagram);
+
+    // One byte less is too little.
+    let mut short = vec![0; len - 1];
+    assert!(content.encode(&mut short, kind, id, token).is_err());
+
+    // What is read of it agrees with the options one by one.
+    assert!(message.path().eq(
+        options.iter().filter(|opt| opt.number == OptionNumber::URI_PATH).map(|opt| opt.value)
+    ));
+    if let Some(number) = message.first_unknown_critical() {
+        assert!(number.is_critical());
+        assert!(options.iter().any(|opt| opt.number == number));
+    }
+    for opt in &options {
+        let found = message.option(opt.number);
+        assert!(found.is_none_or(|found| options.contains(&found) && found.is_well_formed()));
+        let _ = (opt.as_uint(), opt.as_str());
+        if let Ok(block) = Block::from_option(opt) {
+            assert_eq!(Block::from_uint(block.to_uint()), Ok(block));
+        }
+    }
+    assert!(!format!("{message:?}").is_empty());
+});
