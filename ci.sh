@@ -179,9 +179,10 @@ step_python() {
     local venv=$target/python rc=0
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check ruff mypy pytest ./python
+    export RUFF_CACHE_DIR=$target/ruff MYPY_CACHE_DIR=$target/mypy
     "$venv/bin/ruff" format --check python
     "$venv/bin/ruff" check python
-    "$venv/bin/mypy" --strict python
+    (cd python && "$venv/bin/mypy" --strict .)
     timeout --kill-after=10 "$TEST_LIMIT" "$venv/bin/pytest" -p no:cacheprovider python || rc=$?
     [ $rc != 5 ] || die "python/ holds no test"
     note "$(count_tests "$logs/$step.log")"
@@ -275,6 +276,6 @@ for step in "${chosen[@]}"; do
 done
 step=end
 echo "all ${#chosen[@]} steps passed in $SECONDS s"
-shopt -s nullglob
-ran=("$logs"/{test,python}.log)
+ran=()
+for step in test python; do [ ! -e "$logs/$step.log" ] || ran+=("$logs/$step.log"); done
 [ ${#ran[@]} = 0 ] || count_tests "${ran[@]}"
