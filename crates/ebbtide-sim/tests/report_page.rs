@@ -102,7 +102,7 @@ fn what_does_not_exist_is_never_printed_as_a_number() {
     for (name, report) in all() {
         let page = render(&report);
         let body = &page[page.find("</style>").unwrap()..page.find("<script>").unwrap()];
-        for word in ["NaN", ">inf", "-inf", " inf", "Infinity", "−0 ", "\"-0\""] {
+        for word in ["NaN", ">inf<", "-inf", " inf ", "Infinity", "−0 ", "\"-0\""] {
             let place = body.find(word).map(|at| body.get(at.saturating_sub(80)..at + 20));
             assert!(place.is_none(), "{name}: {word:?} in {place:?}");
         }
@@ -181,8 +181,9 @@ fn a_control_that_fails_its_exchanges_is_not_recommended_for_being_fast() {
 }
 
 #[test]
-fn a_model_survives_json() {
+fn a_report_kept_as_json_gives_the_same_page() {
     let report = reproduction();
     let text = serde_json::to_string(&report).unwrap();
-    assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+    let kept: Report = serde_json::from_str(&text).unwrap();
+    assert!(render(&kept) == render(&report));
 }

@@ -4,7 +4,7 @@
 use super::model::{Cell, Report};
 
 /// Cells drawn in each kind of figure; what goes beyond is named and left to its command.
-const MOST_CELLS: usize = 240;
+const MOST_CELLS: usize = 200;
 
 /// From so many cells on, figures are folded and drawn with less detail.
 const DENSE: usize = 64;
@@ -58,7 +58,7 @@ pub(super) fn varying(report: &Report) -> Vec<&str> {
 /// Settings in words: "clients = 400, buffer = 2500".
 pub(super) fn words(cell: &Cell, keys: &[&str]) -> String {
     let pairs: Vec<String> =
-        keys.iter().map(|key| format!("{key} = {}", cell.setting(key))).collect();
+        keys.iter().map(|key| format!("{key}\u{a0}=\u{a0}{}", cell.setting(key))).collect();
     pairs.join(", ")
 }
 
@@ -111,6 +111,11 @@ impl<'a> Grid<'a> {
 }
 
 impl<'a> Figure<'a> {
+    /// The largest multiple of the limit among its cells.
+    pub(super) fn worst(&self) -> f64 {
+        self.cells().iter().filter_map(|cell| cell.multiple()).fold(0.0, f64::max)
+    }
+
     /// All cells of the figure.
     pub(super) fn cells(&self) -> Vec<&'a Cell> {
         self.panels.iter().flat_map(|panel| panel.cells.iter().copied()).collect()

@@ -9,6 +9,9 @@ use super::verdict::{Standing, best_median, collapse};
 /// Upper bounds of the colour classes, in multiples of the limit; beyond is the last class.
 const BOUNDS: [f64; 6] = [1.05, 1.25, 1.5, 2.0, 3.0, 5.0];
 
+/// Cells with tips at most.
+const MOST_TIPS: usize = 500;
+
 /// Rows at most.
 const MOST_ROWS: usize = 400;
 
@@ -20,6 +23,7 @@ pub(super) fn matrix(context: &Context<'_>, standings: &[Standing<'_>], keys: &[
         head.push_str(&format!("<th scope=\"col\">{}</th>", context.name(one.cc)));
     }
     let rows = by_settings(context.report, keys);
+    let tips = context.report.cells.len() <= MOST_TIPS;
     let mut body = String::new();
     for (_, cells) in rows.iter().take(MOST_ROWS) {
         let Some(first) = cells.first() else { continue };
@@ -29,7 +33,7 @@ pub(super) fn matrix(context: &Context<'_>, standings: &[Standing<'_>], keys: &[
         }
         let best = best_median(cells);
         for one in standings {
-            body.push_str(&entry(cells.iter().copied().find(|cell| cell.cc == one.cc), best));
+            body.push_str(&entry(cells.iter().copied().find(|cell| cell.cc == one.cc), best, tips));
         }
         body.push_str("</tr>\n");
     }
@@ -48,7 +52,7 @@ pub(super) fn matrix(context: &Context<'_>, standings: &[Standing<'_>], keys: &[
     format!("<h3>Median flow completion time as a multiple of the limit</h3>\n{key}{table}{rest}")
 }
 
-fn entry(cell: Option<&Cell>, best: f64) -> String {
+fn entry(cell: Option<&Cell>, best: f64, tips: bool) -> String {
     let Some(cell) = cell else { return "<td></td>".to_owned() };
     let mark = if collapse(cell).is_some() { "†" } else { "" };
     let Some(times) = cell.multiple() else {
@@ -59,5 +63,6 @@ fn entry(cell: Option<&Cell>, best: f64) -> String {
     let text = format!("{}{mark}", fixed(times, 2));
     let text = if cell.fct.median <= best { format!("<b>{text}</b>") } else { text };
     let tip = format!("{}: median {} s", cell.cc, brief(cell.fct.median));
-    format!("<td class=\"m{class}\" data-tip=\"{}\">{text}</td>", escape(&tip))
+    let tip = if tips { format!(" data-tip=\"{}\"", escape(&tip)) } else { String::new() };
+    format!("<td class=\"m{class}\"{tip}>{text}</td>")
 }

@@ -41,6 +41,16 @@
 
   document.querySelectorAll(".command").forEach(function (line) {
     var code = line.querySelector("code");
+    // Lines break between words, not after the hyphens of an option.
+    var words = code.textContent.split(" ");
+    code.textContent = "";
+    words.forEach(function (word, index) {
+      var span = document.createElement("span");
+      span.className = "w";
+      span.textContent = word;
+      if (index > 0) { code.appendChild(document.createTextNode(" ")); }
+      code.appendChild(span);
+    });
     var button = document.createElement("button");
     button.type = "button";
     button.textContent = "copy";

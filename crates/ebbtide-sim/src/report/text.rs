@@ -69,6 +69,16 @@ pub(super) fn brief(value: f64) -> String {
     fixed(value, decimals)
 }
 
+/// A value to compare with another of its kind: about five significant digits.
+pub(super) fn precise(value: f64) -> String {
+    let decimals = match value.abs() {
+        s if s >= 99.995 => 1,
+        s if s >= 9.9995 => 2,
+        _ => 3,
+    };
+    fixed(value, decimals)
+}
+
 /// A share of 1 as a percentage.
 pub(super) fn percent(share: f64, decimals: usize) -> String {
     let text = fixed(share * 100.0, decimals);
@@ -90,13 +100,13 @@ pub(super) fn multiple(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.to_owned(), |value| format!("{}\u{a0}×", fixed(value, 2)))
 }
 
-/// A confidence interval, both ends with the same decimals.
-pub(super) fn interval(interval: (f64, f64)) -> String {
+/// A confidence interval or another range.
+pub(super) fn interval(interval: (f64, f64), print: fn(f64) -> String) -> String {
     let (low, high) = interval;
     if !low.is_finite() || !high.is_finite() {
         return NONE.to_owned();
     }
-    format!("{} to {}", brief(low), brief(high))
+    format!("{} to {}", print(low), print(high))
 }
 
 /// A bit rate with its unit.

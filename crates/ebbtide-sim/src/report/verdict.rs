@@ -17,7 +17,7 @@ pub(super) const NEAR: f64 = 0.05;
 
 /// Why a cell counts as collapsed, if it does.
 pub(super) fn collapse(cell: &Cell) -> Option<&'static str> {
-    if !cell.fct.median.is_finite() || (cell.completed == 0 && cell.failed > 0) {
+    if !cell.fct.median.is_finite() || cell.completed == 0 {
         return Some("nothing completed");
     }
     if cell.multiple().is_some_and(|multiple| multiple > COLLAPSE_MULTIPLE) {

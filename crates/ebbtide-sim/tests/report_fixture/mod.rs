@@ -44,8 +44,8 @@ const SHAPES: [Shape; 4] = [
 ];
 
 /// One setting, four controls, series for one replication of each.
-pub fn nb_iot() -> Report {
-    let cells = SHAPES.iter().map(|shape| cell(shape, 400, 1.0, &[])).collect();
+pub(crate) fn nb_iot() -> Report {
+    let cells = SHAPES.iter().map(|shape| one_setting(shape)).collect();
     let command = "ebbtide run nb-iot --set clients=400 --set buffer=infinite \
                    --cc default,cocoa,fasor,fasor-token --reps 20 --seed 1";
     Report {
@@ -69,8 +69,14 @@ pub fn nb_iot() -> Report {
     }
 }
 
+fn one_setting(shape: &Shape) -> Cell {
+    let settings =
+        [("clients", "400"), ("buffer", "infinite")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    cell(shape, 400, 1.0, &settings)
+}
+
 /// Published figures beside measured ones, two of them outside their tolerance.
-pub fn reproduction() -> Report {
+pub(crate) fn reproduction() -> Report {
     let mut report = nb_iot();
     let clients = [1, 10, 50, 100, 200, 400];
     for (index, shape) in SHAPES.iter().enumerate() {
@@ -102,7 +108,7 @@ pub fn reproduction() -> Report {
 }
 
 /// A sweep over workload, clients and buffer: so many cells of four controls each.
-pub fn sweep(workloads: usize, clients: usize, buffers: usize) -> Report {
+pub(crate) fn sweep(workloads: usize, clients: usize, buffers: usize) -> Report {
     let mut report = nb_iot();
     report.title = "NB-IoT cell under every load and buffer".to_owned();
     report.axes = ["workload", "clients", "buffer"].map(str::to_owned).to_vec();
@@ -128,7 +134,7 @@ pub fn sweep(workloads: usize, clients: usize, buffers: usize) -> Report {
 }
 
 /// One control, one client, everything zero or missing.
-pub fn degenerate() -> Report {
+pub(crate) fn degenerate() -> Report {
     let none = f64::NAN;
     let summary =
         Summary { min: none, p10: none, p25: none, median: none, p75: none, p90: none, max: none };

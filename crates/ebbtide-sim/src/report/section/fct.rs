@@ -45,7 +45,7 @@ pub(crate) fn distributions(context: &mut Context<'_>) -> String {
     if context.report.cells.iter().all(|cell| cell.fct_quantiles.len() < 2) {
         return String::new();
     }
-    let every = if context.grid.dense { 2 } else { 1 };
+    let every = if context.grid.dense { 4 } else { 1 };
     let figures = context.figures(|context, figure| {
         let domain = domain(figure);
         let body = context.panels(figure, |context, panel, width| {
@@ -105,9 +105,9 @@ fn tip(cc: &str, summary: &Summary, unit: &str) -> String {
     format!(
         "{cc}\nmedian {} {unit}\n25 to 75 %: {}\n10 to 90 %: {}\nall: {}",
         brief(median),
-        interval((p25, p75)),
-        interval((p10, p90)),
-        interval((min, max))
+        interval((p25, p75), brief),
+        interval((p10, p90), brief),
+        interval((min, max), brief)
     )
 }
 

@@ -73,18 +73,21 @@ impl<'a> Context<'a> {
         format!("<div class=\"panels\">\n{drawings}</div>\n")
     }
 
-    /// Every figure of the grid, drawn by `draw`; folded if there are many cells.
+    /// Every figure of the grid, drawn by `draw`; if there are many cells, all but the one
+    /// farthest from the limit are folded.
     pub(super) fn figures(
         &mut self,
         mut draw: impl FnMut(&mut Self, &Figure<'a>) -> String,
     ) -> String {
         let figures = std::mem::take(&mut self.grid.figures);
         let fold = self.grid.dense && figures.len() > 1;
+        let worst = figures.iter().map(Figure::worst).fold(0.0, f64::max);
+        let unfolded = figures.iter().position(|figure| figure.worst() >= worst);
         let mut out = String::new();
         for (index, figure) in figures.iter().enumerate() {
             let body = draw(self, figure);
             if fold {
-                let open = if index == 0 { " open=\"open\"" } else { "" };
+                let open = if unfolded == Some(index) { " open=\"open\"" } else { "" };
                 let label = escape(&figure.label);
                 out.push_str(&format!(
                     "<details{open}><summary>{label}</summary>\n{body}</details>\n"

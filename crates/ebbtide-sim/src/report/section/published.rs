@@ -4,10 +4,10 @@ use super::{Caption, Context, table};
 use crate::report::grid::distinct;
 use crate::report::model::Comparison;
 use crate::report::svg::{PANEL, WIDE, dots};
-use crate::report::text::{brief, escape, interval, percent, signed_percent};
+use crate::report::text::{escape, interval, percent, precise, signed_percent};
 
 /// Rows at most.
-const MOST_ROWS: usize = 800;
+const MOST_ROWS: usize = 600;
 
 /// The comparison; nothing if nothing is published.
 pub(crate) fn section(context: &mut Context<'_>) -> String {
@@ -27,10 +27,9 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
         format!("<div class=\"{class}\">{drawing}</div>\n")
     });
     let text = "Relative difference between measured and published values, one dot each; lines: \
-                95 % confidence intervals; open diamonds of the table, here ringed dots: outside \
+                95 % confidence intervals; ringed dots: outside \
                 the tolerance. The band is the tolerance where all values share one.";
-    let text = text.replace("open diamonds of the table, here ringed dots", "ringed dots");
-    let figure = context.figure(&Caption { text, cells: &[] }, &drawings.concat());
+    let figure = context.figure(&Caption { text: text.to_owned(), cells: &[] }, &drawings.concat());
     let head = "<tr><th scope=\"col\">source</th><th scope=\"col\">cell</th>\
                 <th scope=\"col\">control</th><th scope=\"col\">quantity</th>\
                 <th scope=\"col\">published</th><th scope=\"col\">measured</th>\
@@ -79,8 +78,8 @@ fn dot(one: &Comparison) -> dots::Dot {
             one.cc,
             one.cell,
             one.quantity,
-            brief(one.published),
-            brief(one.measured),
+            precise(one.published),
+            precise(one.measured),
             signed_percent(one.relative, 2)
         ),
     }
@@ -98,9 +97,9 @@ fn row(context: &Context<'_>, one: &Comparison) -> String {
         escape(&one.cell),
         context.name(&one.cc),
         escape(&one.quantity),
-        brief(one.published),
-        brief(one.measured),
-        interval(one.ci),
+        precise(one.published),
+        precise(one.measured),
+        interval(one.ci, precise),
         signed_percent(one.relative, 2),
         one.within.map_or_else(|| "none".to_owned(), |within| format!("±{}", percent(within, 1))),
         escape(&one.note),

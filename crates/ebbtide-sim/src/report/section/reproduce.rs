@@ -4,7 +4,7 @@ use super::{Context, command_line};
 use crate::report::text::escape;
 
 /// Commands of single cells listed at most.
-const MOST_COMMANDS: usize = 300;
+const MOST_COMMANDS: usize = 200;
 
 /// The last section.
 pub(crate) fn section(context: &Context<'_>) -> String {

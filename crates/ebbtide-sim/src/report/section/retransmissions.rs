@@ -33,7 +33,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
         context.figure(&Caption { text, cells: &figure.cells() }, &body)
     });
     format!(
-        "<section id=\"retransmissions\">\n<h2>Retransmissions</h2>\n{classes}{unnecessary}\
+        "<section id=\"retransmissions\">\n<h2>Retransmissions</h2>\n<h3>How many the exchanges took</h3>\n{classes}<h3>How many were unnecessary</h3>\n{unnecessary}\
          </section>\n"
     )
 }
@@ -46,6 +46,7 @@ fn draw_bars(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
             .map(|cell| bars::Row {
                 name: cell.cc.clone(),
                 class: context.palette.class(&cell.cc),
+                tips: !context.grid.dense,
                 shares: bars::shares(&cell.by_retransmissions),
             })
             .collect();

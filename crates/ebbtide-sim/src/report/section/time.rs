@@ -9,11 +9,15 @@ use crate::report::svg::timeseries::{Frame, Trace, draw};
 /// Replications drawn at most.
 const MOST_SERIES: usize = 20;
 
+/// The same where there are many cells.
+const MOST_SERIES_DENSE: usize = 12;
+
 /// One replication of one cell.
 struct Chosen<'a> {
     cell: &'a Cell,
     series: &'a Series,
     label: String,
+    settings: String,
 }
 
 /// A quantity over time.
@@ -38,7 +42,8 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let (drawn, left) = all.split_at(all.len().min(MOST_SERIES));
+    let most = if context.grid.dense { MOST_SERIES_DENSE } else { MOST_SERIES };
+    let (drawn, left) = all.split_at(all.len().min(most));
     let mut out = String::from("<section id=\"time\">\n<h2>Over time</h2>\n");
     for quantity in quantities(drawn) {
         out.push_str(&figure(context, drawn, &quantity));
@@ -55,15 +60,16 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
 
 fn chosen(report: &Report) -> Vec<Chosen<'_>> {
     let keys = varying(report);
-    let label = |cell: &Cell, series: &Series| {
-        let settings = where_(&words(cell, &keys));
-        format!("{}, replication {}{settings}", cell.cc, series.replication)
-    };
     report
         .cells
         .iter()
         .flat_map(|cell| cell.series.iter().map(move |series| (cell, series)))
-        .map(|(cell, series)| Chosen { cell, series, label: label(cell, series) })
+        .map(|(cell, series)| Chosen {
+            cell,
+            series,
+            label: format!("{}, replication {}", cell.cc, series.replication),
+            settings: words(cell, &keys),
+        })
         .collect()
 }
 
@@ -126,8 +132,11 @@ fn figure(context: &mut Context<'_>, chosen: &[Chosen<'_>], quantity: &Quantity)
     } else {
         Domain::linear(0.0, values.filter(|value| value.is_finite()).fold(0.0, f64::max))
     };
-    let frame =
-        |heading| Frame { heading, axis: &quantity.axis, time: Domain::linear(0.0, last), values };
+    fn frame<'a>(one: &'a Chosen<'_>, axis: &'a str, ranges: (Domain, Domain)) -> Frame<'a> {
+        let (time, values) = ranges;
+        Frame { heading: &one.label, settings: &one.settings, axis, time, values }
+    }
+    let ranges = (Domain::linear(0.0, last), values);
     let mut body = String::from("<div class=\"panels\">\n");
     for one in &with {
         let class = context.palette.class(&one.cell.cc);
@@ -144,10 +153,10 @@ fn figure(context: &mut Context<'_>, chosen: &[Chosen<'_>], quantity: &Quantity)
             })
             .collect();
         let words = context.words(
-            format!("{} over time: {}", quantity.name, one.label),
+            format!("{} over time: {}{}", quantity.name, one.label, where_(&one.settings)),
             format!("{} points.", traces.iter().map(|trace| trace.points.len()).sum::<usize>()),
         );
-        body.push_str(&draw(&traces, &frame(&one.label), &words));
+        body.push_str(&draw(&traces, &frame(one, &quantity.axis, ranges), &words));
     }
     body.push_str("</div>\n");
     let cells: Vec<&Cell> = crate::report::grid::distinct(with.iter().map(|one| one.cell));

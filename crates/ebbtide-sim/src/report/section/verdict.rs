@@ -2,6 +2,7 @@
 
 use super::{Context, command_line, table};
 use crate::report::grid::{by_settings, varying, words};
+use crate::report::matrix::matrix;
 use crate::report::text::{brief, enumerate, escape, fixed, interval, multiple, percent};
 use crate::report::verdict::{Standing, collapse, failed_share, rank, span, unnecessary_share};
 
@@ -25,7 +26,7 @@ pub(crate) fn section(context: &Context<'_>) -> String {
             format!(
                 "{}{}",
                 sweep_ranking(context, &standings, &keys),
-                super::super::matrix::matrix(context, &standings, &keys)
+                matrix(context, &standings, &keys)
             ),
         ),
     };
@@ -112,17 +113,19 @@ fn sweep(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
     let keys = varying(context.report);
     let (name, cells) = (escape(best.cc), best.cells.len());
     let mut out = match (best.collapses.len(), standings.len()) {
-        (0, 1) => format!("<strong>{name}</strong> collapses in none of {cells} settings"),
+        (0, 1) => format!("<strong>{name}</strong> collapses in none of {}", settings(cells)),
         (0, _) => format!(
-            "Use <strong>{name}</strong>: over {cells} settings it never collapses, is near the \
-             best in {}, and at worst takes {} times as long as the best",
-            best.near,
-            fixed(best.worst_ratio, 2)
+            "Use <strong>{name}</strong>: over {} it never collapses{}",
+            settings(cells),
+            beside(best)
         ),
-        (fallen, 1) => format!("<strong>{name}</strong> collapses in {fallen} of {cells} settings"),
+        (fallen, 1) => {
+            format!("<strong>{name}</strong> collapses in {fallen} of {}", settings(cells))
+        }
         (fallen, _) => format!(
             "<strong>Every control collapses somewhere.</strong> {name} does least often, in \
-             {fallen} of {cells} settings"
+             {fallen} of {}",
+            settings(cells)
         ),
     };
     if let Some(worst) = best.worst {
@@ -137,15 +140,34 @@ fn sweep(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
         .iter()
         .skip(1)
         .filter(|one| !one.collapses.is_empty())
-        .map(|one| format!("{} (in {})", escape(one.cc), one.collapses.len()))
+        .map(|one| {
+            let (name, fallen, all) = (escape(one.cc), one.collapses.len(), one.cells.len());
+            format!("<strong>{name}</strong> collapses in {fallen} of {all}")
+        })
         .collect();
-    match fallen.len() {
-        0 if standings.len() > 1 && best.collapses.is_empty() => out.push_str(" None collapses."),
-        0 => {}
-        1 => out.push_str(&format!(" {} collapses.", enumerate(&fallen))),
-        _ => out.push_str(&format!(" {} collapse.", enumerate(&fallen))),
+    if !fallen.is_empty() {
+        out.push_str(&format!(" {}.", enumerate(&fallen)));
+    } else if standings.len() > 1 && best.collapses.is_empty() {
+        out.push_str(" None collapses.");
     }
     out
+}
+
+fn settings(count: usize) -> String {
+    if count == 1 { "one setting".to_owned() } else { format!("{count} settings") }
+}
+
+/// How a control stands beside the best of each setting.
+fn beside(one: &Standing<'_>) -> String {
+    match one.worst_ratio {
+        worst if worst <= 0.0 => String::new(),
+        worst if worst < 1.005 => " and is the fastest in all of them".to_owned(),
+        worst => format!(
+            ", is within 5 % of the best in {}, and at worst takes {} times as long as the best",
+            one.near,
+            fixed(worst, 2)
+        ),
+    }
 }
 
 /// The ranking when only the control varies.
@@ -159,22 +181,25 @@ fn ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
             let class = context.palette.class(one.cc);
             format!("<i class=\"bar {class}\" style=\"width:{:.1}%\"></i>", 100.0 * times / longest)
         });
+        let why = one.collapses.first().map_or("", |(_, why)| why);
         body.push_str(&format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>\
-             <td class=\"meter\">{bar}</td><td>{}</td><td>{}</td><td class=\"t\">{}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th><td class=\"t\">{}</td><td>{}</td>\
+             <td class=\"meter\">{bar}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td class=\"t why\">{why}</td></tr>\n",
             context.name(one.cc),
-            brief(cell.fct.median),
-            interval(cell.fct_ci),
+            judgement(standings, one),
             multiple(cell.multiple()),
+            brief(cell.fct.median),
+            interval(cell.fct_ci, brief),
             unnecessary_share(cell).map_or_else(|| "–".to_owned(), |share| percent(share, 1)),
             percent(failed_share(cell), 2),
-            judgement(standings, one)
         ));
     }
-    let head = "<tr><th scope=\"col\">control</th><th scope=\"col\">median FCT (s)</th>\
-        <th scope=\"col\">95 % CI (s)</th><th scope=\"col\" colspan=\"2\">times the limit</th>\
+    let head = "<tr><th scope=\"col\">control</th><th scope=\"col\" class=\"t\">judgement</th>\
+        <th scope=\"col\" class=\"t\" colspan=\"2\">times the limit</th>\
+        <th scope=\"col\">median FCT (s)</th><th scope=\"col\">95 % CI (s)</th>\
         <th scope=\"col\">unnecessary</th><th scope=\"col\">failed</th>\
-        <th scope=\"col\" class=\"t\">judgement</th></tr>";
+        <th scope=\"col\"><span class=\"hidden\">reason</span></th></tr>";
     let cells = &context.report.cells;
     let facts = format!(
         "<p class=\"note\">{} replications of {} clients each. FCT: flow completion time, first \
@@ -187,8 +212,8 @@ fn ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
 }
 
 fn judgement(standings: &[Standing<'_>], one: &Standing<'_>) -> String {
-    if let Some((_, why)) = one.collapses.first() {
-        return format!("<span class=\"flag\">collapse</span> {why}");
+    if !one.collapses.is_empty() {
+        return "<span class=\"flag\">collapse</span>".to_owned();
     }
     if standings.len() < 2 {
         return "does not collapse".to_owned();
@@ -215,13 +240,13 @@ fn sweep_ranking(context: &Context<'_>, standings: &[Standing<'_>], keys: &[&str
                 n => format!("<span class=\"flag\">{n} of {}</span>", one.cells.len()),
             };
             format!(
-                "<tr><th scope=\"row\">{}</th><td>{fallen}</td><td>{} of {}</td><td>{}\u{a0}×</td>\
-                 <td>{}\u{a0}×</td><td>{}</td><td class=\"t\">{worst}</td></tr>\n",
+                "<tr><th scope=\"row\">{}</th><td>{fallen}</td><td>{} of {}</td><td>{}</td>\
+                 <td>{}</td><td>{}</td><td class=\"t why\">{worst}</td></tr>\n",
                 context.name(one.cc),
                 one.near,
                 one.cells.len(),
-                fixed(one.ratio, 2),
-                fixed(one.worst_ratio, 2),
+                multiple(Some(one.ratio).filter(|ratio| ratio.is_finite())),
+                multiple(Some(one.worst_ratio).filter(|ratio| *ratio > 0.0)),
                 multiple(one.worst.and_then(|cell| cell.multiple())),
             )
         })

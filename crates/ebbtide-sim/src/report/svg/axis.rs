@@ -118,7 +118,7 @@ impl Scale {
 
     /// Draws grid lines, tick labels and title of a horizontal axis below `top..bottom`.
     pub(crate) fn draw_x(&self, svg: &mut Svg, top: f64, bottom: f64, title: &str) {
-        let ticks = self.domain.ticks(((self.to - self.from) / 58.0) as usize);
+        let ticks = self.domain.ticks((((self.to - self.from) / 58.0) as usize).min(10));
         for tick in &ticks {
             let x = self.at(*tick);
             svg.line((x, top), (x, bottom), "grid");

@@ -13,6 +13,8 @@ pub(crate) struct Row {
     pub(crate) name: String,
     /// Its colour class.
     pub(crate) class: String,
+    /// Whether its parts have tips.
+    pub(crate) tips: bool,
     /// Share of the exchanges in each class; `None` if there were no exchanges.
     pub(crate) shares: Option<[f64; 5]>,
 }
@@ -46,7 +48,7 @@ pub(crate) fn draw(rows: &[Row], heading: &str, width: f64, words: &Words) -> St
         svg.open(&format!("row {}", row.class), "");
         svg.text((LEFT - 8.0, middle + 4.0), Anchor::End, "name", &shortened(&row.name, 14));
         match &row.shares {
-            Some(shares) => stack(&mut svg, &row.name, shares, middle, |value| scale.at(value)),
+            Some(shares) => stack(&mut svg, row, shares, middle, |value| scale.at(value)),
             None => svg.text((LEFT + 6.0, middle + 4.0), Anchor::Start, "tick", "no exchanges"),
         }
         svg.close();
@@ -54,7 +56,7 @@ pub(crate) fn draw(rows: &[Row], heading: &str, width: f64, words: &Words) -> St
     svg.finish(words)
 }
 
-fn stack(svg: &mut Svg, name: &str, shares: &[f64; 5], middle: f64, at: impl Fn(f64) -> f64) {
+fn stack(svg: &mut Svg, row: &Row, shares: &[f64; 5], middle: f64, at: impl Fn(f64) -> f64) {
     let mut from = 0.0;
     for (class, share) in shares.iter().enumerate() {
         let (left, right) = (at(from * 100.0), at((from + share) * 100.0));
@@ -63,10 +65,12 @@ fn stack(svg: &mut Svg, name: &str, shares: &[f64; 5], middle: f64, at: impl Fn(
             continue;
         }
         let tip = format!(
-            "{name}: {} of the exchanges took {} retransmissions",
+            "{}: {} of the exchanges took {} retransmissions",
+            row.name,
             percent(*share, 2),
             CLASSES.get(class).unwrap_or(&"")
         );
+        let tip = if row.tips { tip } else { String::new() };
         svg.rect((left, middle - 9.0), (right, middle + 9.0), &format!("r{class}"), &tip);
         if right - left > 30.0 {
             let at = ((left + right) / 2.0, middle + 4.0);

@@ -40,14 +40,15 @@ const MOST_LABELS: usize = 8;
 /// Draws the curves.
 pub(crate) fn draw(curves: &[Curve<'_>], frame: &Frame<'_>, words: &Words) -> String {
     let heading = if frame.heading.is_empty() { 0.0 } else { 22.0 };
-    let top = heading + 26.0;
+    let top = heading + 40.0;
     let bottom = top + (frame.width * 0.38).clamp(170.0, 280.0);
     let right = frame.width - 12.0;
     let mut svg = Svg::new(frame.width, bottom + 38.0);
     let x = frame.domain.place(LEFT, right);
     let y = Domain::linear(0.0, 100.0).place(bottom, top);
     svg.text((0.0, 14.0), Anchor::Start, "head", frame.heading);
-    y.draw_y(&mut svg, LEFT, right, "clients done (%)");
+    y.draw_y(&mut svg, LEFT, right, "");
+    svg.text((2.0, heading + 12.0), Anchor::Start, "title", "clients done (%)");
     x.draw_x(&mut svg, top, bottom, &format!("{}{})", frame.axis, frame.domain.remark()));
     if let Some(limit) = frame.limit.filter(|limit| limit.is_finite() && *limit > 0.0) {
         let at = x.at(limit);
@@ -74,8 +75,8 @@ pub(crate) fn draw(curves: &[Curve<'_>], frame: &Frame<'_>, words: &Words) -> St
     svg.finish(words)
 }
 
-/// Labels stand right of their curves, each on a height of its own, the leftmost highest, so
-/// that none covers another.
+/// Labels stand right of their curves, each on a height of its own so that none covers
+/// another, and clear of the curves beside: a thin line leads back where that is far.
 fn label(
     svg: &mut Svg,
     curves: &[Curve<'_>],
@@ -87,23 +88,36 @@ fn label(
         .iter()
         .filter(|curve| curve.quantiles.len() > 1 && curve.quantiles.iter().all(|q| q.is_finite()))
         .collect();
-    let middle = |curve: &Curve<'_>| {
-        curve.quantiles.get(curve.quantiles.len() / 2).copied().unwrap_or_default()
-    };
-    order.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
-    let gap = ((bottom - top) * 0.8 / order.len() as f64).min(22.0);
-    for (index, curve) in order.iter().enumerate() {
-        // The leftmost curve lowest: its label then stands before the others begin to rise.
-        let up = 14.0 + gap * index as f64;
-        let share = up / (bottom - top);
+    let x_at = |curve: &Curve<'_>, share: f64| {
         let place = (share * (curve.quantiles.len() - 1) as f64).round() as usize;
-        let x = at(curve.quantiles.get(place).copied().unwrap_or_default());
-        let width = 7.0 * curve.name.chars().count() as f64;
+        at(curve.quantiles.get(place).copied().unwrap_or_default())
+    };
+    order.sort_by(|a, b| x_at(a, 0.5).total_cmp(&x_at(b, 0.5)));
+    let gap = ((bottom - top) * 0.8 / order.len() as f64).min(24.0);
+    for (index, curve) in order.iter().enumerate() {
+        let up = 16.0 + gap * index as f64;
+        // A label is as high as a text: look at the curves at its foot and at its head.
+        let shares = [-6.0, 0.0, 6.0].map(|by| ((up + by) / (bottom - top)).clamp(0.0, 1.0));
+        let width = 7.4 * curve.name.chars().count() as f64;
+        let from = x_at(curve, shares[1]);
+        let others = || order.iter().filter(|other| other.name != curve.name);
+        let mut x = from + 8.0;
+        for _ in 0..order.len() {
+            let covered = others()
+                .flat_map(|other| shares.map(|share| x_at(other, share)))
+                .filter(|other| *other > x - 5.0 && *other < x + width + 4.0)
+                .fold(f64::NEG_INFINITY, f64::max);
+            x = x.max(covered + 9.0);
+        }
         let class = format!("on-curve {}", curve.class);
-        if x + 8.0 + width > right {
-            svg.text((x - 8.0, bottom - up + 4.0), Anchor::End, &class, &curve.name);
+        let y = bottom - up;
+        if x + width <= right {
+            if x > from + 9.0 {
+                svg.line((from, y), (x - 3.0, y), &format!("leader {}", curve.class));
+            }
+            svg.text((x, y + 4.0), Anchor::Start, &class, &curve.name);
         } else {
-            svg.text((x + 8.0, bottom - up + 4.0), Anchor::Start, &class, &curve.name);
+            svg.text((from - 8.0, y + 4.0), Anchor::End, &class, &curve.name);
         }
     }
 }

@@ -10,10 +10,10 @@ pub(super) mod timeseries;
 use super::text::escape;
 
 /// Width of a panel among others, in pixels of the drawing.
-pub(super) const PANEL: f64 = 360.0;
+pub(super) const PANEL: f64 = 400.0;
 
 /// Width of a figure that has the page to itself.
-pub(super) const WIDE: f64 = 860.0;
+pub(super) const WIDE: f64 = 960.0;
 
 /// Where a text is held.
 #[derive(Clone, Copy)]

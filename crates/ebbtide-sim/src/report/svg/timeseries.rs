@@ -2,6 +2,7 @@
 
 use super::axis::Domain;
 use super::{Anchor, PANEL, Svg, Words, px};
+use crate::report::text::shortened;
 
 /// One line or cloud of dots.
 pub(crate) struct Trace<'a> {
@@ -21,6 +22,8 @@ pub(crate) struct Trace<'a> {
 pub(crate) struct Frame<'a> {
     /// Heading inside the drawing.
     pub(crate) heading: &'a str,
+    /// Second line of the heading; may be empty.
+    pub(crate) settings: &'a str,
     /// Title of the vertical axis with its unit, without the closing bracket.
     pub(crate) axis: &'a str,
     /// Range of time.
@@ -36,11 +39,13 @@ const COLUMNS: f64 = 150.0;
 
 /// Draws the traces.
 pub(crate) fn draw(traces: &[Trace<'_>], frame: &Frame<'_>, words: &Words) -> String {
-    let (top, bottom, right) = (44.0, 174.0, PANEL - 12.0);
+    let top = if frame.settings.is_empty() { 44.0 } else { 60.0 };
+    let (bottom, right) = (top + 130.0, PANEL - 12.0);
     let mut svg = Svg::new(PANEL, bottom + 38.0);
     let x = frame.time.place(LEFT, right);
     let y = frame.values.place(bottom, top);
     svg.text((0.0, 14.0), Anchor::Start, "head", frame.heading);
+    svg.text((0.0, 30.0), Anchor::Start, "tick", &shortened(frame.settings, 60));
     y.draw_y(&mut svg, LEFT, right, &format!("{}{})", frame.axis, frame.values.remark()));
     x.draw_x(&mut svg, top, bottom, "time (s)");
     for trace in traces {
