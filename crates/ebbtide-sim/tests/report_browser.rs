@@ -1,13 +1,15 @@
 //! The report in a browser: no error, plots present, readable at both widths and in both
 //! schemes. Needs Python 3 and Chromium; without them it is skipped, but fails where `CI=true`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod report_fixture;
 
 use std::path::Path;
 use std::process::Command;
 
 use ebbtide_sim::report::{Report, render};
-use report_fixture::{degenerate, nb_iot, reproduction, sweep};
+use report_fixture::{degenerate, every_control, nb_iot, reproduction, sweep};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/look_at_report.py");
 
@@ -37,6 +39,11 @@ fn look_at(name: &str, report: &Report, has_drawings: bool) {
 #[test]
 fn a_comparison_of_four_controls_reads_well_in_a_browser() {
     look_at("nb-iot", &nb_iot(), true);
+}
+
+#[test]
+fn every_control_in_one_figure_reads_well_in_a_browser() {
+    look_at("every-control", &every_control(), true);
 }
 
 #[test]

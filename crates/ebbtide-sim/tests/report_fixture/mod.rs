@@ -45,7 +45,7 @@ const SHAPES: [Shape; 4] = [
 
 /// One setting, four controls, series for one replication of each.
 pub(crate) fn nb_iot() -> Report {
-    let cells = SHAPES.iter().map(|shape| one_setting(shape)).collect();
+    let cells = SHAPES.iter().map(one_setting).collect();
     let command = "ebbtide run nb-iot --set clients=400 --set buffer=infinite \
                    --cc default,cocoa,fasor,fasor-token --reps 20 --seed 1";
     Report {
@@ -103,6 +103,31 @@ pub(crate) fn reproduction() -> Report {
                     .to_owned(),
             });
         }
+    }
+    report
+}
+
+/// One setting, every built-in control and one of a user's own.
+pub(crate) fn every_control() -> Report {
+    let names = "default default-b default-fb1 default-fb2 linux-rto peak-hopper cocoa-01 \
+                 cocoa-plus cocoa cocoa-fb1 cocoa-fb2 slow fast-slow fasor-k4 fasor fasor-token \
+                 fasor-option tcp rcoap ebb my-own-very-long-name";
+    let mut report = nb_iot();
+    report.title = "NB-IoT cell, every control".to_owned();
+    let shapes = report.cells.clone();
+    report.cells.clear();
+    for (index, name) in names.split_whitespace().enumerate() {
+        let mut cell = shapes[index * shapes.len() / 21].clone();
+        let stretch = 1.0 + 0.05 * (index % 5) as f64;
+        let all = [&mut cell.fct.min, &mut cell.fct.p10, &mut cell.fct.p25, &mut cell.fct.median];
+        all.into_iter().for_each(|value| *value *= stretch);
+        let all = [&mut cell.fct.p75, &mut cell.fct.p90, &mut cell.fct.max];
+        all.into_iter().for_each(|value| *value *= stretch);
+        cell.fct_ci = (cell.fct_ci.0 * stretch, cell.fct_ci.1 * stretch);
+        cell.fct_quantiles.iter_mut().for_each(|value| *value *= stretch);
+        cell.command = cell.command.replace(&cell.cc, name);
+        cell.cc = name.to_owned();
+        report.cells.push(cell);
     }
     report
 }

@@ -179,12 +179,11 @@ fn ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
         let Some(cell) = one.cells.first() else { continue };
         let bar = cell.multiple().map_or_else(String::new, |times| {
             let class = context.palette.class(one.cc);
-            format!("<i class=\"bar {class}\" style=\"width:{:.1}%\"></i>", 100.0 * times / longest)
+            format!("<i class=\"bar {class}\" style=\"width:{:.1}px\"></i>", 90.0 * times / longest)
         });
         let why = one.collapses.first().map_or("", |(_, why)| why);
         body.push_str(&format!(
-            "<tr><th scope=\"row\">{}</th><td class=\"t\">{}</td><td>{}</td>\
-             <td class=\"meter\">{bar}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+            "<tr><th scope=\"row\">{}</th><td class=\"t\">{}</td><td class=\"meter\"><span>{}</span>{bar}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td class=\"t why\">{why}</td></tr>\n",
             context.name(one.cc),
             judgement(standings, one),
@@ -196,7 +195,7 @@ fn ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
         ));
     }
     let head = "<tr><th scope=\"col\">control</th><th scope=\"col\" class=\"t\">judgement</th>\
-        <th scope=\"col\" class=\"t\" colspan=\"2\">times the limit</th>\
+        <th scope=\"col\" class=\"t\">times the limit</th>\
         <th scope=\"col\">median FCT (s)</th><th scope=\"col\">95 % CI (s)</th>\
         <th scope=\"col\">unnecessary</th><th scope=\"col\">failed</th>\
         <th scope=\"col\"><span class=\"hidden\">reason</span></th></tr>";
