@@ -114,6 +114,7 @@ pub(crate) fn every_control() -> Report {
                  fasor-option tcp rcoap ebb my-own-very-long-name";
     let mut report = nb_iot();
     report.title = "NB-IoT cell, every control".to_owned();
+    report.subtitle = "One shared link, 400 devices".to_owned();
     let shapes = report.cells.clone();
     report.cells.clear();
     for (index, name) in names.split_whitespace().enumerate() {

@@ -4,7 +4,10 @@ use super::{Caption, Context, table};
 use crate::report::grid::distinct;
 use crate::report::model::Comparison;
 use crate::report::svg::{PANEL, WIDE, dots};
-use crate::report::text::{escape, interval, percent, precise, signed_percent};
+use crate::report::text::{enumerate, escape, interval, percent, precise, signed_percent};
+
+/// Values outside their tolerance that are named in the text at most.
+const MOST_NAMED: usize = 6;
 
 /// Rows at most.
 const MOST_ROWS: usize = 600;
@@ -20,7 +23,10 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     let summary = match (promised, outside) {
         (0, _) => format!("{} values compared; no tolerance was promised.", published.len()),
         (_, 0) => format!("All {promised} values with a tolerance are within it."),
-        _ => format!("{outside} of {promised} values with a tolerance are outside it."),
+        _ => format!(
+            "{outside} of {promised} values with a tolerance are outside it{}",
+            named(published, outside)
+        ),
     };
     let drawings = [("wide", WIDE), ("narrow", PANEL)].map(|(class, width)| {
         let drawing = draw(context, width, &summary);
@@ -30,21 +36,35 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
                 95 % confidence intervals; ringed dots: outside \
                 the tolerance. The band is the tolerance where all values share one.";
     let figure = context.figure(&Caption { text: text.to_owned(), cells: &[] }, &drawings.concat());
-    let head = "<tr><th scope=\"col\">source</th><th scope=\"col\">cell</th>\
-                <th scope=\"col\">control</th><th scope=\"col\">quantity</th>\
-                <th scope=\"col\">published</th><th scope=\"col\">measured</th>\
-                <th scope=\"col\">95 % CI</th><th scope=\"col\">difference</th>\
-                <th scope=\"col\">tolerance</th><th scope=\"col\">remark</th></tr>";
+    let head = "<tr><th scope=\"col\">control</th><th scope=\"col\" class=\"n\">difference</th>\
+                <th scope=\"col\" class=\"n\">published</th><th scope=\"col\" class=\"n\">measured</th>\
+                <th scope=\"col\" class=\"n\">95 % CI</th><th scope=\"col\" class=\"n\">tolerance</th>\
+                <th scope=\"col\">quantity</th><th scope=\"col\">cell</th>\
+                <th scope=\"col\">source</th><th scope=\"col\">remark</th></tr>";
     let body: String = published.iter().take(MOST_ROWS).map(|one| row(context, one)).collect();
     let rest = match published.len().saturating_sub(MOST_ROWS) {
         0 => String::new(),
         rest => format!("<p class=\"note\">{rest} further rows are left out.</p>\n"),
     };
     format!(
-        "<section id=\"published\">\n<h2>Published and measured</h2>\n<p>{summary}</p>\n{figure}\
+        "<section id=\"published\">\n<h2>Published and measured</h2>\n<p>{}</p>\n{figure}\
          {}{rest}</section>\n",
+        escape(&summary),
         table("published", "Published and measured", head, &body)
     )
+}
+
+/// Those that are outside, in plain text, if they are few; ends the sentence.
+fn named(published: &[Comparison], outside: usize) -> String {
+    if outside > MOST_NAMED {
+        return ".".to_owned();
+    }
+    let each: Vec<String> = published
+        .iter()
+        .filter(|one| one.is_outside())
+        .map(|one| format!("{} at {} ({})", one.cc, one.cell, signed_percent(one.relative, 2)))
+        .collect();
+    format!(": {}.", enumerate(&each))
 }
 
 fn draw(context: &mut Context<'_>, width: f64, summary: &str) -> String {
@@ -86,22 +106,25 @@ fn dot(one: &Comparison) -> dots::Dot {
 }
 
 fn row(context: &Context<'_>, one: &Comparison) -> String {
-    let flag = if one.is_outside() { "<span class=\"flag\">outside</span> " } else { "" };
-    let class = if one.is_outside() { " class=\"missed\"" } else { "" };
+    let relative = signed_percent(one.relative, 2);
+    let relative = if one.is_outside() {
+        format!("<span class=\"flag\" data-tip=\"outside the tolerance\">{relative}</span>")
+    } else {
+        relative
+    };
     format!(
-        "<tr{class}><td>{} {}</td><td>{}</td><th scope=\"row\">{}</th><td>{}</td>\
-         <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-         <td class=\"n\">{}</td><td class=\"n\">{}</td><td>{flag}{}</td></tr>\n",
-        escape(&one.source),
-        escape(&one.table),
-        escape(&one.cell),
+        "<tr><th scope=\"row\">{}</th><td class=\"n\">{relative}</td><td class=\"n\">{}</td>\
+         <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td>\
+         <td>{} {}</td><td class=\"why\">{}</td></tr>\n",
         context.name(&one.cc),
-        escape(&one.quantity),
         precise(one.published),
         precise(one.measured),
         interval(one.ci, precise),
-        signed_percent(one.relative, 2),
         one.within.map_or_else(|| "none".to_owned(), |within| format!("±{}", percent(within, 1))),
+        escape(&one.quantity),
+        escape(&one.cell),
+        escape(&one.source),
+        escape(&one.table),
         escape(&one.note),
     )
 }

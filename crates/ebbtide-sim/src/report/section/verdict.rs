@@ -14,11 +14,17 @@ const DEFINITIONS: &str = "<b>Physical limit</b>: what the link needs to carry e
     client’s transmissions were unnecessary, or more than a tenth of the exchanges failed. \
     <b>Near the best</b>: the median is within 5 % of the smallest one that did not collapse.";
 
+/// Controls named with their figures in a sentence at most.
+const MOST_LISTED: usize = 4;
+
 /// The first section.
 pub(crate) fn section(context: &Context<'_>) -> String {
     let standings = rank(context.report);
     let keys = varying(context.report);
     let (paragraph, tables) = match (standings.as_slice(), keys.is_empty()) {
+        ([], _) if !context.report.published.is_empty() => {
+            ("Published figures are compared with measured ones below.".to_owned(), String::new())
+        }
         ([], _) => ("Nothing was run, so there is nothing to judge.".to_owned(), String::new()),
         (_, true) => (single(&standings), ranking(context, &standings)),
         (_, false) => (
@@ -61,23 +67,15 @@ fn single(standings: &[Standing<'_>]) -> String {
     }
     let sound = standings.iter().skip(1).filter(|one| one.collapses.is_empty());
     let (near, behind): (Vec<_>, Vec<_>) = sound.partition(|one| one.near > 0);
-    let list = |standings: &[&Standing<'_>]| {
-        let each = standings.iter().map(|one| {
-            let median = one.cells.first().map_or(f64::NAN, |cell| cell.fct.median);
-            format!("{} ({} s)", escape(one.cc), brief(median))
-        });
-        enumerate(&each.collect::<Vec<_>>())
-    };
-    if !near.is_empty() {
-        let verb = if near.len() == 1 { "is" } else { "are" };
-        out.push_str(&format!(" {} {verb} within 5 % of it.", list(&near)));
+    match near.len() {
+        0 => {}
+        1 => out.push_str(&format!(" {} is within 5 % of it.", listed(&near))),
+        _ => out.push_str(&format!(" {} are within 5 % of it.", listed(&near))),
     }
-    if !behind.is_empty() {
-        let verb = if behind.len() == 1 { "needs" } else { "need" };
-        out.push_str(&format!(" {} {verb} longer but finish.", list(&behind)));
-        if behind.len() == 1 {
-            out = out.replace("longer but finish.", "longer but does not collapse.");
-        }
+    match behind.len() {
+        0 => {}
+        1 => out.push_str(&format!(" {} needs longer but does not collapse.", listed(&behind))),
+        _ => out.push_str(&format!(" {} need longer but do not collapse.", listed(&behind))),
     }
     if best.collapses.is_empty() {
         out.push_str(&collapsing(standings));
@@ -85,9 +83,24 @@ fn single(standings: &[Standing<'_>]) -> String {
     out
 }
 
+/// Controls with their medians; just the range of the medians when there are many.
+fn listed(standings: &[&Standing<'_>]) -> String {
+    let median = |one: &Standing<'_>| one.cells.first().map_or(f64::NAN, |cell| cell.fct.median);
+    if standings.len() <= MOST_LISTED {
+        let each =
+            standings.iter().map(|one| format!("{} ({} s)", escape(one.cc), brief(median(one))));
+        return enumerate(&each.collect::<Vec<_>>());
+    }
+    let medians = || standings.iter().map(|one| median(one)).filter(|median| median.is_finite());
+    let range = (medians().fold(f64::INFINITY, f64::min), medians().fold(0.0, f64::max));
+    format!("{} others ({} s)", standings.len(), interval(range, brief))
+}
+
 /// The sentence on those that collapse.
 fn collapsing(standings: &[Standing<'_>]) -> String {
-    let fallen: Vec<String> = standings
+    let all: Vec<&Standing<'_>> =
+        standings.iter().filter(|one| !one.collapses.is_empty()).collect();
+    let fallen: Vec<String> = all
         .iter()
         .filter_map(|one| {
             let (cell, why) = one.collapses.first()?;
@@ -96,7 +109,9 @@ fn collapsing(standings: &[Standing<'_>]) -> String {
                 .map_or_else(String::new, |times| format!(", {} times the limit", fixed(times, 2)));
             let median = brief(cell.fct.median);
             let why = if why.starts_with("beyond") { String::new() } else { format!("; {why}") };
-            Some(format!("<strong>{}</strong> ({median} s{times}{why})", escape(one.cc)))
+            let name = format!("<strong>{}</strong>", escape(one.cc));
+            let many = all.len() > MOST_LISTED;
+            Some(if many { name } else { format!("{name} ({median} s{times}{why})") })
         })
         .collect();
     match fallen.len() {
@@ -181,10 +196,10 @@ fn ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
             let class = context.palette.class(one.cc);
             format!("<i class=\"bar {class}\" style=\"width:{:.1}px\"></i>", 90.0 * times / longest)
         });
-        let why = one.collapses.first().map_or("", |(_, why)| why);
         body.push_str(&format!(
-            "<tr><th scope=\"row\">{}</th><td class=\"t\">{}</td><td class=\"meter\"><span>{}</span>{bar}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
-             <td class=\"t why\">{why}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th><td class=\"t\">{}</td>\
+             <td class=\"meter\"><span>{}</span>{bar}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td>{}</td></tr>\n",
             context.name(one.cc),
             judgement(standings, one),
             multiple(cell.multiple()),
@@ -197,8 +212,7 @@ fn ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
     let head = "<tr><th scope=\"col\">control</th><th scope=\"col\" class=\"t\">judgement</th>\
         <th scope=\"col\" class=\"t\">times the limit</th>\
         <th scope=\"col\">median FCT (s)</th><th scope=\"col\">95 % CI (s)</th>\
-        <th scope=\"col\">unnecessary</th><th scope=\"col\">failed</th>\
-        <th scope=\"col\"><span class=\"hidden\">reason</span></th></tr>";
+        <th scope=\"col\">unnecessary</th><th scope=\"col\">failed</th></tr>";
     let cells = &context.report.cells;
     let facts = format!(
         "<p class=\"note\">{} replications of {} clients each. FCT: flow completion time, first \
@@ -211,8 +225,10 @@ fn ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
 }
 
 fn judgement(standings: &[Standing<'_>], one: &Standing<'_>) -> String {
-    if !one.collapses.is_empty() {
-        return "<span class=\"flag\">collapse</span>".to_owned();
+    if let Some((_, why)) = one.collapses.first() {
+        // That it is beyond the limit stands in the next column.
+        let why = if why.starts_with("beyond") { "" } else { why };
+        return format!("<span class=\"flag\">collapse</span> {why}");
     }
     if standings.len() < 2 {
         return "does not collapse".to_owned();

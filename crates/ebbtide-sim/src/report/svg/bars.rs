@@ -46,7 +46,7 @@ pub(crate) fn draw(rows: &[Row], heading: &str, width: f64, words: &Words) -> St
     for (index, row) in rows.iter().enumerate() {
         let middle = top + 4.0 + ROW * (index as f64 + 0.5);
         svg.open(&format!("row {}", row.class), "");
-        svg.text((LEFT - 8.0, middle + 4.0), Anchor::End, "name", &shortened(&row.name, 14));
+        svg.text((LEFT - 8.0, middle + 4.0), Anchor::End, "name", &shortened(&row.name, 13));
         match &row.shares {
             Some(shares) => stack(&mut svg, row, shares, middle, |value| scale.at(value)),
             None => svg.text((LEFT + 6.0, middle + 4.0), Anchor::Start, "tick", "no exchanges"),

@@ -57,7 +57,7 @@ pub(crate) fn draw(rows: &[Row], frame: &Frame<'_>, words: &Words) -> String {
         let middle = top + 4.0 + ROW * (index as f64 + 0.5);
         svg.open(&format!("row {}", row.class), &row.tip);
         svg.rect((0.0, middle - ROW / 2.0), (frame.width, middle + ROW / 2.0), "hit", "");
-        let name = shortened(&row.name, 14);
+        let name = shortened(&row.name, 13);
         svg.text((LEFT - 8.0, middle + 4.0), Anchor::End, "name", &name);
         svg.text((frame.width, middle + 4.0), Anchor::End, "value", &brief(row.summary.median));
         draw_box(&mut svg, &row.summary, middle, |value| scale.at(value));

@@ -55,7 +55,7 @@ pub(crate) fn draw(rows: &[Row], band: Option<f64>, width: f64, words: &Words) -
     for (index, line) in rows.iter().enumerate() {
         let middle = top + 2.0 + row * (index as f64 + 0.5);
         svg.open(&format!("row {}", line.class), "");
-        svg.text((LEFT - 8.0, middle + 4.0), Anchor::End, "name", &shortened(&line.name, 14));
+        svg.text((LEFT - 8.0, middle + 4.0), Anchor::End, "name", &shortened(&line.name, 13));
         for (place, dot) in line.dots.iter().enumerate().filter(|(_, d)| d.relative.is_finite()) {
             let lane = if line.dots.len() > 1 { place % LANES } else { LANES / 2 };
             let y = middle + 5.0 * (lane as f64 - (LANES / 2) as f64);
