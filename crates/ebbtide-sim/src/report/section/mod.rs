@@ -50,7 +50,8 @@ impl<'a> Context<'a> {
         let (number, text) = (self.figures, escape(&caption.text));
         let command = command::for_cells(caption.cells, &self.report.command);
         format!(
-            "<figure id=\"figure-{number}\">\n<figcaption><b>Figure {number}.</b> {text}</figcaption>\n\
+            "<figure id=\"figure-{number}\">\n<figcaption><b>Figure {number}.</b> \
+             {text}</figcaption>\n\
              {body}{}</figure>\n",
             command_line(&command)
         )

@@ -33,7 +33,8 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
         context.figure(&Caption { text, cells: &figure.cells() }, &body)
     });
     format!(
-        "<section id=\"retransmissions\">\n<h2>Retransmissions</h2>\n<h3>How many the exchanges took</h3>\n{classes}<h3>How many were unnecessary</h3>\n{unnecessary}\
+        "<section id=\"retransmissions\">\n<h2>Retransmissions</h2>\n<h3>How many the exchanges \
+         took</h3>\n{classes}<h3>How many were unnecessary</h3>\n{unnecessary}\
          </section>\n"
     )
 }
