@@ -84,6 +84,11 @@ pub struct Shard {
 pub trait Progress: Sync {
     /// One more replication is done; `simulated_s` is how much time it covered.
     fn finished(&self, simulated_s: f64);
+
+    /// Whether to stop: replications that have not begun are then left out.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
 }
 
 impl Progress for () {
@@ -199,7 +204,8 @@ impl Campaign {
             .with_max_len(1)
             .map(|task| {
                 let (index, replication) = (task / reps, (task % reps) as u32);
-                let mine = shard.is_none_or(|shard| task as u32 % shard.of == shard.index);
+                let mine = shard.is_none_or(|shard| task as u32 % shard.of == shard.index)
+                    && !progress.is_cancelled();
                 let found = self.one(index, replication, store, mine)?;
                 let Some((record, reused)) = found else { return Ok(false) };
                 progress.finished(record.totals.sim_ns as f64 / 1e9);

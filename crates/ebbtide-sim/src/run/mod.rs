@@ -3,9 +3,13 @@
 mod campaign;
 mod cell;
 mod recorder;
+mod reporting;
 mod simulation;
 
-pub use campaign::{Campaign, CampaignError, CellResult, CellSpec, Progress, Results, Shard};
+pub use campaign::{
+    Campaign, CampaignError, CellResult, CellSpec, Progress, Results, Shard, VERSION,
+};
 pub use cell::{physical_limit_s, summarise};
 pub use recorder::{Details, Discard, Recorder, SeriesRecorder};
-pub use simulation::{Controls, RunError, simulate};
+pub use reporting::report;
+pub use simulation::{Controls, RunError, simulate, simulate_with};

@@ -102,7 +102,6 @@ fn new_histogram() -> Histogram<u32> {
     Histogram::new_with_bounds(1, u64::from(u32::MAX), 2).expect("constant bounds are valid")
 }
 
-#[expect(private_interfaces, reason = "see the trait")]
 impl Recorder for Discard {
     #[inline]
     fn round_trip(&mut self, rtt: Micros) {
