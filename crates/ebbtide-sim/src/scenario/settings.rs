@@ -32,11 +32,21 @@ pub fn parse_set(text: &str) -> Result<Axis, ScenarioError> {
         ScenarioError::argument("--set", text, "takes KEY=VALUE or KEY=VALUE,VALUE,... for a sweep")
     };
     let (key, values) = text.split_once('=').ok_or_else(fail)?;
-    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    let values = split_outside_brackets(values);
     if key.trim().is_empty() || values.iter().any(String::is_empty) {
         return Err(fail());
     }
     Ok(Axis { key: key.trim().to_owned(), values })
+}
+
+/// Splits at commas, but not at those of a range such as `[10 ms, 20 ms]`.
+fn split_outside_brackets(values: &str) -> Vec<String> {
+    let mut depth = 0i32;
+    let parts = values.split(|c: char| {
+        depth += i32::from(c == '[') - i32::from(c == ']');
+        c == ',' && depth == 0
+    });
+    parts.map(|value| value.trim().to_owned()).collect()
 }
 
 /// Every combination of the axes' values, the last axis changing fastest.
@@ -66,8 +76,13 @@ impl Override {
         }
         let text = || Value::String(self.value.clone());
         if self.value.starts_with('[') {
-            let parsed = format!("v = {}", self.value).parse::<Table>();
-            return parsed.ok().and_then(|mut t| t.remove("v")).unwrap_or_else(text);
+            let inner = self.value.trim_start_matches('[').trim_end_matches(']');
+            let elements = inner.split(',').map(|element| {
+                let element = element.trim().trim_matches('"');
+                let text = || Value::String(element.to_owned());
+                element.parse::<i64>().map_or_else(|_| text(), Value::Integer)
+            });
+            return Value::Array(elements.collect());
         }
         if let Ok(number) = self.value.parse::<i64>() {
             return match place {
@@ -97,6 +112,12 @@ mod tests {
             .collect();
         assert_eq!(seen, ["1x", "1y", "2x", "2y"]);
         assert_eq!(combinations(&[]).len(), 1);
+    }
+
+    #[test]
+    fn a_range_in_brackets_is_one_value() {
+        let axis = parse_set("network.up.delay=[10 ms, 20 ms],[1 s,2 s],5 ms").unwrap();
+        assert_eq!(axis.values, ["[10 ms, 20 ms]", "[1 s,2 s]", "5 ms"]);
     }
 
     #[test]
