@@ -278,12 +278,16 @@ fn admit_non_at_interval(
         return Admission::Send;
     }
     if let Some(last) = load.last_non {
-        let earliest = (last + interval).min(probing_instant(load, cx.params));
+        let mut earliest = last + interval;
+        // Without unanswered bytes there is nothing that PROBING_RATE could be counted from.
+        if load.unanswered_bytes > 0 {
+            earliest = earliest.min(probing_instant(load, cx.params));
+        }
         if cx.now < earliest {
             return Admission::NotBefore(earliest);
         }
     }
-    if load.nons_since_con + 1 >= CONFIRMABLE_EVERY && load.open < cx.settings.nstart(cx.params) {
+    if load.nons_since_con >= CONFIRMABLE_EVERY - 1 && load.open < cx.settings.nstart(cx.params) {
         return Admission::SendAsConfirmable;
     }
     Admission::Send
