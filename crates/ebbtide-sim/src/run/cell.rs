@@ -32,7 +32,8 @@ pub fn physical_limit_s(scenario: &Scenario) -> f64 {
         + mean(n.up.beyond.ends())
         + mean(n.down.delay.ends())
         + mean(n.down.beyond.ends())
-        + (scenario.server.processing.0 + scenario.clients.processing.0) as f64 / 1e9;
+        + mean(scenario.server.processing.ends())
+        + mean(scenario.clients.processing.ends());
     let exchanges = f64::from(w.exchanges);
     let all = f64::from(scenario.clients.count) * exchanges;
     let window = f64::from(scenario.coap.nstart);

@@ -105,7 +105,8 @@ struct Simulation<R> {
     clients: Vec<Client>,
     server: Server,
     recorder: R,
-    processing: Time,
+    /// What a client's host takes to act on a response.
+    processing: (Delay, ChaCha8Rng),
     period: Option<Time>,
     undone: u32,
     done_at: Instant,
@@ -120,7 +121,7 @@ struct Net {
     beyond_down: (Delay, ChaCha8Rng),
     header: u32,
     mtu: u32,
-    server_processing: Time,
+    server_processing: (Delay, ChaCha8Rng),
     error: Option<RunError>,
 }
 
@@ -227,7 +228,7 @@ impl<R: Recorder> Simulation<R> {
             clients,
             server: Server::new(server, payload, &streams),
             recorder,
-            processing: scenario.clients.processing,
+            processing: (scenario.clients.processing.delay(), streams.stream("clients/processing")),
             period,
             undone: scenario.clients.count,
             done_at: Instant::ZERO,
@@ -313,11 +314,15 @@ impl<R: Recorder> Simulation<R> {
             }
         } else if self.period.is_some() {
             // The next period comes by itself.
-        } else if self.processing.0 == 0 {
-            host.act(now);
         } else {
-            let at = now + Duration::from_nanos(self.processing.0);
-            self.engine.schedule(at, Event::Act(client));
+            let (delay, rng) = &mut self.processing;
+            match delay.draw(rng) {
+                0 => host.act(now),
+                after => {
+                    let at = now + Duration::from_nanos(after);
+                    self.engine.schedule(at, Event::Act(client));
+                }
+            }
         }
     }
 
@@ -395,10 +400,10 @@ impl Net {
             let loss =
                 Loss::new(scenario.loss_model(), streams.stream(&format!("link/{name}/loss")));
             let delays = streams.stream(&format!("link/{name}/delay"));
-            Link::new(spec.rate.0, spec.buffer.0, spec.delay_model(), loss, delays)
+            Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays)
         };
         let beyond = |name: &str, spec: &crate::scenario::LinkSpec| {
-            (spec.beyond_model(), streams.stream(&format!("beyond/{name}")))
+            (spec.beyond.delay(), streams.stream(&format!("beyond/{name}")))
         };
         Self {
             pool: Pool::default(),
@@ -408,7 +413,10 @@ impl Net {
             beyond_down: beyond("down", &network.down),
             header: network.header,
             mtu: network.mtu,
-            server_processing: scenario.server.processing,
+            server_processing: (
+                scenario.server.processing.delay(),
+                streams.stream("server/processing"),
+            ),
             error: None,
         }
     }
@@ -455,8 +463,9 @@ impl Net {
         engine: &mut Engine<Event>,
     ) {
         let place = self.pool.put(client, datagram, tag);
+        let (processing, processing_rng) = &mut self.server_processing;
         let (delay, rng) = &mut self.beyond_down;
-        let after = self.server_processing.0.saturating_add(delay.draw(rng));
+        let after = processing.draw(processing_rng).saturating_add(delay.draw(rng));
         engine.schedule(now + Duration::from_nanos(after), Event::AtDownLink(place));
     }
 

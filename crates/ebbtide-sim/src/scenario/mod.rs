@@ -15,7 +15,7 @@ pub use error::ScenarioError;
 pub use load::{Source, load};
 pub use settings::{Axis, Override, combinations, parse_set};
 
-use crate::net::{Delay, LossModel};
+use crate::net::LossModel;
 use crate::random::Probability;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -107,18 +107,18 @@ pub struct Clients {
     #[serde(default)]
     pub start_window: Time,
     /// What a client's host takes between receiving a response and acting on it, and between a
-    /// request and its departure, together.
+    /// request and its departure, together; a range is drawn from per response.
     #[serde(default)]
-    pub processing: Time,
+    pub processing: TimeRange,
 }
 
 /// The host that answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// What the server's host takes from request to response.
+    /// What the server's host takes from request to response; a range is drawn from per request.
     #[serde(default)]
-    pub processing: Time,
+    pub processing: TimeRange,
 }
 
 /// What the clients do.
@@ -263,22 +263,6 @@ impl Default for Coap {
 impl Default for Run {
     fn default() -> Self {
         Self { reps: 20, seed: 1 }
-    }
-}
-
-impl LinkSpec {
-    /// The delay model of the link.
-    #[must_use]
-    pub const fn delay_model(&self) -> Delay {
-        let (low, high) = self.delay.ends();
-        Delay { low, high }
-    }
-
-    /// The delay model of the further way.
-    #[must_use]
-    pub const fn beyond_model(&self) -> Delay {
-        let (low, high) = self.beyond.ends();
-        Delay { low, high }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Quantities with units, as scenario files write them.
 
+use crate::net::Delay;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
@@ -38,6 +39,13 @@ impl TimeRange {
             Self::Fixed(time) => (time.0, time.0),
             Self::Zero => (0, 0),
         }
+    }
+
+    /// The delay model that draws from it.
+    #[must_use]
+    pub const fn delay(self) -> Delay {
+        let (low, high) = self.ends();
+        Delay { low, high }
     }
 }
 

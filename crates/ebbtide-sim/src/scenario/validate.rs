@@ -19,8 +19,16 @@ pub(super) fn check(s: &Scenario) -> Check {
     let n = s.clients.count;
     range((1..=MAX_CLIENTS).contains(&n), "clients.count", "must be from 1 to 1000000")?;
     range(s.clients.start_window <= LONGEST, "clients.start_window", "must be at most 36525 days")?;
-    range(s.clients.processing <= LONGEST, "clients.processing", "must be at most 36525 days")?;
-    range(s.server.processing <= LONGEST, "server.processing", "must be at most 36525 days")?;
+    range(
+        s.clients.processing.ends().1 <= LONGEST.0,
+        "clients.processing",
+        "must be at most 36525 days",
+    )?;
+    range(
+        s.server.processing.ends().1 <= LONGEST.0,
+        "server.processing",
+        "must be at most 36525 days",
+    )?;
     network(s)?;
     workload(s)?;
     let c = &s.coap;
