@@ -102,8 +102,8 @@ impl Endpoint {
             self.table.remember_token(index);
         }
         let tail = {
+            self.peers.begin_exchange(peer_index);
             let peer = self.peers.get_mut(peer_index);
-            peer.exchanges += 1;
             peer.queued += 1;
             let tail = peer.tail;
             peer.tail = index;
