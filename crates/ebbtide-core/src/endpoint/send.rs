@@ -159,6 +159,8 @@ impl Endpoint {
             let not_before = match peer.shell.admit(&departure, peer.load(), &mut cx) {
                 Admission::Send => None,
                 Admission::SendAsConfirmable => {
+                    // It takes its turn in the pace of the Non-confirmable ones.
+                    peer.last_non = Some(now);
                     let exchange = self.table.get_mut(index);
                     exchange.confirmable = true;
                     // The type is bits 4 and 5 of the first byte (RFC 7252 section 3); CON is 0.
