@@ -6,13 +6,10 @@ use super::types::{Failure, Reliability, SendError, Sent};
 use crate::cc::{Admission, Context, Departure, Marking, Outcome};
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{NONE, Purpose, State};
-use crate::exchange::token::{MAX_MARK, random_token, with_count_option};
+use crate::exchange::token::{COUNT_PROBE, MAX_MARK, random_token, with_count_option};
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Token, Type};
 use core::net::SocketAddr;
-
-/// What the first request to an unknown peer carries in Rexmit-Cnt (fasor-02).
-const COUNT_PROBE: u8 = 255;
 
 impl Endpoint {
     /// Sends a request, now or when congestion control admits it. The answer comes as
@@ -271,7 +268,10 @@ impl Endpoint {
             Marking::Option => {
                 exchange.sent.push(now.micros_since(exchange.first));
                 match (peer.marks.option, ordinal) {
-                    (OptionSupport::Unknown, 0) => Some(COUNT_PROBE),
+                    (OptionSupport::Unknown, 0) => {
+                        exchange.probed = true;
+                        Some(COUNT_PROBE)
+                    }
                     // Zero is what an absent option means: originals may omit it.
                     (OptionSupport::Absent, _) | (OptionSupport::Confirmed, 0) => None,
                     _ => Some(mark),
