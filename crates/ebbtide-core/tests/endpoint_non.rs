@@ -132,6 +132,57 @@ fn the_confirmable_eighth_measures_and_the_pace_follows() {
 }
 
 #[test]
+fn silence_earns_no_credit() {
+    let mut node = Node::under("default");
+    node.non_get();
+    node.wait(3600.0);
+    node.take();
+    for _ in 0..4 {
+        node.non_get();
+    }
+    node.wait(30.0);
+    let times: Vec<f64> = times(&mut node).iter().map(|(at, _)| at - 3600.0).collect();
+    assert_eq!(times, [0.0, 8.0, 16.0, 24.0]);
+}
+
+#[test]
+fn whatever_a_peer_answers_it_has_been_heard_from() {
+    type Answer = fn(&common::node::Datagram) -> Vec<u8>;
+    let answers: [Answer; 5] = [
+        |sent| sent.ack(),
+        |sent| sent.rst(),
+        |sent| sent.answer(),
+        |sent| sent.separate(Type::Confirmable, 9),
+        |sent| sent.separate(Type::NonConfirmable, 9),
+    ];
+    for answer in answers {
+        let mut node = Node::under("default");
+        node.get();
+        let sent = node.one();
+        node.non_get();
+        node.non_get();
+        assert_eq!(node.take().len(), 1, "one leaves, one waits");
+        node.wait(1.0);
+        node.arrive(&answer(&sent));
+        assert!(node.take().iter().any(
+            |datagram| datagram.kind() == Type::NonConfirmable && datagram.code() == Code::GET
+        ));
+    }
+}
+
+#[test]
+fn what_waits_behind_a_cancelled_message_does_not_wait_longer() {
+    let mut node = Node::under("default");
+    node.non_get();
+    let paced = node.non_get();
+    let confirmable = node.get();
+    assert_eq!(node.take().len(), 1);
+    node.cancel(paced);
+    assert_eq!(node.one().kind(), Type::Confirmable);
+    node.cancel(confirmable);
+}
+
+#[test]
 fn what_does_not_fit_the_queue_is_an_error() {
     let mut config = config("default");
     config.limits.queue_per_peer = 2;

@@ -3,7 +3,7 @@
 use super::Endpoint;
 use super::peers::OptionSupport;
 use super::types::{Failure, Reliability, SendError, Sent};
-use crate::cc::{Admission, Context, Departure, Marking, Outcome};
+use crate::cc::{Admission, Context, Departure, Marking, Outcome, probing_instant};
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{NONE, Purpose, State};
 use crate::exchange::token::{COUNT_PROBE, MAX_MARK, random_token, with_count_option};
@@ -230,6 +230,10 @@ impl Endpoint {
         exchange.transmissions = 1;
         let bytes = u32::try_from(exchange.datagram.len()).unwrap_or(u32::MAX);
         let peer = self.peers.get_mut(exchange.peer);
+        // Silence earns no credit: otherwise a peer that never answers would get a burst after it.
+        if probing_instant(&peer.load(), &self.config.params) <= now {
+            peer.unanswered_bytes = 0;
+        }
         if peer.unanswered_bytes == 0 {
             peer.unanswered_since = now;
         }
