@@ -53,6 +53,8 @@ pub(crate) struct Client {
 #[derive(Clone, Debug, Default)]
 struct Request {
     number: u32,
+    /// When the application asked.
+    made: Option<Instant>,
     /// When each transmission left.
     sent: Vec<Instant>,
 }
@@ -151,6 +153,7 @@ impl Client {
                 }
                 let request = &mut self.requests[id.index()];
                 request.number = number;
+                request.made = Some(now);
                 request.sent.clear();
             }
             // The queue is full: the reading of this period is lost, and counted.
@@ -182,6 +185,9 @@ impl Client {
                     self.by_retransmissions.resize(class + 1, 0);
                 }
                 self.by_retransmissions[class] += 1;
+                if let Some(made) = request.made {
+                    recorder.duration(now.micros_since(made));
+                }
                 if let Some(rtt) = rtt {
                     recorder.round_trip(rtt);
                 }

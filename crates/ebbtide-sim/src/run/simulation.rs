@@ -140,23 +140,20 @@ pub fn simulate(
     if with_series {
         let (record, recorder) =
             simulate_with(scenario, controls, (seed, replication), SeriesRecorder::new())?;
-        let rtt = sparse(recorder.round_trips());
-        let series = Some(recorder.series(replication));
-        return Ok(with(record, rtt, series));
+        let record = with(record, recorder.plain());
+        return Ok(RunRecord {
+            totals: Totals { series: Some(recorder.series(replication)), ..record.totals },
+            ..record
+        });
     }
     let (record, recorder) =
         simulate_with(scenario, controls, (seed, replication), Discard::new())?;
-    let rtt = sparse(recorder.round_trips());
-    Ok(with(record, rtt, None))
+    Ok(with(record, &recorder))
 }
 
-fn with(
-    mut record: RunRecord,
-    rtt: SparseHistogram,
-    series: Option<crate::report::Series>,
-) -> RunRecord {
-    record.totals.rtt = rtt;
-    record.totals.series = series;
+fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
+    record.totals.rtt = sparse(measured.round_trips());
+    record.totals.durations = sparse(measured.durations());
     record
 }
 
@@ -368,6 +365,7 @@ impl<R: Recorder> Simulation<R> {
                 up: self.net.up.counts().into(),
                 down: self.net.down.counts().into(),
                 rtt: SparseHistogram::default(),
+                durations: SparseHistogram::default(),
                 done_ns: self.done_at.as_nanos(),
                 sim_ns: self.engine.now().as_nanos(),
                 events: self.engine.handled(),
