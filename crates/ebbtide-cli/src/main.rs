@@ -24,6 +24,7 @@ struct Arguments {
 enum Command {
     List(commands::list::ListArgs),
     Run(commands::run::RunArgs),
+    Reproduce(commands::reproduce::ReproduceArgs),
     Report(commands::report::ReportArgs),
     Completions(commands::shell::CompletionsArgs),
     Man(commands::shell::ManArgs),
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::List(args) => commands::list::run(&args),
         Command::Run(args) => commands::run::run(&args),
+        Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Completions(args) => commands::shell::completions::<Arguments>(&args),
         Command::Man(args) => commands::shell::man::<Arguments>(&args),

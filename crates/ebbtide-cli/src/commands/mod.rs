@@ -2,5 +2,6 @@
 
 pub(crate) mod list;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod shell;

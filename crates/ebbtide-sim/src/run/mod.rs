@@ -7,7 +7,7 @@ mod reporting;
 mod simulation;
 
 pub use campaign::{
-    Campaign, CampaignError, CellResult, CellSpec, Progress, Results, Shard, VERSION,
+    Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
 pub use recorder::{Details, Discard, Recorder, SeriesRecorder};
