@@ -397,8 +397,9 @@ impl Net {
     fn new(scenario: &Scenario, streams: &Streams) -> Self {
         let network = &scenario.network;
         let link = |name: &str, spec: &crate::scenario::LinkSpec| {
-            let loss =
-                Loss::new(scenario.loss_model(), streams.stream(&format!("link/{name}/loss")));
+            let packets = streams.stream(&format!("link/{name}/loss"));
+            let states = streams.stream(&format!("link/{name}/loss/states"));
+            let loss = Loss::new(scenario.loss_model(), packets, states);
             let delays = streams.stream(&format!("link/{name}/delay"));
             Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays)
         };
