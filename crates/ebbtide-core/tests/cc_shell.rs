@@ -1,5 +1,7 @@
 //! The shell: what no control can do, however wrong it is.
 
+#![allow(clippy::expect_used, reason = "a test that cannot go on has failed")]
+
 mod common;
 
 use common::{Constant, at, secs};

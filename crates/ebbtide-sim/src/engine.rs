@@ -117,7 +117,7 @@ impl<E: Copy> Engine<E> {
 
     /// The next event; `None` when nothing is left to happen.
     #[inline]
-    pub fn next(&mut self) -> Option<(Instant, E)> {
+    pub fn pop(&mut self) -> Option<(Instant, E)> {
         let Reverse(entry) = self.heap.pop()?;
         if entry.lane != NO_LANE {
             let queue = &mut self.lanes[entry.lane as usize];
@@ -161,7 +161,7 @@ mod tests {
                 events.iter().enumerate().map(|(index, (at, _))| (*at, index)).collect();
             expected.sort_unstable();
             let mut got = Vec::new();
-            while let Some((at, index)) = engine.next() {
+            while let Some((at, index)) = engine.pop() {
                 got.push((at.as_nanos(), index));
             }
             prop_assert_eq!(got, expected);
@@ -172,8 +172,8 @@ mod tests {
     fn an_event_in_the_past_happens_now() {
         let mut engine = Engine::new(0);
         engine.schedule(Instant::from_nanos(10), "first");
-        assert!(engine.next().is_some());
+        assert!(engine.pop().is_some());
         engine.schedule(Instant::from_nanos(3), "late");
-        assert_eq!(engine.next(), Some((Instant::from_nanos(10), "late")));
+        assert_eq!(engine.pop(), Some((Instant::from_nanos(10), "late")));
     }
 }

@@ -12,6 +12,7 @@ impl Stopwatch {
         Self(std::time::Instant::now())
     }
 
+    #[expect(clippy::disallowed_methods, reason = "see above")]
     pub(crate) fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }

@@ -8,6 +8,8 @@
     reason = "a test that cannot go on has failed"
 )]
 
+pub(crate) mod node;
+pub(crate) mod pair;
 pub(crate) mod path;
 
 use core::convert::Infallible;

@@ -1,5 +1,10 @@
 //! The judgement: which control to use, how far each is from the limit, which ones collapse.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a geometric mean that ranks and is printed to a few digits: its last bit never shows"
+)]
+
 use super::grid::{by_settings, controls, distinct, varying};
 use super::model::{Cell, Report};
 

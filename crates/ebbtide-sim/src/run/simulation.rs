@@ -237,7 +237,7 @@ impl<R: Recorder> Simulation<R> {
 
     fn run(&mut self) -> Result<(), RunError> {
         const CENTURY: Instant = Instant::from_nanos(3_155_760_000_000_000_000);
-        while let Some((now, event)) = self.engine.next() {
+        while let Some((now, event)) = self.engine.pop() {
             match event {
                 Event::Act(client) => self.act(now, client),
                 Event::Timer(client) => self.timer(now, client),
@@ -283,7 +283,7 @@ impl<R: Recorder> Simulation<R> {
         self.recorder.arrived(now, &packet.details(true, now));
         let (net, engine) = (&mut self.net, &mut self.engine);
         self.server.receive(now, from, &packet.bytes, packet.tag, |client, datagram, tag| {
-            net.from_server(now, (client, datagram, tag), engine);
+            net.server_sends(now, (client, datagram, tag), engine);
         });
         self.net.pool.places[place as usize] = packet;
         self.net.pool.free.push(place);
@@ -333,7 +333,7 @@ impl<R: Recorder> Simulation<R> {
             let host = &mut self.clients[client as usize];
             let (timeout, wants_to_act) =
                 host.drain(now, &mut self.recorder, |recorder, datagram, tag| {
-                    net.from_client(now, (client, datagram, tag), engine, recorder);
+                    net.client_sends(now, (client, datagram, tag), engine, recorder);
                 });
             if let Some(at) = timeout
                 && host.timer.is_none_or(|scheduled| at < scheduled || scheduled < now)
@@ -434,7 +434,7 @@ impl Net {
 
     /// A client's packet goes onto the link to the server.
     #[inline]
-    fn from_client<R: Recorder>(
+    fn client_sends<R: Recorder>(
         &mut self,
         now: Instant,
         (client, datagram, tag): (u32, &[u8], Tag),
@@ -457,7 +457,7 @@ impl Net {
 
     /// The server's packet sets out for the router.
     #[inline]
-    fn from_server(
+    fn server_sends(
         &mut self,
         now: Instant,
         (client, datagram, tag): (u32, &[u8], Tag),

@@ -1,4 +1,6 @@
 //! Reports to draw: made up, but of the shape and size of real ones.
+
+#![expect(clippy::disallowed_methods, reason = "made-up curves, not results")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use ebbtide_sim::report::{Cell, Comparison, PacketCounts, Packets, Report, Series, Summary};

@@ -1,5 +1,11 @@
 //! Axes: which range, which scale, which ticks.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "positions are printed to a tenth of a pixel and ticks to a few digits: the last bit of a \
+              logarithm never shows"
+)]
+
 use super::{Anchor, Svg};
 use crate::report::text::fixed;
 
