@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p ebbtide-sim`. A plain table: each figure is the best of several replications,
 //! since whatever else the machine does only ever adds.
+#![allow(clippy::unwrap_used, reason = "a benchmark stops by panicking")]
 #![expect(unsafe_code, reason = "a global allocator that counts cannot be written without")]
 
 use ebbtide_sim::run::simulate;

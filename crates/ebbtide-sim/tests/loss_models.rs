@@ -1,4 +1,5 @@
 //! Loss after the queue: rates, bursts, and the same luck for whoever is compared.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
