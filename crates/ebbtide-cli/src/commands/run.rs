@@ -114,7 +114,7 @@ pub(crate) fn controls(text: &str) -> Result<Vec<String>, Failure> {
 fn parse_shard(text: &str) -> Result<Shard, Failure> {
     let parsed = text.split_once('/').and_then(|(index, of)| {
         let (index, of): (u32, u32) = (index.parse().ok()?, of.parse().ok()?);
-        (1 <= index && index <= of).then_some(Shard { index: index - 1, of })
+        (1 <= index && index <= of).then(|| Shard { index: index - 1, of })
     });
     parsed.ok_or_else(|| Failure::usage(format!("--shard: '{text}' is not I/N with 1 <= I <= N")))
 }

@@ -1,6 +1,6 @@
 //! A host that asks: an endpoint and an application that keeps a number of requests open.
 
-use super::{Tag, client_address, server_address};
+use super::{Tag, server_address};
 use crate::random::{Streams, uniform};
 use crate::record::ClientRecord;
 use crate::run::{Recorder, Tagged};
@@ -272,10 +272,5 @@ impl Client {
         let counters = self.endpoint.counters();
         self.record.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
         self.record.retransmissions = u32::try_from(counters.retransmissions).unwrap_or(u32::MAX);
-    }
-
-    /// The address that its packets come from.
-    pub(crate) fn address(&self) -> std::net::SocketAddr {
-        client_address(self.number)
     }
 }
