@@ -1,5 +1,7 @@
 //! `ebbtide replay`: the same replication again, as a trace and as a capture.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

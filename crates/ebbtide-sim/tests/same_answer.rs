@@ -42,7 +42,7 @@ fn answer(campaign: &Campaign, results: &Results) -> String {
         .cells
         .iter()
         .map(|(index, result)| {
-            let rest = (&result.groups, result.events, result.sim_s, &result.medians);
+            let rest = (&result.halves, result.events, result.sim_s, &result.per_run);
             format!("{index} {:?} {rest:?}", result.cell)
         })
         .collect();
@@ -80,7 +80,11 @@ fn another_seed_gives_another_answer_and_other_files() {
     let (one, other) = (campaign(7), campaign(8));
     let medians = |campaign: &Campaign| -> Vec<Vec<f64>> {
         let results = execute(campaign, 2, None, None);
-        results.cells.into_iter().map(|(_, result)| result.medians).collect()
+        results
+            .cells
+            .into_iter()
+            .map(|(_, result)| result.per_run.iter().map(|run| run.median_fct).collect())
+            .collect()
     };
     for (a, b) in medians(&one).iter().zip(&medians(&other)) {
         assert_ne!(a, b);
@@ -200,17 +204,26 @@ impl Recorder for Seen {
         if !packet.upwards {
             return;
         }
-        self.up.push((now, packet.client, packet.exchange, packet.ordinal, packet.fate));
-        if packet.client == 0 && packet.ordinal == 0 {
+        self.up.push((
+            now,
+            packet.tagged.client,
+            packet.tagged.exchange,
+            packet.tagged.ordinal,
+            packet.fate,
+        ));
+        if packet.tagged.client == 0 && packet.tagged.ordinal == 0 {
             if self.open == 0 {
-                self.batches.push(packet.exchange);
+                self.batches.push(packet.tagged.exchange);
             }
             self.open += 1;
         }
     }
     fn arrived(&mut self, _now: Instant, packet: &Details<'_>) {
-        if !packet.upwards && packet.client == 0 && !self.answered.contains(&packet.exchange) {
-            self.answered.push(packet.exchange);
+        if !packet.upwards
+            && packet.tagged.client == 0
+            && !self.answered.contains(&packet.tagged.exchange)
+        {
+            self.answered.push(packet.tagged.exchange);
             self.open -= 1;
         }
     }

@@ -7,11 +7,7 @@ use ebbtide_sim::record::Store;
 use ebbtide_sim::report::render;
 use ebbtide_sim::reproduce::Paper;
 use ebbtide_sim::run::{Campaign, Shard, report};
-<<<<<<< HEAD
-use std::io::stdout;
-=======
 use std::io::{Write, stdout};
->>>>>>> simtest
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
