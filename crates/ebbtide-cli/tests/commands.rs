@@ -139,12 +139,12 @@ fn a_copied_and_changed_scenario_runs() {
 }
 
 #[test]
-fn a_mixed_run_tells_its_groups_apart() {
+fn a_mixed_run_tells_its_halves_apart() {
     let document = json(&with(&["--set", "workload=mixed", "--cc", "default+fasor", "--json"]));
-    let groups = document["cells"][0]["groups"].as_array().unwrap();
-    let names: Vec<&str> = groups.iter().map(|group| group["cc"].as_str().unwrap()).collect();
-    assert_eq!(names, ["default", "fasor"]);
-    assert!(groups.iter().all(|group| group["fct_s"]["median"].is_number()));
+    let halves = document["cells"][0]["halves"].as_array().unwrap();
+    let names: Vec<&str> = halves.iter().map(|half| half["cc"].as_str().unwrap()).collect();
+    assert_eq!(names, ["default beside fasor", "fasor beside default"]);
+    assert!(halves.iter().all(|half| half["fct_s"]["median"].is_number()));
 }
 
 #[test]

@@ -64,6 +64,15 @@ fn all_figures_of_anrw18_and_thesis19_are_within_their_tolerances() {
         assert_eq!(rows.len(), comparable(*paper));
         let outside: Vec<_> = rows.iter().filter(|row| row.is_outside()).collect();
         assert!(outside.is_empty(), "{outside:#?}");
+        for one in rows.iter().filter(|row| !row.is_percentage) {
+            for other in rows.iter().filter(|o| o.cell == one.cell && o.quantity == one.quantity) {
+                // Where the papers' values differ by more than both tolerances, so must ours.
+                let within = one.within.unwrap_or(0.0) + other.within.unwrap_or(0.0);
+                if one.published * (1.0 + within) < other.published {
+                    assert!(one.measured < other.measured, "{one:?} {other:?}");
+                }
+            }
+        }
     }
 }
 

@@ -52,6 +52,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let run = (args.reps, args.seed);
     let campaign =
         Campaign::plan(source, axes, controls(&args.cc)?, run).map_err(Failure::usage)?;
+    if args.jobs == Some(0) {
+        return Err(Failure::usage("--jobs: must be at least 1"));
+    }
     let shard = args.shard.as_deref().map(parse_shard).transpose()?;
     let store = args.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
     if let Some(store) = &store {
