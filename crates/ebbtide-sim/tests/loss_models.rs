@@ -104,13 +104,13 @@ fn stays_of_the_per_packet_chain_are_geometric_with_the_stated_mean() {
 
 #[test]
 fn the_burst_lengths_of_a_profile_are_those_of_its_two_states() {
-    // high: 2 and 80 %, 18 % on average, two packets in the bad state: a loss is followed by
+    // high: 2 and 80 %, 18 % on average, 2.5 packets in the bad state: a loss is followed by
     // another one with the probability that follows from the chain.
     let model = scenario("nb-iot", &[("errors", "high")]).loss_model();
     let mut loss = loss(model, 4);
     let lost: Vec<bool> = (0..4_000_000).map(|n| loss.loses(at(n))).collect();
     let bad_share = 0.16 / 0.78;
-    let (recover, good, bad) = (0.5, 0.02, 0.8);
+    let (recover, good, bad) = (0.4, 0.02, 0.8);
     let worsen = recover * bad_share / (1.0 - bad_share);
     let lost_in_bad = bad_share * bad / 0.18;
     let then_bad = lost_in_bad * (1.0 - recover) + (1.0 - lost_in_bad) * worsen;
