@@ -61,14 +61,19 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         for s in &scenarios {
             let keys: Vec<&str> = s.keys.keys().map(String::as_str).collect();
             writeln!(out, "  {:<15} {}", s.name, s.title)?;
-            writeln!(out, "  {:<15} --set {}", "", keys.join(", "))?;
+            for line in wrapped(&keys, 56) {
+                writeln!(out, "  {:<15} --set {line}", "")?;
+            }
         }
         writeln!(out)?;
     }
     if wanted(What::CongestionControls) {
         writeln!(out, "Congestion controls (--cc NAME[,NAME...] or all):")?;
         for a in Algorithm::ALL {
-            writeln!(out, "  {:<13} {}", a.name(), a.about())?;
+            let words: Vec<&str> = a.about().split(' ').collect();
+            for (index, line) in lines(&words, " ", 62).iter().enumerate() {
+                writeln!(out, "  {:<13} {line}", if index == 0 { a.name() } else { "" })?;
+            }
             writeln!(out, "  {:<13}   {}", "", a.source())?;
         }
         writeln!(out)?;
@@ -89,6 +94,25 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Names separated by commas, in lines of at most `width` characters.
+fn wrapped(names: &[&str], width: usize) -> Vec<String> {
+    lines(names, ", ", width)
+}
+
+fn lines(words: &[&str], separator: &str, width: usize) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for word in words {
+        match all.last_mut() {
+            Some(line) if line.len() + separator.len() + word.len() <= width => {
+                line.push_str(separator);
+                line.push_str(word);
+            }
+            _ => all.push((*word).to_owned()),
+        }
+    }
+    all
 }
 
 fn span((low, high): (u64, u64)) -> String {

@@ -71,8 +71,16 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
 fn find(args: &ReplayArgs, axes: Vec<Axis>) -> Result<(CellSpec, u64), Failure> {
     let folder = Path::new(&args.what);
     if folder.is_dir() {
+        if !folder.join("manifest.json").is_file() {
+            return Err(Failure::usage(format!(
+                "{}: is not a folder that `ebbtide run --out` made",
+                args.what
+            )));
+        }
         let store = Store::open(folder).map_err(Failure::work)?;
-        let manifest: Manifest = store.load_manifest().map_err(Failure::usage)?;
+        let manifest: Manifest = store.load_manifest().map_err(|error| {
+            Failure::usage(format!("{error}; not a folder that `ebbtide run --out` made"))
+        })?;
         let campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
         let wanted = |spec: &&CellSpec| {
             let has = |axis: &Axis| {

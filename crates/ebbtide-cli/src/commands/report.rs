@@ -24,7 +24,7 @@ pub(crate) struct ReportArgs {
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     if !args.folder.join("manifest.json").is_file() {
         return Err(Failure::usage(format!(
-            "{}: has no manifest.json: not a folder that `ebbtide run --out` made",
+            "{}: is not a folder that `ebbtide run --out` made",
             args.folder.display()
         )));
     }

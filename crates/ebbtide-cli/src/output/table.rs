@@ -53,16 +53,16 @@ fn heading(out: &mut impl Write, campaign: &Campaign, first: &CellResult) -> io:
 }
 
 fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
-    let width = group.iter().map(|r| r.cell.cc.len()).max().unwrap_or(0).clamp(12, 24);
+    let width = group.iter().map(|r| r.cell.cc.len()).max().unwrap_or(0).clamp(12, 24) + 1;
     writeln!(
         out,
-        "{:width$}  {:>8} {:>15} {:>7}  {:>11} {:>7} {:>6}",
-        "", "median", "10 % to 90 %", "times", "unnecessary", "any", ""
+        "{:width$} {:>8} {:>15} {:>7}  {:>11} {:>7}",
+        "", "median", "10 % to 90 %", "times", "unnecessary", "any"
     )?;
     let time = if is_periodic(group) { "time, s" } else { "FCT, s" };
     writeln!(
         out,
-        "{:width$}  {time:>8} {time:>15} {:>7}  {:>11} {:>7} {:>6}",
+        "{:width$} {time:>8} {time:>15} {:>7}  {:>11} {:>7} {:>6}",
         "control", "limit", "rexmits", "rexmits", "failed"
     )?;
     let best = group
@@ -97,10 +97,10 @@ fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
             let name = format!("  {}", half.cc.split(' ').next().unwrap_or_default());
             let own = significant(half.unnecessary.median);
             let median = significant(fct.median);
-            writeln!(out, "{name:width$}  {median:>8} {range:>15} {:>7}  {own:>11}", "")?;
+            writeln!(out, "{name:width$} {median:>8} {range:>15} {:>7}  {own:>11}", "")?;
         }
     }
-    if group.len() > 1 {
+    if group.len() > 1 && best.is_finite() {
         writeln!(out, "\n* within 5 % of the shortest median")?;
     }
     Ok(())

@@ -9,8 +9,7 @@ pub(super) fn for_cells(cells: &[&Cell], fallback: &str) -> String {
 }
 
 fn merge(cells: &[&Cell]) -> Option<String> {
-    let rows: Vec<Vec<&str>> =
-        cells.iter().map(|cell| cell.command.split_whitespace().collect()).collect();
+    let rows: Vec<Vec<&str>> = cells.iter().map(|cell| arguments(&cell.command)).collect();
     let first = rows.first().filter(|row| !row.is_empty())?;
     if rows.iter().any(|row| row.len() != first.len()) {
         return None;
@@ -33,6 +32,16 @@ fn merge(cells: &[&Cell]) -> Option<String> {
     (combinations == cells.len()).then(|| merged.join(" "))
 }
 
+/// The arguments of a command; one in single quotes may contain blanks and keeps its quotes.
+fn arguments(command: &str) -> Vec<&str> {
+    let mut quoted = false;
+    let split = command.split(|c: char| {
+        quoted ^= c == '\'';
+        c.is_whitespace() && !quoted
+    });
+    split.filter(|argument| !argument.is_empty()).collect()
+}
+
 /// Words of one place as one word: `fasor,cocoa` after `--cc`, `buffer=2500,14100` elsewhere.
 fn join(distinct: &[&str], before: Option<&str>) -> Option<String> {
     if let [only] = distinct {
@@ -48,9 +57,10 @@ fn join(distinct: &[&str], before: Option<&str>) -> Option<String> {
         if other != key {
             return None;
         }
-        values.push(value);
+        values.push(value.trim_end_matches('\''));
     }
-    Some(format!("{key}={}", values.join(",")))
+    let closing = if key.starts_with('\'') { "'" } else { "" };
+    Some(format!("{key}={}{closing}", values.join(",")))
 }
 
 #[cfg(test)]
@@ -69,6 +79,13 @@ mod tests {
             .collect();
         let cells: Vec<&Cell> = cells.iter().collect();
         assert_eq!(for_cells(&cells, "all"), "run x --set buffer=1,9 --cc fasor,cocoa");
+    }
+
+    #[test]
+    fn values_with_blanks_are_merged_whole() {
+        let cells = [cell("run --set 'up.rate=60 kbit/s'"), cell("run --set 'up.rate=1 Mbit/s'")];
+        let cells: Vec<&Cell> = cells.iter().collect();
+        assert_eq!(for_cells(&cells, "all"), "run --set 'up.rate=60 kbit/s,1 Mbit/s'");
     }
 
     #[test]

@@ -8,8 +8,12 @@
 use super::grid::{by_settings, controls, distinct, varying};
 use super::model::{Cell, Report};
 
-/// A median beyond so many times the physical limit is a collapse.
+/// A median beyond so many times the physical limit is a collapse, if needless copies were sent:
+/// the limit knows nothing of losses, which cost time without being anyone's fault.
 pub(super) const COLLAPSE_MULTIPLE: f64 = 3.0;
+
+/// The share of unnecessary transmissions from which a long time counts as needless.
+pub(super) const NEEDLESS: f64 = 0.1;
 
 /// More than this share of the transmissions unnecessary is a collapse.
 pub(super) const COLLAPSE_UNNECESSARY: f64 = 0.5;
@@ -25,8 +29,9 @@ pub(super) fn collapse(cell: &Cell) -> Option<&'static str> {
     if !cell.fct.median.is_finite() || cell.completed == 0 {
         return Some("nothing completed");
     }
-    if cell.multiple().is_some_and(|multiple| multiple > COLLAPSE_MULTIPLE) {
-        return Some("beyond three times the limit");
+    let needless = unnecessary_share(cell).is_some_and(|share| share > NEEDLESS);
+    if needless && cell.multiple().is_some_and(|multiple| multiple > COLLAPSE_MULTIPLE) {
+        return Some("beyond three times the limit, with needless copies");
     }
     if unnecessary_share(cell).is_some_and(|share| share > COLLAPSE_UNNECESSARY) {
         return Some("most transmissions unnecessary");
@@ -60,6 +65,8 @@ pub(super) struct Standing<'a> {
     pub(super) near: usize,
     /// Geometric mean of median over best median of the same settings.
     pub(super) ratio: f64,
+    /// The sum of its 90th percentiles over the best medians, for ties.
+    tail: f64,
     /// The largest of those ratios.
     pub(super) worst_ratio: f64,
     /// The cell with the largest multiple of the limit.
@@ -70,17 +77,22 @@ pub(super) struct Standing<'a> {
 pub(super) fn rank(report: &Report) -> Vec<Standing<'_>> {
     let keys = varying(report);
     let mut ratios: Vec<(&str, f64)> = Vec::new();
+    let mut tails: Vec<(&str, f64)> = Vec::new();
     for (_, cells) in by_settings(report, &keys) {
         let best = best_median(&cells);
         for cell in cells {
             // A collapsed cell may have a small median, because exchanges failed.
             ratios.push((&cell.cc, cell.fct.median / best));
+            tails.push((&cell.cc, cell.fct.p90 / best));
         }
     }
     let mut standings: Vec<Standing<'_>> =
-        controls(report).into_iter().map(|cc| stand(report, cc, &ratios)).collect();
+        controls(report).into_iter().map(|cc| stand(report, cc, &ratios, &tails)).collect();
+    // Ratios within half a percent of each other are a tie, which the slowest clients decide.
+    let step = |standing: &Standing<'_>| (standing.ratio * 200.0).round();
     standings.sort_by(|a, b| {
-        a.collapses.len().cmp(&b.collapses.len()).then(a.ratio.total_cmp(&b.ratio))
+        let collapses = a.collapses.len().cmp(&b.collapses.len());
+        collapses.then(step(a).total_cmp(&step(b))).then(a.tail.total_cmp(&b.tail))
     });
     standings
 }
@@ -99,7 +111,12 @@ pub(super) fn best_median(cells: &[&Cell]) -> f64 {
     if best.is_finite() { best } else { smallest(true) }
 }
 
-fn stand<'a>(report: &'a Report, cc: &'a str, ratios: &[(&str, f64)]) -> Standing<'a> {
+fn stand<'a>(
+    report: &'a Report,
+    cc: &'a str,
+    ratios: &[(&str, f64)],
+    tails: &[(&str, f64)],
+) -> Standing<'a> {
     let cells: Vec<&Cell> = report.cells.iter().filter(|cell| cell.cc == cc).collect();
     let collapses =
         cells.iter().filter_map(|cell| collapse(cell).map(|why| (*cell, why))).collect();
@@ -119,6 +136,7 @@ fn stand<'a>(report: &'a Report, cc: &'a str, ratios: &[(&str, f64)]) -> Standin
         cc,
         collapses,
         near: own.iter().filter(|ratio| **ratio <= 1.0 + NEAR).count(),
+        tail: tails.iter().filter(|(name, _)| *name == cc).map(|(_, tail)| tail).sum(),
         ratio: if own.is_empty() { f64::INFINITY } else { mean.exp() },
         worst_ratio: own.iter().copied().fold(0.0, f64::max),
         worst,

@@ -154,6 +154,11 @@ impl Campaign {
         cc: Vec<String>,
         (reps, seed): (Option<u32>, Option<u64>),
     ) -> Result<Self, ScenarioError> {
+        let repeated = |(i, axis): &(usize, &Axis)| axes[..*i].iter().any(|a| a.key == axis.key);
+        if let Some((_, axis)) = axes.iter().enumerate().find(repeated) {
+            let message = "is set twice; values of a sweep go into one --set, with commas";
+            return Err(ScenarioError::argument("--set", &axis.key, message));
+        }
         let mut cells: Vec<CellSpec> = Vec::new();
         let mut defaults = None;
         for combination in combinations(&axes) {

@@ -83,7 +83,12 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         reps: u32::try_from(records.len()).unwrap_or(u32::MAX),
         clients: spec.scenario.clients.count,
         fct: fct_summary,
-        fct_ci: (centre - half, centre + half),
+        // One replication says nothing about the next one.
+        fct_ci: if medians.len() < 2 {
+            (f64::NAN, f64::NAN)
+        } else {
+            (centre - half, centre + half)
+        },
         fct_limit_s: physical_limit_s(spec),
         fct_quantiles: (0..=100)
             .map(|percent| quantile(&fct, f64::from(percent) / 100.0))

@@ -26,6 +26,11 @@ impl ScenarioError {
         Self { place: place.into(), line, key: key.into(), message: message.into() }
     }
 
+    /// What is wrong, without the place.
+    pub(crate) fn reason(&self) -> &str {
+        &self.message
+    }
+
     /// Something about an argument.
     pub(crate) fn argument(option: &str, value: &str, message: &str) -> Self {
         Self { place: option.into(), line: None, key: value.into(), message: message.into() }

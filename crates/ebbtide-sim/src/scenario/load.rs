@@ -113,6 +113,9 @@ impl Source {
         for (index, line) in self.text.lines().enumerate() {
             let line = line.trim();
             if let Some(header) = line.strip_prefix('[').and_then(|line| line.split(']').next()) {
+                if header == dotted {
+                    return Some(index + 1);
+                }
                 table = format!("{header}.");
             } else if let Some((key, _)) = line.split_once('=')
                 && format!("{table}{}", key.trim()) == dotted

@@ -43,7 +43,8 @@ pub(super) fn check(s: &Scenario) -> Check {
         check_errors(name, errors)?;
     }
     for name in s.control.keys() {
-        s.control_config(name).map_err(|error| (format!("control.{name}"), error.to_string()))?;
+        s.control_config(name)
+            .map_err(|error| (format!("control.{name}"), error.reason().to_owned()))?;
     }
     range((1..=100_000).contains(&s.run.reps), "run.reps", "must be from 1 to 100000")
 }

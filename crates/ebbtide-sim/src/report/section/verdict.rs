@@ -7,11 +7,11 @@ use crate::report::text::{brief, enumerate, escape, fixed, interval, multiple, p
 use crate::report::verdict::{Standing, collapse, failed_share, rank, span, unnecessary_share};
 
 /// What the words of the verdict mean.
-const DEFINITIONS: &str = "<b>Physical limit</b>: what the link needs to carry every response \
-    once, or the exchanges of one client need on an idle path, whichever is longer; no schedule \
+const DEFINITIONS: &str = "<b>Physical limit</b>: what the link needs to carry every request \
+    and response once, or the exchanges of one client need on an idle path, whichever is longer; no schedule \
     lets the last client finish earlier, while the median client may if others wait. \
-    <b>Collapse</b>: the median is beyond 3 times the limit, or more than half of the median \
-    client’s transmissions were unnecessary, or more than a tenth of the exchanges failed. \
+    <b>Collapse</b>: the median is beyond 3 times the limit and more than a tenth of the median \
+    client’s transmissions were unnecessary, or more than half of them were, or more than a tenth of the exchanges failed. \
     <b>Near the best</b>: the median is within 5 % of the smallest one that did not collapse.";
 
 /// Controls named with their figures in a sentence at most.
@@ -52,7 +52,9 @@ fn single(standings: &[Standing<'_>]) -> String {
     let limit = cell.multiple().map_or_else(String::new, |times| {
         format!(", {} times the physical limit of {} s", fixed(times, 2), brief(cell.fct_limit_s))
     });
-    let done = format!("the median client is done after {} s{limit}", brief(cell.fct.median));
+    // Without a limit clients keep time by themselves, and single exchanges are timed.
+    let who = if cell.fct_limit_s > 0.0 { "client is done after" } else { "exchange takes" };
+    let done = format!("the median {who} {} s{limit}", brief(cell.fct.median));
     let name = escape(best.cc);
     let mut out = match (best.collapses.first(), standings.len()) {
         (Some((_, why)), 1) => format!("<strong>{name} collapses</strong>: {why}."),
