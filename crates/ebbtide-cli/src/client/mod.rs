@@ -1,0 +1,119 @@
+//! What the commands that speak CoAP have in common.
+
+pub(crate) mod pretty;
+pub(crate) mod verbose;
+
+use clap::Args;
+use ebbtide::core::cc::Config as Control;
+use ebbtide::{Client, Config};
+use std::fmt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Why a command did not do what it was told, with the exit code that says so.
+#[derive(Debug)]
+pub struct Problem {
+    code: u8,
+    text: String,
+}
+
+impl Problem {
+    /// The work itself failed: exit code 1.
+    pub(crate) fn work(text: impl fmt::Display) -> Self {
+        Self { code: 1, text: text.to_string() }
+    }
+
+    /// The call was wrong: exit code 2. The text names the argument and what would be right.
+    pub(crate) fn call(text: impl fmt::Display) -> Self {
+        Self { code: 2, text: text.to_string() }
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<ebbtide::Error> for Problem {
+    fn from(error: ebbtide::Error) -> Self {
+        match error {
+            ebbtide::Error::Uri(error) => Self::call(format_args!("URI: {error}")),
+            error => Self::work(error),
+        }
+    }
+}
+
+impl From<ebbtide::UriError> for Problem {
+    fn from(error: ebbtide::UriError) -> Self {
+        Self::call(format_args!("URI: {error}"))
+    }
+}
+
+/// How to talk.
+#[derive(Args, Debug, Clone)]
+pub struct TalkArgs {
+    /// Congestion control, with settings as in `cocoa:nstart=4`; `ebbtide list` names them
+    #[arg(long, default_value = "fasor-token", value_name = "NAME")]
+    pub cc: String,
+    /// Send Non-confirmable messages: once, without acknowledgement
+    #[arg(long)]
+    pub non: bool,
+    /// Confirmable exchanges open at once to one peer (NSTART)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub nstart: Option<u16>,
+    /// Give up after this many seconds, retransmissions and all blocks included
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    /// Show messages, timeouts and what congestion control learnt; on standard error
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+impl TalkArgs {
+    /// The library's settings for it.
+    pub(crate) fn config(&self) -> Result<Config, Problem> {
+        if self.verbose {
+            verbose::start();
+        }
+        let mut config = Config::with_control(control(&self.cc)?);
+        if let Some(nstart) = self.nstart {
+            config = config.nstart(nstart);
+        }
+        Ok(config)
+    }
+
+    /// A client with these settings. Must be called within the runtime.
+    pub(crate) fn client(&self) -> Result<Client, Problem> {
+        Ok(Client::with_config(self.config()?))
+    }
+}
+
+/// The congestion control that `--cc` means.
+pub(crate) fn control(text: &str) -> Result<Control, Problem> {
+    Control::parse(text).map_err(|error| {
+        Problem::call(format_args!("--cc {text}: {error}; `ebbtide list` names the controls"))
+    })
+}
+
+/// A positive number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no number of seconds above 0");
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
+    if seconds > 0.0 {
+        Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+    } else {
+        Err(wrong())
+    }
+}
+
+/// Runs `work` on a runtime of one thread.
+pub(crate) fn block_on<R>(work: impl Future<Output = Result<R, Problem>>) -> Result<R, Problem> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Problem::work(format_args!("no event loop: {error}")))?.block_on(work)
+}

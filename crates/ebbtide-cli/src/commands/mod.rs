@@ -1,0 +1,5 @@
+//! The commands, a file each.
+
+pub(crate) mod request;
+pub(crate) mod serve;
+mod serve_resources;
