@@ -120,10 +120,26 @@ impl Pending {
         Some(open)
     }
 
-    /// The open exchanges with a remote.
-    pub(crate) fn with(&self, remote: SocketAddr) -> Vec<ExchangeId> {
-        let open = self.open.iter().flatten();
-        open.filter(|open| open.remote == remote).map(|open| open.exchange).collect()
+    /// The open exchanges that an error of the network is about. The system names who reported
+    /// it: the remote's host, or a router on the way. Where that leaves a choice of remotes, none
+    /// is meant, and the timeouts decide.
+    pub(crate) fn reported_by(&self, reporter: IpAddr) -> Vec<ExchangeId> {
+        let of_host = self.of_one_remote(|open| open.remote.ip() == reporter);
+        if of_host.is_empty() { self.of_one_remote(|_| true) } else { of_host }
+    }
+
+    /// The open exchanges for which `is` holds, if all are with one remote.
+    fn of_one_remote(&self, is: impl Fn(&Open) -> bool) -> Vec<ExchangeId> {
+        let mut open = self.open.iter().flatten().filter(|open| is(open)).peekable();
+        let Some(remote) = open.peek().map(|open| open.remote) else { return Vec::new() };
+        let mut exchanges = Vec::new();
+        for open in open {
+            if open.remote != remote {
+                return Vec::new();
+            }
+            exchanges.push(open.exchange);
+        }
+        exchanges
     }
 
     pub(crate) fn add_call(&mut self) -> u32 {

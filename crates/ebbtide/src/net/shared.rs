@@ -151,8 +151,8 @@ impl Shared {
         let mut any = false;
         while let Some(error) = self.socket.get_ref().0.take_error() {
             any = true;
-            if let Some(remote) = error.addr {
-                self.with(|state, now| state.unreachable(now, remote, error.raw_errno));
+            if let Some(reporter) = error.addr {
+                self.with(|state, now| state.unreachable(now, reporter.ip(), error.raw_errno));
             }
         }
         any
@@ -248,8 +248,8 @@ impl State {
     }
 
     /// The network says that a remote cannot be reached.
-    pub(crate) fn unreachable(&mut self, now: Instant, remote: SocketAddr, errno: i32) {
-        for exchange in self.pending.with(remote) {
+    fn unreachable(&mut self, now: Instant, reporter: IpAddr, errno: i32) {
+        for exchange in self.pending.reported_by(reporter) {
             self.end(exchange, Answer::Network(io::Error::from_raw_os_error(errno)));
             self.endpoint.handle_send_error(now, exchange);
         }
