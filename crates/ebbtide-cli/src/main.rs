@@ -4,7 +4,7 @@ mod client;
 mod commands;
 
 use clap::{Parser, Subcommand};
-use commands::{request, serve};
+use commands::{bench, request, serve};
 use ebbtide::Code;
 use std::process::ExitCode;
 
@@ -31,6 +31,7 @@ enum Command {
     /// Change a part of a resource (RFC 8132)
     Patch(request::RequestArgs),
     Serve(serve::ServeArgs),
+    Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Fetch(args) => request::run(Code::FETCH, args),
         Command::Patch(args) => request::run(Code::PATCH, args),
         Command::Serve(args) => serve::run(args),
+        Command::Bench(args) => bench::run(args),
     };
     result.unwrap_or_else(|problem| {
         eprintln!("ebbtide: {problem}");

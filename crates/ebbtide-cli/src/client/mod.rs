@@ -1,5 +1,7 @@
 //! What the commands that speak CoAP have in common.
 
+pub(crate) mod load;
+pub(crate) mod load_async;
 pub(crate) mod pretty;
 pub(crate) mod verbose;
 

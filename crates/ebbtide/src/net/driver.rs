@@ -81,7 +81,7 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Receives and handles a batch. False if there was nothing.
+    /// Receives and handles a batch. False if the socket was not ready: it wakes this task then.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let Poll::Ready(Ok(mut ready)) = self.shared.socket.poll_read_ready(cx) else {
             return false;
@@ -97,12 +97,16 @@ impl Driver {
                 self.handle();
                 true
             }
-            Err(error) => {
-                if error.kind() == io::ErrorKind::WouldBlock {
-                    ready.clear_ready();
-                }
-                // Whatever else it is, the network reported it about an earlier datagram.
-                self.shared.take_errors()
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // Asking once more is what makes the next datagram wake this task.
+                ready.clear_ready();
+                true
+            }
+            Err(_) => {
+                // The network reported it about an earlier datagram; by coming out here it is
+                // gone, and behind it may be datagrams.
+                self.shared.take_errors();
+                true
             }
         }
     }
