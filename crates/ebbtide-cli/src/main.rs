@@ -1,52 +1,69 @@
-//! The `ebbtide` command.
+//! The `ebbtide` command: one file per command in `commands`.
 
 mod client;
 mod commands;
+mod failure;
+mod output;
 
 use clap::{Parser, Subcommand};
-use commands::{bench, request, serve};
 use ebbtide::Code;
 use std::process::ExitCode;
 
-/// Congestion-safe CoAP
-#[derive(Parser, Debug)]
-#[command(name = "ebbtide", version, max_term_width = 80)]
-struct Cli {
+/// Congestion-safe CoAP, and the testbed that shows which congestion control your network needs.
+#[derive(Parser)]
+#[command(
+    name = "ebbtide",
+    version,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done, 1 the work itself failed, 2 the call was wrong."
+)]
+struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
-#[derive(Subcommand, Debug)]
+#[derive(Subcommand)]
 enum Command {
     /// Ask for a resource
-    Get(request::RequestArgs),
+    Get(commands::request::RequestArgs),
     /// Replace or create a resource
-    Put(request::RequestArgs),
+    Put(commands::request::RequestArgs),
     /// Hand something to a resource
-    Post(request::RequestArgs),
+    Post(commands::request::RequestArgs),
     /// Delete a resource
-    Delete(request::RequestArgs),
+    Delete(commands::request::RequestArgs),
     /// Ask for a part of a resource, named by the payload (RFC 8132)
-    Fetch(request::RequestArgs),
+    Fetch(commands::request::RequestArgs),
     /// Change a part of a resource (RFC 8132)
-    Patch(request::RequestArgs),
-    Serve(serve::ServeArgs),
-    Bench(bench::BenchArgs),
+    Patch(commands::request::RequestArgs),
+    Serve(commands::serve::ServeArgs),
+    Bench(commands::bench::BenchArgs),
+    List(commands::list::ListArgs),
+    Run(commands::run::RunArgs),
+    Report(commands::report::ReportArgs),
+    Completions(commands::shell::CompletionsArgs),
+    Man(commands::shell::ManArgs),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Get(args) => request::run(Code::GET, args),
-        Command::Put(args) => request::run(Code::PUT, args),
-        Command::Post(args) => request::run(Code::POST, args),
-        Command::Delete(args) => request::run(Code::DELETE, args),
-        Command::Fetch(args) => request::run(Code::FETCH, args),
-        Command::Patch(args) => request::run(Code::PATCH, args),
-        Command::Serve(args) => serve::run(args),
-        Command::Bench(args) => bench::run(args),
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Get(args) => commands::request::run(Code::GET, args),
+        Command::Put(args) => commands::request::run(Code::PUT, args),
+        Command::Post(args) => commands::request::run(Code::POST, args),
+        Command::Delete(args) => commands::request::run(Code::DELETE, args),
+        Command::Fetch(args) => commands::request::run(Code::FETCH, args),
+        Command::Patch(args) => commands::request::run(Code::PATCH, args),
+        Command::Serve(args) => commands::serve::run(args),
+        Command::Bench(args) => commands::bench::run(args),
+        Command::List(args) => commands::list::run(&args),
+        Command::Run(args) => commands::run::run(&args),
+        Command::Report(args) => commands::report::run(&args),
+        Command::Completions(args) => commands::shell::completions::<Arguments>(&args),
+        Command::Man(args) => commands::shell::man::<Arguments>(&args),
     };
-    result.unwrap_or_else(|problem| {
-        eprintln!("ebbtide: {problem}");
-        problem.exit_code()
-    })
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
 }

@@ -1,3 +1,21 @@
 //! A deterministic testbed for CoAP congestion controls.
+//!
+//! Real endpoints of [`ebbtide_core`] exchange real datagrams under a virtual clock, over models of
+//! the networks that the research papers used. The same seed gives the same answer on any machine,
+//! with any number of threads.
+//!
+//! * [`scenario`]: one network and workload in a TOML file.
+//! * [`run`]: a replication, a cell, a campaign.
+//! * [`net`]: links; they know no engine, so that the emulator uses the same ones.
+//! * [`record`], [`stats`], [`report`]: what is measured, summarised and shown.
 
+pub mod engine;
+mod host;
+pub mod net;
+pub mod random;
+pub mod record;
 pub mod report;
+pub mod run;
+pub mod scenario;
+pub mod stats;
+mod wall;

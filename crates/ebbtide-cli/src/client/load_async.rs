@@ -1,7 +1,7 @@
 //! The load of `ebbtide bench --engine client`: the library's client, as applications use it.
 
-use super::Problem;
 use super::load::Outcome;
+use crate::failure::Failure;
 use ebbtide::{Client, Config, Request, Response};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ pub(crate) async fn run(
     config: Config,
     window: u16,
     duration: Duration,
-) -> Result<Outcome, Problem> {
+) -> Result<Outcome, Failure> {
     let client = Client::with_config(config);
     let request = Request::get(uri)?;
     let reference = client.request(request.clone()).await?;
@@ -25,11 +25,11 @@ pub(crate) async fn run(
         .collect();
     let mut total = empty()?;
     for task in tasks {
-        let part = task.await.map_err(Problem::work)??;
+        let part = task.await.map_err(Failure::work)??;
         total.answered += part.answered;
         total.wrong += part.wrong;
         total.failed += part.failed;
-        total.latency.add(part.latency).map_err(Problem::work)?;
+        total.latency.add(part.latency).map_err(Failure::work)?;
     }
     total.elapsed = now() - began;
     total.retransmissions =
@@ -42,7 +42,7 @@ async fn ask(
     request: Request,
     reference: Response,
     end: Instant,
-) -> Result<Outcome, Problem> {
+) -> Result<Outcome, Failure> {
     let mut outcome = empty()?;
     let mut began = now();
     while began < end {
@@ -62,14 +62,14 @@ async fn ask(
     Ok(outcome)
 }
 
-fn empty() -> Result<Outcome, Problem> {
+fn empty() -> Result<Outcome, Failure> {
     Ok(Outcome {
         answered: 0,
         wrong: 0,
         failed: 0,
         retransmissions: 0,
         elapsed: Duration::ZERO,
-        latency: Histogram::new(3).map_err(Problem::work)?,
+        latency: Histogram::new(3).map_err(Failure::work)?,
     })
 }
 

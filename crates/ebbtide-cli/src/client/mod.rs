@@ -5,55 +5,24 @@ pub(crate) mod load_async;
 pub(crate) mod pretty;
 pub(crate) mod verbose;
 
+use crate::failure::Failure;
 use clap::Args;
 use ebbtide::core::cc::Config as Control;
 use ebbtide::{Client, Config};
-use std::fmt;
-use std::process::ExitCode;
 use std::time::Duration;
 
-/// Why a command did not do what it was told, with the exit code that says so.
-#[derive(Debug)]
-pub struct Problem {
-    code: u8,
-    text: String,
-}
-
-impl Problem {
-    /// The work itself failed: exit code 1.
-    pub(crate) fn work(text: impl fmt::Display) -> Self {
-        Self { code: 1, text: text.to_string() }
-    }
-
-    /// The call was wrong: exit code 2. The text names the argument and what would be right.
-    pub(crate) fn call(text: impl fmt::Display) -> Self {
-        Self { code: 2, text: text.to_string() }
-    }
-
-    /// The exit code.
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.code)
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl From<ebbtide::Error> for Problem {
+impl From<ebbtide::Error> for Failure {
     fn from(error: ebbtide::Error) -> Self {
         match error {
-            ebbtide::Error::Uri(error) => Self::call(format_args!("URI: {error}")),
+            ebbtide::Error::Uri(error) => Self::usage(format_args!("URI: {error}")),
             error => Self::work(error),
         }
     }
 }
 
-impl From<ebbtide::UriError> for Problem {
+impl From<ebbtide::UriError> for Failure {
     fn from(error: ebbtide::UriError) -> Self {
-        Self::call(format_args!("URI: {error}"))
+        Self::usage(format_args!("URI: {error}"))
     }
 }
 
@@ -79,7 +48,7 @@ pub struct TalkArgs {
 
 impl TalkArgs {
     /// The library's settings for it.
-    pub(crate) fn config(&self) -> Result<Config, Problem> {
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
         if self.verbose {
             verbose::start();
         }
@@ -91,15 +60,15 @@ impl TalkArgs {
     }
 
     /// A client with these settings. Must be called within the runtime.
-    pub(crate) fn client(&self) -> Result<Client, Problem> {
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
         Ok(Client::with_config(self.config()?))
     }
 }
 
 /// The congestion control that `--cc` means.
-pub(crate) fn control(text: &str) -> Result<Control, Problem> {
+pub(crate) fn control(text: &str) -> Result<Control, Failure> {
     Control::parse(text).map_err(|error| {
-        Problem::call(format_args!("--cc {text}: {error}; `ebbtide list` names the controls"))
+        Failure::usage(format_args!("--cc {text}: {error}; `ebbtide list` names the controls"))
     })
 }
 
@@ -115,7 +84,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs `work` on a runtime of one thread.
-pub(crate) fn block_on<R>(work: impl Future<Output = Result<R, Problem>>) -> Result<R, Problem> {
+pub(crate) fn block_on<R>(work: impl Future<Output = Result<R, Failure>>) -> Result<R, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Problem::work(format_args!("no event loop: {error}")))?.block_on(work)
+    runtime.map_err(|error| Failure::work(format_args!("no event loop: {error}")))?.block_on(work)
 }

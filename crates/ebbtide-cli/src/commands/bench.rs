@@ -1,12 +1,12 @@
 //! `ebbtide bench`: how many requests a server answers, and how fast.
 
 use crate::client::load::{self, Load, Outcome};
-use crate::client::{Problem, block_on, control, seconds};
+use crate::client::{block_on, control, seconds};
+use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use ebbtide::core::endpoint::EndpointConfig;
 use ebbtide::{Client, Code, Config, Uri};
 use serde::Serialize;
-use std::process::ExitCode;
 use std::time::Duration;
 
 /// Measure a server: rate, round trips, and whether every answer is right
@@ -81,7 +81,7 @@ struct Report<'a> {
 /// # Errors
 ///
 /// If the host does not resolve or an argument is wrong. Wrong or lost answers are exit code 1.
-pub fn run(args: BenchArgs) -> Result<ExitCode, Problem> {
+pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let uri: Uri = args.uri.parse()?;
     let control = control(&args.cc)?;
     let mut endpoint = EndpointConfig { control, unique_message_ids: false, ..EndpointConfig::default() };
@@ -91,7 +91,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Problem> {
         Engine::Loop => {
             let remote = block_on(async { Ok(Client::new()?.resolve(&uri).await?) })?;
             if args.addresses.is_some() && !remote.ip().is_loopback() {
-                return Err(Problem::call("--addresses: only for a server on 127.0.0.1"));
+                return Err(Failure::usage("--addresses: only for a server on 127.0.0.1"));
             }
             load::run(&Load {
                 remote,
@@ -110,7 +110,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Problem> {
                 addresses: args.addresses,
                 requests: args.requests,
             })
-            .map_err(|error| Problem::work(format_args!("{}: {error}", args.uri)))?
+            .map_err(|error| Failure::work(format_args!("{}: {error}", args.uri)))?
         }
         Engine::Client => {
             let config = Config { endpoint, ..Config::default() };
@@ -118,8 +118,10 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Problem> {
         }
     };
     report(&args, &outcome);
-    let bad = outcome.wrong + outcome.failed > 0 || outcome.answered == 0;
-    Ok(if bad { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    if outcome.wrong + outcome.failed > 0 || outcome.answered == 0 {
+        return Err(Failure::work("not every request was answered rightly"));
+    }
+    Ok(())
 }
 
 fn report(args: &BenchArgs, outcome: &Outcome) {

@@ -1,6 +1,10 @@
-//! The commands, a file each.
+//! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod list;
+pub(crate) mod report;
 pub(crate) mod request;
+pub(crate) mod run;
 pub(crate) mod serve;
 mod serve_resources;
+pub(crate) mod shell;

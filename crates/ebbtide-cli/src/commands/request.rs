@@ -1,12 +1,12 @@
 //! `ebbtide get`, `put`, `post`, `delete`, `fetch` and `patch`.
 
-use crate::client::{Problem, TalkArgs, block_on};
+use crate::client::{TalkArgs, block_on};
+use crate::failure::Failure;
 use bytes::Bytes;
 use clap::Args;
 use ebbtide::{Code, ContentFormat, Request, Response};
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// A request
 #[derive(Args, Debug)]
@@ -51,11 +51,11 @@ pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
 /// # Errors
 ///
 /// If there is no response, or an argument is wrong. An error response is exit code 1.
-pub fn run(code: Code, args: RequestArgs) -> Result<ExitCode, Problem> {
+pub fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
     block_on(send(code, args))
 }
 
-async fn send(code: Code, args: RequestArgs) -> Result<ExitCode, Problem> {
+async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     let mut request = Request::new(code, args.uri.as_str())?.payload(payload(&args)?);
     if let Some(format) = args.format {
         request = request.format(format);
@@ -76,7 +76,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<ExitCode, Problem> {
     show(&args, &response)
 }
 
-fn payload(args: &RequestArgs) -> Result<Bytes, Problem> {
+fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {
     let Some(path) = &args.file else {
         return Ok(args.payload.clone().unwrap_or_default().into());
     };
@@ -85,32 +85,29 @@ fn payload(args: &RequestArgs) -> Result<Bytes, Problem> {
         let read = std::io::stdin().lock().read_to_end(&mut bytes);
         return read
             .map(|_| bytes.into())
-            .map_err(|error| Problem::work(format_args!("standard input: {error}")));
+            .map_err(|error| Failure::work(format_args!("standard input: {error}")));
     }
     let read = std::fs::read(path);
     read.map(Bytes::from)
-        .map_err(|error| Problem::call(format_args!("--file {}: {error}", path.display())))
+        .map_err(|error| Failure::usage(format_args!("--file {}: {error}", path.display())))
 }
 
-fn show(args: &RequestArgs, response: &Response) -> Result<ExitCode, Problem> {
-    let mut exit = ExitCode::SUCCESS;
-    if !response.is_success() {
-        let name = response.code().name().unwrap_or("unknown code");
-        eprintln!("{} {name}", response.code());
-        exit = ExitCode::from(1);
-    } else if response.body().is_empty() && !args.raw {
-        eprintln!("{} {}", response.code(), response.code().name().unwrap_or_default());
+fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
+    let status =
+        format!("{} {}", response.code(), response.code().name().unwrap_or("unknown code"));
+    if response.is_success() && response.body().is_empty() && !args.raw {
+        eprintln!("{status}");
     }
-    let written = match &args.output {
+    match &args.output {
         Some(path) => std::fs::write(path, response.body())
-            .map_err(|error| Problem::work(format_args!("--output {}: {error}", path.display()))),
-        None => write_payload(response, args.raw),
-    };
-    written.map(|()| exit)
+            .map_err(|error| Failure::work(format_args!("--output {}: {error}", path.display())))?,
+        None => write_payload(response, args.raw)?,
+    }
+    if response.is_success() { Ok(()) } else { Err(Failure::work(status)) }
 }
 
 /// Writes a payload to standard output: raw, or readable.
-pub(crate) fn write_payload(response: &Response, raw: bool) -> Result<(), Problem> {
+pub(crate) fn write_payload(response: &Response, raw: bool) -> Result<(), Failure> {
     let body = response.body();
     if body.is_empty() {
         return Ok(());
@@ -123,9 +120,5 @@ pub(crate) fn write_payload(response: &Response, raw: bool) -> Result<(), Proble
         out.write_all(&text)
             .and_then(|()| if text.ends_with(b"\n") { Ok(()) } else { out.write_all(b"\n") })
     };
-    match written.and_then(|()| out.flush()) {
-        // The reader has seen enough, as `head` does.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Problem::work(format_args!("standard output: {error}"))),
-    }
+    Ok(written.and_then(|()| out.flush())?)
 }

@@ -1,11 +1,11 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
 use super::serve_resources;
-use crate::client::{Problem, block_on, control};
+use crate::client::{block_on, control};
+use crate::failure::Failure;
 use clap::Args;
 use ebbtide::server::{ServerConfig, Subject};
 use ebbtide::{Config, Server};
-use std::process::ExitCode;
 use std::time::Duration;
 
 /// Serve resources to try things on, or the files of a folder
@@ -27,7 +27,7 @@ pub struct ServeArgs {
 /// # Errors
 ///
 /// If an address cannot be bound, or an argument is wrong.
-pub fn run(args: ServeArgs) -> Result<ExitCode, Problem> {
+pub fn run(args: ServeArgs) -> Result<(), Failure> {
     if args.verbose {
         crate::client::verbose::start();
     }
@@ -36,7 +36,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode, Problem> {
     block_on(serve(args, config))
 }
 
-async fn serve(args: ServeArgs, config: ServerConfig) -> Result<ExitCode, Problem> {
+async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     let time = Subject::default();
     let router = serve_resources::router(&time);
     let addresses = if args.bind.is_empty() {
@@ -44,7 +44,7 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<ExitCode, Proble
     } else {
         args.bind
     };
-    let server = Server::with_config(router, config, addresses).map_err(Problem::work)?;
+    let server = Server::with_config(router, config, addresses).map_err(Failure::work)?;
     for address in server.local_addrs() {
         println!("serving at coap://{address}");
     }
@@ -59,5 +59,5 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<ExitCode, Proble
         () = server.run() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

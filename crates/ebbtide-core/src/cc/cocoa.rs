@@ -104,10 +104,11 @@ impl Cocoa {
         }
         let mut idle_ms = millis(cx.now).wrapping_sub(self.updated_ms);
         loop {
-            let rto_ms = self.rto.get() / 1000;
+            let times_rto_ms =
+                |times: u64| (u64::from(self.rto.get()) * times / 1000).min(u64::from(u32::MAX));
             let (after_ms, aged) = match self.variant {
                 _ if self.rto < SMALL => {
-                    (16 * rto_ms, self.rto.scale(cx.settings.small_ageing_factor, 1))
+                    (times_rto_ms(16) as u32, self.rto.scale(cx.settings.small_ageing_factor, 1))
                 }
                 Variant::Socne14 if self.rto > cx.settings.initial_rto(cx.params) => {
                     // Not fed for 60 s: SRTT = (2 s + SRTT) / 2 and RTTVAR / 2 in both
@@ -116,7 +117,7 @@ impl Cocoa {
                     (60_000, self.rto.saturating_add(initial).scale(1, 2))
                 }
                 Variant::Cocoa03 | Variant::Plus if self.rto > LARGE => {
-                    (rto_ms.saturating_mul(4), SMALL.saturating_add(self.rto.scale(1, 2)))
+                    (times_rto_ms(4) as u32, SMALL.saturating_add(self.rto.scale(1, 2)))
                 }
                 _ => return,
             };
@@ -196,6 +197,9 @@ fn millis(now: Instant) -> u32 {
 
 impl CongestionControl for Cocoa {
     fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+        if self.has_sample() {
+            self.age(cx);
+        }
         let interval = self.overall(cx);
         admit_non_at_interval(message, load, interval, cx)
     }
@@ -367,7 +371,12 @@ impl CongestionControl for CocoaFullBackoff {
                 self.kept = Micros::ZERO;
             }
         } else if self.again {
-            let base = self.kept.max(slot.armed);
+            // What is kept is this exchange's only if it gave feedback; otherwise it is left over
+            // from one that overlapped.
+            let base = match outcome {
+                Outcome::Acknowledged | Outcome::Reset => self.kept.max(slot.armed),
+                Outcome::GaveUp | Outcome::Cancelled => slot.armed,
+            };
             self.kept = self.cocoa.backed_off(base, base, cx.settings);
         } else {
             self.kept = slot.armed;

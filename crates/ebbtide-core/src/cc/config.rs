@@ -272,6 +272,63 @@ impl Config {
     }
 }
 
+impl fmt::Display for Config {
+    /// The name and the settings that are not its source's: what [`Config::parse`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (s, source) = (&self.settings, &Self::new(self.algorithm).settings);
+        f.write_str(self.algorithm.name())?;
+        if s.bound != source.bound {
+            match s.bound {
+                Some(bound) => write!(f, ":bound={}", Span(bound))?,
+                None => f.write_str(":bound=none")?,
+            }
+        }
+        if s.floor != source.floor {
+            write!(f, ":floor={}", Span(s.floor))?;
+        }
+        if let Some(rto) = s.initial_rto {
+            write!(f, ":initial-rto={}", Span(rto))?;
+        }
+        if let Some(timeout) = s.ack_timeout.filter(|_| s.ack_timeout != source.ack_timeout) {
+            write!(f, ":ack-timeout={}", Span(timeout))?;
+        }
+        if let Some(nstart) = s.nstart {
+            write!(f, ":nstart={nstart}")?;
+        }
+        if s.granularity != source.granularity {
+            write!(f, ":granularity={}", Span(s.granularity))?;
+        }
+        if s.ageing != source.ageing {
+            write!(f, ":ageing={}", if s.ageing { "on" } else { "off" })?;
+        }
+        if s.small_ageing_factor != source.small_ageing_factor {
+            write!(f, ":small-ageing-factor={}", s.small_ageing_factor)?;
+        }
+        if s.history != source.history {
+            write!(f, ":history={}", s.history)?;
+        }
+        Ok(())
+    }
+}
+
+/// A span in seconds with as many decimals as it needs.
+struct Span(Micros);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, mut fraction) = (self.0.get() / 1_000_000, self.0.get() % 1_000_000);
+        if fraction == 0 {
+            return write!(f, "{whole}s");
+        }
+        let mut digits = 6;
+        while fraction.is_multiple_of(10) {
+            fraction /= 10;
+            digits -= 1;
+        }
+        write!(f, "{whole}.{fraction:0digits$}s")
+    }
+}
+
 impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 

@@ -147,7 +147,8 @@ impl CongestionControl for Fasor {
         cx: &mut Context<'_>,
     ) -> Micros {
         let ordinal = transmission.ordinal;
-        if ordinal == 0 {
+        // A base of zero: another control began this exchange and this one took over.
+        if ordinal == 0 || slot.base == Micros::ZERO {
             slot.tag = self.state as u8;
             let fast = self.fast_rto(cx);
             slot.base = self.dithered(fast, cx);
@@ -185,7 +186,8 @@ impl CongestionControl for Fasor {
             self.slow = sample
                 .since_first
                 .scale(3, 2)
-                .clamp(Micros::new(1), cx.settings.bound.unwrap_or(Micros::MAX));
+                .min(cx.settings.bound.unwrap_or(Micros::MAX))
+                .max(Micros::new(1));
         }
     }
 

@@ -107,7 +107,8 @@ pub struct Load {
     pub last_non: Option<Instant>,
     /// Non-confirmable messages that have left since the last Confirmable one.
     pub nons_since_con: u8,
-    /// Bytes of Non-confirmable messages sent since the peer was last heard from.
+    /// Bytes of Non-confirmable messages sent since the peer was last heard from, as far as
+    /// PROBING_RATE has not paid for them when the next one left.
     pub unanswered_bytes: u32,
     /// When the first of those bytes left. Meaningless if there are none.
     pub unanswered_since: Instant,
@@ -278,12 +279,16 @@ fn admit_non_at_interval(
         return Admission::Send;
     }
     if let Some(last) = load.last_non {
-        let earliest = (last + interval).min(probing_instant(load, cx.params));
+        let mut earliest = last + interval;
+        // Without unanswered bytes there is nothing that PROBING_RATE could be counted from.
+        if load.unanswered_bytes > 0 {
+            earliest = earliest.min(probing_instant(load, cx.params));
+        }
         if cx.now < earliest {
             return Admission::NotBefore(earliest);
         }
     }
-    if load.nons_since_con + 1 >= CONFIRMABLE_EVERY && load.open < cx.settings.nstart(cx.params) {
+    if load.nons_since_con >= CONFIRMABLE_EVERY - 1 && load.open < cx.settings.nstart(cx.params) {
         return Admission::SendAsConfirmable;
     }
     Admission::Send
@@ -291,7 +296,7 @@ fn admit_non_at_interval(
 
 /// When the bytes sent since the peer was last heard from amount to PROBING_RATE on average
 /// (RFC 7252 section 4.7).
-fn probing_instant(load: &Load, params: &Parameters) -> Instant {
+pub(crate) fn probing_instant(load: &Load, params: &Parameters) -> Instant {
     let rate = u64::from(params.probing_rate.max(1));
     let nanos = u64::from(load.unanswered_bytes).saturating_mul(1_000_000_000) / rate;
     Instant::from_nanos(load.unanswered_since.as_nanos().saturating_add(nanos))

@@ -54,6 +54,10 @@ impl Shell {
             // An instant that has come is a consent, or a caller that asks again would spin.
             Admission::NotBefore(at) if at <= cx.now => Admission::Send,
             Admission::Blocked if self.open == 0 => Admission::Send,
+            // A Non-confirmable message is no way around NSTART either.
+            Admission::SendAsConfirmable if self.open >= cx.settings.nstart(cx.params) => {
+                Admission::Send
+            }
             answer => answer,
         }
     }

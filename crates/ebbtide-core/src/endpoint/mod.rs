@@ -166,6 +166,8 @@ impl Endpoint {
         let peer = self.peers.get_mut(index);
         peer.control = number;
         peer.shell.replace(control.build());
+        // Its NSTART may be larger, its pace faster.
+        self.pump(now, index);
         Ok(())
     }
 
@@ -266,7 +268,7 @@ impl Endpoint {
             self.table.forget_token(index);
         }
         self.table.release(index);
-        self.peers.get_mut(peer).exchanges -= 1;
+        self.peers.end_exchange(now, peer);
         self.pump(now, peer);
     }
 

@@ -87,13 +87,13 @@ pub(crate) struct Peer {
     pub(crate) tail: u32,
     pub(crate) queued: u16,
     /// Exchanges of this peer, queued and waiting ones included.
-    pub(crate) exchanges: u32,
+    exchanges: u32,
     pub(crate) last_non: Option<Instant>,
     pub(crate) nons_since_con: u8,
     pub(crate) unanswered_bytes: u32,
     pub(crate) unanswered_since: Instant,
     last_used: Instant,
-    /// Neighbours in the order of use.
+    /// Neighbours in the order of use, while there are no exchanges.
     newer: u32,
     older: u32,
 }
@@ -116,7 +116,7 @@ impl Peer {
     }
 }
 
-/// All peers, found by scope and ordered by use.
+/// All peers, found by scope; those without an exchange are ordered by use.
 #[derive(Debug)]
 pub(crate) struct Peers {
     places: Vec<Peer>,
@@ -229,14 +229,35 @@ impl Peers {
     /// Marks a peer as used now.
     #[inline]
     pub(crate) fn touch(&mut self, now: Instant, index: u32) {
-        self.places[index as usize].last_used = now;
-        if self.newest != index {
+        let peer = &mut self.places[index as usize];
+        peer.last_used = now;
+        if peer.exchanges == 0 && self.newest != index {
             self.unlink(index);
             self.link_newest(index);
         }
     }
 
-    /// Forgets the least recently used peer if it has been idle for `age` and has no exchange.
+    /// A peer has one exchange more, and so cannot leave.
+    #[inline]
+    pub(crate) fn begin_exchange(&mut self, index: u32) {
+        if self.places[index as usize].exchanges == 0 {
+            self.unlink(index);
+        }
+        self.places[index as usize].exchanges += 1;
+    }
+
+    /// A peer has one exchange less.
+    #[inline]
+    pub(crate) fn end_exchange(&mut self, now: Instant, index: u32) {
+        let peer = &mut self.places[index as usize];
+        peer.exchanges -= 1;
+        if peer.exchanges == 0 {
+            peer.last_used = now;
+            self.link_newest(index);
+        }
+    }
+
+    /// Forgets the peer that has been without an exchange for longest, if that is at least `age`.
     fn evict_oldest(&mut self, now: Instant, age: Duration) -> bool {
         let index = self.oldest;
         if index == NONE {
@@ -244,11 +265,6 @@ impl Peers {
         }
         let peer = &self.places[index as usize];
         let idle = now.saturating_since(peer.last_used);
-        if peer.exchanges > 0 {
-            // It is in use, whatever the order says; the next one gets its turn.
-            self.touch(now, index);
-            return false;
-        }
         if idle < age {
             return false;
         }

@@ -6,7 +6,7 @@ use super::types::{Ignored, Incoming, Received};
 use crate::cc::{Marking, Outcome, Sample};
 use crate::exchange::dedup::Reply;
 use crate::exchange::table::{Purpose, State};
-use crate::exchange::token::unmark;
+use crate::exchange::token::{COUNT_PROBE, unmark};
 use crate::time::Instant;
 use crate::wire::{Code, Content, Message, ParseError, Token, Type};
 use core::net::SocketAddr;
@@ -60,14 +60,17 @@ impl Endpoint {
         message: Message<'d>,
     ) -> Received<'d> {
         let (kind, id, code) = (message.kind(), message.message_id(), message.code());
-        let mut incoming = Incoming {
+        let incoming = Incoming {
             remote: from,
             id,
             token: message.token(),
             kind,
             code,
             acknowledged: false,
-            rexmit_count: None,
+            rexmit_count: message
+                .option(self.config.rexmit_count_option)
+                .and_then(|option| option.as_uint())
+                .and_then(|value| u8::try_from(value).ok()),
         };
         match self.dedup.lookup(now, from, id) {
             None => {}
@@ -80,19 +83,14 @@ impl Endpoint {
                 };
                 self.counters.duplicates += 1;
                 match answer {
-                    Some(true) => self.repeat_response(from, (kind, id, incoming.token)),
+                    Some(true) => self.repeat_response(&incoming),
                     Some(false) => self.emit_empty(from, Type::Acknowledgement, id),
                     None => {}
                 }
                 return Received::Ignored(Ignored::DuplicateRequest);
             }
         }
-        let count = self.config.rexmit_count_option;
-        if message
-            .body()
-            .first_critical_unless(|number| number == count || number.is_known())
-            .is_some()
-        {
+        if self.has_unknown_critical(&message) {
             self.counters.bad_options += 1;
             // Section 5.4.1: 4.02 for a Confirmable request, rejection of a Non-confirmable one.
             if kind == Type::Confirmable {
@@ -100,10 +98,6 @@ impl Endpoint {
             }
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
-        incoming.rexmit_count = message
-            .option(count)
-            .and_then(|option| option.as_uint())
-            .and_then(|value| u8::try_from(value).ok());
         if !code.is_idempotent() {
             let lifetime = self.exchange_lifetime;
             if !self.dedup.insert(now, lifetime, (from, id), Reply::Pending) {
@@ -210,21 +204,29 @@ impl Endpoint {
         message: Message<'d>,
     ) -> Received<'d> {
         let confirmable = message.kind() == Type::Confirmable;
-        let Some((index, ordinal)) = self.find_token(from, message.token()) else {
-            if confirmable {
-                // A duplicate of a response that was acknowledged is acknowledged again (section
-                // 4.5); one that belongs to nothing is rejected (section 4.2).
-                let known = self.dedup.lookup(now, from, message.message_id()).is_some();
-                let kind = if known { Type::Acknowledgement } else { Type::Reset };
-                self.emit_empty(from, kind, message.message_id());
+        if confirmable {
+            // A duplicate of a response that was acknowledged is acknowledged again and not
+            // processed (section 4.5), even if its token is that of another request by now.
+            let known = self.dedup.lookup(now, from, message.message_id());
+            if known == Some(&Reply::Acknowledgement) {
+                self.emit_empty(from, Type::Acknowledgement, message.message_id());
+                return self.unknown();
             }
+        }
+        let found = self.find_token(from, message.token());
+        let Some((index, ordinal)) = found else {
+            self.reject(from, &message);
             return self.unknown();
         };
         if self.table.get(index).state == State::Queued {
             // It answers a request that has not been sent.
+            self.reject(from, &message);
             return self.wrong_token();
         }
-        if confirmable {
+        if self.has_unknown_critical(&message) {
+            // Section 5.4.1; `finish` does the rest.
+            self.reject(from, &message);
+        } else if confirmable {
             self.emit_empty(from, Type::Acknowledgement, message.message_id());
             let lifetime = self.exchange_lifetime;
             let key = (from, message.message_id());
@@ -252,12 +254,7 @@ impl Endpoint {
     ) -> Received<'d> {
         let exchange = self.table.name(index);
         self.hear(now, index);
-        let count = self.config.rexmit_count_option;
-        if message
-            .body()
-            .first_critical_unless(|number| number == count || number.is_known())
-            .is_some()
-        {
+        if self.has_unknown_critical(&message) {
             // Section 5.4.1: such a response is rejected; the request has no other answer.
             self.counters.bad_options += 1;
             self.end(now, index, Outcome::Acknowledged, sample);
@@ -267,6 +264,23 @@ impl Endpoint {
         }
         self.end(now, index, Outcome::Acknowledged, sample);
         Received::Response { exchange, sample, message }
+    }
+
+    /// Whether a message has a critical option that forbids to process it (section 5.4.1).
+    #[inline]
+    fn has_unknown_critical(&self, message: &Message<'_>) -> bool {
+        let count = self.config.rexmit_count_option;
+        message
+            .body()
+            .first_critical_unless(|number| number == count || number.is_known())
+            .is_some()
+    }
+
+    /// Rejects a response: with a Reset if it is Confirmable (section 4.2), else by ignoring it.
+    fn reject(&mut self, from: SocketAddr, message: &Message<'_>) {
+        if message.kind() == Type::Confirmable {
+            self.emit_empty(from, Type::Reset, message.message_id());
+        }
     }
 
     /// The open exchange that an ACK from `from` belongs to.
@@ -312,17 +326,19 @@ impl Endpoint {
             marks.option = OptionSupport::Absent;
             return Ok(None);
         };
-        match u8::try_from(value) {
-            Ok(255) => {
-                marks.option = OptionSupport::Confirmed;
-                Ok(Some(0))
-            }
-            Ok(ordinal) if ordinal < exchange.transmissions => {
-                marks.option = OptionSupport::Confirmed;
-                Ok(Some(ordinal))
-            }
-            _ => Err(()),
+        // The original carried 255 or, once support was known, nothing, which means 0.
+        let ordinal = match u8::try_from(value) {
+            Ok(COUNT_PROBE) if exchange.probed => 0,
+            Ok(0) if !exchange.probed => 0,
+            Ok(ordinal @ 1..) if ordinal < exchange.transmissions => ordinal,
+            _ => return Err(()),
+        };
+        if marks.option == OptionSupport::Absent && !exchange.probed {
+            // No transmission of this exchange carried the option.
+            return Err(());
         }
+        marks.option = OptionSupport::Confirmed;
+        Ok(Some(ordinal))
     }
 
     /// Whether a mark may be taken for the transmission that was answered. Many servers answer a

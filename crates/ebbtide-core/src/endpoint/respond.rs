@@ -3,11 +3,11 @@
 use super::Endpoint;
 use super::types::{Incoming, Reliability, SendError, Sent};
 use crate::exchange::ExchangeId;
-use crate::exchange::dedup::Reply;
+use crate::exchange::dedup::{Reply, Stored};
 use crate::exchange::table::Purpose;
 use crate::exchange::token::with_count_option;
 use crate::time::Instant;
-use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
+use crate::wire::{Code, Content, Encoded, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Token, Type};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
@@ -40,9 +40,11 @@ impl Endpoint {
             Type::Confirmable => (Type::Acknowledgement, incoming.id),
             _ => {
                 let peer = self.peer(now, incoming.remote)?;
-                // Without a lifetime: a Non-confirmable response that shares its message ID with
-                // another one is at worst taken for a duplicate and asked for again.
-                let id = self.peers.get_mut(peer).ids.allocate(now, None);
+                // Faster than IDs become free again, the request's stands in: it is unique among
+                // those of its sender, and a response that is taken for a duplicate is at worst
+                // asked for again.
+                let lifetime = self.config.unique_message_ids.then_some(self.exchange_lifetime);
+                let id = self.peers.get_mut(peer).ids.allocate(now, lifetime);
                 (Type::NonConfirmable, id.unwrap_or(incoming.id))
             }
         };
@@ -138,30 +140,40 @@ impl Endpoint {
     fn store_response(&mut self, incoming: &Incoming, content: &Content<'_>) {
         let mut stored = alloc::vec![0; HEADER_LEN + content.encoded_len()];
         let encoded = content.encode(&mut stored, incoming.kind, incoming.id, Token::EMPTY);
-        let reply = Reply::Response(stored);
-        if encoded.is_err() || !self.dedup.set_reply(incoming.remote, incoming.id, reply) {
+        let kept = encoded.is_ok_and(|Encoded { options_end, last_option, .. }| {
+            let reply = Reply::Response(Stored { bytes: stored, options_end, last_option });
+            self.dedup.set_reply(incoming.remote, incoming.id, reply)
+        });
+        if !kept {
             self.counters.unstored += 1;
         }
     }
 
-    /// Answers a duplicate as the first copy was answered, with the duplicate's own token.
-    pub(super) fn repeat_response(
-        &mut self,
-        remote: SocketAddr,
-        (kind, id, token): (Type, MessageId, Token),
-    ) {
+    /// Answers a duplicate as the first copy was answered, with the duplicate's own token and mark.
+    pub(super) fn repeat_response(&mut self, duplicate: &Incoming) {
+        let (remote, id) = (duplicate.remote, duplicate.id);
         let Some(Reply::Response(stored)) = self.dedup.lookup(self.now, remote, id) else { return };
-        let kind = match kind {
-            Type::Confirmable => Type::Acknowledgement,
-            _ => Type::NonConfirmable,
+        let (kind, count) = match duplicate.kind {
+            Type::Confirmable => (Type::Acknowledgement, duplicate.rexmit_count),
+            _ => (Type::NonConfirmable, None),
         };
+        let option = self.config.rexmit_count_option;
         let sent = self.outbox.push(remote, Sent::Reply, |out| {
             // The stored bytes are a message with an empty token; the header is written anew.
-            let empty = Content { code: Code(stored[1]), options: &[], payload: &[] };
-            let mut header = [0; HEADER_LEN + crate::wire::MAX_TOKEN_LEN];
-            let Ok(encoded) = empty.encode(&mut header, kind, id, token) else { return false };
-            out.extend_from_slice(&header[..encoded.len]);
-            out.extend_from_slice(&stored[HEADER_LEN..]);
+            let empty = Content { code: Code(stored.bytes[1]), options: &[], payload: &[] };
+            let mut header = [0; HEADER_LEN + MAX_TOKEN_LEN];
+            let Ok(encoded) = empty.encode(&mut header, kind, id, duplicate.token) else {
+                return false;
+            };
+            let mut add = |bytes: &[u8]| out.extend_from_slice(bytes);
+            add(&header[..encoded.len]);
+            match count {
+                None => add(&stored.bytes[HEADER_LEN..]),
+                Some(count) => {
+                    let end = (stored.options_end - HEADER_LEN, stored.last_option);
+                    with_count_option(&stored.bytes[HEADER_LEN..], end, (option, count), out);
+                }
+            }
             true
         });
         self.count_sent(sent);

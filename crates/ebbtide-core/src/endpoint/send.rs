@@ -3,16 +3,13 @@
 use super::Endpoint;
 use super::peers::OptionSupport;
 use super::types::{Failure, Reliability, SendError, Sent};
-use crate::cc::{Admission, Context, Departure, Marking, Outcome};
+use crate::cc::{Admission, Context, Departure, Marking, Outcome, probing_instant};
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{NONE, Purpose, State};
-use crate::exchange::token::{MAX_MARK, random_token, with_count_option};
+use crate::exchange::token::{COUNT_PROBE, MAX_MARK, random_token, with_count_option};
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Token, Type};
 use core::net::SocketAddr;
-
-/// What the first request to an unknown peer carries in Rexmit-Cnt (fasor-02).
-const COUNT_PROBE: u8 = 255;
 
 impl Endpoint {
     /// Sends a request, now or when congestion control admits it. The answer comes as
@@ -102,8 +99,8 @@ impl Endpoint {
             self.table.remember_token(index);
         }
         let tail = {
+            self.peers.begin_exchange(peer_index);
             let peer = self.peers.get_mut(peer_index);
-            peer.exchanges += 1;
             peer.queued += 1;
             let tail = peer.tail;
             peer.tail = index;
@@ -159,6 +156,8 @@ impl Endpoint {
             let not_before = match peer.shell.admit(&departure, peer.load(), &mut cx) {
                 Admission::Send => None,
                 Admission::SendAsConfirmable => {
+                    // It takes its turn in the pace of the Non-confirmable ones.
+                    peer.last_non = Some(now);
                     let exchange = self.table.get_mut(index);
                     exchange.confirmable = true;
                     // The type is bits 4 and 5 of the first byte (RFC 7252 section 3); CON is 0.
@@ -231,6 +230,10 @@ impl Endpoint {
         exchange.transmissions = 1;
         let bytes = u32::try_from(exchange.datagram.len()).unwrap_or(u32::MAX);
         let peer = self.peers.get_mut(exchange.peer);
+        // Silence earns no credit: otherwise a peer that never answers would get a burst after it.
+        if probing_instant(&peer.load(), &self.config.params) <= now {
+            peer.unanswered_bytes = 0;
+        }
         if peer.unanswered_bytes == 0 {
             peer.unanswered_since = now;
         }
@@ -269,7 +272,10 @@ impl Endpoint {
             Marking::Option => {
                 exchange.sent.push(now.micros_since(exchange.first));
                 match (peer.marks.option, ordinal) {
-                    (OptionSupport::Unknown, 0) => Some(COUNT_PROBE),
+                    (OptionSupport::Unknown, 0) => {
+                        exchange.probed = true;
+                        Some(COUNT_PROBE)
+                    }
                     // Zero is what an absent option means: originals may omit it.
                     (OptionSupport::Absent, _) | (OptionSupport::Confirmed, 0) => None,
                     _ => Some(mark),

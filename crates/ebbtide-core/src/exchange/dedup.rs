@@ -7,7 +7,7 @@
 //! and costs no memory.
 
 use crate::time::{Duration, Instant};
-use crate::wire::MessageId;
+use crate::wire::{MessageId, OptionNumber};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
@@ -22,8 +22,18 @@ pub(crate) enum Reply {
     Pending,
     /// An empty ACK.
     Acknowledgement,
-    /// The response again: its code, and its options and payload as they were encoded.
-    Response(Vec<u8>),
+    /// The response again.
+    Response(Stored),
+}
+
+/// A response as it was encoded.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// The whole message with an empty token; of the header only the code counts.
+    pub(crate) bytes: Vec<u8>,
+    /// Where a last option would go.
+    pub(crate) options_end: usize,
+    pub(crate) last_option: OptionNumber,
 }
 
 #[derive(Debug)]
@@ -145,7 +155,7 @@ impl Dedup {
 impl Reply {
     fn size(&self) -> usize {
         match self {
-            Self::Response(bytes) => bytes.len(),
+            Self::Response(stored) => stored.bytes.len(),
             Self::Pending | Self::Acknowledgement => 0,
         }
     }
@@ -186,7 +196,10 @@ mod tests {
         assert!(dedup.insert(at(0), LIFETIME, (remote(1), MessageId(1)), Reply::Pending));
         assert!(dedup.insert(at(1), LIFETIME, (remote(1), MessageId(2)), Reply::Pending));
         assert!(!dedup.insert(at(2), LIFETIME, (remote(1), MessageId(3)), Reply::Pending));
-        let eight = || Reply::Response(alloc::vec![0; 8]);
+        let eight = || {
+            let (bytes, last_option) = (alloc::vec![0; 8], OptionNumber(0));
+            Reply::Response(Stored { bytes, options_end: 8, last_option })
+        };
         assert!(dedup.set_reply(remote(1), MessageId(1), eight()));
         assert!(!dedup.set_reply(remote(1), MessageId(2), eight()));
         assert!(dedup.insert(at(247), LIFETIME, (remote(1), MessageId(3)), Reply::Pending));

@@ -58,6 +58,8 @@ pub(crate) struct Exchange {
     pub(crate) confirmable: bool,
     /// How its transmissions are told apart; fixed when the first one leaves.
     pub(crate) marking: Marking,
+    /// Whether the original asked for the option Rexmit-Cnt.
+    pub(crate) probed: bool,
     pub(crate) transmissions: u8,
     pub(crate) peer: u32,
     pub(crate) remote: SocketAddr,
@@ -145,6 +147,7 @@ impl Table {
                 purpose,
                 confirmable: true,
                 marking: Marking::None,
+                probed: false,
                 transmissions: 0,
                 peer,
                 remote,
@@ -171,6 +174,7 @@ impl Table {
         exchange.purpose = purpose;
         exchange.confirmable = true;
         exchange.marking = Marking::None;
+        exchange.probed = false;
         exchange.transmissions = 0;
         exchange.peer = peer;
         exchange.remote = remote;

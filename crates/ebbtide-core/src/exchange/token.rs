@@ -8,6 +8,9 @@ use rand_core::Rng;
 /// The most transmissions a mark can tell apart: 255 in Rexmit-Cnt has a meaning of its own.
 pub(crate) const MAX_MARK: u8 = 254;
 
+/// What the first request to an unknown peer carries in Rexmit-Cnt (fasor-02).
+pub(crate) const COUNT_PROBE: u8 = 255;
+
 /// A random token of `len` bytes, behind a zero byte for the ordinal if tokens are marked (RFC 7252
 /// section 5.3.1: at least 32 bits of randomness where an attacker may guess).
 pub(crate) fn random_token(len: u8, marking: Marking, rng: &mut dyn Rng) -> Token {

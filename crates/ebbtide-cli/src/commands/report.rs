@@ -1,0 +1,55 @@
+//! `ebbtide report`: the HTML page on a folder of results.
+
+use super::run::in_pool;
+use crate::failure::Failure;
+use ebbtide_sim::record::Store;
+use ebbtide_sim::report::render;
+use ebbtide_sim::run::{Campaign, Shard, report};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Write the report on a folder of results as one HTML file
+#[derive(clap::Args)]
+pub(crate) struct ReportArgs {
+    /// A folder that `run --out` made
+    folder: PathBuf,
+    /// Show it in the browser
+    #[arg(long)]
+    open: bool,
+}
+
+pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
+    if !args.folder.join("manifest.json").is_file() {
+        return Err(Failure::usage(format!(
+            "{}: has no manifest.json: not a folder that `ebbtide run --out` made",
+            args.folder.display()
+        )));
+    }
+    let store = Store::open(&args.folder).map_err(Failure::work)?;
+    let manifest = store.load_manifest().map_err(Failure::work)?;
+    let campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
+    // A share of the work that nobody has: what is on disk is read, nothing is run.
+    let nothing = Shard { index: u32::MAX, of: 1 };
+    let results =
+        in_pool(None, || campaign.run(Some(&store), Some(nothing), &()))?.map_err(Failure::work)?;
+    if results.cells.is_empty() {
+        return Err(Failure::work(format!(
+            "{}: no cell is complete; run it: {}",
+            args.folder.display(),
+            manifest.command
+        )));
+    }
+    let path = store
+        .save_text("report.html", &render(&report(&campaign, &results)))
+        .map_err(Failure::work)?;
+    println!("{}", path.display());
+    if args.open {
+        let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+        Command::new(opener)
+            .arg(&path)
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| Failure::work(format!("{opener}: {error}; open the file yourself")))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! How a command fails, and with which exit code.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The call was wrong: exit code 2.
+    Usage(String),
+    /// The work itself failed: exit code 1.
+    Work(String),
+    /// Nobody reads the output any more (`| head`): no message, exit code 0.
+    OutputClosed,
+}
+
+impl Failure {
+    pub(crate) fn usage(error: impl Display) -> Self {
+        Self::Usage(error.to_string())
+    }
+
+    pub(crate) fn work(error: impl Display) -> Self {
+        Self::Work(error.to_string())
+    }
+
+    /// Prints the message and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Usage(message) => {
+                eprintln!("ebbtide: {message}");
+                ExitCode::from(2)
+            }
+            Self::Work(message) => {
+                eprintln!("ebbtide: {message}");
+                ExitCode::from(1)
+            }
+            Self::OutputClosed => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::Work(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The JSON document of `run --json`.
+
+use ebbtide_sim::report::{PacketCounts, Summary};
+use ebbtide_sim::run::{Campaign, Results, VERSION};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// Prints one document: `scenario`, `seed`, `version` and one cell per combination and control.
+pub(crate) fn write(
+    out: &mut impl Write,
+    campaign: &Campaign,
+    results: &Results,
+) -> io::Result<()> {
+    let cells: Vec<Value> = results
+        .cells
+        .iter()
+        .map(|(_, result)| {
+            let cell = &result.cell;
+            let mut object = Map::new();
+            object.insert("cc".into(), cell.cc.clone().into());
+            for (key, value) in &cell.settings {
+                // Numbers as numbers: `clients` is compared and plotted, not only printed.
+                let value = value.parse().map_or_else(|_| value.clone().into(), Value::Number);
+                object.insert(key.clone(), value);
+            }
+            let rest = json!({
+                "reps": cell.reps,
+                "fct_s": summary(&cell.fct),
+                "fct_median_ci95_s": [number(cell.fct_ci.0), number(cell.fct_ci.1)],
+                "fct_limit_s": cell.fct_limit_s,
+                "unnecessary_retransmissions": summary(&cell.unnecessary),
+                "duplicate_responses": summary(&cell.duplicates),
+                "exchanges_by_retransmissions": cell.by_retransmissions,
+                "completed": cell.completed,
+                "failed": cell.failed,
+                "packets": {"up": packets(&cell.packets.up), "down": packets(&cell.packets.down)},
+                "rtt_s": summary(&cell.rtt),
+                "timeouts": summary(&cell.timeouts),
+                "largest_timeout_s": summary(&cell.largest_timeout),
+                "utilisation": {"up": cell.utilisation_up, "down": cell.utilisation_down},
+                "goodput_bps": number(cell.goodput_bps),
+                "jain": number(cell.jain),
+                "events": result.events,
+                "wall_s": result.wall_s,
+                "sim_s": result.sim_s,
+            });
+            if let Value::Object(rest) = rest {
+                object.extend(rest);
+            }
+            if !result.groups.is_empty() {
+                let groups = result.groups.iter();
+                let groups = groups.map(|(cc, fct)| json!({"cc": cc, "fct_s": summary(fct)}));
+                object.insert("groups".into(), groups.collect());
+            }
+            Value::Object(object)
+        })
+        .collect();
+    let document = json!({
+        "scenario": campaign.source.place,
+        "seed": campaign.seed,
+        "version": VERSION,
+        "cells": cells,
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn summary(s: &Summary) -> Value {
+    json!({
+        "min": number(s.min), "p10": number(s.p10), "p25": number(s.p25),
+        "median": number(s.median), "p75": number(s.p75), "p90": number(s.p90),
+        "max": number(s.max),
+    })
+}
+
+/// Null where there is no number.
+fn number(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+fn packets(p: &PacketCounts) -> Value {
+    json!({
+        "sent": p.sent, "delivered": p.delivered,
+        "dropped_queue": p.dropped_queue, "lost_link": p.lost_link,
+    })
+}

@@ -1,0 +1,5 @@
+//! What commands print: tables for people, JSON for programs, progress for the patient.
+
+pub(crate) mod json;
+pub(crate) mod progress;
+pub(crate) mod table;

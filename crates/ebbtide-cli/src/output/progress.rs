@@ -1,0 +1,48 @@
+//! Progress on standard error, and interruption.
+
+use ebbtide_sim::run::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// A bar over replications; shown only on a terminal and only if the work takes a while.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar over `runs` replications. From now on Ctrl-C ends the work after the replications
+    /// that have begun; a second one ends the program.
+    pub(crate) fn new(runs: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
+        let style = "{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(500));
+        // If there is a handler already, Ctrl-C simply ends the program, as everywhere.
+        let _ = ctrlc::set_handler(|| {
+            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+                std::process::exit(1);
+            }
+            eprintln!("\nfinishing the runs that have begun; Ctrl-C again to stop at once");
+        });
+        Self(bar)
+    }
+
+    /// Removes the bar. Whether the work was interrupted.
+    pub(crate) fn finish(&self) -> bool {
+        self.0.finish_and_clear();
+        INTERRUPTED.load(Ordering::Relaxed)
+    }
+}
+
+impl Progress for Bar {
+    fn finished(&self, _simulated_s: f64) {
+        self.0.inc(1);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        INTERRUPTED.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,115 @@
+//! The table of `run`, for a terminal of 80 columns.
+
+use ebbtide_sim::run::{Campaign, CellResult, Results};
+use std::io::{self, Write};
+
+/// Prints a table per combination of settings, controls in their order, and what they mean.
+pub(crate) fn write(
+    out: &mut impl Write,
+    campaign: &Campaign,
+    results: &Results,
+) -> io::Result<()> {
+    let mut cells = results.cells.iter().map(|(_, result)| result).peekable();
+    let mut is_first = true;
+    while let Some(first) = cells.peek().copied() {
+        let mut group: Vec<&CellResult> = Vec::new();
+        while let Some(next) = cells.next_if(|next| next.cell.settings == first.cell.settings) {
+            group.push(next);
+        }
+        if !is_first {
+            writeln!(out)?;
+        }
+        is_first = false;
+        heading(out, campaign, first)?;
+        rows(out, &group)?;
+    }
+    if results.cells.is_empty() {
+        writeln!(out, "No cell is complete.")?;
+    }
+    Ok(())
+}
+
+fn heading(out: &mut impl Write, campaign: &Campaign, first: &CellResult) -> io::Result<()> {
+    let cell = &first.cell;
+    let settings: Vec<String> =
+        cell.settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    let separator = if settings.is_empty() { "" } else { ": " };
+    writeln!(out, "{}{separator}{}", campaign.source.place, settings.join(", "))?;
+    let plural = |n: u32| if n == 1 { "" } else { "s" };
+    write!(
+        out,
+        "{} client{}, {} replication{}, seed {}",
+        cell.clients,
+        plural(cell.clients),
+        cell.reps,
+        plural(cell.reps),
+        campaign.seed
+    )?;
+    if cell.fct_limit_s > 0.0 {
+        write!(out, "; no schedule finishes before {} s", significant(cell.fct_limit_s))?;
+    }
+    writeln!(out, "\n")
+}
+
+fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
+    let width = group.iter().map(|r| r.cell.cc.len()).max().unwrap_or(0).clamp(12, 24);
+    writeln!(
+        out,
+        "{:width$}  {:>8} {:>15} {:>7}  {:>11} {:>7} {:>6}",
+        "", "median", "10 % to 90 %", "times", "unnecessary", "needed", ""
+    )?;
+    writeln!(
+        out,
+        "{:width$}  {:>8} {:>15} {:>7}  {:>11} {:>7} {:>6}",
+        "control", "FCT, s", "FCT, s", "limit", "rexmits", "rexmits", "failed"
+    )?;
+    let best = group
+        .iter()
+        .filter(|result| result.cell.failed == 0)
+        .map(|result| result.cell.fct.median)
+        .fold(f64::INFINITY, f64::min);
+    for result in group {
+        let cell = &result.cell;
+        let range = format!("{} to {}", significant(cell.fct.p10), significant(cell.fct.p90));
+        let multiple = cell.multiple().map_or_else(|| "-".to_owned(), |m| format!("{m:.2}"));
+        let exchanges: u64 = cell.by_retransmissions.iter().sum();
+        let repeated = exchanges - cell.by_retransmissions.first().copied().unwrap_or(0);
+        let share = 100.0 * repeated as f64 / exchanges.max(1) as f64;
+        let near_best = cell.failed == 0 && cell.fct.median <= 1.05 * best;
+        let mark = if near_best && group.len() > 1 { "*" } else { " " };
+        writeln!(
+            out,
+            "{:width$}{mark} {:>8} {:>15} {:>7}  {:>11} {:>5.1} % {:>6}",
+            cell.cc,
+            significant(cell.fct.median),
+            range,
+            multiple,
+            significant(cell.unnecessary.median),
+            share,
+            cell.failed
+        )?;
+        for (cc, fct) in &result.groups {
+            let range = format!("{} to {}", significant(fct.p10), significant(fct.p90));
+            let name = format!("  {cc}");
+            writeln!(out, "{name:width$}  {:>8} {range:>15}", significant(fct.median))?;
+        }
+    }
+    if group.len() > 1 {
+        writeln!(out, "\n* within 5 % of the shortest median")?;
+    }
+    Ok(())
+}
+
+/// Four significant digits at most, no exponent.
+fn significant(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    match value.abs() {
+        v if v >= 1000.0 => format!("{value:.0}"),
+        v if v >= 100.0 => format!("{value:.1}"),
+        v if v >= 10.0 => format!("{value:.2}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{value:.3}"),
+    }
+}

@@ -1,0 +1,157 @@
+//! Controls as text: names, settings, and messages that say what would be right.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+use ebbtide_core::cc::{Algorithm, Config, Marking, Shell};
+use ebbtide_core::params::Parameters;
+use ebbtide_core::time::Micros;
+
+#[test]
+fn the_names_are_those_that_everything_else_uses() {
+    let names: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
+    let expected = [
+        "default",
+        "default-b",
+        "default-fb1",
+        "default-fb2",
+        "linux-rto",
+        "peak-hopper",
+        "cocoa-01",
+        "cocoa-plus",
+        "cocoa",
+        "cocoa-fb1",
+        "cocoa-fb2",
+        "slow",
+        "fast-slow",
+        "fasor-k4",
+        "fasor",
+        "fasor-token",
+        "fasor-option",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn every_name_parses_to_the_control_that_prints_it() {
+    for algorithm in Algorithm::ALL {
+        assert_eq!(algorithm.name().parse::<Algorithm>(), Ok(*algorithm));
+        assert_eq!(algorithm.to_string(), algorithm.name());
+        assert_eq!(format!("{algorithm:>20}").len(), 20);
+        let config = Config::parse(algorithm.name()).unwrap();
+        assert_eq!(config, Config::new(*algorithm));
+        assert_eq!(config.to_string(), algorithm.name());
+        assert!(!algorithm.about().is_empty() && !algorithm.source().is_empty());
+    }
+}
+
+#[test]
+fn what_a_configuration_prints_is_what_it_was_parsed_from() {
+    for text in [
+        "default:bound=60s",
+        "default-b:ack-timeout=0.5s",
+        "cocoa:bound=none:ageing=off",
+        "cocoa-01:nstart=4:small-ageing-factor=16:history=3",
+        "linux-rto:floor=0.2s:granularity=0.000001s",
+        "fasor-token:initial-rto=1.25s",
+    ] {
+        assert_eq!(Config::parse(text).unwrap().to_string(), text);
+    }
+    // Other spellings of the same settings print in one form.
+    let config = Config::parse("linux-rto:floor=200ms:bound=120").unwrap();
+    assert_eq!(config.to_string(), "linux-rto:floor=0.2s");
+}
+
+#[test]
+fn settings_are_read() {
+    let parse = |text| Config::parse(text).unwrap().settings;
+    let params = Parameters::DEFAULT;
+    assert_eq!(parse("default").bound, None);
+    assert_eq!(parse("default:bound=60s").bound, Some(Micros::from_millis(60_000)));
+    assert_eq!(parse("cocoa").bound, Some(Micros::from_millis(32_000)));
+    assert_eq!(parse("cocoa:bound=none").bound, None);
+    assert_eq!(parse("cocoa-01").bound, Some(Micros::from_millis(60_000)));
+    assert_eq!(parse("linux-rto").bound, Some(Micros::from_millis(120_000)));
+    assert_eq!(parse("fasor").bound, Some(Micros::from_millis(60_000)));
+    assert_eq!(parse("fasor:initial-rto=1.5").initial_rto(&params), Micros::from_millis(1_500));
+    assert_eq!(parse("fasor").initial_rto(&params), Micros::from_millis(2_000));
+    assert_eq!(parse("default-b").ack_timeout(&params), Micros::from_millis(1_000));
+    assert_eq!(parse("cocoa-01:nstart=4").nstart(&params), 4);
+    assert_eq!(parse("cocoa-01").nstart(&Parameters { nstart: 0, ..params }), 1);
+    assert!(!parse("cocoa:ageing=off").ageing);
+    assert!(parse("cocoa:ageing=off:ageing=on").ageing);
+    assert_eq!(parse("fasor:granularity=0.5ms").granularity, Micros::new(500));
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_names_there_are() {
+    for name in ["", "cubic", "Default", "cocoa ", "fasor_token"] {
+        let message = Config::parse(name).unwrap_err().to_string();
+        let other = name.parse::<Algorithm>().unwrap_err().to_string();
+        assert!(message.contains(&format!("'{name}'")), "{message}");
+        for algorithm in Algorithm::ALL {
+            assert!(message.contains(algorithm.name()), "{message}");
+            assert!(other.contains(algorithm.name()), "{other}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_key_is_answered_with_the_keys_there_are() {
+    let message = Config::parse("cocoa:aging=off").unwrap_err().to_string();
+    assert!(message.contains("'aging'"), "{message}");
+    for key in [
+        "bound",
+        "floor",
+        "initial-rto",
+        "ack-timeout",
+        "nstart",
+        "granularity",
+        "ageing",
+        "small-ageing-factor",
+        "history",
+    ] {
+        assert!(message.contains(key), "{message}");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_answered_with_what_would_be_right() {
+    for (text, key, value, right) in [
+        ("cocoa:ageing=perhaps", "ageing", "perhaps", "on or off"),
+        ("cocoa:nstart=0", "nstart", "0", "1 to 65535"),
+        ("cocoa:nstart=65536", "nstart", "65536", "1 to 65535"),
+        ("cocoa:nstart=-1", "nstart", "-1", "1 to 65535"),
+        ("cocoa:bound=0s", "bound", "0s", "none"),
+        ("cocoa:bound=soon", "bound", "soon", "60s"),
+        ("cocoa:initial-rto=0", "initial-rto", "0", "above zero"),
+        ("cocoa:initial-rto=none", "initial-rto", "none", "above zero"),
+        ("cocoa:ack-timeout=-2s", "ack-timeout", "-2s", "above zero"),
+        ("cocoa:floor=", "floor", "", "200ms"),
+        ("cocoa:floor=1h", "floor", "1h", "200ms"),
+        ("cocoa:floor=5000s", "floor", "5000s", "200ms"),
+        ("cocoa:floor=1.2345678s", "floor", "1.2345678s", "200ms"),
+        ("cocoa:floor=.5s", "floor", ".5s", "200ms"),
+        ("cocoa:floor=1.-5s", "floor", "1.-5s", "200ms"),
+        ("cocoa-01:history=5", "history", "5", "1 to 4"),
+        ("cocoa-01:history=0", "history", "0", "1 to 4"),
+        ("cocoa:small-ageing-factor=1", "small-ageing-factor", "1", "2 to 64"),
+        ("cocoa:ageing", "ageing", "", "KEY=VALUE"),
+        ("cocoa:", "", "", "KEY=VALUE"),
+    ] {
+        let message = Config::parse(text).unwrap_err().to_string();
+        for part in [format!("'{key}'"), format!("'{value}'"), right.to_owned()] {
+            assert!(message.contains(&part), "{text}: {message}");
+        }
+    }
+}
+
+#[test]
+fn only_the_marking_controls_mark() {
+    for algorithm in Algorithm::ALL {
+        let expected = match algorithm {
+            Algorithm::FasorToken => Marking::Token,
+            Algorithm::FasorOption => Marking::Option,
+            _ => Marking::None,
+        };
+        assert_eq!(Shell::new(Config::new(*algorithm).build()).marking(), expected);
+    }
+}

@@ -1,0 +1,191 @@
+//! What holds for every control after any sequence of calls, at any time on the clock.
+
+mod common;
+
+use common::seeded;
+use ebbtide_core::cc::{
+    Admission, Algorithm, Answered, Config, Context, Departure, Load, Outcome, Sample, Shell, Slot,
+};
+use ebbtide_core::params::Parameters;
+use ebbtide_core::time::{Duration, Instant, Micros};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+#[derive(Copy, Clone, Debug)]
+enum Step {
+    /// A Confirmable message asks to leave, and does if it may.
+    Confirmable,
+    /// A Non-confirmable message asks to leave under this load, and does if it may.
+    NonConfirmable { bytes: u32, since: u64, nons: u8, last: Option<u64> },
+    /// The timeout of one of the open exchanges passes.
+    Expire(usize),
+    /// One of the open exchanges is answered.
+    Answer { which: usize, outcome: Outcome, first: Micros, last: Micros, mark: Option<u8> },
+    /// One of the open exchanges is cancelled.
+    Cancel(usize),
+    /// Nothing happens for so many nanoseconds.
+    Idle(u64),
+    /// The control is replaced, as when the peer is forgotten.
+    Replace(Algorithm),
+}
+
+/// Spans of every size, the ends included.
+fn span() -> impl Strategy<Value = Micros> {
+    prop_oneof![
+        Just(Micros::ZERO),
+        Just(Micros::MAX),
+        (0..100u32).prop_map(Micros::new),
+        (0..20_000_000u32).prop_map(Micros::new),
+        any::<u32>().prop_map(Micros::new),
+    ]
+}
+
+fn nanos() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0..100u64,
+        0..100_000_000_000u64,
+        0..100_000_000_000_000u64,
+        any::<u64>(),
+        Just(u64::MAX),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let outcome = select(vec![Outcome::Acknowledged, Outcome::Reset]);
+    prop_oneof![
+        6 => Just(Step::Confirmable),
+        2 => (any::<u32>(), nanos(), any::<u8>(), prop::option::of(nanos())).prop_map(
+            |(bytes, since, nons, last)| Step::NonConfirmable { bytes, since, nons, last }
+        ),
+        8 => (0..8usize).prop_map(Step::Expire),
+        4 => (0..8usize, outcome, span(), span(), prop::option::of(0..6u8)).prop_map(
+            |(which, outcome, first, last, mark)| Step::Answer { which, outcome, first, last, mark }
+        ),
+        1 => (0..8usize).prop_map(Step::Cancel),
+        2 => nanos().prop_map(Step::Idle),
+        1 => select(Algorithm::ALL).prop_map(Step::Replace),
+    ]
+}
+
+fn config() -> impl Strategy<Value = Config> {
+    (
+        select(Algorithm::ALL),
+        prop::option::of(1..5u16),
+        prop::option::of(span()),
+        prop::option::of(span()),
+        any::<bool>(),
+        2..=64u32,
+        1..=4u8,
+    )
+        .prop_map(|(algorithm, nstart, bound, initial_rto, ageing, factor, history)| {
+            let mut config = Config::new(algorithm);
+            let settings = &mut config.settings;
+            settings.nstart = nstart;
+            settings.bound = bound.or(settings.bound);
+            settings.initial_rto = initial_rto;
+            (settings.ageing, settings.small_ageing_factor) = (ageing, factor);
+            settings.history = history;
+            config
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn timeouts_are_bounded_and_places_are_neither_leaked_nor_exceeded(
+        config in config(),
+        (begin, seed, max_retransmit) in (nanos(), any::<u64>(), prop_oneof![0..6u8, any::<u8>()]),
+        steps in vec(step(), 0..120),
+    ) {
+        let params = Parameters { max_retransmit, ..Parameters::DEFAULT };
+        let nstart = config.settings.nstart(&params);
+        let mut rng = seeded(seed);
+        let mut now = Instant::from_nanos(begin);
+        let mut shell = Shell::new(config.build());
+        let mut open: Vec<(Slot, u8)> = Vec::new();
+        for step in steps {
+            let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
+            let bounds = Shell::FLOOR..=Shell::CEILING;
+            match step {
+                Step::Confirmable => {
+                    let con = Departure { confirmable: true, bytes: 30 };
+                    match shell.admit(&con, Load::default(), cx) {
+                        Admission::Send | Admission::SendAsConfirmable => {
+                            let mut slot = Slot::default();
+                            shell.open_exchange();
+                            let timeout = shell.on_transmit(0, &mut slot, cx);
+                            prop_assert!(bounds.contains(&timeout), "{timeout:?}");
+                            prop_assert_eq!(slot.armed, timeout);
+                            open.push((slot, 1));
+                        }
+                        Admission::Blocked => prop_assert_eq!(shell.open(), nstart),
+                        Admission::NotBefore(at) => prop_assert!(at > now),
+                    }
+                }
+                Step::NonConfirmable { bytes, since, nons, last } => {
+                    let load = Load {
+                        open: 0,
+                        last_non: last.map(|last| Instant::from_nanos(last).min(now)),
+                        nons_since_con: nons,
+                        unanswered_bytes: bytes,
+                        unanswered_since: Instant::from_nanos(since).min(now),
+                    };
+                    let non = Departure { confirmable: false, bytes: 30 };
+                    match shell.admit(&non, load, cx) {
+                        Admission::SendAsConfirmable => prop_assert!(shell.open() < nstart),
+                        Admission::NotBefore(at) => prop_assert!(at > now),
+                        Admission::Blocked => prop_assert!(shell.open() > 0),
+                        Admission::Send => {}
+                    }
+                }
+                Step::Expire(which) if which < open.len() => {
+                    let (slot, transmissions) = &mut open[which];
+                    now = now + slot.armed;
+                    let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
+                    if shell.on_expire(*transmissions, slot, cx) {
+                        let timeout = shell.on_transmit(*transmissions, slot, cx);
+                        prop_assert!(bounds.contains(&timeout), "{timeout:?}");
+                        prop_assert_eq!(slot.armed, timeout);
+                        *transmissions += 1;
+                        prop_assert!(*transmissions - 1 <= max_retransmit);
+                    } else {
+                        let retransmissions = *transmissions - 1;
+                        prop_assert!(retransmissions == max_retransmit || retransmissions == 254);
+                        shell.close_exchange(slot, Outcome::GaveUp, retransmissions, cx);
+                        open.remove(which);
+                    }
+                }
+                Step::Answer { which, outcome, first, last, mark } if which < open.len() => {
+                    let (slot, transmissions) = open.remove(which);
+                    let mark = mark.filter(|&ordinal| ordinal < transmissions);
+                    let sample = Sample {
+                        since_first: first,
+                        since_last: last.min(first),
+                        transmissions,
+                        answered: mark.map(|ordinal| Answered { ordinal, since: last.min(first) }),
+                    };
+                    shell.on_feedback(&slot, &sample, cx);
+                    shell.close_exchange(&slot, outcome, transmissions - 1, cx);
+                }
+                Step::Cancel(which) if which < open.len() => {
+                    let (slot, transmissions) = open.remove(which);
+                    shell.close_exchange(&slot, Outcome::Cancelled, transmissions - 1, cx);
+                }
+                Step::Idle(nanos) => now = now + Duration::from_nanos(nanos),
+                Step::Replace(algorithm) => shell.replace(Config { algorithm, ..config }.build()),
+                Step::Expire(_) | Step::Answer { .. } | Step::Cancel(_) => {}
+            }
+            prop_assert_eq!(usize::from(shell.open()), open.len());
+            prop_assert!(shell.open() <= nstart);
+            let _ = (shell.metrics(), shell.marking(), shell.poll_timeout());
+        }
+        // Everything that is open can end, and then everything is free.
+        let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
+        for (slot, transmissions) in open.drain(..) {
+            shell.close_exchange(&slot, Outcome::Cancelled, transmissions - 1, cx);
+        }
+        prop_assert_eq!(shell.open(), 0);
+    }
+}

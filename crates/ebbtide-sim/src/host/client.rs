@@ -1,0 +1,269 @@
+//! A host that asks: an endpoint and an application that keeps a number of requests open.
+
+use super::{Tag, client_address, server_address};
+use crate::random::{Streams, uniform};
+use crate::record::ClientRecord;
+use crate::run::Recorder;
+use crate::scenario::{Workload, WorkloadKind};
+use ebbtide_core::ExchangeId;
+use ebbtide_core::endpoint::{
+    Endpoint, EndpointConfig, Event, Ignored, Output, Received, Reliability, Sent,
+};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
+use rand_chacha::ChaCha8Rng;
+
+/// What a client is made from.
+pub(crate) struct ClientSetup<'s> {
+    pub(crate) number: u32,
+    /// Which of the run's controls it uses.
+    pub(crate) group: u8,
+    pub(crate) config: EndpointConfig,
+    pub(crate) workload: &'s Workload,
+    pub(crate) streams: &'s Streams,
+}
+
+/// A client and its measurements.
+pub(crate) struct Client {
+    number: u32,
+    endpoint: Endpoint,
+    kind: WorkloadKind,
+    path: Vec<u8>,
+    payload: Vec<u8>,
+    batch: [u32; 2],
+    /// How many requests it keeps open (NSTART).
+    window: u32,
+    /// Requests not made yet.
+    to_make: u32,
+    /// Requests not made yet of the current batch.
+    batch_left: u32,
+    open: u32,
+    next_number: u32,
+    /// The request in each place of the endpoint's table.
+    requests: Vec<Request>,
+    started: Option<Instant>,
+    batches: ChaCha8Rng,
+    /// The earliest timer event that is scheduled for this client.
+    pub(crate) timer: Option<Instant>,
+    /// Exchanges by the number of retransmissions that they took.
+    pub(crate) by_retransmissions: Vec<u64>,
+    pub(crate) record: ClientRecord,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Request {
+    number: u32,
+    /// When each transmission left.
+    sent: Vec<Instant>,
+}
+
+impl Client {
+    pub(crate) fn new(setup: ClientSetup<'_>) -> Self {
+        let ClientSetup { number, group, config, workload, streams } = setup;
+        let window = u32::from(config.control.settings.nstart(&config.params));
+        let digits = b"0123456789";
+        let mut client = Self {
+            number,
+            endpoint: Endpoint::new(config, Box::new(streams.stream(&format!("client/{number}")))),
+            kind: workload.kind,
+            path: workload.path.clone().into_bytes(),
+            payload: digits
+                .iter()
+                .copied()
+                .cycle()
+                .take(workload.request_payload as usize)
+                .collect(),
+            batch: workload.batch,
+            window,
+            to_make: workload.exchanges,
+            batch_left: 0,
+            open: 0,
+            next_number: 0,
+            requests: Vec::new(),
+            started: None,
+            batches: streams.stream(&format!("client/{number}/batches")),
+            timer: None,
+            by_retransmissions: Vec::new(),
+            record: ClientRecord { client: number, group, ..ClientRecord::default() },
+        };
+        client.next_batch();
+        client
+    }
+
+    /// Whether nothing is left to do.
+    #[inline]
+    pub(crate) const fn is_done(&self) -> bool {
+        self.to_make == 0 && self.open == 0
+    }
+
+    /// Whether there are requests still to be made.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.to_make > 0
+    }
+
+    fn next_batch(&mut self) {
+        self.batch_left = match self.kind {
+            WorkloadKind::Random => {
+                let [least, most] = self.batch;
+                let size = uniform(&mut self.batches, least.into(), most.into());
+                u32::try_from(size).unwrap_or(most).min(self.to_make)
+            }
+            _ => self.to_make,
+        };
+    }
+
+    /// Makes as many requests as the workload has ready.
+    pub(crate) fn act(&mut self, now: Instant) {
+        if self.kind == WorkloadKind::Periodic {
+            self.make_request(now);
+            return;
+        }
+        while self.open < self.window && self.to_make > 0 {
+            if self.batch_left == 0 {
+                // The batch ends when all of it is answered; then another device takes over.
+                if self.open > 0 {
+                    return;
+                }
+                self.endpoint.forget(server_address());
+                self.next_batch();
+            }
+            self.make_request(now);
+        }
+    }
+
+    fn make_request(&mut self, now: Instant) {
+        if self.to_make == 0 {
+            return;
+        }
+        self.to_make -= 1;
+        self.batch_left = self.batch_left.saturating_sub(1);
+        self.started.get_or_insert(now);
+        let path = [Opt { number: OptionNumber::URI_PATH, value: &self.path }];
+        let code = if self.payload.is_empty() { Code::GET } else { Code::PUT };
+        let content = Content { code, options: &path, payload: &self.payload };
+        let number = self.next_number;
+        self.next_number += 1;
+        match self.endpoint.request(now, server_address(), &content, Reliability::Confirmable) {
+            Ok(id) => {
+                self.open += 1;
+                if id.index() >= self.requests.len() {
+                    self.requests.resize(id.index() + 1, Request::default());
+                }
+                let request = &mut self.requests[id.index()];
+                request.number = number;
+                request.sent.clear();
+            }
+            // The queue is full: the reading of this period is lost, and counted.
+            Err(_) => self.record.failed += 1,
+        }
+    }
+
+    /// A datagram arrives. Whether the application wants to act.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+        tag: Tag,
+        recorder: &mut impl Recorder,
+    ) -> bool {
+        match self.endpoint.handle_datagram(now, server_address(), datagram) {
+            Received::Response { exchange, sample, message } => {
+                let request = &self.requests[exchange.index()];
+                debug_assert_eq!(request.number, tag.exchange, "a response to another exchange");
+                let transmissions = request.sent.len();
+                let answered = usize::from(tag.ordinal);
+                let rtt = request.sent.get(answered).map(|sent| now.micros_since(*sent));
+                let unnecessary = transmissions.saturating_sub(1 + answered);
+                self.record.unnecessary += u32::try_from(unnecessary).unwrap_or(u32::MAX);
+                self.record.payload_bytes += message.payload().len() as u64;
+                self.record.completed += 1;
+                let class = transmissions.saturating_sub(1);
+                if class >= self.by_retransmissions.len() {
+                    self.by_retransmissions.resize(class + 1, 0);
+                }
+                self.by_retransmissions[class] += 1;
+                if let Some(rtt) = rtt {
+                    recorder.round_trip(rtt);
+                }
+                if recorder.wants_details() {
+                    let metrics = self.endpoint.metrics(server_address()).unwrap_or_default();
+                    recorder.answered(now, self.number, tag, sample, &metrics);
+                }
+                self.ended(now);
+                true
+            }
+            Received::Reset { .. } => {
+                self.record.failed += 1;
+                self.ended(now);
+                true
+            }
+            Received::Ignored(Ignored::UnknownExchange) => {
+                self.record.duplicates += 1;
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// The endpoint's timer may be due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+    }
+
+    /// Hands what the endpoint wants to send to `send`. Returns when it wants to be called again,
+    /// and whether the application wants to act.
+    pub(crate) fn drain<R: Recorder>(
+        &mut self,
+        now: Instant,
+        recorder: &mut R,
+        mut send: impl FnMut(&mut R, &[u8], Tag),
+    ) -> (Option<Instant>, bool) {
+        let mut wants_to_act = false;
+        loop {
+            match self.endpoint.poll_output() {
+                Output::Transmit(transmit) => {
+                    let Sent::Exchange { exchange, ordinal, timeout } = transmit.what else {
+                        continue;
+                    };
+                    let request = &mut self.requests[exchange.index()];
+                    request.sent.push(now);
+                    let tag = Tag { exchange: request.number, ordinal };
+                    self.record.largest_timeout = self.record.largest_timeout.max(timeout);
+                    recorder.armed(now, self.number, tag, timeout);
+                    send(recorder, transmit.datagram, tag);
+                }
+                Output::Event(Event::Failed { exchange, reason }) => {
+                    let number = self.number_of(exchange);
+                    recorder.failed(now, self.number, number, reason);
+                    self.record.failed += 1;
+                    self.ended(now);
+                    wants_to_act = true;
+                }
+                Output::Timeout(at) => return (at, wants_to_act),
+            }
+        }
+    }
+
+    fn number_of(&self, exchange: ExchangeId) -> u32 {
+        self.requests.get(exchange.index()).map_or(0, |request| request.number)
+    }
+
+    fn ended(&mut self, now: Instant) {
+        self.open -= 1;
+        if let Some(started) = self.started {
+            self.record.fct = now - started;
+        }
+    }
+
+    /// The final measurements.
+    pub(crate) fn finish(&mut self) {
+        let counters = self.endpoint.counters();
+        self.record.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
+        self.record.retransmissions = u32::try_from(counters.retransmissions).unwrap_or(u32::MAX);
+    }
+
+    /// The address that its packets come from.
+    pub(crate) fn address(&self) -> std::net::SocketAddr {
+        client_address(self.number)
+    }
+}

@@ -1,0 +1,52 @@
+//! The host that answers.
+
+use super::{Tag, client_at};
+use crate::random::Streams;
+use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
+use std::net::SocketAddr;
+
+/// A server that answers every request with the same payload.
+pub(crate) struct Server {
+    endpoint: Endpoint,
+    payload: Vec<u8>,
+}
+
+impl Server {
+    pub(crate) fn new(config: EndpointConfig, payload_bytes: u32, streams: &Streams) -> Self {
+        let digits = b"0123456789";
+        let payload = digits.iter().copied().cycle().take(payload_bytes as usize).collect();
+        Self { endpoint: Endpoint::new(config, Box::new(streams.stream("server"))), payload }
+    }
+
+    /// Takes a request and hands the datagrams that it causes to `send`.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &[u8],
+        tag: Tag,
+        mut send: impl FnMut(u32, &[u8], Tag),
+    ) {
+        if let Received::Request(incoming, message) =
+            self.endpoint.handle_datagram(now, from, datagram)
+        {
+            let (code, text) = match message.code() {
+                Code::GET => (Code::CONTENT, &self.payload[..]),
+                _ => (Code::CHANGED, &self.payload[..]),
+            };
+            // text/plain is content format 0, whose shortest form has no bytes (section 3.2).
+            let format = [Opt { number: OptionNumber::CONTENT_FORMAT, value: &[] }];
+            let content = Content { code, options: &format, payload: text };
+            // A refused response is counted by the endpoint; the client asks again.
+            let _ = self.endpoint.respond(now, &incoming, &content);
+        }
+        while let Output::Transmit(transmit) = self.endpoint.poll_output() {
+            if let Some(client) = client_at(transmit.to) {
+                send(client, transmit.datagram, tag);
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Propagation and other delays.
+
+use crate::random::uniform;
+use rand_core::Rng;
+
+/// A delay drawn per packet, uniform between two ends in nanoseconds; a fixed one if they are equal.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delay {
+    /// The shortest, ns.
+    pub low: u64,
+    /// The longest, ns.
+    pub high: u64,
+}
+
+impl Delay {
+    /// Always `ns`.
+    #[must_use]
+    pub const fn fixed(ns: u64) -> Self {
+        Self { low: ns, high: ns }
+    }
+
+    /// The delay of one packet, ns. A fixed delay draws nothing.
+    #[inline]
+    pub fn draw(self, rng: &mut impl Rng) -> u64 {
+        if self.low >= self.high { self.low } else { uniform(rng, self.low, self.high) }
+    }
+}

@@ -1,0 +1,173 @@
+//! A link: a buffer with tail drop, a serialiser, then delay and loss.
+
+use super::{Delay, Loss};
+use ebbtide_core::time::Instant;
+use rand_core::Rng;
+use std::collections::VecDeque;
+
+/// The sending end of a link: packets leave one after another at a fixed rate, exactly.
+#[derive(Clone, Debug)]
+pub struct Serialiser {
+    bits_per_second: u64,
+    /// When the last packet accepted so far will have left.
+    free_at: u64,
+    /// What `free_at` leaves out, in `1 / bits_per_second` of a nanosecond: rounding never
+    /// accumulates within a busy period.
+    remainder: u64,
+}
+
+impl Serialiser {
+    /// A serialiser of this rate, at least 1 bit/s.
+    #[must_use]
+    pub const fn new(bits_per_second: u64) -> Self {
+        let bits_per_second = if bits_per_second == 0 { 1 } else { bits_per_second };
+        Self { bits_per_second, free_at: 0, remainder: 0 }
+    }
+
+    /// Accepts a packet at `now`: when its first bit leaves, and when its last one has.
+    #[inline]
+    pub fn accept(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
+        let now = now.as_nanos();
+        if self.free_at < now {
+            self.free_at = now;
+            self.remainder = 0;
+        }
+        let start = self.free_at;
+        // 2^32 bytes are 2^35 bits, times 10^9 ns below 2^65: 128 bits only for giants.
+        let scaled = u128::from(bytes) * 8 * 1_000_000_000 + u128::from(self.remainder);
+        let rate = u128::from(self.bits_per_second);
+        let (ns, remainder) = match u64::try_from(scaled) {
+            Ok(scaled) => (scaled / self.bits_per_second, scaled % self.bits_per_second),
+            Err(_) => (
+                u64::try_from(scaled / rate).unwrap_or(u64::MAX),
+                u64::try_from(scaled % rate).unwrap_or(0),
+            ),
+        };
+        self.free_at = start.saturating_add(ns);
+        self.remainder = remainder;
+        (Instant::from_nanos(start), Instant::from_nanos(self.free_at))
+    }
+}
+
+/// What becomes of a packet, known when it is handed to the link.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives at the other end.
+    Delivered {
+        /// When.
+        at: Instant,
+    },
+    /// It found the buffer full.
+    Dropped,
+    /// It occupied buffer and serialiser, then was lost on the way.
+    Lost {
+        /// When it had left the serialiser.
+        left: Instant,
+    },
+}
+
+/// What a link has counted.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Packets handed to the link.
+    pub sent: u64,
+    /// Packets that arrive.
+    pub delivered: u64,
+    /// Packets that found the buffer full.
+    pub dropped_queue: u64,
+    /// Packets lost after the queue.
+    pub lost_link: u64,
+    /// Bytes that passed the serialiser.
+    pub bytes_serialised: u64,
+    /// Time the serialiser worked, ns.
+    pub busy_ns: u64,
+}
+
+/// A one-way link. The buffer counts the packets that wait; the one in transmission and those in
+/// propagation are out of it.
+#[derive(Clone, Debug)]
+pub struct Link<R> {
+    serialiser: Serialiser,
+    /// Bytes that may wait; `None` for no bound.
+    buffer: Option<u64>,
+    delay: Delay,
+    loss: Loss<R>,
+    /// When each waiting packet starts to be transmitted, and its length.
+    waiting: VecDeque<(Instant, u32)>,
+    waiting_bytes: u64,
+    counts: LinkCounts,
+    rng: R,
+}
+
+impl<R: Rng> Link<R> {
+    /// An idle link. `buffer` is in bytes; `rng` draws the delays.
+    pub const fn new(
+        bits_per_second: u64,
+        buffer: Option<u64>,
+        delay: Delay,
+        loss: Loss<R>,
+        rng: R,
+    ) -> Self {
+        Self {
+            serialiser: Serialiser::new(bits_per_second),
+            buffer,
+            delay,
+            loss,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            counts: LinkCounts {
+                sent: 0,
+                delivered: 0,
+                dropped_queue: 0,
+                lost_link: 0,
+                bytes_serialised: 0,
+                busy_ns: 0,
+            },
+            rng,
+        }
+    }
+
+    /// Hands a packet of `bytes` to the link. Calls are in the order of time.
+    #[inline]
+    pub fn send(&mut self, now: Instant, bytes: u32) -> Fate {
+        self.counts.sent += 1;
+        let waiting = self.queued_bytes(now);
+        let idle = self.serialiser.free_at <= now.as_nanos();
+        if !idle && self.buffer.is_some_and(|buffer| waiting + u64::from(bytes) > buffer) {
+            self.counts.dropped_queue += 1;
+            return Fate::Dropped;
+        }
+        let (start, left) = self.serialiser.accept(now, bytes);
+        if start > now {
+            self.waiting.push_back((start, bytes));
+            self.waiting_bytes += u64::from(bytes);
+        }
+        self.counts.bytes_serialised += u64::from(bytes);
+        self.counts.busy_ns += left.as_nanos() - start.as_nanos();
+        if self.loss.loses(left) {
+            self.counts.lost_link += 1;
+            return Fate::Lost { left };
+        }
+        self.counts.delivered += 1;
+        let delay = self.delay.draw(&mut self.rng);
+        Fate::Delivered { at: Instant::from_nanos(left.as_nanos().saturating_add(delay)) }
+    }
+
+    /// Bytes that wait at `now`.
+    #[inline]
+    pub fn queued_bytes(&mut self, now: Instant) -> u64 {
+        while let Some((start, bytes)) = self.waiting.front().copied()
+            && start <= now
+        {
+            self.waiting.pop_front();
+            self.waiting_bytes -= u64::from(bytes);
+        }
+        self.waiting_bytes
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub const fn counts(&self) -> LinkCounts {
+        self.counts
+    }
+}

@@ -1,0 +1,185 @@
+//! One replication as a Parquet file: a row per client, the totals in the file's metadata.
+
+use super::run_record::{ClientRecord, RunRecord, Totals};
+use ebbtide_core::time::{Duration, Micros};
+use parquet::basic::Compression;
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+
+/// What identifies a replication; written to every row, so that rows of many files can be put
+/// together and still say where they are from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity<'i> {
+    pub(super) scenario: &'i str,
+    /// The swept settings as a JSON object.
+    pub(super) settings: &'i str,
+    pub(super) cc: &'i str,
+    pub(super) seed: u64,
+    pub(super) version: &'i str,
+}
+
+const SCHEMA: &str = "
+message clients {
+  required binary scenario (UTF8);
+  required binary settings (JSON);
+  required binary cc (UTF8);
+  required binary version (UTF8);
+  required int64 seed (INTEGER(64,false));
+  required int32 replication;
+  required int32 client;
+  required int32 cc_group;
+  required int64 fct_ns;
+  required int32 unnecessary_retransmissions;
+  required int32 duplicate_responses;
+  required int32 timeouts;
+  required int32 retransmissions;
+  required int64 largest_timeout_us;
+  required int32 completed;
+  required int32 failed;
+  required int64 payload_bytes;
+}";
+
+/// The key of the totals in the file's metadata.
+const TOTALS: &str = "ebbtide.totals";
+
+/// Writes a replication.
+pub(super) fn write(
+    sink: impl Write + Send,
+    identity: &Identity<'_>,
+    record: &RunRecord,
+) -> Result<()> {
+    let totals = serde_json::to_string(&record.totals)
+        .map_err(|error| ParquetError::External(Box::new(error)))?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(format!("ebbtide {}", identity.version))
+        .set_key_value_metadata(Some(vec![KeyValue::new(TOTALS.to_owned(), totals)]))
+        .build();
+    let schema = Arc::new(parse_message_type(SCHEMA)?);
+    let mut file = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
+    let mut group = file.next_row_group()?;
+    let clients = &record.clients;
+    for text in [identity.scenario, identity.settings, identity.cc, identity.version] {
+        let value = ByteArray::from(text);
+        column::<ByteArrayType>(&mut group, &vec![value; clients.len()])?;
+    }
+    // Parquet's unsigned integers are stored in the signed type of their width.
+    column::<Int64Type>(&mut group, &vec![identity.seed.cast_signed(); clients.len()])?;
+    column::<Int32Type>(&mut group, &vec![record.replication.cast_signed(); clients.len()])?;
+    let mut narrow = |field: fn(&ClientRecord) -> u32| {
+        let values: Vec<i32> = clients.iter().map(|client| field(client).cast_signed()).collect();
+        column::<Int32Type>(&mut group, &values)
+    };
+    narrow(|client| client.client)?;
+    narrow(|client| client.group.into())?;
+    wide(&mut group, clients, |client| nanos(client.fct))?;
+    let mut narrow = |field: fn(&ClientRecord) -> u32| {
+        let values: Vec<i32> = clients.iter().map(|client| field(client).cast_signed()).collect();
+        column::<Int32Type>(&mut group, &values)
+    };
+    narrow(|client| client.unnecessary)?;
+    narrow(|client| client.duplicates)?;
+    narrow(|client| client.timeouts)?;
+    narrow(|client| client.retransmissions)?;
+    wide(&mut group, clients, |client| client.largest_timeout.get().into())?;
+    let mut narrow = |field: fn(&ClientRecord) -> u32| {
+        let values: Vec<i32> = clients.iter().map(|client| field(client).cast_signed()).collect();
+        column::<Int32Type>(&mut group, &values)
+    };
+    narrow(|client| client.completed)?;
+    narrow(|client| client.failed)?;
+    wide(&mut group, clients, |client| client.payload_bytes)?;
+    group.close()?;
+    file.close()?;
+    Ok(())
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn wide<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    clients: &[ClientRecord],
+    field: fn(&ClientRecord) -> u64,
+) -> Result<()> {
+    let values: Vec<i64> = clients.iter().map(|client| field(client).cast_signed()).collect();
+    column::<Int64Type>(group, &values)
+}
+
+fn column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: &[T::T],
+) -> Result<()> {
+    let Some(mut column) = group.next_column()? else {
+        return Err(ParquetError::General("more columns than the schema has".into()));
+    };
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}
+
+/// Reads a replication back.
+pub(super) fn read(file: File) -> Result<RunRecord> {
+    let reader = SerializedFileReader::new(file)?;
+    let metadata = reader.metadata().file_metadata();
+    let totals = metadata
+        .key_value_metadata()
+        .and_then(|pairs| pairs.iter().find(|pair| pair.key == TOTALS))
+        .and_then(|pair| pair.value.as_deref())
+        .ok_or_else(|| ParquetError::General("no totals in the file".into()))?;
+    let totals: Totals =
+        serde_json::from_str(totals).map_err(|error| ParquetError::External(Box::new(error)))?;
+    let rows = usize::try_from(metadata.num_rows()).unwrap_or(0);
+    let group = reader.get_row_group(0)?;
+    // The columns from `replication` on, in the order of the schema.
+    let columns = (5..metadata.schema_descr().num_columns())
+        .map(|index| integers(group.get_column_reader(index)?, rows))
+        .collect::<Result<Vec<_>>>()?;
+    let value = |column: usize, row: usize| -> u64 {
+        columns.get(column).and_then(|values| values.get(row)).copied().unwrap_or_default()
+    };
+    let narrow = |column, row| u32::try_from(value(column, row)).unwrap_or(u32::MAX);
+    let clients = (0..rows)
+        .map(|row| ClientRecord {
+            client: narrow(1, row),
+            group: u8::try_from(value(2, row)).unwrap_or(u8::MAX),
+            fct: Duration::from_nanos(value(3, row)),
+            unnecessary: narrow(4, row),
+            duplicates: narrow(5, row),
+            timeouts: narrow(6, row),
+            retransmissions: narrow(7, row),
+            largest_timeout: Micros::from_u64(value(8, row)),
+            completed: narrow(9, row),
+            failed: narrow(10, row),
+            payload_bytes: value(11, row),
+        })
+        .collect();
+    let replication = if rows == 0 { 0 } else { narrow(0, 0) };
+    Ok(RunRecord { replication, clients, totals, wall_s: 0.0 })
+}
+
+/// A column of either integer type, as unsigned.
+fn integers(column: ColumnReader, rows: usize) -> Result<Vec<u64>> {
+    match column {
+        ColumnReader::Int32ColumnReader(mut reader) => {
+            let mut values = Vec::with_capacity(rows);
+            reader.read_records(rows, None, None, &mut values)?;
+            Ok(values.into_iter().map(|value: i32| value.cast_unsigned().into()).collect())
+        }
+        ColumnReader::Int64ColumnReader(mut reader) => {
+            let mut values = Vec::with_capacity(rows);
+            reader.read_records(rows, None, None, &mut values)?;
+            Ok(values.into_iter().map(i64::cast_unsigned).collect())
+        }
+        _ => Err(ParquetError::General("a column that is not of integers".into())),
+    }
+}

@@ -1,0 +1,179 @@
+//! The folder of a campaign: one file per replication, named by what it is the result of.
+
+use super::clients::{self, Identity};
+use super::run_record::RunRecord;
+use crate::random::fnv1a_128;
+use crate::scenario::Axis;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Results on disk. Files are written whole and renamed into place, so that an interrupted
+/// campaign leaves only finished ones, and running it again runs what is missing.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// A file of results that cannot be written or read.
+#[derive(Debug)]
+pub struct StoreError {
+    path: PathBuf,
+    reason: String,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.reason)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// What a folder of results is the result of: enough to run it again and to report on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scenario's TOML text, before `set`.
+    pub scenario_toml: String,
+    /// The `--set` arguments, in order.
+    pub set: Vec<Axis>,
+    /// The `--cc` names, in order.
+    pub cc: Vec<String>,
+    /// Replications.
+    pub reps: u32,
+    /// Seed.
+    pub seed: u64,
+    /// Version of the program.
+    pub version: String,
+    /// The command that computes it again.
+    pub command: String,
+    /// The cells and the files of their replications, in order.
+    pub cells: Vec<ManifestCell>,
+}
+
+/// One cell of a [`Manifest`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestCell {
+    /// The control.
+    pub cc: String,
+    /// Swept keys and their values.
+    pub settings: Vec<(String, String)>,
+    /// `runs/KEY.parquet` of each replication.
+    pub runs: Vec<String>,
+}
+
+impl Store {
+    /// Opens a folder, made if need be.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let runs = folder.join("runs");
+        fs::create_dir_all(&runs).map_err(|error| failure(&runs, &error))?;
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The key of a replication: everything that its result depends on, and nothing else.
+    #[must_use]
+    pub fn key(parts: &[&str]) -> String {
+        let mut text = String::new();
+        for part in parts {
+            // Lengths first: parts that run together differently are different.
+            text.push_str(&format!("{}:{part}", part.len()));
+        }
+        format!("{:032x}", fnv1a_128(text.as_bytes()))
+    }
+
+    /// The record of a replication, if it is there and readable.
+    #[must_use]
+    pub fn load(&self, key: &str) -> Option<RunRecord> {
+        clients::read(File::open(self.run_path(key)).ok()?).ok()
+    }
+
+    /// Keeps the record of a replication.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub(crate) fn save(
+        &self,
+        key: &str,
+        (scenario, settings, cc): (&str, &str, &str),
+        (seed, version): (u64, &str),
+        record: &RunRecord,
+    ) -> Result<(), StoreError> {
+        let identity = Identity { scenario, settings, cc, seed, version };
+        let mut bytes = Vec::new();
+        let path = self.run_path(key);
+        clients::write(&mut bytes, &identity, record)
+            .map_err(|error| StoreError { path: path.clone(), reason: error.to_string() })?;
+        write_whole(&path, &bytes)
+    }
+
+    /// Writes the manifest.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn save_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        let path = self.folder.join("manifest.json");
+        let mut text = serde_json::to_string_pretty(manifest)
+            .map_err(|error| StoreError { path: path.clone(), reason: error.to_string() })?;
+        text.push('\n');
+        write_whole(&path, text.as_bytes())
+    }
+
+    /// Reads the manifest.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or it is not one.
+    pub fn load_manifest(&self) -> Result<Manifest, StoreError> {
+        let path = self.folder.join("manifest.json");
+        let text = fs::read_to_string(&path).map_err(|error| failure(&path, &error))?;
+        serde_json::from_str(&text)
+            .map_err(|error| StoreError { path, reason: format!("not a manifest: {error}") })
+    }
+
+    /// Writes another file of the folder, whole.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn save_text(&self, name: &str, text: &str) -> Result<PathBuf, StoreError> {
+        let path = self.folder.join(name);
+        write_whole(&path, text.as_bytes())?;
+        Ok(path)
+    }
+
+    fn run_path(&self, key: &str) -> PathBuf {
+        self.folder.join("runs").join(format!("{key}.parquet"))
+    }
+}
+
+fn failure(path: &Path, error: &io::Error) -> StoreError {
+    StoreError { path: path.to_owned(), reason: error.to_string() }
+}
+
+/// Writes beside the place and renames into it: a file is there whole or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let partial = path.with_extension("partial");
+    let write = || {
+        let mut file = File::create(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&partial, path)
+    };
+    write().map_err(|error: io::Error| failure(path, &error))
+}

@@ -1,0 +1,102 @@
+//! The measurements of one replication.
+
+use crate::net::LinkCounts;
+use crate::report::Series;
+use ebbtide_core::time::{Duration, Micros};
+use serde::{Deserialize, Serialize};
+
+/// One client's measurements.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientRecord {
+    /// Its number, from 0.
+    pub client: u32,
+    /// Which of the run's controls it used, from 0; above 0 only in mixed runs.
+    pub group: u8,
+    /// Flow completion time: from the first request to the end of the last exchange.
+    pub fct: Duration,
+    /// Transmissions of an exchange after the one whose response arrived first.
+    pub unnecessary: u32,
+    /// Duplicate responses received.
+    pub duplicates: u32,
+    /// Expired timeouts.
+    pub timeouts: u32,
+    /// Retransmissions, necessary or not.
+    pub retransmissions: u32,
+    /// The largest timeout armed.
+    pub largest_timeout: Micros,
+    /// Exchanges that got their response.
+    pub completed: u32,
+    /// Exchanges that failed, or were not accepted by a full queue.
+    pub failed: u32,
+    /// Payload received in first responses.
+    pub payload_bytes: u64,
+}
+
+/// One direction's packets.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Direction {
+    /// Packets handed to the link.
+    pub sent: u64,
+    /// Packets that arrived.
+    pub delivered: u64,
+    /// Packets that found the buffer full.
+    pub dropped_queue: u64,
+    /// Packets lost after the queue.
+    pub lost_link: u64,
+    /// Bytes that passed the serialiser.
+    pub bytes: u64,
+    /// Time that the serialiser worked, ns.
+    pub busy_ns: u64,
+}
+
+impl From<LinkCounts> for Direction {
+    fn from(counts: LinkCounts) -> Self {
+        Self {
+            sent: counts.sent,
+            delivered: counts.delivered,
+            dropped_queue: counts.dropped_queue,
+            lost_link: counts.lost_link,
+            bytes: counts.bytes_serialised,
+            busy_ns: counts.busy_ns,
+        }
+    }
+}
+
+/// Values in microseconds with a resolution of 1 %, and how often each occurred.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SparseHistogram(pub Vec<(u64, u64)>);
+
+/// The measurements of one replication: all that reports and results are made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRecord {
+    /// Which replication, from 0.
+    pub replication: u32,
+    /// Every client, in order.
+    pub clients: Vec<ClientRecord>,
+    /// What does not belong to a client.
+    pub totals: Totals,
+    /// What the simulation cost, in seconds of wall clock; the one thing that differs between two
+    /// runs of the same.
+    pub wall_s: f64,
+}
+
+/// What does not belong to a single client.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Exchanges that took 0, 1, 2, ... retransmissions.
+    pub by_retransmissions: Vec<u64>,
+    /// From the clients to the server.
+    pub up: Direction,
+    /// From the server to the clients.
+    pub down: Direction,
+    /// Round trips of the answered transmissions.
+    pub rtt: SparseHistogram,
+    /// Until the last client was done, ns.
+    pub done_ns: u64,
+    /// Until the network was empty, ns.
+    pub sim_ns: u64,
+    /// Events handled.
+    pub events: u64,
+    /// What happened over time; only for the replications that were asked for.
+    pub series: Option<Series>,
+}

@@ -1,0 +1,58 @@
+//! The page around the sections.
+
+use super::model::Report;
+use super::section::{Context, fct, packets, published, reproduce, retransmissions, time, verdict};
+use super::text::escape;
+
+/// The whole file.
+pub(super) fn page(report: &Report) -> String {
+    let mut context = Context::new(report);
+    let mut sections = vec![("verdict", "Verdict", verdict::section(&context))];
+    if !report.cells.is_empty() {
+        sections.push(("fct", "Completion time", fct::boxes(&mut context)));
+        sections.push(("cdf", "Distribution", fct::distributions(&mut context)));
+        let retransmissions = retransmissions::section(&mut context);
+        sections.push(("retransmissions", "Retransmissions", retransmissions));
+        sections.push(("time", "Over time", time::section(&mut context)));
+        sections.push(("packets", "Packets", packets::section(&context)));
+    }
+    sections.push(("published", "Published", published::section(&mut context)));
+    sections.push(("reproduce", "Reproduce", reproduce::section(&context)));
+    sections.retain(|(_, _, body)| !body.is_empty());
+    let links: String =
+        sections.iter().map(|(id, name, _)| format!("<a href=\"#{id}\">{name}</a>")).collect();
+    let body: String = sections.into_iter().map(|(_, _, body)| body).collect();
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'\"/>\n\
+         <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n\
+         {}<nav aria-label=\"Sections\">{links}</nav>\n</header>\n<main>\n{body}</main>\n\
+         <footer>Ebbtide {} · scenario {} · seed {}</footer>\n\
+         <script>\n{}</script>\n</body>\n</html>\n",
+        include_str!("style.css"),
+        introduction(report),
+        escape(&report.version),
+        escape(&report.scenario),
+        report.seed,
+        include_str!("script.js"),
+        title = escape(&report.title),
+    )
+}
+
+fn introduction(report: &Report) -> String {
+    let paragraph = |class: &str, before: &str, text: &str| {
+        if text.is_empty() {
+            return String::new();
+        }
+        format!("<p class=\"{class}\">{before}{}</p>\n", escape(text))
+    };
+    [
+        paragraph("subtitle", "", &report.subtitle),
+        paragraph("description", "", &report.description),
+        paragraph("note", "Source: ", &report.source),
+    ]
+    .concat()
+}

@@ -1,0 +1,94 @@
+//! Retransmissions: how many the exchanges took, and how many were unnecessary.
+
+use super::fct::row;
+use super::{Caption, Context, where_};
+use crate::report::grid::Figure;
+use crate::report::svg::axis::Domain;
+use crate::report::svg::{bars, boxplot};
+use crate::report::text::{brief, percent};
+
+/// Both kinds of figures.
+pub(crate) fn section(context: &mut Context<'_>) -> String {
+    let key: String = bars::CLASSES
+        .iter()
+        .enumerate()
+        .map(|(class, label)| format!("<span><i class=\"r{class}\"></i>{label}</span>"))
+        .collect();
+    let key = format!("<div class=\"key\"><span>Retransmissions:</span>{key}</div>\n");
+    let classes = context.figures(|context, figure| {
+        let body = format!("{key}{}", draw_bars(context, figure));
+        let text = format!(
+            "Exchanges by the number of retransmissions they took{}.",
+            where_(&figure.label)
+        );
+        context.figure(&Caption { text, cells: &figure.cells() }, &body)
+    });
+    let unnecessary = context.figures(|context, figure| {
+        let body = draw_unnecessary(context, figure);
+        let text = format!(
+            "Unnecessary retransmissions per client{}: transmissions of an exchange after the one \
+             whose response arrived first. Drawn as the flow completion times are.",
+            where_(&figure.label)
+        );
+        context.figure(&Caption { text, cells: &figure.cells() }, &body)
+    });
+    format!(
+        "<section id=\"retransmissions\">\n<h2>Retransmissions</h2>\n<h3>How many the exchanges \
+         took</h3>\n{classes}<h3>How many were unnecessary</h3>\n{unnecessary}\
+         </section>\n"
+    )
+}
+
+fn draw_bars(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
+    context.panels(figure, |context, panel, width| {
+        let rows: Vec<bars::Row> = panel
+            .cells
+            .iter()
+            .map(|cell| bars::Row {
+                name: cell.cc.clone(),
+                class: context.palette.class(&cell.cc),
+                tips: !context.grid.dense,
+                shares: bars::shares(&cell.by_retransmissions),
+            })
+            .collect();
+        let first: Vec<String> = rows
+            .iter()
+            .filter_map(|row| row.shares.map(|s| format!("{} {}", row.name, percent(s[0], 1))))
+            .collect();
+        let words = context.words(
+            format!("Exchanges by number of retransmissions{}", where_(&panel.label)),
+            format!("Exchanges without a retransmission: {}.", first.join(", ")),
+        );
+        bars::draw(&rows, &panel.label, width, &words)
+    })
+}
+
+fn draw_unnecessary(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
+    let cells = figure.cells();
+    let domain =
+        Domain::counts(cells.iter().flat_map(|cell| [cell.unnecessary.min, cell.unnecessary.max]));
+    context.panels(figure, |context, panel, width| {
+        let rows: Vec<boxplot::Row> = panel
+            .cells
+            .iter()
+            .map(|cell| row(context, cell, &cell.unnecessary, "per client"))
+            .collect();
+        let medians: Vec<String> = panel
+            .cells
+            .iter()
+            .map(|cell| format!("{} {}", cell.cc, brief(cell.unnecessary.median)))
+            .collect();
+        let words = context.words(
+            format!("Unnecessary retransmissions per client{}", where_(&panel.label)),
+            format!("Medians: {}.", medians.join(", ")),
+        );
+        let frame = boxplot::Frame {
+            heading: &panel.label,
+            axis: "unnecessary retransmissions (per client",
+            domain,
+            limit: None,
+            width,
+        };
+        boxplot::draw(&rows, &frame, &words)
+    })
+}

@@ -1,0 +1,148 @@
+//! Inline SVG: a few shapes, and a title and a description for those who cannot see them.
+
+pub(super) mod axis;
+pub(super) mod bars;
+pub(super) mod boxplot;
+pub(super) mod cdf;
+pub(super) mod dots;
+pub(super) mod timeseries;
+
+use super::text::escape;
+
+/// Width of a panel among others, in pixels of the drawing.
+pub(super) const PANEL: f64 = 400.0;
+
+/// Width of a figure that has the page to itself.
+pub(super) const WIDE: f64 = 960.0;
+
+/// Where a text is held.
+#[derive(Clone, Copy)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A drawing being made.
+pub(super) struct Svg {
+    width: f64,
+    height: f64,
+    body: String,
+}
+
+impl Svg {
+    pub(super) fn new(width: f64, height: f64) -> Self {
+        Self { width, height, body: String::new() }
+    }
+
+    /// A straight line.
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        let (start, end) = (point(from), point(to));
+        self.body.push_str(&format!("<path class=\"{class}\" d=\"M{start}L{end}\"/>"));
+    }
+
+    /// Any path; `d` is made by this module's callers, `tip` may be empty.
+    pub(super) fn path(&mut self, d: &str, class: &str, tip: &str) {
+        let tip = tip_attribute(tip);
+        self.body.push_str(&format!("<path class=\"{class}\"{tip} d=\"{d}\"/>"));
+    }
+
+    /// A rectangle from corner to corner; `tip` may be empty.
+    pub(super) fn rect(&mut self, a: (f64, f64), b: (f64, f64), class: &str, tip: &str) {
+        let (x, y) = (a.0.min(b.0), a.1.min(b.1));
+        let (w, h) = (px((a.0 - b.0).abs()), px((a.1 - b.1).abs()));
+        let (x, y, tip) = (px(x), px(y), tip_attribute(tip));
+        self.body.push_str(&format!(
+            "<rect class=\"{class}\"{tip} x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"/>"
+        ));
+    }
+
+    /// A dot; `tip` may be empty.
+    pub(super) fn dot(&mut self, at: (f64, f64), radius: f64, class: &str, tip: &str) {
+        let (x, y, r, tip) = (px(at.0), px(at.1), px(radius), tip_attribute(tip));
+        self.body
+            .push_str(&format!("<circle class=\"{class}\"{tip} cx=\"{x}\" cy=\"{y}\" r=\"{r}\"/>"));
+    }
+
+    /// A text on one line, escaped here.
+    pub(super) fn text(&mut self, at: (f64, f64), anchor: Anchor, class: &str, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " mid",
+            Anchor::End => " end",
+        };
+        let (x, y, text) = (px(at.0), px(at.1), escape(text));
+        self.body.push_str(&format!(
+            "<text class=\"{class}{anchor}\" x=\"{x}\" y=\"{y}\">{text}</text>"
+        ));
+    }
+
+    /// Opens a group, for example to give all that follows a control's colour.
+    pub(super) fn open(&mut self, class: &str, tip: &str) {
+        let tip = tip_attribute(tip);
+        self.body.push_str(&format!("<g class=\"{class}\"{tip}>"));
+    }
+
+    /// Closes the group.
+    pub(super) fn close(&mut self) {
+        self.body.push_str("</g>");
+    }
+
+    /// The drawing, with what it shows in words.
+    pub(super) fn finish(self, words: &Words) -> String {
+        let Words { id, title, desc } = words;
+        let (w, h) = (px(self.width), px(self.height));
+        format!(
+            "<svg viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" role=\"img\" \
+             aria-labelledby=\"{id}t {id}d\"><title id=\"{id}t\">{}</title>\
+             <desc id=\"{id}d\">{}</desc>{}</svg>\n",
+            escape(title),
+            escape(desc),
+            self.body
+        )
+    }
+}
+
+/// What a drawing shows, in words.
+pub(super) struct Words {
+    /// Unique on the page.
+    pub(super) id: String,
+    /// What it is.
+    pub(super) title: String,
+    /// What it says.
+    pub(super) desc: String,
+}
+
+fn tip_attribute(tip: &str) -> String {
+    if tip.is_empty() { String::new() } else { format!(" data-tip=\"{}\"", escape(tip)) }
+}
+
+/// A coordinate: one decimal, none if it is zero.
+pub(super) fn px(value: f64) -> String {
+    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
+    match text.strip_suffix(".0") {
+        Some("-0") => "0".to_owned(),
+        Some(whole) => whole.to_owned(),
+        None => text,
+    }
+}
+
+/// Two coordinates of a path.
+pub(super) fn point((x, y): (f64, f64)) -> String {
+    format!("{} {}", px(x), px(y))
+}
+
+/// A line through points.
+pub(super) fn polyline(points: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut d = String::new();
+    let mut last = String::new();
+    for at in points {
+        let next = point(at);
+        if next != last {
+            d.push(if d.is_empty() { 'M' } else { 'L' });
+            d.push_str(&next);
+            last = next;
+        }
+    }
+    d
+}

@@ -1,0 +1,404 @@
+//! Campaigns: every combination of settings and controls, every replication, in parallel.
+
+use super::cell::summarise;
+use super::simulation::{RunError, simulate};
+use crate::record::{Manifest, ManifestCell, RunRecord, Store, StoreError};
+use crate::report::Cell;
+use crate::scenario::{Axis, Scenario, ScenarioError, Source, WorkloadKind, combinations};
+use crate::stats::summary;
+use ebbtide_core::cc::Config;
+use rayon::prelude::*;
+use std::fmt;
+use std::sync::Mutex;
+
+/// The version that results carry: other versions may compute other results.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The scenario's text.
+    pub source: Source,
+    /// Settings and sweeps.
+    pub axes: Vec<Axis>,
+    /// The controls' names, as given.
+    pub cc: Vec<String>,
+    /// Replications of each cell.
+    pub reps: u32,
+    /// Seed of the random streams.
+    pub seed: u64,
+    /// The cells, in order: settings first, controls within.
+    pub cells: Vec<CellSpec>,
+}
+
+/// One cell: a scenario with its settings applied, and its controls.
+#[derive(Clone, Debug)]
+pub struct CellSpec {
+    /// The control, or several joined by `+`, as given.
+    pub cc: String,
+    /// The controls, in turn for each client.
+    pub controls: Vec<Config>,
+    /// All `--set` keys and their values, in order; the sweeps among them are the axes.
+    pub settings: Vec<(String, String)>,
+    /// The scenario with the settings applied.
+    pub scenario: Scenario,
+}
+
+/// A cell's figures, and of each group of clients in a mixed run.
+#[derive(Clone, Debug)]
+pub struct CellResult {
+    /// The figures.
+    pub cell: Cell,
+    /// Each control of a mixed run and its clients' flow completion times, s.
+    pub groups: Vec<(String, crate::report::Summary)>,
+    /// Events handled in all replications.
+    pub events: u64,
+    /// Wall-clock seconds spent on all replications; zero for those that were read from disk.
+    pub wall_s: f64,
+    /// Simulated seconds of all replications.
+    pub sim_s: f64,
+    /// The median flow completion time of each replication, s.
+    pub medians: Vec<f64>,
+}
+
+/// What has been computed.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// In the order of [`Campaign::cells`]; cells that miss a replication (of another shard) are
+    /// left out.
+    pub cells: Vec<(usize, CellResult)>,
+    /// Replications that were read from disk rather than computed.
+    pub reused: u64,
+}
+
+/// Which part of the replications to compute: those whose number leaves `index` divided by `of`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From 0.
+    pub index: u32,
+    /// At least 1.
+    pub of: u32,
+}
+
+/// Hears of finished replications, from any thread.
+pub trait Progress: Sync {
+    /// One more replication is done; `simulated_s` is how much time it covered.
+    fn finished(&self, simulated_s: f64);
+
+    /// Whether to stop: replications that have not begun are then left out.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Progress for () {
+    fn finished(&self, _simulated_s: f64) {}
+}
+
+/// Why a campaign stopped.
+#[derive(Debug)]
+pub enum CampaignError {
+    /// A replication could not be run.
+    Run {
+        /// The cell, in words.
+        cell: String,
+        /// The replication.
+        replication: u32,
+        /// Why.
+        error: RunError,
+    },
+    /// Results could not be kept.
+    Store(StoreError),
+}
+
+impl fmt::Display for CampaignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run { cell, replication, error } => {
+                write!(f, "{cell}, replication {replication}: {error}")
+            }
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CampaignError {}
+
+impl Campaign {
+    /// Plans a campaign: applies every combination of settings and parses every control.
+    ///
+    /// # Errors
+    ///
+    /// If a setting or a control is not possible; the message names it and what would be.
+    pub fn plan(
+        source: Source,
+        axes: Vec<Axis>,
+        cc: Vec<String>,
+        (reps, seed): (Option<u32>, Option<u64>),
+    ) -> Result<Self, ScenarioError> {
+        let mut cells = Vec::new();
+        let mut defaults = None;
+        for combination in combinations(&axes) {
+            let scenario = source.scenario(&combination)?;
+            defaults.get_or_insert(scenario.run.clone());
+            let settings: Vec<(String, String)> =
+                combination.into_iter().map(|change| (change.key, change.value)).collect();
+            for name in &cc {
+                let controls = name
+                    .split('+')
+                    .map(|part| scenario.control_config(part))
+                    .collect::<Result<Vec<_>, _>>()?;
+                if scenario.workload.kind == WorkloadKind::Mixed && controls.len() < 2 {
+                    return Err(ScenarioError::argument(
+                        "--cc",
+                        name,
+                        "the mixed workload takes two controls on half of the clients each, such \
+                         as default+fasor",
+                    ));
+                }
+                if controls.len() > scenario.clients.count as usize {
+                    let message = "has more controls than there are clients";
+                    return Err(ScenarioError::argument("--cc", name, message));
+                }
+                let scenario = scenario.clone();
+                let settings = settings.clone();
+                cells.push(CellSpec { cc: name.clone(), controls, settings, scenario });
+            }
+        }
+        let run = defaults.unwrap_or_default();
+        let (reps, seed) = (reps.unwrap_or(run.reps), seed.unwrap_or(run.seed));
+        Ok(Self { source, axes, cc, reps, seed, cells })
+    }
+
+    /// How many replications there are.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.cells.len() * self.reps as usize
+    }
+
+    /// The keys that take more than one value.
+    #[must_use]
+    pub fn swept(&self) -> Vec<String> {
+        let swept = self.axes.iter().filter(|axis| axis.values.len() > 1);
+        swept.map(|axis| axis.key.clone()).collect()
+    }
+
+    /// Runs what is missing, on the current rayon pool, and summarises every complete cell. With a
+    /// `store`, what it has is not run again and what is run is kept.
+    ///
+    /// # Errors
+    ///
+    /// The first failure; what was finished before is kept.
+    pub fn run(
+        &self,
+        store: Option<&Store>,
+        shard: Option<Shard>,
+        progress: &impl Progress,
+    ) -> Result<Results, CampaignError> {
+        let reps = self.reps as usize;
+        let collected: Vec<Mutex<Collected>> =
+            self.cells.iter().map(|_| Mutex::default()).collect();
+        let tasks: Vec<usize> = (0..self.runs()).collect();
+        let outcome: Vec<Result<bool, CampaignError>> = tasks
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|task| {
+                let (index, replication) = (task / reps, (task % reps) as u32);
+                let mine = shard.is_none_or(|shard| task as u32 % shard.of == shard.index)
+                    && !progress.is_cancelled();
+                let found = self.one(index, replication, store, mine)?;
+                let Some((record, reused)) = found else { return Ok(false) };
+                progress.finished(record.totals.sim_ns as f64 / 1e9);
+                let Ok(mut place) = collected[index].lock() else { return Ok(reused) };
+                place.records.push(record);
+                if place.records.len() == reps {
+                    let mut records = std::mem::take(&mut place.records);
+                    records.sort_unstable_by_key(|record| record.replication);
+                    place.result = Some(self.result(index, &records));
+                }
+                Ok(reused)
+            })
+            .collect();
+        let mut reused = 0;
+        for one in outcome {
+            reused += u64::from(one?);
+        }
+        let cells = collected.into_iter().enumerate().filter_map(|(index, place)| {
+            place.into_inner().ok()?.result.map(|result| (index, result))
+        });
+        Ok(Results { cells: cells.collect(), reused })
+    }
+
+    /// One replication, read or run; `None` if another shard is to run it.
+    fn one(
+        &self,
+        index: usize,
+        replication: u32,
+        store: Option<&Store>,
+        mine: bool,
+    ) -> Result<Option<(RunRecord, bool)>, CampaignError> {
+        let spec = &self.cells[index];
+        let key = store.map(|_| self.key(spec, replication));
+        if let (Some(store), Some(key)) = (store, &key)
+            && let Some(record) = store.load(key)
+        {
+            return Ok(Some((record, true)));
+        }
+        if !mine {
+            return Ok(None);
+        }
+        // Series of one replication show what all of them do; more would only fill the disk.
+        let with_series = replication == 0;
+        let timer = crate::wall::Stopwatch::start();
+        let mut record =
+            simulate(&spec.scenario, &spec.controls, self.seed, replication, with_series)
+                .map_err(|error| CampaignError::Run { cell: spec.name(), replication, error })?;
+        record.wall_s = timer.seconds();
+        if let (Some(store), Some(key)) = (store, &key) {
+            let settings = settings_json(&spec.settings);
+            let names = (spec.scenario.name.as_str(), settings.as_str(), spec.cc.as_str());
+            store.save(key, names, (self.seed, VERSION), &record).map_err(CampaignError::Store)?;
+        }
+        Ok(Some((record, false)))
+    }
+
+    /// The key of a replication. The scenario's text about itself is not part of it.
+    fn key(&self, spec: &CellSpec, replication: u32) -> String {
+        let mut scenario = spec.scenario.clone();
+        scenario.title.clear();
+        scenario.description.clear();
+        scenario.source.clear();
+        scenario.keys.clear();
+        scenario.control.clear();
+        scenario.run = crate::scenario::Run::default();
+        let scenario = serde_json::to_string(&scenario).unwrap_or_default();
+        Store::key(&[
+            &scenario,
+            &format!("{:?}", spec.controls),
+            &spec.cc,
+            &settings_json(&spec.settings),
+            &self.seed.to_string(),
+            &replication.to_string(),
+            VERSION,
+        ])
+    }
+
+    fn result(&self, index: usize, records: &[RunRecord]) -> CellResult {
+        let spec = &self.cells[index];
+        let seconds = |client: &crate::record::ClientRecord| client.fct.as_nanos() as f64 / 1e9;
+        let groups = match spec.controls.len() {
+            0 | 1 => Vec::new(),
+            _ => spec
+                .cc
+                .split('+')
+                .enumerate()
+                .map(|(group, name)| {
+                    let mut values: Vec<f64> = records
+                        .iter()
+                        .flat_map(|record| &record.clients)
+                        .filter(|client| usize::from(client.group) == group)
+                        .map(seconds)
+                        .collect();
+                    (name.to_owned(), summary(&mut values))
+                })
+                .collect(),
+        };
+        let medians = records.iter().map(|record| {
+            let mut values: Vec<f64> = record.clients.iter().map(seconds).collect();
+            summary(&mut values).median
+        });
+        CellResult {
+            cell: summarise(spec, records, self.cell_command(spec)),
+            groups,
+            events: records.iter().map(|record| record.totals.events).sum(),
+            wall_s: records.iter().map(|record| record.wall_s).sum(),
+            sim_s: records.iter().map(|record| record.totals.sim_ns as f64 / 1e9).sum(),
+            medians: medians.collect(),
+        }
+    }
+
+    /// The command that computes everything again.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let sets = self.axes.iter().map(|axis| (axis.key.clone(), axis.values.join(",")));
+        self.command_with(&sets.collect::<Vec<_>>(), &self.cc.join(","))
+    }
+
+    fn cell_command(&self, spec: &CellSpec) -> String {
+        self.command_with(&spec.settings, &spec.cc)
+    }
+
+    fn command_with(&self, settings: &[(String, String)], cc: &str) -> String {
+        let mut command = format!("ebbtide run {}", quoted(&self.source.place));
+        for (key, value) in settings {
+            command.push_str(&format!(" --set {}", quoted(&format!("{key}={value}"))));
+        }
+        command.push_str(&format!(" --cc {cc} --reps {} --seed {}", self.reps, self.seed));
+        command
+    }
+
+    /// What the folder of results says of itself.
+    #[must_use]
+    pub fn manifest(&self) -> Manifest {
+        let cells = self.cells.iter().map(|spec| ManifestCell {
+            cc: spec.cc.clone(),
+            settings: spec.settings.clone(),
+            runs: (0..self.reps)
+                .map(|replication| format!("runs/{}.parquet", self.key(spec, replication)))
+                .collect(),
+        });
+        Manifest {
+            scenario: self.source.place.clone(),
+            scenario_toml: self.source.text.clone(),
+            set: self.axes.clone(),
+            cc: self.cc.clone(),
+            reps: self.reps,
+            seed: self.seed,
+            version: VERSION.to_owned(),
+            command: self.command(),
+            cells: cells.collect(),
+        }
+    }
+
+    /// The campaign that a manifest describes.
+    ///
+    /// # Errors
+    ///
+    /// If this version does not understand its scenario.
+    pub fn from_manifest(manifest: &Manifest) -> Result<Self, ScenarioError> {
+        let source =
+            Source { place: manifest.scenario.clone(), text: manifest.scenario_toml.clone() };
+        let run = (Some(manifest.reps), Some(manifest.seed));
+        Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)
+    }
+}
+
+#[derive(Default)]
+struct Collected {
+    records: Vec<RunRecord>,
+    result: Option<CellResult>,
+}
+
+impl CellSpec {
+    /// The cell in words, for messages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let settings = self.settings.iter().map(|(key, value)| format!("{key}={value} "));
+        format!("{}{}", settings.collect::<String>(), self.cc)
+    }
+}
+
+fn settings_json(settings: &[(String, String)]) -> String {
+    let map: serde_json::Map<String, serde_json::Value> =
+        settings.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
+    serde_json::Value::Object(map).to_string()
+}
+
+/// Quotes an argument for a shell if it needs to be.
+fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,/+:".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', "'\\''"))
+}

@@ -1,0 +1,147 @@
+//! From the records of a cell's replications to its figures.
+
+use super::campaign::CellSpec;
+use crate::record::{Direction, RunRecord};
+use crate::report::{Cell, PacketCounts, Packets, Summary};
+use crate::scenario::{Scenario, WorkloadKind};
+use crate::stats::{jain, mean_and_half_width, quantile, summary, weighted_summary};
+use std::collections::BTreeMap;
+
+/// The time before which no schedule finishes, in seconds: the longer of pushing all responses (or
+/// all requests) through the bottleneck and of as many idle round trips as a client has requests.
+/// Zero for a periodic workload, whose time is its own.
+#[must_use]
+pub fn physical_limit_s(scenario: &Scenario) -> f64 {
+    let w = &scenario.workload;
+    if w.kind == WorkloadKind::Periodic {
+        return 0.0;
+    }
+    let n = &scenario.network;
+    let token = f64::from(scenario.coap.token_length);
+    let marked = |payload: u32| f64::from(payload) + f64::from(u8::from(payload > 0));
+    // Header 4, then the path or the content format, then marker and payload.
+    let path = w.path.len() as f64 + if w.path.len() < 13 { 1.0 } else { 2.0 };
+    let request = f64::from(n.header) + 4.0 + token + path + marked(w.request_payload);
+    let response = f64::from(n.header) + 4.0 + token + 1.0 + marked(w.response_payload);
+    let up = request * 8.0 / n.up.rate.0 as f64;
+    let down = response * 8.0 / n.down.rate.0 as f64;
+    let mean = |(low, high): (u64, u64)| (low as f64 + high as f64) / 2e9;
+    let idle = up
+        + down
+        + mean(n.up.delay.ends())
+        + mean(n.up.beyond.ends())
+        + mean(n.down.delay.ends())
+        + mean(n.down.beyond.ends())
+        + mean(scenario.server.processing.ends())
+        + mean(scenario.clients.processing.ends());
+    let exchanges = f64::from(w.exchanges);
+    let all = f64::from(scenario.clients.count) * exchanges;
+    let window = f64::from(scenario.coap.nstart);
+    (all * up.max(down)).max(exchanges * idle / window)
+}
+
+/// The figures of a cell. `records` are its replications in order.
+#[must_use]
+pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cell {
+    let clients = || records.iter().flat_map(|record| &record.clients);
+    let over = |field: &dyn Fn(&crate::record::ClientRecord) -> f64| -> Vec<f64> {
+        clients().map(field).collect()
+    };
+    let seconds = |client: &crate::record::ClientRecord| client.fct.as_nanos() as f64 / 1e9;
+    let mut fct = over(&seconds);
+    let fct_summary = summary(&mut fct);
+    let medians: Vec<f64> = records
+        .iter()
+        .map(|record| {
+            let mut values: Vec<f64> = record.clients.iter().map(seconds).collect();
+            summary(&mut values).median
+        })
+        .collect();
+    let (centre, half) = mean_and_half_width(&medians);
+    let goodput = records.iter().map(|record| {
+        let bytes: u64 = record.clients.iter().map(|client| client.payload_bytes).sum();
+        bytes as f64 * 8.0 / (record.totals.done_ns.max(1) as f64 / 1e9)
+    });
+    let fairness = records.iter().map(|record| {
+        let rates: Vec<f64> = record
+            .clients
+            .iter()
+            .map(|client| client.payload_bytes as f64 / seconds(client).max(1e-9))
+            .collect();
+        jain(&rates)
+    });
+    let count = records.len().max(1) as f64;
+    Cell {
+        cc: spec.cc.clone(),
+        settings: spec.settings.clone(),
+        reps: u32::try_from(records.len()).unwrap_or(u32::MAX),
+        clients: spec.scenario.clients.count,
+        fct: fct_summary,
+        fct_ci: (centre - half, centre + half),
+        fct_limit_s: physical_limit_s(&spec.scenario),
+        fct_quantiles: (0..=100)
+            .map(|percent| quantile(&fct, f64::from(percent) / 100.0))
+            .collect(),
+        unnecessary: summary(&mut over(&|client| client.unnecessary.into())),
+        duplicates: summary(&mut over(&|client| client.duplicates.into())),
+        by_retransmissions: by_retransmissions(records),
+        completed: clients().map(|client| u64::from(client.completed)).sum(),
+        failed: clients().map(|client| u64::from(client.failed)).sum(),
+        packets: Packets {
+            up: packets(records, |record| &record.totals.up),
+            down: packets(records, |record| &record.totals.down),
+        },
+        utilisation_up: utilisation(records, |record| &record.totals.up),
+        utilisation_down: utilisation(records, |record| &record.totals.down),
+        goodput_bps: goodput.sum::<f64>() / count,
+        jain: fairness.sum::<f64>() / count,
+        rtt: round_trips(records),
+        timeouts: summary(&mut over(&|client| client.timeouts.into())),
+        largest_timeout: summary(&mut over(&|c| f64::from(c.largest_timeout.get()) / 1e6)),
+        command,
+        series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
+    }
+}
+
+fn by_retransmissions(records: &[RunRecord]) -> Vec<u64> {
+    let mut sums: Vec<u64> = Vec::new();
+    for record in records {
+        let counts = &record.totals.by_retransmissions;
+        if counts.len() > sums.len() {
+            sums.resize(counts.len(), 0);
+        }
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    sums
+}
+
+fn packets(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> PacketCounts {
+    let sum = |field: fn(&Direction) -> u64| records.iter().map(|record| field(side(record))).sum();
+    PacketCounts {
+        sent: sum(|direction| direction.sent),
+        delivered: sum(|direction| direction.delivered),
+        dropped_queue: sum(|direction| direction.dropped_queue),
+        lost_link: sum(|direction| direction.lost_link),
+    }
+}
+
+/// The share of the time until the last client was done that the link worked, at most 1: what is
+/// still in the queue then counts no more.
+fn utilisation(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> f64 {
+    let shares = records
+        .iter()
+        .map(|record| (side(record).busy_ns as f64 / record.totals.done_ns.max(1) as f64).min(1.0));
+    shares.sum::<f64>() / records.len().max(1) as f64
+}
+
+fn round_trips(records: &[RunRecord]) -> Summary {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for (value, count) in records.iter().flat_map(|record| &record.totals.rtt.0) {
+        *counts.entry(*value).or_default() += count;
+    }
+    let values: Vec<(f64, u64)> =
+        counts.into_iter().map(|(micros, count)| (micros as f64 / 1e6, count)).collect();
+    weighted_summary(&values)
+}

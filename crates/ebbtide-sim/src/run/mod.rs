@@ -1,0 +1,15 @@
+//! Running scenarios: one replication, cells of replications, campaigns of cells.
+
+mod campaign;
+mod cell;
+mod recorder;
+mod reporting;
+mod simulation;
+
+pub use campaign::{
+    Campaign, CampaignError, CellResult, CellSpec, Progress, Results, Shard, VERSION,
+};
+pub use cell::{physical_limit_s, summarise};
+pub use recorder::{Details, Discard, Recorder, SeriesRecorder};
+pub use reporting::report;
+pub use simulation::{Controls, RunError, simulate, simulate_with};

@@ -1,0 +1,274 @@
+//! Observers of a replication. They see everything and change nothing.
+
+use crate::host::Tag;
+use crate::net::Fate;
+use crate::report::Series;
+use ebbtide_core::cc::{Metrics, Sample};
+use ebbtide_core::endpoint::Failure;
+use ebbtide_core::time::{Instant, Micros};
+use hdrhistogram::Histogram;
+
+/// A packet at a link, as an observer sees it.
+#[derive(Copy, Clone, Debug)]
+pub struct Details<'p> {
+    /// Towards the server, or towards the clients.
+    pub upwards: bool,
+    /// The client that it comes from or goes to.
+    pub client: u32,
+    /// The number of the exchange at its client, from 0.
+    pub exchange: u32,
+    /// Which transmission it is, or answers.
+    pub ordinal: u8,
+    /// The CoAP message.
+    pub datagram: &'p [u8],
+    /// Bytes in the queue before it.
+    pub queued: u64,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// Sees what happens in a replication.
+#[expect(private_interfaces, reason = "tags are the testbed's own; observers get their parts")]
+pub trait Recorder {
+    /// Whether `answered` is worth computing for this observer.
+    fn wants_details(&self) -> bool {
+        false
+    }
+    /// The round trip of an answered transmission.
+    fn round_trip(&mut self, rtt: Micros) {
+        let _ = rtt;
+    }
+    /// A client transmits and arms a timeout.
+    fn armed(&mut self, now: Instant, client: u32, tag: Tag, timeout: Micros) {
+        let _ = (now, client, tag, timeout);
+    }
+    /// A packet is handed to the link.
+    fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
+    /// A packet arrives at a host: the server or a client.
+    fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
+    /// An exchange got its response; what the control made of it.
+    fn answered(
+        &mut self,
+        now: Instant,
+        client: u32,
+        tag: Tag,
+        sample: Option<Sample>,
+        metrics: &Metrics,
+    ) {
+        let _ = (now, client, tag, sample, metrics);
+    }
+    /// An exchange failed.
+    fn failed(&mut self, now: Instant, client: u32, exchange: u32, reason: Failure) {
+        let _ = (now, client, exchange, reason);
+    }
+    /// Payload reached an application, in bytes.
+    fn goodput(&mut self, now: Instant, bytes: u64) {
+        let _ = (now, bytes);
+    }
+}
+
+/// Sees nothing but round trips, which every replication measures.
+#[derive(Debug)]
+pub struct Discard {
+    rtt: Histogram<u32>,
+}
+
+impl Discard {
+    /// An empty histogram of round trips.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { rtt: new_histogram() }
+    }
+
+    /// The round trips seen.
+    #[must_use]
+    pub const fn round_trips(&self) -> &Histogram<u32> {
+        &self.rtt
+    }
+}
+
+impl Default for Discard {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[expect(clippy::expect_used, reason = "the bounds are constants that the crate accepts")]
+fn new_histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, u64::from(u32::MAX), 2).expect("constant bounds are valid")
+}
+
+impl Recorder for Discard {
+    #[inline]
+    fn round_trip(&mut self, rtt: Micros) {
+        self.rtt.saturating_record(rtt.get().into());
+    }
+}
+
+/// Sees what happens over time, in a bounded number of points.
+#[derive(Debug)]
+pub struct SeriesRecorder {
+    plain: Discard,
+    queue_up: Envelope,
+    queue_down: Envelope,
+    goodput: Rate,
+    timeouts: Vec<(f64, f64)>,
+    /// Every how many timeouts one is kept.
+    stride: u64,
+    seen: u64,
+}
+
+/// Most points of a series.
+const POINTS: usize = 600;
+/// Most timeouts that are kept.
+const TIMEOUTS: usize = 2000;
+
+impl SeriesRecorder {
+    /// An empty recorder.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            plain: Discard::new(),
+            queue_up: Envelope::new(),
+            queue_down: Envelope::new(),
+            goodput: Rate::new(),
+            timeouts: Vec::new(),
+            stride: 1,
+            seen: 0,
+        }
+    }
+
+    /// The round trips seen.
+    #[must_use]
+    pub const fn round_trips(&self) -> &Histogram<u32> {
+        self.plain.round_trips()
+    }
+
+    /// What was seen, for the report.
+    #[must_use]
+    pub fn series(self, replication: u32) -> Series {
+        Series {
+            replication,
+            queue_down: self.queue_down.points(),
+            queue_up: self.queue_up.points(),
+            timeouts: self.timeouts,
+            throughput: self.goodput.points(),
+        }
+    }
+}
+
+impl Default for SeriesRecorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn seconds(now: Instant) -> f64 {
+    now.as_nanos() as f64 / 1e9
+}
+
+#[expect(private_interfaces, reason = "see the trait")]
+impl Recorder for SeriesRecorder {
+    fn round_trip(&mut self, rtt: Micros) {
+        self.plain.round_trip(rtt);
+    }
+
+    fn armed(&mut self, now: Instant, _client: u32, _tag: Tag, timeout: Micros) {
+        if self.seen.is_multiple_of(self.stride) {
+            self.timeouts.push((seconds(now), f64::from(timeout.get()) / 1e6));
+        }
+        self.seen += 1;
+        if self.timeouts.len() >= TIMEOUTS {
+            let mut keep = false;
+            self.timeouts.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.stride *= 2;
+        }
+    }
+
+    fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
+        let queue = if packet.upwards { &mut self.queue_up } else { &mut self.queue_down };
+        queue.observe(now, packet.queued as f64);
+    }
+
+    fn goodput(&mut self, now: Instant, bytes: u64) {
+        self.goodput.add(now, bytes);
+    }
+}
+
+/// The largest value of each of at most [`POINTS`] equal stretches of time; stretches double when
+/// they run out.
+#[derive(Debug)]
+struct Envelope {
+    width_ns: u64,
+    peaks: Vec<Option<f64>>,
+}
+
+impl Envelope {
+    const fn new() -> Self {
+        Self { width_ns: 10_000_000, peaks: Vec::new() }
+    }
+
+    fn observe(&mut self, now: Instant, value: f64) {
+        let mut index = usize::try_from(now.as_nanos() / self.width_ns).unwrap_or(usize::MAX);
+        while index >= POINTS {
+            self.peaks = self
+                .peaks
+                .chunks(2)
+                .map(|pair| pair.iter().flatten().copied().reduce(f64::max))
+                .collect();
+            self.width_ns *= 2;
+            index /= 2;
+        }
+        if index >= self.peaks.len() {
+            self.peaks.resize(index + 1, None);
+        }
+        let peak = self.peaks[index].get_or_insert(value);
+        *peak = peak.max(value);
+    }
+
+    fn points(&self) -> Vec<(f64, f64)> {
+        let width = self.width_ns as f64 / 1e9;
+        let known = self.peaks.iter().enumerate();
+        known.filter_map(|(i, peak)| peak.map(|peak| (i as f64 * width, peak))).collect()
+    }
+}
+
+/// Bytes per stretch of time, as a rate.
+#[derive(Debug)]
+struct Rate {
+    width_ns: u64,
+    bytes: Vec<u64>,
+}
+
+impl Rate {
+    /// Rates over less than a second are noise at the rates of the papers' links.
+    const fn new() -> Self {
+        Self { width_ns: 1_000_000_000, bytes: Vec::new() }
+    }
+
+    fn add(&mut self, now: Instant, bytes: u64) {
+        let mut index = usize::try_from(now.as_nanos() / self.width_ns).unwrap_or(usize::MAX);
+        while index >= POINTS {
+            self.bytes = self.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
+            self.width_ns *= 2;
+            index /= 2;
+        }
+        if index >= self.bytes.len() {
+            self.bytes.resize(index + 1, 0);
+        }
+        self.bytes[index] += bytes;
+    }
+
+    fn points(&self) -> Vec<(f64, f64)> {
+        let width = self.width_ns as f64 / 1e9;
+        let rate = |bytes: u64| bytes as f64 * 8.0 / width;
+        self.bytes.iter().enumerate().map(|(i, b)| (i as f64 * width, rate(*b))).collect()
+    }
+}

@@ -1,0 +1,49 @@
+//! From results to the data of a report.
+
+use super::campaign::{Campaign, Results, VERSION};
+use crate::report::Report;
+use crate::scenario::Override;
+
+/// The report on a campaign's results.
+#[must_use]
+pub fn report(campaign: &Campaign, results: &Results) -> Report {
+    let scenario = campaign.cells.first().map(|spec| &spec.scenario);
+    let title = scenario.map_or_else(String::new, |scenario| scenario.title.clone());
+    let fixed: Vec<Override> = campaign
+        .axes
+        .iter()
+        .filter(|axis| axis.values.len() == 1)
+        .map(|axis| Override { key: axis.key.clone(), value: axis.values[0].clone() })
+        .collect();
+    let text = match campaign.source.scenario(&fixed) {
+        Ok(changed) if !fixed.is_empty() => toml::to_string_pretty(&changed).ok(),
+        _ => None,
+    };
+    let swept = campaign.swept();
+    let mut cells: Vec<_> = results.cells.iter().map(|(_, result)| result.cell.clone()).collect();
+    for cell in &mut cells {
+        cell.settings.retain(|(key, _)| swept.contains(key));
+    }
+    let settings: Vec<String> =
+        fixed.iter().map(|change| format!("{} {}", change.key, change.value)).collect();
+    let missing = campaign.cells.len() - results.cells.len();
+    Report {
+        title,
+        subtitle: settings.join(", "),
+        scenario: campaign.source.place.clone(),
+        description: scenario.map_or_else(String::new, |scenario| scenario.description.clone()),
+        source: scenario.map_or_else(String::new, |scenario| scenario.source.clone()),
+        command: campaign.command(),
+        version: VERSION.to_owned(),
+        seed: campaign.seed,
+        scenario_toml: text.unwrap_or_else(|| campaign.source.text.clone()),
+        axes: swept,
+        cells,
+        published: Vec::new(),
+        notes: if missing == 0 {
+            Vec::new()
+        } else {
+            vec![format!("{missing} cells are not complete yet: run the command again.")]
+        },
+    }
+}

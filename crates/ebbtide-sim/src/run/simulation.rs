@@ -1,0 +1,521 @@
+//! One replication: clients, bottleneck and server under one virtual clock.
+
+use super::recorder::{Details, Discard, Recorder, SeriesRecorder};
+use crate::engine::Engine;
+use crate::host::{Client, ClientSetup, Server, Tag, device_config};
+use crate::net::{Delay, Fate, Link, Loss};
+use crate::random::{Streams, uniform};
+use crate::record::{RunRecord, SparseHistogram, Totals};
+use crate::scenario::units::Time;
+use crate::scenario::{Scenario, WorkloadKind};
+use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::endpoint::EndpointConfig;
+use ebbtide_core::params::Parameters;
+use ebbtide_core::time::{Duration, Instant, Micros};
+use hdrhistogram::Histogram;
+use rand_chacha::ChaCha8Rng;
+use std::fmt;
+
+/// The controls of a run: usually one; in a mixed run the clients take turns.
+pub type Controls = Vec<Config>;
+
+/// Why a replication could not be completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// A packet was longer than the MTU.
+    PacketTooLong {
+        /// Its length, headers included, bytes.
+        bytes: u32,
+        /// The scenario's `network.mtu`.
+        mtu: u32,
+    },
+    /// The simulated time ran beyond a century: something repeats forever.
+    NeverEnds,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PacketTooLong { bytes, mtu } => write!(
+                f,
+                "a packet of {bytes} bytes exceeds network.mtu = {mtu}: shorten the payloads or \
+                 raise the MTU"
+            ),
+            Self::NeverEnds => f.write_str("the simulation passed 100 years without an end"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+#[derive(Copy, Clone, Debug)]
+enum Event {
+    /// A client's application acts: makes its first or next requests.
+    Act(u32),
+    /// A client's timer may be due.
+    Timer(u32),
+    /// A packet arrives at the server.
+    AtServer(u32),
+    /// A packet arrives at the router before the link to the clients.
+    AtDownLink(u32),
+    /// A packet arrives at its client.
+    AtClient(u32),
+}
+
+/// Deliveries behind the link to the clients are in the order of the queue.
+const DOWN_LANE: u32 = 0;
+/// And so are those behind the link to the server, unless the further way reorders them.
+const UP_LANE: u32 = 1;
+
+/// A packet under way. Places and their buffers are reused.
+#[derive(Debug, Default)]
+struct Packet {
+    bytes: Vec<u8>,
+    client: u32,
+    tag: Tag,
+}
+
+/// Packets under way, by place.
+#[derive(Debug, Default)]
+struct Pool {
+    places: Vec<Packet>,
+    free: Vec<u32>,
+}
+
+impl Pool {
+    #[inline]
+    fn put(&mut self, client: u32, datagram: &[u8], tag: Tag) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Packet::default());
+            // As many as fit in memory, far below 2^32.
+            (self.places.len() - 1) as u32
+        });
+        let packet = &mut self.places[place as usize];
+        packet.bytes.clear();
+        packet.bytes.extend_from_slice(datagram);
+        packet.client = client;
+        packet.tag = tag;
+        place
+    }
+}
+
+struct Simulation<R> {
+    engine: Engine<Event>,
+    net: Net,
+    clients: Vec<Client>,
+    server: Server,
+    recorder: R,
+    /// What a client's host takes to act on a response.
+    processing: (Delay, ChaCha8Rng),
+    period: Option<Time>,
+    undone: u32,
+    done_at: Instant,
+}
+
+/// The network with what is under way in it.
+struct Net {
+    pool: Pool,
+    up: Link<ChaCha8Rng>,
+    down: Link<ChaCha8Rng>,
+    beyond_up: (Delay, ChaCha8Rng),
+    beyond_down: (Delay, ChaCha8Rng),
+    header: u32,
+    mtu: u32,
+    server_processing: (Delay, ChaCha8Rng),
+    error: Option<RunError>,
+}
+
+/// Runs one replication.
+///
+/// # Errors
+///
+/// If a message does not fit the MTU or the scenario never ends. See [`RunError`].
+pub fn simulate(
+    scenario: &Scenario,
+    controls: &[Config],
+    seed: u64,
+    replication: u32,
+    with_series: bool,
+) -> Result<RunRecord, RunError> {
+    if with_series {
+        let (record, recorder) =
+            simulate_with(scenario, controls, (seed, replication), SeriesRecorder::new())?;
+        let rtt = sparse(recorder.round_trips());
+        let series = Some(recorder.series(replication));
+        return Ok(with(record, rtt, series));
+    }
+    let (record, recorder) =
+        simulate_with(scenario, controls, (seed, replication), Discard::new())?;
+    let rtt = sparse(recorder.round_trips());
+    Ok(with(record, rtt, None))
+}
+
+fn with(
+    mut record: RunRecord,
+    rtt: SparseHistogram,
+    series: Option<crate::report::Series>,
+) -> RunRecord {
+    record.totals.rtt = rtt;
+    record.totals.series = series;
+    record
+}
+
+fn sparse(histogram: &Histogram<u32>) -> SparseHistogram {
+    let values = histogram.iter_recorded();
+    SparseHistogram(
+        values.map(|v| (v.value_iterated_to(), u64::from(v.count_at_value()))).collect(),
+    )
+}
+
+/// Runs one replication under an observer.
+///
+/// # Errors
+///
+/// As [`simulate`].
+pub fn simulate_with<R: Recorder>(
+    scenario: &Scenario,
+    controls: &[Config],
+    (seed, replication): (u64, u32),
+    recorder: R,
+) -> Result<(RunRecord, R), RunError> {
+    let mut simulation = Simulation::new(scenario, controls, seed, replication, recorder);
+    simulation.run()?;
+    Ok(simulation.finish(replication))
+}
+
+impl<R: Recorder> Simulation<R> {
+    fn new(
+        scenario: &Scenario,
+        controls: &[Config],
+        seed: u64,
+        replication: u32,
+        recorder: R,
+    ) -> Self {
+        let streams = Streams::new(seed, replication);
+        let mut engine = Engine::new(2);
+        let groups = controls.len().max(1);
+        let fallback = Config::new(Algorithm::Default);
+        let clients = (0..scenario.clients.count)
+            .map(|number| {
+                let group = number as usize % groups;
+                let control = controls.get(group).copied().unwrap_or(fallback);
+                Client::new(ClientSetup {
+                    number,
+                    // At most 255 controls are named on one command line.
+                    group: u8::try_from(group).unwrap_or(u8::MAX),
+                    config: endpoint_config(scenario, control),
+                    workload: &scenario.workload,
+                    streams: &streams,
+                })
+            })
+            .collect();
+        let period =
+            (scenario.workload.kind == WorkloadKind::Periodic).then_some(scenario.workload.period);
+        let window = period.unwrap_or(Time(0)).0.max(scenario.clients.start_window.0);
+        for client in 0..scenario.clients.count {
+            let start = if window == 0 {
+                0
+            } else {
+                uniform(&mut streams.stream(&format!("client/{client}/start")), 0, window)
+            };
+            engine.schedule(Instant::from_nanos(start), Event::Act(client));
+        }
+        let payload = scenario.workload.response_payload;
+        let server = endpoint_config(scenario, fallback);
+        Self {
+            engine,
+            net: Net::new(scenario, &streams),
+            clients,
+            server: Server::new(server, payload, &streams),
+            recorder,
+            processing: (scenario.clients.processing.delay(), streams.stream("clients/processing")),
+            period,
+            undone: scenario.clients.count,
+            done_at: Instant::ZERO,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), RunError> {
+        const CENTURY: Instant = Instant::from_nanos(3_155_760_000_000_000_000);
+        while let Some((now, event)) = self.engine.pop() {
+            match event {
+                Event::Act(client) => self.act(now, client),
+                Event::Timer(client) => self.timer(now, client),
+                Event::AtServer(packet) => self.at_server(now, packet),
+                Event::AtDownLink(packet) => {
+                    self.net.onto_down_link(now, packet, &mut self.engine, &mut self.recorder);
+                }
+                Event::AtClient(packet) => self.at_client(now, packet),
+            }
+            if let Some(error) = self.net.error.take() {
+                return Err(error);
+            }
+            if now > CENTURY {
+                return Err(RunError::NeverEnds);
+            }
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, now: Instant, client: u32) {
+        self.clients[client as usize].act(now);
+        if let Some(period) = self.period
+            && self.clients[client as usize].has_more()
+        {
+            self.engine.schedule(now + Duration::from_nanos(period.0), Event::Act(client));
+        }
+        self.drain(now, client);
+    }
+
+    fn timer(&mut self, now: Instant, client: u32) {
+        let host = &mut self.clients[client as usize];
+        // Only the timer event that was scheduled last counts: others are left over.
+        if host.timer == Some(now) {
+            host.timer = None;
+            host.handle_timeout(now);
+            self.drain(now, client);
+        }
+    }
+
+    fn at_server(&mut self, now: Instant, place: u32) {
+        let packet = std::mem::take(&mut self.net.pool.places[place as usize]);
+        let from = self.clients[packet.client as usize].address();
+        self.recorder.arrived(now, &packet.details(true, now));
+        let (net, engine) = (&mut self.net, &mut self.engine);
+        self.server.receive(now, from, &packet.bytes, packet.tag, |client, datagram, tag| {
+            net.server_sends(now, (client, datagram, tag), engine);
+        });
+        self.net.pool.places[place as usize] = packet;
+        self.net.pool.free.push(place);
+    }
+
+    fn at_client(&mut self, now: Instant, place: u32) {
+        let packet = std::mem::take(&mut self.net.pool.places[place as usize]);
+        self.recorder.arrived(now, &packet.details(false, now));
+        let host = &mut self.clients[packet.client as usize];
+        let before = host.record.payload_bytes;
+        let wants_to_act = host.receive(now, &packet.bytes, packet.tag, &mut self.recorder);
+        self.recorder.goodput(now, host.record.payload_bytes - before);
+        if wants_to_act {
+            self.wants_to_act(now, packet.client);
+        }
+        self.drain(now, packet.client);
+        self.net.pool.places[place as usize] = packet;
+        self.net.pool.free.push(place);
+    }
+
+    /// The application of a client has something to do, at once or after its processing time.
+    fn wants_to_act(&mut self, now: Instant, client: u32) {
+        let host = &mut self.clients[client as usize];
+        if host.is_done() {
+            self.undone -= 1;
+            if self.undone == 0 {
+                self.done_at = now;
+            }
+        } else if self.period.is_some() {
+            // The next period comes by itself.
+        } else {
+            let (delay, rng) = &mut self.processing;
+            match delay.draw(rng) {
+                0 => host.act(now),
+                after => {
+                    let at = now + Duration::from_nanos(after);
+                    self.engine.schedule(at, Event::Act(client));
+                }
+            }
+        }
+    }
+
+    /// Sends what a client has to send and schedules its timer.
+    fn drain(&mut self, now: Instant, client: u32) {
+        loop {
+            let (net, engine) = (&mut self.net, &mut self.engine);
+            let host = &mut self.clients[client as usize];
+            let (timeout, wants_to_act) =
+                host.drain(now, &mut self.recorder, |recorder, datagram, tag| {
+                    net.client_sends(now, (client, datagram, tag), engine, recorder);
+                });
+            if let Some(at) = timeout
+                && host.timer.is_none_or(|scheduled| at < scheduled || scheduled < now)
+            {
+                host.timer = Some(at.max(now));
+                self.engine.schedule(at, Event::Timer(client));
+            }
+            if !wants_to_act {
+                return;
+            }
+            self.wants_to_act(now, client);
+        }
+    }
+
+    fn finish(mut self, replication: u32) -> (RunRecord, R) {
+        let mut by_retransmissions: Vec<u64> = Vec::new();
+        for client in &mut self.clients {
+            client.finish();
+            let counts = &client.by_retransmissions;
+            if counts.len() > by_retransmissions.len() {
+                by_retransmissions.resize(counts.len(), 0);
+            }
+            for (sum, count) in by_retransmissions.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        let record = RunRecord {
+            replication,
+            clients: self.clients.iter().map(|client| client.record).collect(),
+            totals: Totals {
+                by_retransmissions,
+                up: self.net.up.counts().into(),
+                down: self.net.down.counts().into(),
+                rtt: SparseHistogram::default(),
+                done_ns: self.done_at.as_nanos(),
+                sim_ns: self.engine.now().as_nanos(),
+                events: self.engine.handled(),
+                series: None,
+            },
+            wall_s: 0.0,
+        };
+        (record, self.recorder)
+    }
+}
+
+impl Packet {
+    fn details(&self, upwards: bool, now: Instant) -> Details<'_> {
+        Details {
+            upwards,
+            client: self.client,
+            exchange: self.tag.exchange,
+            ordinal: self.tag.ordinal,
+            datagram: &self.bytes,
+            queued: 0,
+            fate: Fate::Delivered { at: now },
+        }
+    }
+}
+
+impl Net {
+    fn new(scenario: &Scenario, streams: &Streams) -> Self {
+        let network = &scenario.network;
+        let link = |name: &str, spec: &crate::scenario::LinkSpec| {
+            let loss =
+                Loss::new(scenario.loss_model(), streams.stream(&format!("link/{name}/loss")));
+            let delays = streams.stream(&format!("link/{name}/delay"));
+            Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays)
+        };
+        let beyond = |name: &str, spec: &crate::scenario::LinkSpec| {
+            (spec.beyond.delay(), streams.stream(&format!("beyond/{name}")))
+        };
+        Self {
+            pool: Pool::default(),
+            up: link("up", &network.up),
+            down: link("down", &network.down),
+            beyond_up: beyond("up", &network.up),
+            beyond_down: beyond("down", &network.down),
+            header: network.header,
+            mtu: network.mtu,
+            server_processing: (
+                scenario.server.processing.delay(),
+                streams.stream("server/processing"),
+            ),
+            error: None,
+        }
+    }
+
+    /// The length of a packet on the wire.
+    #[inline]
+    fn wire_length(&mut self, datagram: &[u8]) -> u32 {
+        let bytes = self.header + u32::try_from(datagram.len()).unwrap_or(u32::MAX / 2);
+        if bytes > self.mtu {
+            self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
+        }
+        bytes
+    }
+
+    /// A client's packet goes onto the link to the server.
+    #[inline]
+    fn client_sends<R: Recorder>(
+        &mut self,
+        now: Instant,
+        (client, datagram, tag): (u32, &[u8], Tag),
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        let bytes = self.wire_length(datagram);
+        let queued = self.up.queued_bytes(now);
+        let fate = self.up.send(now, bytes);
+        let (exchange, ordinal) = (tag.exchange, tag.ordinal);
+        let details = Details { upwards: true, client, exchange, ordinal, datagram, queued, fate };
+        recorder.at_link(now, &details);
+        if let Fate::Delivered { at } = fate {
+            let place = self.pool.put(client, datagram, tag);
+            let (delay, rng) = &mut self.beyond_up;
+            let at = at + Duration::from_nanos(delay.draw(rng));
+            engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
+        }
+    }
+
+    /// The server's packet sets out for the router.
+    #[inline]
+    fn server_sends(
+        &mut self,
+        now: Instant,
+        (client, datagram, tag): (u32, &[u8], Tag),
+        engine: &mut Engine<Event>,
+    ) {
+        let place = self.pool.put(client, datagram, tag);
+        let (processing, processing_rng) = &mut self.server_processing;
+        let (delay, rng) = &mut self.beyond_down;
+        let after = processing.draw(processing_rng).saturating_add(delay.draw(rng));
+        engine.schedule(now + Duration::from_nanos(after), Event::AtDownLink(place));
+    }
+
+    /// The packet goes onto the link to the clients.
+    #[inline]
+    fn onto_down_link<R: Recorder>(
+        &mut self,
+        now: Instant,
+        place: u32,
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        let length = self.pool.places[place as usize].bytes.len();
+        let bytes = self.header + u32::try_from(length).unwrap_or(u32::MAX / 2);
+        if bytes > self.mtu {
+            self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
+        }
+        let queued = self.down.queued_bytes(now);
+        let fate = self.down.send(now, bytes);
+        let details =
+            Details { queued, fate, ..self.pool.places[place as usize].details(false, now) };
+        recorder.at_link(now, &details);
+        match fate {
+            Fate::Delivered { at } => {
+                engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, Event::AtClient(place));
+            }
+            Fate::Dropped | Fate::Lost { .. } => self.pool.free.push(place),
+        }
+    }
+}
+
+/// The endpoint of a simulated device.
+fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
+    let coap = &scenario.coap;
+    let micros = |time: Time| Micros::from_nanos(time.0);
+    let params = Parameters {
+        ack_timeout: micros(coap.ack_timeout),
+        // Checked to lie in 1..=10; thousandths are exact enough for a factor.
+        ack_random_permille: (coap.ack_random_factor * 1000.0).round() as u32,
+        max_retransmit: coap.max_retransmit,
+        nstart: coap.nstart,
+        ..Parameters::DEFAULT
+    };
+    let config = EndpointConfig {
+        params,
+        control,
+        token_length: coap.token_length,
+        // The server is this program's: it answers each copy with that copy's marks.
+        faithful_peers: true,
+        ..EndpointConfig::default()
+    };
+    device_config(config, control.settings.nstart(&params))
+}

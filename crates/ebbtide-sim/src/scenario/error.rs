@@ -1,0 +1,48 @@
+//! What is wrong with a scenario or with a call, and what would be right.
+
+use std::fmt;
+
+/// The file, key or argument at fault, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// The file, `--set`, `--cc`, ...
+    place: String,
+    /// The line in the file, from 1, if it is known.
+    line: Option<usize>,
+    /// The key or value at fault; may be empty.
+    key: String,
+    /// What is wrong and what would be right.
+    message: String,
+}
+
+impl ScenarioError {
+    /// Something about a file as a whole.
+    pub(crate) fn file(place: &str, message: &str) -> Self {
+        Self { place: place.into(), line: None, key: String::new(), message: message.into() }
+    }
+
+    /// Something about a line or key of a file.
+    pub(crate) fn at(place: &str, line: Option<usize>, key: &str, message: &str) -> Self {
+        Self { place: place.into(), line, key: key.into(), message: message.into() }
+    }
+
+    /// Something about an argument.
+    pub(crate) fn argument(option: &str, value: &str, message: &str) -> Self {
+        Self { place: option.into(), line: None, key: value.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl std::error::Error for ScenarioError {}

@@ -1,0 +1,141 @@
+//! From a name or a file to a [`Scenario`], with `--set` overrides applied.
+
+use super::builtin::BUILTIN;
+use super::error::ScenarioError;
+use super::settings::Override;
+use super::{Scenario, validate};
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The text of a scenario and where it is from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// A file's path or a built-in's name.
+    pub place: String,
+    /// The TOML text.
+    pub text: String,
+}
+
+/// Finds a built-in scenario by name, or reads a file.
+///
+/// # Errors
+///
+/// If there is neither; the message lists the built-in names. If the file cannot be read or is not
+/// a scenario; the message names line and key.
+pub fn load(name: &str) -> Result<Source, ScenarioError> {
+    if let Some(builtin) = BUILTIN.iter().find(|builtin| builtin.name == name) {
+        return Ok(Source { place: name.into(), text: builtin.toml.into() });
+    }
+    if !Path::new(name).exists() {
+        let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
+        return Err(ScenarioError::file(
+            name,
+            &format!("no such file, and no built-in scenario; there are {}", names.join(", ")),
+        ));
+    }
+    let text = std::fs::read_to_string(name)
+        .map_err(|error| ScenarioError::file(name, &format!("cannot be read: {error}")))?;
+    let source = Source { place: name.into(), text };
+    source.scenario(&[])?;
+    Ok(source)
+}
+
+impl Source {
+    /// The scenario with overrides applied, checked.
+    ///
+    /// # Errors
+    ///
+    /// If a key is unknown or a value impossible; the message names the file and line, or the
+    /// `--set`, and the range.
+    pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
+        // The file as it stands first, so that its own faults are reported with their line.
+        let plain: Scenario =
+            toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
+        validate::check(&plain).map_err(|(key, message)| {
+            ScenarioError::at(&self.place, self.line_of(&key), &key, &message)
+        })?;
+        if overrides.is_empty() {
+            return Ok(plain);
+        }
+        let mut table: Table =
+            toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
+        let mut scenario = plain.clone();
+        for change in overrides {
+            let argument = format!("{}={}", change.key, change.value);
+            let fail = |message: &str| ScenarioError::argument("--set", &argument, message);
+            for path in self.paths(&plain, &change.key)? {
+                let value = change.value_for(&table, &path);
+                set(&mut table, &path, value).map_err(|message| fail(&message))?;
+            }
+            scenario = Value::Table(table.clone()).try_into().map_err(|error| {
+                let error: toml::de::Error = error;
+                fail(error.message())
+            })?;
+        }
+        validate::check(&scenario).map_err(|(key, message)| {
+            let fault = overrides.iter().find(|change| {
+                let paths = self.paths(&plain, &change.key).unwrap_or_default();
+                paths.iter().any(|path| key.starts_with(path.as_str()))
+            });
+            let argument = fault.map_or(key, |change| format!("{}={}", change.key, change.value));
+            ScenarioError::argument("--set", &argument, &message)
+        })?;
+        Ok(scenario)
+    }
+
+    /// The dotted keys that a `--set` key stands for.
+    fn paths(&self, scenario: &Scenario, key: &str) -> Result<Vec<String>, ScenarioError> {
+        if let Some(paths) = scenario.keys.get(key) {
+            return Ok(paths.clone());
+        }
+        if key.contains('.') {
+            return Ok(vec![key.to_owned()]);
+        }
+        let known: Vec<&str> = scenario.keys.keys().map(String::as_str).collect();
+        let message = format!(
+            "no such key; there are {} and every dotted key of the file, such as network.up.rate",
+            known.join(", ")
+        );
+        Err(ScenarioError::argument("--set", key, &message))
+    }
+
+    fn parse_error(&self, error: &toml::de::Error) -> ScenarioError {
+        let line = error.span().map(|span| {
+            1 + self.text.as_bytes().iter().take(span.start).filter(|byte| **byte == b'\n').count()
+        });
+        let key = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
+        ScenarioError::at(&self.place, line, key.trim(), error.message())
+    }
+
+    /// The line that sets a dotted key, found by its table header and name.
+    fn line_of(&self, dotted: &str) -> Option<usize> {
+        let mut table = String::new();
+        for (index, line) in self.text.lines().enumerate() {
+            let line = line.trim();
+            if let Some(header) = line.strip_prefix('[').and_then(|line| line.split(']').next()) {
+                table = format!("{header}.");
+            } else if let Some((key, _)) = line.split_once('=')
+                && format!("{table}{}", key.trim()) == dotted
+            {
+                return Some(index + 1);
+            }
+        }
+        None
+    }
+}
+
+/// Sets a dotted key, making tables on the way.
+fn set(table: &mut Table, dotted: &str, value: Value) -> Result<(), String> {
+    let (first, rest) = match dotted.split_once('.') {
+        None => {
+            table.insert(dotted.to_owned(), value);
+            return Ok(());
+        }
+        Some(parts) => parts,
+    };
+    let entry = table.entry(first.to_owned()).or_insert_with(|| Value::Table(Table::new()));
+    match entry {
+        Value::Table(inner) => set(inner, rest, value),
+        _ => Err(format!("'{first}' is a value, not a table: it has no '{rest}'")),
+    }
+}

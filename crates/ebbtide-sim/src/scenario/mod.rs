@@ -1,0 +1,333 @@
+//! Scenarios: one network and one workload each, in a TOML file.
+//!
+//! The built-in ones are such files too (`scenarios/` of the repository); a user copies and
+//! changes them. Every key is documented on the field that it fills.
+
+mod builtin;
+mod error;
+mod load;
+mod settings;
+pub mod units;
+mod validate;
+
+pub use builtin::{BUILTIN, Builtin};
+pub use error::ScenarioError;
+pub use load::{Source, load};
+pub use settings::{Axis, Override, combinations, parse_set};
+
+use crate::net::LossModel;
+use crate::random::Probability;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use units::{Buffer, Rate, Time, TimeRange};
+
+/// A network, a workload and what is to be measured on them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// The name, as on the command line.
+    pub name: String,
+    /// A headline.
+    pub title: String,
+    /// What it models and what it is for, in a few sentences.
+    #[serde(default)]
+    pub description: String,
+    /// Where its numbers come from.
+    #[serde(default)]
+    pub source: String,
+    /// Short names for `--set`: each stands for one or more dotted keys of this file.
+    #[serde(default)]
+    pub keys: BTreeMap<String, Vec<String>>,
+    /// The way between clients and server.
+    pub network: Network,
+    /// The hosts that ask.
+    pub clients: Clients,
+    /// The host that answers.
+    #[serde(default)]
+    pub server: Server,
+    /// What the clients do.
+    pub workload: Workload,
+    /// CoAP's transmission parameters.
+    #[serde(default)]
+    pub coap: Coap,
+    /// Settings of congestion controls in this scenario: `[control.cocoa]`, `ageing = "off"`. The
+    /// keys are those of `--cc NAME:KEY=VALUE`, which override them.
+    #[serde(default)]
+    pub control: BTreeMap<String, BTreeMap<String, String>>,
+    /// Profiles of loss that `network.errors` can name; `none` always exists.
+    #[serde(default)]
+    pub errors: BTreeMap<String, Errors>,
+    /// How often, and from which seed.
+    #[serde(default)]
+    pub run: Run,
+}
+
+/// Clients, a bottleneck link shared by all of them, and a server behind it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Bytes of network and transport headers per datagram: 28 for IPv4 and UDP, 48 for IPv6.
+    #[serde(default = "defaults::header")]
+    pub header: u32,
+    /// The largest packet, headers included; longer ones are an error, not fragmented.
+    #[serde(default = "defaults::mtu")]
+    pub mtu: u32,
+    /// The profile of link errors, in both directions, after the queue: `"none"` or one of
+    /// `[errors.*]`.
+    #[serde(default = "defaults::none")]
+    pub errors: String,
+    /// From the clients to the server.
+    pub up: LinkSpec,
+    /// From the server to the clients.
+    pub down: LinkSpec,
+}
+
+/// One direction of the bottleneck.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Rate of the link.
+    pub rate: Rate,
+    /// One-way propagation delay of the link, after the rate; a range is drawn from per packet.
+    pub delay: TimeRange,
+    /// Bytes that may wait before the link, the packet in transmission not counted; tail drop.
+    pub buffer: Buffer,
+    /// The further way between the link's router and the server, per packet.
+    #[serde(default)]
+    pub beyond: TimeRange,
+}
+
+/// The hosts that ask.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clients {
+    /// How many.
+    pub count: u32,
+    /// Clients start at an instant drawn uniformly from this window; zero: all at once.
+    #[serde(default)]
+    pub start_window: Time,
+    /// What a client's host takes between receiving a response and acting on it, and between a
+    /// request and its departure, together; a range is drawn from per response.
+    #[serde(default)]
+    pub processing: TimeRange,
+}
+
+/// The host that answers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// What the server's host takes from request to response; a range is drawn from per request.
+    #[serde(default)]
+    pub processing: TimeRange,
+}
+
+/// What the clients do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// When requests are made.
+    pub kind: WorkloadKind,
+    /// Requests per client.
+    pub exchanges: u32,
+    /// For `random`: the least and most requests of a batch, after which congestion-control state
+    /// is dropped.
+    #[serde(default = "defaults::batch")]
+    pub batch: [u32; 2],
+    /// For `periodic`: the time between the requests of a client, whose first one comes at a
+    /// random instant of the first period.
+    #[serde(default = "defaults::period")]
+    pub period: Time,
+    /// The path that is asked for, one segment.
+    #[serde(default = "defaults::path")]
+    pub path: String,
+    /// Bytes of payload in a response.
+    #[serde(default = "defaults::response_payload")]
+    pub response_payload: u32,
+    /// Bytes of payload in a request; with any, it is a PUT, else a GET.
+    #[serde(default)]
+    pub request_payload: u32,
+}
+
+/// When requests are made.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkloadKind {
+    /// Back to back.
+    Continuous,
+    /// Back to back, in batches after which another device takes over: congestion-control state is
+    /// dropped.
+    Random,
+    /// As continuous, with two controls, each on half of the clients: `--cc NAME+NAME`.
+    Mixed,
+    /// One every period, whatever became of the one before.
+    Periodic,
+}
+
+/// CoAP's transmission parameters (RFC 7252 section 4.8) in this scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Coap {
+    /// ACK_TIMEOUT.
+    pub ack_timeout: Time,
+    /// ACK_RANDOM_FACTOR, 1 to 10.
+    pub ack_random_factor: f64,
+    /// MAX_RETRANSMIT, 0 to 254.
+    pub max_retransmit: u8,
+    /// NSTART: how many requests a client keeps open.
+    pub nstart: u16,
+    /// Bytes of random token in requests, 0 to 7; controls that mark tokens add one.
+    pub token_length: u8,
+}
+
+/// How packets are lost.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Errors {
+    /// Each packet with the same probability.
+    Independent {
+        /// The share that is lost, 0 to 1.
+        average: f64,
+    },
+    /// Two states that change from packet to packet.
+    PerPacket {
+        /// Loss in the good state, 0 to 1.
+        good: f64,
+        /// Loss in the bad state, 0 to 1.
+        bad: f64,
+        /// The share that is lost on average, between the two.
+        average: f64,
+        /// Mean stay in the bad state, packets, at least 1.
+        mean_bad_packets: f64,
+    },
+    /// Two states that change with time.
+    TimeDriven {
+        /// Loss in the good state, 0 to 1.
+        good: f64,
+        /// Loss in the bad state, 0 to 1.
+        bad: f64,
+        /// The share of time-averaged loss, between the two.
+        average: f64,
+        /// Mean stay in the bad state.
+        mean_bad: Time,
+    },
+}
+
+/// How often, and from which seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Run {
+    /// Replications; `--reps` overrides it.
+    pub reps: u32,
+    /// Seed; `--seed` overrides it.
+    pub seed: u64,
+}
+
+mod defaults {
+    use super::units::Time;
+
+    pub(super) const fn header() -> u32 {
+        28
+    }
+    pub(super) const fn mtu() -> u32 {
+        1280
+    }
+    pub(super) fn none() -> String {
+        "none".into()
+    }
+    pub(super) const fn batch() -> [u32; 2] {
+        [1, 10]
+    }
+    pub(super) const fn period() -> Time {
+        Time(60_000_000_000)
+    }
+    pub(super) fn path() -> String {
+        "value".into()
+    }
+    pub(super) const fn response_payload() -> u32 {
+        60
+    }
+}
+
+impl Default for Coap {
+    fn default() -> Self {
+        Self {
+            ack_timeout: Time(2_000_000_000),
+            ack_random_factor: 1.5,
+            max_retransmit: 4,
+            nstart: 1,
+            token_length: 0,
+        }
+    }
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { reps: 20, seed: 1 }
+    }
+}
+
+impl Scenario {
+    /// The loss model that `network.errors` names; `LossModel::None` if it names none.
+    #[must_use]
+    pub fn loss_model(&self) -> LossModel {
+        match self.errors.get(&self.network.errors) {
+            None => LossModel::None,
+            Some(errors) => errors.model(),
+        }
+    }
+
+    /// The control that `text` (`NAME[:KEY=VALUE]...`) names, with this scenario's settings for it
+    /// and the text's own on top.
+    ///
+    /// # Errors
+    ///
+    /// If the name, a key or a value does not exist; the message lists what does.
+    pub fn control_config(&self, text: &str) -> Result<ebbtide_core::cc::Config, ScenarioError> {
+        use ebbtide_core::cc::Config;
+        let name = text.split(':').next().unwrap_or_default();
+        let fail = |error: ebbtide_core::cc::ConfigError<'_>| {
+            ScenarioError::argument("--cc", text, &error.to_string())
+        };
+        let mut config = Config::parse(name).map_err(fail)?;
+        for (key, value) in self.control.get(name).into_iter().flatten() {
+            config.set(key, value).map_err(fail)?;
+        }
+        for setting in text.split(':').skip(1) {
+            let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+            config.set(key, value).map_err(fail)?;
+        }
+        Ok(config)
+    }
+}
+
+impl Errors {
+    /// The model at work in both directions.
+    #[must_use]
+    pub fn model(&self) -> LossModel {
+        match *self {
+            Self::Independent { average } => LossModel::Independent(Probability::new(average)),
+            Self::PerPacket { good, bad, average, mean_bad_packets } => {
+                let share = (average - good) / (bad - good);
+                let recover = 1.0 / mean_bad_packets;
+                LossModel::PerPacket {
+                    good: Probability::new(good),
+                    bad: Probability::new(bad),
+                    worsen: Probability::new(recover * share / (1.0 - share)),
+                    recover: Probability::new(recover),
+                }
+            }
+            Self::TimeDriven { good, bad, average, mean_bad } => {
+                let share = (average - good) / (bad - good);
+                // Rounded to a nanosecond; the cast saturates.
+                let mean_good_ns = (mean_bad.0 as f64 * (1.0 - share) / share).round() as u64;
+                LossModel::TimeDriven {
+                    good: Probability::new(good),
+                    bad: Probability::new(bad),
+                    mean_good_ns,
+                    mean_bad_ns: mean_bad.0,
+                    bad_share: Probability::new(share),
+                }
+            }
+        }
+    }
+}

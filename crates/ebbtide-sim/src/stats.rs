@@ -1,0 +1,128 @@
+//! Statistics of what was measured.
+
+use crate::report::Summary;
+
+/// A quantile of sorted values by linear interpolation between order statistics (the default of
+/// NumPy and R, type 7). Not a number if there are none.
+#[must_use]
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let position = share.clamp(0.0, 1.0) * last as f64;
+    // Non-negative and at most `last`.
+    let low = position.floor() as usize;
+    let high = (low + 1).min(last);
+    let fraction = position - low as f64;
+    sorted[low] + (sorted[high] - sorted[low]) * fraction
+}
+
+/// The seven order statistics of values in any order.
+#[must_use]
+pub fn summary(values: &mut [f64]) -> Summary {
+    values.sort_unstable_by(f64::total_cmp);
+    let q = |share| quantile(values, share);
+    Summary {
+        min: q(0.0),
+        p10: q(0.10),
+        p25: q(0.25),
+        median: q(0.50),
+        p75: q(0.75),
+        p90: q(0.90),
+        max: q(1.0),
+    }
+}
+
+/// The seven order statistics of values that occur several times, in ascending order.
+#[must_use]
+pub fn weighted_summary(values: &[(f64, u64)]) -> Summary {
+    let total: u64 = values.iter().map(|(_, count)| count).sum();
+    let q = |share: f64| {
+        let target = share * total.saturating_sub(1) as f64;
+        let mut below = 0;
+        for (value, count) in values {
+            below += count;
+            if below as f64 > target {
+                return *value;
+            }
+        }
+        values.last().map_or(f64::NAN, |(value, _)| *value)
+    };
+    Summary {
+        min: q(0.0),
+        p10: q(0.10),
+        p25: q(0.25),
+        median: q(0.50),
+        p75: q(0.75),
+        p90: q(0.90),
+        max: q(1.0),
+    }
+}
+
+/// The mean and the half-width of its 95 % confidence interval by Student's t; the half-width is
+/// zero for fewer than two values.
+#[must_use]
+pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
+    let n = values.len();
+    if n == 0 {
+        return (f64::NAN, 0.0);
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    if n < 2 {
+        return (mean, 0.0);
+    }
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    let deviation = (squares / (n - 1) as f64).sqrt();
+    (mean, t95(n - 1) * deviation / (n as f64).sqrt())
+}
+
+/// The 97.5 % quantile of Student's t with that many degrees of freedom.
+fn t95(freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045, 2.042,
+    ];
+    match freedom {
+        0 => f64::INFINITY,
+        1..=30 => TABLE[freedom - 1],
+        31..=40 => 2.030,
+        41..=60 => 2.010,
+        61..=120 => 1.990,
+        _ => 1.965,
+    }
+}
+
+/// Jain's fairness index: 1 if all are equal, 1/n if one has everything. 1 if there are none.
+#[must_use]
+pub fn jain(values: &[f64]) -> f64 {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    if squares == 0.0 { 1.0 } else { sum * sum / (values.len() as f64 * squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_interpolate_as_numpy_does() {
+        let values = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(quantile(&values, 0.5), 2.5);
+        assert_eq!(quantile(&values, 0.1), 1.3);
+        assert_eq!(quantile(&values, 1.0), 4.0);
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+
+    #[test]
+    fn the_interval_of_a_known_sample_is_that_of_the_textbook() {
+        let (mean, half) = mean_and_half_width(&[4.0, 6.0, 8.0]);
+        assert_eq!(mean, 6.0);
+        // s = 2, t(2) = 4.303: 4.303 * 2 / sqrt(3).
+        assert!((half - 4.9687).abs() < 1e-3, "{half}");
+    }
+
+    #[test]
+    fn fairness_is_one_for_equals_and_a_share_for_a_monopoly() {
+        assert_eq!(jain(&[5.0, 5.0, 5.0]), 1.0);
+        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), 0.25);
+    }
+}

@@ -1,0 +1,13 @@
+//! Two endpoints over a wire that loses, duplicates, reorders and corrupts, driven by the input:
+//! after every step what is open is bounded and accounted for, every accepted exchange ends exactly
+//! once, and in the end everything is free. The machine is that of the property tests; its `step`
+//! says what each byte does.
+#![no_main]
+
+#[path = "../../crates/ebbtide-core/tests/common/machine.rs"]
+#[allow(dead_code, reason = "the property tests use more of it")]
+mod machine;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|script: &[u8]| machine::play(script));
