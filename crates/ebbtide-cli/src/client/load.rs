@@ -5,7 +5,9 @@
 //! repeated as everywhere; every answer is matched and compared.
 
 use ebbtide::core::ExchangeId;
-use ebbtide::core::endpoint::{Endpoint, EndpointConfig, Event, Output, Received, Reliability, Sent};
+use ebbtide::core::endpoint::{
+    Endpoint, EndpointConfig, Event, Output, Received, Reliability, Sent,
+};
 use ebbtide::core::time::Instant;
 use ebbtide::core::wire::{Code, Content, Opt, OptionNumber};
 use ebbtide::socket::{Inbox, Outbound, Socket};
@@ -234,7 +236,8 @@ impl Run<'_> {
 
     fn validate(&mut self, code: Code, payload: &[u8]) {
         let (first_code, first) = self.reference.get_or_insert_with(|| (code, payload.to_vec()));
-        let same = *first_code == code && (payload == first.as_slice() || !self.load.code.is_idempotent());
+        let same =
+            *first_code == code && (payload == first.as_slice() || !self.load.code.is_idempotent());
         self.outcome.wrong += u64::from(!same || code.class() != 2);
     }
 

@@ -48,7 +48,8 @@ async fn ask(
     while began < end {
         match client.request(request.clone()).await {
             Ok(response) => {
-                let same = response.code() == reference.code() && response.body() == reference.body();
+                let same =
+                    response.code() == reference.code() && response.body() == reference.body();
                 outcome.answered += 1;
                 outcome.wrong += u64::from(!same);
             }

@@ -84,7 +84,8 @@ struct Report<'a> {
 pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let uri: Uri = args.uri.parse()?;
     let control = control(&args.cc)?;
-    let mut endpoint = EndpointConfig { control, unique_message_ids: false, ..EndpointConfig::default() };
+    let mut endpoint =
+        EndpointConfig { control, unique_message_ids: false, ..EndpointConfig::default() };
     endpoint.params.nstart = args.window;
     endpoint.limits.queue_per_peer = args.window;
     let outcome = match args.engine {
@@ -147,7 +148,10 @@ fn report(args: &BenchArgs, outcome: &Outcome) {
         println!("{}", serde_json::to_string(&result).unwrap_or_default());
         return;
     }
-    println!("{:>12.0} requests/s, {} answered in {seconds:.2} s", result.per_second, result.answered);
+    println!(
+        "{:>12.0} requests/s, {} answered in {seconds:.2} s",
+        result.per_second, result.answered
+    );
     println!(
         "{:>12.1} us p50, {:.1} p90, {:.1} p99, {:.1} max",
         result.p50_us, result.p90_us, result.p99_us, result.max_us

@@ -1,7 +1,10 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod discover;
 pub(crate) mod list;
+pub(crate) mod observe;
+pub(crate) mod ping;
 pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod run;

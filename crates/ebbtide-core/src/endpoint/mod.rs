@@ -116,7 +116,7 @@ impl Endpoint {
                     self.pump(now, peer);
                 }
                 State::Waiting => self.fail(now, index, Outcome::Cancelled, Failure::NoResponse),
-                State::Free => {}
+                State::Observing | State::Free => {}
             }
         }
     }
@@ -261,6 +261,7 @@ impl Endpoint {
             State::Open => self.close(now, index, outcome, sample),
             State::Waiting => self.table.forget_id(index),
             State::Queued => self.unqueue(index),
+            State::Observing => {}
             State::Free => return,
         }
         self.timers.disarm(index);

@@ -1,6 +1,10 @@
 //! The client: requests out, responses in.
 
+mod observe;
 mod pending;
+mod transfer;
+
+pub use observe::Observation;
 
 pub(crate) use pending::Pending;
 
@@ -8,6 +12,7 @@ use crate::error::{BindError, Error};
 use crate::message::{Options, Request, Response, Uri, UriError};
 use crate::net::config::Config;
 use crate::net::driver::Driver;
+use crate::net::pending::Answer;
 use crate::net::shared::Shared;
 use bytes::Bytes;
 use ebbtide_core::cc::{Metrics, Sample};
@@ -121,7 +126,7 @@ impl Client {
     /// As [`Self::get`].
     pub async fn request(&self, request: Request) -> Result<Response, Error> {
         let remote = self.resolve(&request.uri).await?;
-        let exchange = self.exchange(remote, &request);
+        let exchange = transfer::run(self, remote, &request);
         match request.timeout {
             None => exchange.await,
             Some(span) => tokio::time::timeout(span, exchange)
@@ -130,13 +135,63 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, remote: SocketAddr, request: &Request) -> Result<Response, Error> {
-        let mut options = Options::new();
-        request.uri.to_options(&mut options);
-        for opt in request.options.iter() {
-            options.push(opt.number, opt.value);
+    /// Observes a resource (RFC 7641): its state now, and again whenever it changes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::get`].
+    pub async fn observe(
+        &self,
+        uri: impl TryInto<Uri, Error: Into<UriError>>,
+    ) -> Result<Observation, Error> {
+        self.observe_with(Request::get(uri)?).await
+    }
+
+    /// Observes what a GET or FETCH asks for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::get`].
+    pub async fn observe_with(&self, request: Request) -> Result<Observation, Error> {
+        let remote = self.resolve(&request.uri).await?;
+        Observation::start(self.clone(), remote, request)
+    }
+
+    /// Sends a request to a group and collects what its members answer within `wait`, which should
+    /// be longer than DEFAULT_LEISURE, 5 s (RFC 7252 section 8). A unicast address is a group of
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// If the request cannot be sent. No answer is none.
+    pub async fn request_group(
+        &self,
+        request: Request,
+        wait: std::time::Duration,
+    ) -> Result<Vec<(SocketAddr, Response)>, Error> {
+        let remote = self.resolve(&request.uri).await?;
+        if !remote.ip().is_multicast() {
+            return Ok(vec![(remote, self.request(request.timeout(wait)).await?)]);
         }
-        self.start(remote, request, &options, &request.payload)?.response().await
+        let options = transfer::base_options(&request);
+        let pending = self.start(remote, &request, &options, &request.payload)?;
+        let mut answers = Vec::new();
+        let collect = async {
+            while let Some(answer) = pending.answer().await {
+                match answer {
+                    Answer::Response { from, response } | Answer::More { from, response } => {
+                        answers.push((from, response));
+                    }
+                    Answer::Failed(_) | Answer::Reset { .. } => return Ok(()),
+                    other @ Answer::Network(_) => return Err(pending.error(other)),
+                }
+            }
+            Ok(())
+        };
+        match tokio::time::timeout(wait, collect).await {
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(())) | Err(_) => Ok(answers),
+        }
     }
 
     /// Starts one exchange.
@@ -210,6 +265,11 @@ impl Client {
     pub fn open_exchanges(&self) -> usize {
         let sockets = [&self.inner.v4, &self.inner.v6].into_iter().filter_map(|place| place.get());
         sockets.map(|shared| shared.lock().endpoint.open_exchanges()).sum()
+    }
+
+    fn now(&self, remote: SocketAddr) -> ebbtide_core::time::Instant {
+        let shared = self.place(remote).get();
+        shared.map_or(ebbtide_core::time::Instant::ZERO, |shared| shared.clock.now())
     }
 
     fn place(&self, remote: SocketAddr) -> &OnceLock<Arc<Shared>> {

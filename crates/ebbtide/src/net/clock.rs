@@ -39,6 +39,15 @@ impl Clock {
     }
 }
 
+/// A number from 0 to 1, drawn by the system.
+#[expect(clippy::disallowed_methods, reason = "the driver's own randomness, of no result")]
+pub(crate) fn fraction() -> f64 {
+    let mut bytes = [0; 4];
+    // Without randomness the whole span is as good as any part.
+    let drawn = getrandom::fill(&mut bytes);
+    drawn.map_or(1.0, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
+}
+
 /// An unpredictable generator, seeded by the system (RFC 7252 section 11.4).
 ///
 /// # Errors

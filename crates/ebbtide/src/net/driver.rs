@@ -21,6 +21,8 @@ use tokio::time::Sleep;
 /// Batches that are received before other tasks get their turn.
 const BATCHES: usize = 8;
 
+/// Notifications that are made before datagrams are received again.
+const NOTIFICATIONS: usize = 256;
 /// How long a full socket is left alone. Its event loop waits for reading only: waiting for room
 /// to send as well would wake it for every datagram that leaves.
 const SEND_AGAIN: Duration = Duration::from_millis(1);
@@ -64,6 +66,7 @@ impl Driver {
                 state.endpoint.handle_timeout(now);
                 state.drain(None);
             }
+            state = notify(&self.shared, state, now);
             let sent = self.flush(&mut state, now);
             self.retry = sent.is_err().then(|| now + SEND_AGAIN);
             if state.closed && (state.out.is_empty() || sent.is_err()) {
@@ -181,6 +184,25 @@ impl Driver {
         self.armed = None;
         false
     }
+}
+
+/// Lets the service make notifications that are due; the lock is free meanwhile.
+fn notify<'s>(
+    shared: &'s Arc<Shared>,
+    mut state: MutexGuard<'s, State>,
+    now: Instant,
+) -> MutexGuard<'s, State> {
+    if !state.observers.any_due() {
+        return state;
+    }
+    let Some(service) = &shared.service else { return state };
+    for _ in 0..NOTIFICATIONS {
+        let Some(due) = state.observers.pop_due(now) else { break };
+        drop(state);
+        service.notify(shared, now, due);
+        state = shared.lock();
+    }
+    state
 }
 
 /// Reads what the network sends back about datagrams that it could not deliver.

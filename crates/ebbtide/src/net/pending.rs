@@ -20,7 +20,6 @@ pub(crate) enum Answer {
     Response {
         from: SocketAddr,
         response: Response,
-        sample: Option<Sample>,
     },
     /// A response after which more may come: to an observation, or to a group.
     More {
@@ -41,10 +40,13 @@ pub(crate) struct Call {
     first: Option<Answer>,
     more: VecDeque<Answer>,
     waker: Option<Waker>,
+    /// Whether an answer has come after which more may come.
+    pub(crate) registered: bool,
 }
 
 impl Call {
     pub(crate) fn push(&mut self, answer: Answer) -> Option<Waker> {
+        self.registered |= matches!(answer, Answer::More { .. });
         if self.first.is_none() && self.more.is_empty() {
             self.first = Some(answer);
         } else {

@@ -9,7 +9,7 @@ use crate::error::{BindError, Error};
 use crate::message::Response;
 use crate::server::Service;
 use ebbtide_core::ExchangeId;
-use ebbtide_core::endpoint::{Endpoint, Event, Output, Received, Sent};
+use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::io;
@@ -199,7 +199,16 @@ impl State {
             Received::Response { exchange, sample, message } => {
                 self.trace_learnt(from, sample.as_ref());
                 let response = Response::from_message(&message);
-                self.end(exchange, Answer::Response { from, response, sample });
+                self.end(exchange, Answer::Response { from, response });
+            }
+            Received::Notification { exchange, sample, message } => {
+                self.trace_learnt(from, sample.as_ref());
+                if let Some(&Open { owner: Owner::Call(index), .. }) = self.pending.get(exchange)
+                    && let Some(call) = self.pending.call(index)
+                {
+                    let response = Response::from_message(&message);
+                    self.wake.extend(call.push(Answer::More { from, response }));
+                }
             }
             Received::Acknowledged { exchange, sample } => {
                 self.trace_learnt(from, Some(&sample));
@@ -232,7 +241,11 @@ impl State {
                     self.wake.extend(call.push(answer));
                 }
             }
-            Some(Owner::Notification(observer)) => self.observers.lost(observer),
+            Some(Owner::Notification(observer)) => match answer {
+                // A Non-confirmable notification that nobody has reset.
+                Answer::Failed(Failure::NoResponse) => self.observers.arrived(observer),
+                _ => self.observers.lost(observer),
+            },
             Some(Owner::Response) | None => {}
         }
     }

@@ -1,11 +1,16 @@
 //! The server: a router of handlers behind any number of sockets.
 
+mod block;
 mod call;
+mod guard;
 mod observe;
+mod respond;
 mod router;
 mod service;
+mod well_known;
 
 pub use call::{Call, OwnedCall};
+pub use guard::Verify;
 pub(crate) use observe::Observers;
 pub use observe::Subject;
 pub use router::{
@@ -20,7 +25,7 @@ use crate::net::driver::Driver;
 use crate::net::shared::Shared;
 use ebbtide_core::endpoint::Counters;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -37,6 +42,15 @@ pub struct ServerConfig {
     /// Requests that asynchronous handlers work on at once; more are told to come again (5.03 with
     /// Max-Age 1). Default 10000.
     pub max_working: usize,
+    /// Bytes of bodies in parts, uploads and downloads together. Default 64 MiB.
+    pub max_block_bytes: usize,
+    /// Observers per socket; who registers beyond that is answered once. Default 131072.
+    pub max_observers: usize,
+    /// Requests a second from one address; more are answered 4.29 (RFC 8516). Default: no limit.
+    pub max_rate: Option<u32>,
+    /// Which addresses get no more than three times the bytes they sent before they have echoed a
+    /// challenge (RFC 9175 section 2.4).
+    pub verify: Verify,
 }
 
 impl Default for ServerConfig {
@@ -45,6 +59,10 @@ impl Default for ServerConfig {
             net: Config::default(),
             acknowledge_after: Duration::from_millis(50),
             max_working: 10_000,
+            max_block_bytes: 64 << 20,
+            max_observers: 131_072,
+            max_rate: None,
+            verify: Verify::default(),
         }
     }
 }
@@ -89,6 +107,22 @@ impl Server {
         }
         let start = |shared: Arc<Shared>| (shared.clone(), Driver::spawn(shared));
         Ok(Self { sockets: bound.into_iter().map(start).collect() })
+    }
+
+    /// Joins a group at every socket of its address family: a request to the group's address is
+    /// answered after a random part of DEFAULT_LEISURE (RFC 7252 section 8.2). `interface` is an
+    /// IPv6 interface's index, 0 for the system's choice.
+    ///
+    /// # Errors
+    ///
+    /// If the address is none of a group or there is no such interface.
+    pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
+        for (shared, _) in &self.sockets {
+            if shared.local_addr().is_ipv4() == group.is_ipv4() {
+                shared.socket.get_ref().0.join(group, interface)?;
+            }
+        }
+        Ok(())
     }
 
     /// The addresses that it is bound to.
