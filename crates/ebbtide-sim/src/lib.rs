@@ -7,6 +7,7 @@
 //! * [`scenario`]: one network and workload in a TOML file.
 //! * [`run`]: a replication, a cell, a campaign.
 //! * [`net`]: links; they know no engine, so that the emulator uses the same ones.
+//! * [`reproduce`]: the papers' experiments beside their published figures.
 //! * [`record`], [`stats`], [`report`]: what is measured, summarised and shown.
 
 pub mod engine;
@@ -15,6 +16,7 @@ pub mod net;
 pub mod random;
 pub mod record;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod stats;

@@ -1,10 +1,13 @@
 //! `ebbtide report`: the HTML page on a folder of results.
 
+use super::reproduce::write_pages;
 use super::run::in_pool;
 use crate::failure::Failure;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::render;
+use ebbtide_sim::reproduce::Paper;
 use ebbtide_sim::run::{Campaign, Shard, report};
+use std::io::stdout;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -38,6 +41,12 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
             args.folder.display(),
             manifest.command
         )));
+    }
+    if !campaign.papers.is_empty() {
+        let papers = Paper::ALL.iter().copied();
+        let papers: Vec<Paper> =
+            papers.filter(|p| campaign.papers.iter().any(|name| name == p.name())).collect();
+        return write_pages(&mut stdout().lock(), &store, &papers, (&campaign, &results), false);
     }
     let path = store
         .save_text("report.html", &render(&report(&campaign, &results)))

@@ -47,10 +47,13 @@ pub(crate) fn write(
             if let Value::Object(rest) = rest {
                 object.extend(rest);
             }
-            if !result.groups.is_empty() {
-                let groups = result.groups.iter();
-                let groups = groups.map(|(cc, fct)| json!({"cc": cc, "fct_s": summary(fct)}));
-                object.insert("groups".into(), groups.collect());
+            if !result.halves.is_empty() {
+                let halves = result.halves.iter();
+                let halves = halves.map(|half| {
+                    json!({"cc": half.cc, "fct_s": summary(&half.fct),
+                           "unnecessary_retransmissions": summary(&half.unnecessary)})
+                });
+                object.insert("halves".into(), halves.collect());
             }
             Value::Object(object)
         })

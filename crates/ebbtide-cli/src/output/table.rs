@@ -88,10 +88,13 @@ fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
             share,
             cell.failed
         )?;
-        for (cc, fct) in &result.groups {
+        for half in &result.halves {
+            let fct = &half.fct;
             let range = format!("{} to {}", significant(fct.p10), significant(fct.p90));
-            let name = format!("  {cc}");
-            writeln!(out, "{name:width$}  {:>8} {range:>15}", significant(fct.median))?;
+            let name = format!("  {}", half.cc.split(' ').next().unwrap_or_default());
+            let own = significant(half.unnecessary.median);
+            let median = significant(fct.median);
+            writeln!(out, "{name:width$}  {median:>8} {range:>15} {:>7}  {own:>11}", "")?;
         }
     }
     if group.len() > 1 {
@@ -101,7 +104,7 @@ fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
 }
 
 /// Four significant digits at most, no exponent.
-fn significant(value: f64) -> String {
+pub(crate) fn significant(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }

@@ -3,7 +3,7 @@
 use super::{Tag, client_address, server_address};
 use crate::random::{Streams, uniform};
 use crate::record::ClientRecord;
-use crate::run::Recorder;
+use crate::run::{Recorder, Tagged};
 use crate::scenario::{Workload, WorkloadKind};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
@@ -187,7 +187,7 @@ impl Client {
                 }
                 if recorder.wants_details() {
                     let metrics = self.endpoint.metrics(server_address()).unwrap_or_default();
-                    recorder.answered(now, self.number, tag, sample, &metrics);
+                    recorder.answered(now, self.tagged(tag), sample, &metrics);
                 }
                 self.ended(now);
                 true
@@ -229,12 +229,14 @@ impl Client {
                     request.sent.push(now);
                     let tag = Tag { exchange: request.number, ordinal };
                     self.record.largest_timeout = self.record.largest_timeout.max(timeout);
-                    recorder.armed(now, self.number, tag, timeout);
+                    let tagged = Tagged { client: self.number, exchange: tag.exchange, ordinal };
+                    recorder.armed(now, tagged, timeout);
                     send(recorder, transmit.datagram, tag);
                 }
                 Output::Event(Event::Failed { exchange, reason }) => {
                     let number = self.number_of(exchange);
-                    recorder.failed(now, self.number, number, reason);
+                    let tag = Tag { exchange: number, ordinal: 0 };
+                    recorder.failed(now, self.tagged(tag), reason);
                     self.record.failed += 1;
                     self.ended(now);
                     wants_to_act = true;
@@ -242,6 +244,10 @@ impl Client {
                 Output::Timeout(at) => return (at, wants_to_act),
             }
         }
+    }
+
+    const fn tagged(&self, tag: Tag) -> Tagged {
+        Tagged { client: self.number, exchange: tag.exchange, ordinal: tag.ordinal }
     }
 
     fn number_of(&self, exchange: ExchangeId) -> u32 {

@@ -43,7 +43,10 @@ pub struct Manifest {
     pub set: Vec<Axis>,
     /// The `--cc` names, in order.
     pub cc: Vec<String>,
-    /// Replications.
+    /// The papers that are reproduced; empty for a run.
+    #[serde(default)]
+    pub papers: Vec<String>,
+    /// Replications; zero for those of the papers.
     pub reps: u32,
     /// Seed.
     pub seed: u64,

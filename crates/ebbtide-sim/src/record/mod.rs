@@ -1,8 +1,12 @@
 //! What a replication leaves behind, and where it is kept.
 
+mod capture;
 mod clients;
 mod files;
 mod run_record;
+mod trace;
 
+pub use capture::Capture;
 pub use files::{Manifest, ManifestCell, Store, StoreError};
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
+pub use trace::{PLACES, Trace};

@@ -167,8 +167,11 @@ pub struct Comparison {
     pub measured: f64,
     /// 95 % confidence interval of the measured value, same unit.
     pub ci: (f64, f64),
-    /// (measured - published) / published.
+    /// (measured - published) / published; for percentages their difference, 0.01 being a point.
     pub relative: f64,
+    /// Whether the values are percentages, which are compared by their difference in points.
+    #[serde(default)]
+    pub is_percentage: bool,
     /// Tolerance on the absolute value of `relative`; `None` when none was promised.
     pub within: Option<f64>,
     /// Remark, for example why the value lies outside; may be empty.

@@ -2,8 +2,9 @@
 
 use super::cell::summarise;
 use super::simulation::{RunError, simulate};
-use crate::record::{Manifest, ManifestCell, RunRecord, Store, StoreError};
+use crate::record::{ClientRecord, Manifest, ManifestCell, RunRecord, Store, StoreError};
 use crate::report::Cell;
+use crate::reproduce::{self, PAPERS_REPS, Paper};
 use crate::scenario::{Axis, Scenario, ScenarioError, Source, WorkloadKind, combinations};
 use crate::stats::summary;
 use ebbtide_core::cc::Config;
@@ -23,12 +24,16 @@ pub struct Campaign {
     pub axes: Vec<Axis>,
     /// The controls' names, as given.
     pub cc: Vec<String>,
-    /// Replications of each cell.
+    /// Replications of a cell, unless the cell says otherwise.
     pub reps: u32,
     /// Seed of the random streams.
     pub seed: u64,
     /// The cells, in order: settings first, controls within.
     pub cells: Vec<CellSpec>,
+    /// The papers that are reproduced; empty for a run.
+    pub papers: Vec<String>,
+    /// The command that computes everything again.
+    pub command: String,
 }
 
 /// One cell: a scenario with its settings applied, and its controls.
@@ -42,6 +47,19 @@ pub struct CellSpec {
     pub settings: Vec<(String, String)>,
     /// The scenario with the settings applied.
     pub scenario: Scenario,
+    /// Replications.
+    pub reps: u32,
+}
+
+/// One replication's figures, for intervals and for comparisons under the same luck.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PerRun {
+    /// The median flow completion time, s.
+    pub median_fct: f64,
+    /// The median over clients of unnecessary retransmissions.
+    pub unnecessary: f64,
+    /// Exchanges that took 0, 1, 2, ... retransmissions.
+    pub by_retransmissions: Vec<u64>,
 }
 
 /// A cell's figures, and of each group of clients in a mixed run.
@@ -49,16 +67,16 @@ pub struct CellSpec {
 pub struct CellResult {
     /// The figures.
     pub cell: Cell,
-    /// Each control of a mixed run and its clients' flow completion times, s.
-    pub groups: Vec<(String, crate::report::Summary)>,
+    /// Each part of a mixed run: the figures of the clients under one of the controls.
+    pub halves: Vec<Cell>,
     /// Events handled in all replications.
     pub events: u64,
     /// Wall-clock seconds spent on all replications; zero for those that were read from disk.
     pub wall_s: f64,
     /// Simulated seconds of all replications.
     pub sim_s: f64,
-    /// The median flow completion time of each replication, s.
-    pub medians: Vec<f64>,
+    /// The figures of each replication, in order.
+    pub per_run: Vec<PerRun>,
 }
 
 /// What has been computed.
@@ -136,7 +154,7 @@ impl Campaign {
         cc: Vec<String>,
         (reps, seed): (Option<u32>, Option<u64>),
     ) -> Result<Self, ScenarioError> {
-        let mut cells = Vec::new();
+        let mut cells: Vec<CellSpec> = Vec::new();
         let mut defaults = None;
         for combination in combinations(&axes) {
             let scenario = source.scenario(&combination)?;
@@ -162,18 +180,22 @@ impl Campaign {
                 }
                 let scenario = scenario.clone();
                 let settings = settings.clone();
-                cells.push(CellSpec { cc: name.clone(), controls, settings, scenario });
+                let reps = reps.unwrap_or(scenario.run.reps);
+                cells.push(CellSpec { cc: name.clone(), controls, settings, scenario, reps });
             }
         }
         let run = defaults.unwrap_or_default();
         let (reps, seed) = (reps.unwrap_or(run.reps), seed.unwrap_or(run.seed));
-        Ok(Self { source, axes, cc, reps, seed, cells })
+        let sets: Vec<(String, String)> =
+            axes.iter().map(|axis| (axis.key.clone(), axis.values.join(","))).collect();
+        let command = run_command(&source.place, &sets, &cc.join(","), (reps, seed));
+        Ok(Self { source, axes, cc, reps, seed, cells, papers: Vec::new(), command })
     }
 
     /// How many replications there are.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.cells.len() * self.reps as usize
+        self.cells.iter().map(|cell| cell.reps as usize).sum()
     }
 
     /// The keys that take more than one value.
@@ -195,15 +217,19 @@ impl Campaign {
         shard: Option<Shard>,
         progress: &impl Progress,
     ) -> Result<Results, CampaignError> {
-        let reps = self.reps as usize;
         let collected: Vec<Mutex<Collected>> =
             self.cells.iter().map(|_| Mutex::default()).collect();
-        let tasks: Vec<usize> = (0..self.runs()).collect();
+        let tasks: Vec<(usize, u32)> = self
+            .cells
+            .iter()
+            .enumerate()
+            .flat_map(|(index, cell)| (0..cell.reps).map(move |replication| (index, replication)))
+            .collect();
         let outcome: Vec<Result<bool, CampaignError>> = tasks
             .into_par_iter()
             .with_max_len(1)
-            .map(|task| {
-                let (index, replication) = (task / reps, (task % reps) as u32);
+            .enumerate()
+            .map(|(task, (index, replication))| {
                 let mine = shard.is_none_or(|shard| task as u32 % shard.of == shard.index)
                     && !progress.is_cancelled();
                 let found = self.one(index, replication, store, mine)?;
@@ -211,7 +237,7 @@ impl Campaign {
                 progress.finished(record.totals.sim_ns as f64 / 1e9);
                 let Ok(mut place) = collected[index].lock() else { return Ok(reused) };
                 place.records.push(record);
-                if place.records.len() == reps {
+                if place.records.len() == self.cells[index].reps as usize {
                     let mut records = std::mem::take(&mut place.records);
                     records.sort_unstable_by_key(|record| record.replication);
                     place.result = Some(self.result(index, &records));
@@ -285,56 +311,48 @@ impl Campaign {
 
     fn result(&self, index: usize, records: &[RunRecord]) -> CellResult {
         let spec = &self.cells[index];
-        let seconds = |client: &crate::record::ClientRecord| client.fct.as_nanos() as f64 / 1e9;
-        let groups = match spec.controls.len() {
+        let names: Vec<&str> = spec.cc.split('+').collect();
+        let halves = match names.len() {
             0 | 1 => Vec::new(),
-            _ => spec
-                .cc
-                .split('+')
-                .enumerate()
-                .map(|(group, name)| {
-                    let mut values: Vec<f64> = records
-                        .iter()
-                        .flat_map(|record| &record.clients)
-                        .filter(|client| usize::from(client.group) == group)
-                        .map(seconds)
-                        .collect();
-                    (name.to_owned(), summary(&mut values))
-                })
-                .collect(),
+            _ => (0..names.len()).map(|group| self.half(spec, &names, group, records)).collect(),
         };
-        let medians = records.iter().map(|record| {
-            let mut values: Vec<f64> = record.clients.iter().map(seconds).collect();
-            summary(&mut values).median
+        let per_run = records.iter().map(|record| {
+            let over = |field: &dyn Fn(&ClientRecord) -> f64| {
+                summary(&mut record.clients.iter().map(field).collect::<Vec<f64>>()).median
+            };
+            PerRun {
+                median_fct: over(&|client| client.fct.as_nanos() as f64 / 1e9),
+                unnecessary: over(&|client| client.unnecessary.into()),
+                by_retransmissions: record.totals.by_retransmissions.clone(),
+            }
         });
         CellResult {
             cell: summarise(spec, records, self.cell_command(spec)),
-            groups,
+            halves,
             events: records.iter().map(|record| record.totals.events).sum(),
             wall_s: records.iter().map(|record| record.wall_s).sum(),
             sim_s: records.iter().map(|record| record.totals.sim_ns as f64 / 1e9).sum(),
-            medians: medians.collect(),
+            per_run: per_run.collect(),
         }
     }
 
-    /// The command that computes everything again.
-    #[must_use]
-    pub fn command(&self) -> String {
-        let sets = self.axes.iter().map(|axis| (axis.key.clone(), axis.values.join(",")));
-        self.command_with(&sets.collect::<Vec<_>>(), &self.cc.join(","))
+    /// The figures of the clients under one of a mixed cell's controls.
+    fn half(&self, spec: &CellSpec, names: &[&str], group: usize, records: &[RunRecord]) -> Cell {
+        let mut own = records.to_vec();
+        for record in &mut own {
+            record.clients.retain(|client| usize::from(client.group) == group);
+            record.totals.series = None;
+        }
+        let others = names.iter().enumerate().filter(|(other, _)| *other != group);
+        let others: Vec<&str> = others.map(|(_, name)| *name).collect();
+        let mut cell = summarise(spec, &own, self.cell_command(spec));
+        cell.cc = format!("{} beside {}", names[group], others.join(", "));
+        cell.clients = own.first().map_or(0, |record| record.clients.len() as u32);
+        cell
     }
 
     fn cell_command(&self, spec: &CellSpec) -> String {
-        self.command_with(&spec.settings, &spec.cc)
-    }
-
-    fn command_with(&self, settings: &[(String, String)], cc: &str) -> String {
-        let mut command = format!("ebbtide run {}", quoted(&self.source.place));
-        for (key, value) in settings {
-            command.push_str(&format!(" --set {}", quoted(&format!("{key}={value}"))));
-        }
-        command.push_str(&format!(" --cc {cc} --reps {} --seed {}", self.reps, self.seed));
-        command
+        run_command(&self.source.place, &spec.settings, &spec.cc, (spec.reps, self.seed))
     }
 
     /// What the folder of results says of itself.
@@ -343,7 +361,7 @@ impl Campaign {
         let cells = self.cells.iter().map(|spec| ManifestCell {
             cc: spec.cc.clone(),
             settings: spec.settings.clone(),
-            runs: (0..self.reps)
+            runs: (0..spec.reps)
                 .map(|replication| format!("runs/{}.parquet", self.key(spec, replication)))
                 .collect(),
         });
@@ -355,7 +373,8 @@ impl Campaign {
             reps: self.reps,
             seed: self.seed,
             version: VERSION.to_owned(),
-            command: self.command(),
+            papers: self.papers.clone(),
+            command: self.command.clone(),
             cells: cells.collect(),
         }
     }
@@ -366,11 +385,33 @@ impl Campaign {
     ///
     /// If this version does not understand its scenario.
     pub fn from_manifest(manifest: &Manifest) -> Result<Self, ScenarioError> {
+        if !manifest.papers.is_empty() {
+            let papers = Paper::ALL.iter().copied();
+            let papers: Vec<Paper> =
+                papers.filter(|p| manifest.papers.iter().any(|name| name == p.name())).collect();
+            let reps = (manifest.reps != PAPERS_REPS).then_some(manifest.reps);
+            return reproduce::plan(&papers, (reps, Some(manifest.seed)));
+        }
         let source =
             Source { place: manifest.scenario.clone(), text: manifest.scenario_toml.clone() };
         let run = (Some(manifest.reps), Some(manifest.seed));
         Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)
     }
+}
+
+/// The `ebbtide run` that computes some cells again.
+fn run_command(
+    place: &str,
+    settings: &[(String, String)],
+    cc: &str,
+    (reps, seed): (u32, u64),
+) -> String {
+    let mut command = format!("ebbtide run {}", quoted(place));
+    for (key, value) in settings {
+        command.push_str(&format!(" --set {}", quoted(&format!("{key}={value}"))));
+    }
+    command.push_str(&format!(" --cc {cc} --reps {reps} --seed {seed}"));
+    command
 }
 
 #[derive(Default)]

@@ -7,9 +7,9 @@ mod reporting;
 mod simulation;
 
 pub use campaign::{
-    Campaign, CampaignError, CellResult, CellSpec, Progress, Results, Shard, VERSION,
+    Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
-pub use recorder::{Details, Discard, Recorder, SeriesRecorder};
+pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged};
 pub use reporting::report;
 pub use simulation::{Controls, RunError, simulate, simulate_with};

@@ -1,6 +1,5 @@
 //! Observers of a replication. They see everything and change nothing.
 
-use crate::host::Tag;
 use crate::net::Fate;
 use crate::report::Series;
 use ebbtide_core::cc::{Metrics, Sample};
@@ -8,17 +7,24 @@ use ebbtide_core::endpoint::Failure;
 use ebbtide_core::time::{Instant, Micros};
 use hdrhistogram::Histogram;
 
+/// What something belongs to.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tagged {
+    /// The client.
+    pub client: u32,
+    /// The number of the exchange at its client, from 0.
+    pub exchange: u32,
+    /// Which transmission of it, or which one is answered; 0 is the original.
+    pub ordinal: u8,
+}
+
 /// A packet at a link, as an observer sees it.
 #[derive(Copy, Clone, Debug)]
 pub struct Details<'p> {
     /// Towards the server, or towards the clients.
     pub upwards: bool,
-    /// The client that it comes from or goes to.
-    pub client: u32,
-    /// The number of the exchange at its client, from 0.
-    pub exchange: u32,
-    /// Which transmission it is, or answers.
-    pub ordinal: u8,
+    /// What it belongs to.
+    pub tagged: Tagged,
     /// The CoAP message.
     pub datagram: &'p [u8],
     /// Bytes in the queue before it.
@@ -28,7 +34,6 @@ pub struct Details<'p> {
 }
 
 /// Sees what happens in a replication.
-#[expect(private_interfaces, reason = "tags are the testbed's own; observers get their parts")]
 pub trait Recorder {
     /// Whether `answered` is worth computing for this observer.
     fn wants_details(&self) -> bool {
@@ -39,11 +44,15 @@ pub trait Recorder {
         let _ = rtt;
     }
     /// A client transmits and arms a timeout.
-    fn armed(&mut self, now: Instant, client: u32, tag: Tag, timeout: Micros) {
-        let _ = (now, client, tag, timeout);
+    fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
+        let _ = (now, tagged, timeout);
     }
     /// A packet is handed to the link.
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
+    /// The server sends a packet towards the link.
+    fn server_sent(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
     }
     /// A packet arrives at a host: the server or a client.
@@ -54,16 +63,15 @@ pub trait Recorder {
     fn answered(
         &mut self,
         now: Instant,
-        client: u32,
-        tag: Tag,
+        tagged: Tagged,
         sample: Option<Sample>,
         metrics: &Metrics,
     ) {
-        let _ = (now, client, tag, sample, metrics);
+        let _ = (now, tagged, sample, metrics);
     }
     /// An exchange failed.
-    fn failed(&mut self, now: Instant, client: u32, exchange: u32, reason: Failure) {
-        let _ = (now, client, exchange, reason);
+    fn failed(&mut self, now: Instant, tagged: Tagged, reason: Failure) {
+        let _ = (now, tagged, reason);
     }
     /// Payload reached an application, in bytes.
     fn goodput(&mut self, now: Instant, bytes: u64) {
@@ -171,13 +179,12 @@ fn seconds(now: Instant) -> f64 {
     now.as_nanos() as f64 / 1e9
 }
 
-#[expect(private_interfaces, reason = "see the trait")]
 impl Recorder for SeriesRecorder {
     fn round_trip(&mut self, rtt: Micros) {
         self.plain.round_trip(rtt);
     }
 
-    fn armed(&mut self, now: Instant, _client: u32, _tag: Tag, timeout: Micros) {
+    fn armed(&mut self, now: Instant, _tagged: Tagged, timeout: Micros) {
         if self.seen.is_multiple_of(self.stride) {
             self.timeouts.push((seconds(now), f64::from(timeout.get()) / 1e6));
         }

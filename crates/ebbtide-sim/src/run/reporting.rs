@@ -33,7 +33,7 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
         scenario: campaign.source.place.clone(),
         description: scenario.map_or_else(String::new, |scenario| scenario.description.clone()),
         source: scenario.map_or_else(String::new, |scenario| scenario.source.clone()),
-        command: campaign.command(),
+        command: campaign.command.clone(),
         version: VERSION.to_owned(),
         seed: campaign.seed,
         scenario_toml: text.unwrap_or_else(|| campaign.source.text.clone()),

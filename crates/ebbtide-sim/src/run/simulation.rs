@@ -1,6 +1,6 @@
 //! One replication: clients, bottleneck and server under one virtual clock.
 
-use super::recorder::{Details, Discard, Recorder, SeriesRecorder};
+use super::recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged};
 use crate::engine::Engine;
 use crate::host::{Client, ClientSetup, Server, Tag, device_config};
 use crate::net::{Delay, Fate, Link, Loss};
@@ -281,9 +281,9 @@ impl<R: Recorder> Simulation<R> {
         let packet = std::mem::take(&mut self.net.pool.places[place as usize]);
         let from = self.clients[packet.client as usize].address();
         self.recorder.arrived(now, &packet.details(true, now));
-        let (net, engine) = (&mut self.net, &mut self.engine);
+        let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
         self.server.receive(now, from, &packet.bytes, packet.tag, |client, datagram, tag| {
-            net.server_sends(now, (client, datagram, tag), engine);
+            net.server_sends(now, (client, datagram, tag), engine, recorder);
         });
         self.net.pool.places[place as usize] = packet;
         self.net.pool.free.push(place);
@@ -383,9 +383,7 @@ impl Packet {
     fn details(&self, upwards: bool, now: Instant) -> Details<'_> {
         Details {
             upwards,
-            client: self.client,
-            exchange: self.tag.exchange,
-            ordinal: self.tag.ordinal,
+            tagged: tagged(self.client, self.tag),
             datagram: &self.bytes,
             queued: 0,
             fate: Fate::Delivered { at: now },
@@ -443,8 +441,8 @@ impl Net {
         let bytes = self.wire_length(datagram);
         let queued = self.up.queued_bytes(now);
         let fate = self.up.send(now, bytes);
-        let (exchange, ordinal) = (tag.exchange, tag.ordinal);
-        let details = Details { upwards: true, client, exchange, ordinal, datagram, queued, fate };
+        let tagged = tagged(client, tag);
+        let details = Details { upwards: true, tagged, datagram, queued, fate };
         recorder.at_link(now, &details);
         if let Fate::Delivered { at } = fate {
             let place = self.pool.put(client, datagram, tag);
@@ -456,12 +454,17 @@ impl Net {
 
     /// The server's packet sets out for the router.
     #[inline]
-    fn server_sends(
+    fn server_sends<R: Recorder>(
         &mut self,
         now: Instant,
         (client, datagram, tag): (u32, &[u8], Tag),
         engine: &mut Engine<Event>,
+        recorder: &mut R,
     ) {
+        let fate = Fate::Delivered { at: now };
+        let tagged = tagged(client, tag);
+        let details = Details { upwards: false, tagged, datagram, queued: 0, fate };
+        recorder.server_sent(now, &details);
         let place = self.pool.put(client, datagram, tag);
         let (processing, processing_rng) = &mut self.server_processing;
         let (delay, rng) = &mut self.beyond_down;
@@ -495,6 +498,10 @@ impl Net {
             Fate::Dropped | Fate::Lost { .. } => self.pool.free.push(place),
         }
     }
+}
+
+const fn tagged(client: u32, tag: Tag) -> Tagged {
+    Tagged { client, exchange: tag.exchange, ordinal: tag.ordinal }
 }
 
 /// The endpoint of a simulated device.

@@ -32,8 +32,8 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
         let drawing = draw(context, width, &summary);
         format!("<div class=\"{class}\">{drawing}</div>\n")
     });
-    let text = "Relative difference between measured and published values, one dot each; lines: \
-                95 % confidence intervals; ringed dots: outside \
+    let text = "Relative difference between measured and published values, one dot each; \
+                percentages: difference in points; lines: 95 % confidence intervals; ringed dots: outside \
                 the tolerance. The band is the tolerance where all values share one.";
     let figure = context.figure(&Caption { text: text.to_owned(), cells: &[] }, &drawings.concat());
     let head = "<tr><th scope=\"col\">control</th><th scope=\"col\" class=\"n\">difference</th>\
@@ -86,7 +86,8 @@ fn draw(context: &mut Context<'_>, width: f64, summary: &str) -> String {
 }
 
 fn dot(one: &Comparison) -> dots::Dot {
-    let relative = |value: f64| (value - one.published) / one.published;
+    let scale = if one.is_percentage { 100.0 } else { one.published };
+    let relative = |value: f64| (value - one.published) / scale;
     dots::Dot {
         relative: one.relative,
         ci: (relative(one.ci.0), relative(one.ci.1)),

@@ -1,0 +1,160 @@
+//! `ebbtide reproduce`: the papers' experiments beside their published figures.
+
+use super::run::in_pool;
+use crate::failure::Failure;
+use crate::output::progress::Bar;
+use crate::output::table::significant;
+use ebbtide_sim::record::Store;
+use ebbtide_sim::report::{Comparison, render};
+use ebbtide_sim::reproduce::{Paper, compare, pages, plan};
+use ebbtide_sim::run::{Campaign, Results, VERSION};
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+
+/// Run the papers' experiments again and print their figures beside the measured ones
+#[derive(clap::Args)]
+pub(crate) struct ReproduceArgs {
+    /// anrw18, thesis19, or all
+    #[arg(default_value = "all")]
+    papers: Vec<String>,
+    /// Replications of each cell [default: the papers', 20, with link errors 40]
+    #[arg(long, value_name = "N")]
+    reps: Option<u32>,
+    /// Seed of all randomness [default: 1]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "J")]
+    jobs: Option<usize>,
+    /// Keep results in this folder, with reports; what it already has is not run again
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
+    let papers = named(&args.papers)?;
+    if args.reps == Some(0) {
+        return Err(Failure::usage("--reps: must be at least 1"));
+    }
+    let campaign = plan(&papers, (args.reps, args.seed)).map_err(Failure::work)?;
+    let store = args.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
+    if let Some(store) = &store {
+        store.save_manifest(&campaign.manifest()).map_err(Failure::work)?;
+    }
+    let bar = Bar::new(campaign.runs());
+    let results =
+        in_pool(args.jobs, || campaign.run(store.as_ref(), None, &bar))?.map_err(Failure::work)?;
+    let interrupted = bar.finish();
+    let compared: Vec<(Paper, Vec<Comparison>)> =
+        papers.iter().map(|paper| (*paper, compare(*paper, &campaign, &results))).collect();
+    let mut out = stdout().lock();
+    if args.json {
+        json(&mut out, &campaign, &compared)?;
+    } else {
+        for (paper, rows) in &compared {
+            table(&mut out, *paper, rows)?;
+        }
+    }
+    if let Some(store) = &store {
+        write_pages(&mut out, store, &papers, (&campaign, &results), args.json)?;
+    }
+    if interrupted {
+        return Err(Failure::work("interrupted; run the same command again to complete it"));
+    }
+    Ok(())
+}
+
+/// Writes the reports of a reproduction and says where they are.
+pub(crate) fn write_pages(
+    out: &mut impl Write,
+    store: &Store,
+    papers: &[Paper],
+    (campaign, results): (&Campaign, &Results),
+    quietly: bool,
+) -> Result<(), Failure> {
+    for page in pages(papers, campaign, results) {
+        let name = format!("{}.html", page.name);
+        let path = store.save_text(&name, &render(&page.report)).map_err(Failure::work)?;
+        if !quietly {
+            writeln!(out, "{}: {}", path.display(), page.about)?;
+        }
+    }
+    Ok(())
+}
+
+fn named(names: &[String]) -> Result<Vec<Paper>, Failure> {
+    let mut papers = Vec::new();
+    for name in names {
+        let found: Vec<Paper> = match name.as_str() {
+            "all" => Paper::ALL.to_vec(),
+            name => Paper::ALL.iter().copied().filter(|paper| paper.name() == name).collect(),
+        };
+        if found.is_empty() {
+            let known: Vec<&str> = Paper::ALL.iter().map(|paper| paper.name()).collect();
+            return Err(Failure::usage(format!(
+                "'{name}' cannot be reproduced; there are {}, all",
+                known.join(", ")
+            )));
+        }
+        papers
+            .extend(found.into_iter().filter(|paper| !papers.contains(paper)).collect::<Vec<_>>());
+    }
+    Ok(papers)
+}
+
+fn table(out: &mut impl Write, paper: Paper, rows: &[Comparison]) -> std::io::Result<()> {
+    writeln!(out, "{}\n{}\n", paper.source(), paper.title())?;
+    let mut quantity = "";
+    for row in rows {
+        if row.quantity != quantity {
+            quantity = &row.quantity;
+            writeln!(out, "{}: {quantity}", row.table)?;
+            writeln!(
+                out,
+                "  {:<34} {:<12} {:>8} {:>8} {:>9}",
+                "cell", "control", "paper", "here", "off by"
+            )?;
+        }
+        let unit = if row.is_percentage { "pt" } else { "%" };
+        let flag = if row.is_outside() { "!" } else { " " };
+        writeln!(
+            out,
+            "{flag} {:<34} {:<12} {:>8} {:>8} {:>+6.2} {unit}",
+            row.cell,
+            row.cc,
+            significant(row.published),
+            significant(row.measured),
+            100.0 * row.relative
+        )?;
+    }
+    let outside = rows.iter().filter(|row| row.is_outside()).count();
+    writeln!(
+        out,
+        "\n{} of {} values are within their tolerance.",
+        rows.len() - outside,
+        rows.len()
+    )?;
+    if outside > 0 {
+        writeln!(out, "! marks those outside.")?;
+    }
+    writeln!(out)
+}
+
+fn json(
+    out: &mut impl Write,
+    campaign: &Campaign,
+    compared: &[(Paper, Vec<Comparison>)],
+) -> Result<(), Failure> {
+    let papers: Vec<serde_json::Value> = compared
+        .iter()
+        .map(|(paper, rows)| serde_json::json!({"paper": paper.name(), "figures": rows}))
+        .collect();
+    let document = serde_json::json!({
+        "seed": campaign.seed, "version": VERSION, "papers": papers,
+    });
+    serde_json::to_writer_pretty(&mut *out, &document).map_err(Failure::work)?;
+    Ok(writeln!(out)?)
+}

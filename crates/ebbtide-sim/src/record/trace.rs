@@ -1,0 +1,187 @@
+//! Everything that happens in one replication, as JSON lines and as a capture.
+
+use super::capture::Capture;
+use crate::host::{client_address, server_address};
+use crate::net::Fate;
+use crate::run::{Details, Discard, Recorder, Tagged};
+use ebbtide_core::cc::{Metrics, Sample};
+use ebbtide_core::endpoint::Failure;
+use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::wire::Message;
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// Where packets are seen in a capture, in the order of its interfaces.
+pub const PLACES: [&str; 2] = ["clients", "server"];
+const AT_CLIENTS: u32 = 0;
+const AT_SERVER: u32 = 1;
+
+/// An observer that writes what it sees: one JSON object per line with `t` (seconds), `event`,
+/// `client`, `exchange`, `ordinal`, and what belongs to the event.
+///
+/// | event | when | with |
+/// |---|---|---|
+/// | `sent` | a client transmits | `timeout_s` armed, `why` |
+/// | `link` | a packet is handed to the link | `direction`, `bytes`, `queued_bytes` before it, `fate`, `arrives` |
+/// | `arrived` | at the server or at a client | `at`, `message` |
+/// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |
+/// | `failed` | an exchange ends without | `reason` |
+pub struct Trace<T: Write, C: Write> {
+    plain: Discard,
+    lines: Option<T>,
+    capture: Option<Capture<C>>,
+    error: Option<io::Error>,
+}
+
+impl<T: Write, C: Write> Trace<T, C> {
+    /// Writes JSON lines to `lines` and packets to `capture`, where there are such.
+    pub fn new(lines: Option<T>, capture: Option<Capture<C>>) -> Self {
+        Self { plain: Discard::new(), lines, capture, error: None }
+    }
+
+    /// Ends the trace.
+    ///
+    /// # Errors
+    ///
+    /// The first error of a sink; nothing was written after it.
+    pub fn finish(self) -> io::Result<()> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if let Some(mut lines) = self.lines {
+            lines.flush()?;
+        }
+        if let Some(capture) = self.capture {
+            capture.into_inner().flush()?;
+        }
+        Ok(())
+    }
+
+    /// The round trips seen.
+    #[must_use]
+    pub const fn round_trips(&self) -> &Histogram<u32> {
+        self.plain.round_trips()
+    }
+
+    fn line(&mut self, now: Instant, event: &str, tagged: Tagged, rest: Value) {
+        if self.error.is_some() {
+            return;
+        }
+        let Some(lines) = &mut self.lines else { return };
+        let mut object = Map::new();
+        object.insert("t".into(), seconds(now.as_nanos()));
+        object.insert("event".into(), event.into());
+        object.insert("client".into(), tagged.client.into());
+        object.insert("exchange".into(), tagged.exchange.into());
+        object.insert("ordinal".into(), tagged.ordinal.into());
+        if let Value::Object(rest) = rest {
+            object.extend(rest);
+        }
+        if let Err(error) = writeln!(lines, "{}", Value::Object(object)) {
+            self.error = Some(error);
+        }
+    }
+
+    fn packet(&mut self, now: Instant, place: u32, packet: &Details<'_>) {
+        if self.error.is_some() {
+            return;
+        }
+        let Some(capture) = &mut self.capture else { return };
+        let (client, server) = (client_address(packet.tagged.client), server_address());
+        let ends = if packet.upwards { (client, server) } else { (server, client) };
+        if let Err(error) = capture.datagram((place, now.as_nanos()), ends, packet.datagram) {
+            self.error = Some(error);
+        }
+    }
+}
+
+/// Seconds with all nine decimals, exactly.
+fn seconds(ns: u64) -> Value {
+    let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    text.parse().map_or(Value::Null, Value::Number)
+}
+
+fn span(span: Micros) -> Value {
+    seconds(span.as_nanos())
+}
+
+impl<T: Write, C: Write> Recorder for Trace<T, C> {
+    fn wants_details(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    fn round_trip(&mut self, rtt: Micros) {
+        self.plain.round_trip(rtt);
+    }
+
+    fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
+        let why = match tagged.ordinal {
+            0 => "original",
+            _ => "the timeout before expired",
+        };
+        self.line(now, "sent", tagged, json!({"timeout_s": span(timeout), "why": why}));
+    }
+
+    fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
+        if packet.upwards {
+            self.packet(now, AT_CLIENTS, packet);
+        }
+        let (fate, at) = match packet.fate {
+            Fate::Delivered { at } => ("delivered", Some(at)),
+            Fate::Dropped => ("dropped", None),
+            Fate::Lost { left } => ("lost", Some(left)),
+        };
+        let direction = if packet.upwards { "up" } else { "down" };
+        let rest = json!({
+            "direction": direction, "bytes": packet.datagram.len(),
+            "queued_bytes": packet.queued, "fate": fate,
+            "until": at.map(|at| seconds(at.as_nanos())),
+        });
+        self.line(now, "link", packet.tagged, rest);
+    }
+
+    fn server_sent(&mut self, now: Instant, packet: &Details<'_>) {
+        self.packet(now, AT_SERVER, packet);
+    }
+
+    fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
+        self.packet(now, if packet.upwards { AT_SERVER } else { AT_CLIENTS }, packet);
+        if self.lines.is_some() {
+            let at = if packet.upwards { "server" } else { "client" };
+            let message = Message::parse(packet.datagram).map(|message| format!("{message:?}"));
+            let message = message.unwrap_or_else(|error| error.to_string());
+            self.line(now, "arrived", packet.tagged, json!({"at": at, "message": message}));
+        }
+    }
+
+    fn answered(
+        &mut self,
+        now: Instant,
+        tagged: Tagged,
+        sample: Option<Sample>,
+        metrics: &Metrics,
+    ) {
+        let sample = sample.map(|sample| {
+            json!({
+                "since_first_s": span(sample.since_first),
+                "since_last_s": span(sample.since_last),
+                "transmissions": sample.transmissions,
+                "answered": sample.answered.map(|answered| {
+                    json!({"ordinal": answered.ordinal, "since_s": span(answered.since)})
+                }),
+            })
+        });
+        let rest = json!({
+            "sample": sample,
+            "srtt_s": metrics.srtt.map(span), "rttvar_s": metrics.rttvar.map(span),
+            "rto_s": metrics.rto.map(span), "second_s": metrics.second.map(span),
+            "state": metrics.state,
+        });
+        self.line(now, "answered", tagged, rest);
+    }
+
+    fn failed(&mut self, now: Instant, tagged: Tagged, reason: Failure) {
+        self.line(now, "failed", tagged, json!({"reason": reason.to_string()}));
+    }
+}

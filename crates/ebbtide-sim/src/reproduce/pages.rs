@@ -1,0 +1,114 @@
+//! The reports of `reproduce`: each paper's figures in the paper's own arrangement.
+
+use super::compare::compare;
+use super::papers::Paper;
+use crate::report::{Cell, Report};
+use crate::run::{Campaign, CellSpec, Results, VERSION, report};
+use crate::scenario::WorkloadKind;
+
+/// One page.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The file's name, without its ending.
+    pub name: String,
+    /// What is on it, in a few words.
+    pub about: &'static str,
+    /// Its data.
+    pub report: Report,
+}
+
+/// The pages of some papers: completion times and retransmissions by buffer and control, link
+/// errors, competition half and half. A page without complete cells is left out.
+#[must_use]
+pub fn pages(papers: &[Paper], campaign: &Campaign, results: &Results) -> Vec<Page> {
+    let mut all = Vec::new();
+    for paper in papers {
+        let clean = |spec: &CellSpec| spec.scenario.network.errors == "none";
+        let mixed = |spec: &CellSpec| spec.scenario.workload.kind == WorkloadKind::Mixed;
+        let name = paper.name();
+        // 400 clients show everything; the other counts are in the table of published values.
+        let main = select(*paper, campaign, results, &|spec| {
+            clean(spec) && !mixed(spec) && spec.scenario.clients.count == 400
+        });
+        let mut page = make(*paper, campaign, results, main, &["workload", "buffer"]);
+        page.published = compare(*paper, campaign, results);
+        page.subtitle = "400 clients; published values of all cells".into();
+        all.push(Page {
+            name: name.into(),
+            about: "completion times and retransmissions by buffer, published values",
+            report: page,
+        });
+        let errors = select(*paper, campaign, results, &|spec| {
+            !mixed(spec)
+                && spec.scenario.clients.count == 10
+                && spec.scenario.network.up.buffer.0.is_none()
+        });
+        let mut page = make(*paper, campaign, results, errors, &["workload", "errors"]);
+        page.subtitle = "10 clients, link errors".into();
+        all.push(Page {
+            name: format!("{name}-errors"),
+            about: "completion times under link errors",
+            report: page,
+        });
+        let competing = competition(*paper, campaign, results);
+        let mut page = make(*paper, campaign, results, competing, &["clients", "buffer"]);
+        page.subtitle = "Two controls on half of the clients each".into();
+        all.push(Page {
+            name: format!("{name}-competition"),
+            about: "two controls, half of the clients each",
+            report: page,
+        });
+    }
+    all.retain(|page| !page.report.cells.is_empty());
+    all
+}
+
+fn select(
+    paper: Paper,
+    campaign: &Campaign,
+    results: &Results,
+    wanted: &dyn Fn(&CellSpec) -> bool,
+) -> Vec<Cell> {
+    let mut chosen: Vec<(usize, Cell)> = Vec::new();
+    for (index, result) in &results.cells {
+        let spec = &campaign.cells[*index];
+        if paper.ran(spec) && wanted(spec) {
+            chosen.push((*index, result.cell.clone()));
+        }
+    }
+    chosen.into_iter().map(|(_, cell)| cell).collect()
+}
+
+/// Each half of a mixed cell as a cell of its own.
+fn competition(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (index, result) in &results.cells {
+        if !paper.ran(&campaign.cells[*index]) {
+            continue;
+        }
+        cells.extend(result.halves.iter().cloned());
+    }
+    cells
+}
+
+fn make(
+    paper: Paper,
+    campaign: &Campaign,
+    results: &Results,
+    mut cells: Vec<Cell>,
+    axes: &[&str],
+) -> Report {
+    for cell in &mut cells {
+        cell.settings.retain(|(key, _)| axes.contains(&key.as_str()));
+    }
+    let base = report(campaign, results);
+    Report {
+        title: format!("{} reproduced", paper.source()),
+        subtitle: String::new(),
+        source: paper.title().to_owned(),
+        axes: axes.iter().map(|axis| (*axis).to_owned()).collect(),
+        cells,
+        version: VERSION.to_owned(),
+        ..base
+    }
+}

@@ -1,0 +1,186 @@
+//! Which cells each paper ran.
+
+use super::figures::Figure;
+use crate::run::{Campaign, CellSpec};
+use crate::scenario::{Axis, Override, ScenarioError, load};
+use ebbtide_core::cc::Algorithm;
+
+/// A paper whose experiments can be run again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Paper {
+    /// Jarvinen et al., Is CoAP Congestion Safe?, 2018.
+    Anrw18,
+    /// Raitahila, Congestion Control Algorithms for CoAP, 2019.
+    Thesis19,
+}
+
+/// Stands for the papers' own replications where a manifest says how many there are.
+pub const PAPERS_REPS: u32 = 0;
+
+/// The keys of a cell, in the order of [`Figure::settings`].
+pub(super) const KEYS: [&str; 4] = ["workload", "clients", "buffer", "errors"];
+const BUFFERS: &[&str] = &["2500", "14100", "28200", "infinite"];
+const WORKLOADS: &[&str] = &["continuous", "random"];
+
+impl Paper {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::Anrw18, Self::Thesis19];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Anrw18 => "anrw18",
+            Self::Thesis19 => "thesis19",
+        }
+    }
+
+    /// The name in the file of figures.
+    #[must_use]
+    pub const fn source(self) -> &'static str {
+        match self {
+            Self::Anrw18 => "ANRW18",
+            Self::Thesis19 => "Thesis19",
+        }
+    }
+
+    /// What it is, in full.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Anrw18 => "Jarvinen, Raitahila, Cao, Kojo: Is CoAP Congestion Safe? ANRW 2018",
+            Self::Thesis19 => {
+                "Raitahila: Congestion Control Algorithms for the Constrained Application \
+                 Protocol (CoAP), University of Helsinki, 2019"
+            }
+        }
+    }
+
+    /// The blocks of cells that it ran: workloads, clients, buffers, errors, controls.
+    fn blocks(self) -> Vec<[&'static [&'static str]; 5]> {
+        const NONE: &[&str] = &["none"];
+        match self {
+            Self::Anrw18 => vec![
+                [WORKLOADS, &["50", "100", "200", "400"], BUFFERS, NONE, &["default", "cocoa"]],
+                [
+                    WORKLOADS,
+                    &["400"],
+                    BUFFERS,
+                    NONE,
+                    &["default-fb1", "default-fb2", "cocoa-fb1", "cocoa-fb2"],
+                ],
+            ],
+            Self::Thesis19 => vec![
+                [
+                    WORKLOADS,
+                    &["1", "10", "50", "100", "200", "400"],
+                    BUFFERS,
+                    NONE,
+                    &["default", "cocoa", "fasor", "fasor-token"],
+                ],
+                [WORKLOADS, &["400"], BUFFERS, NONE, &["slow", "fast-slow", "fasor-k4"]],
+                [
+                    WORKLOADS,
+                    &["10"],
+                    &["infinite"],
+                    &["low", "medium", "high"],
+                    &["default", "cocoa", "slow", "fast-slow", "fasor-k4", "fasor", "fasor-token"],
+                ],
+                [
+                    &["mixed"],
+                    &["100", "400"],
+                    BUFFERS,
+                    NONE,
+                    &["default+cocoa", "default+fasor", "cocoa+fasor"],
+                ],
+            ],
+        }
+    }
+
+    /// Whether a cell is one of this paper's.
+    #[must_use]
+    pub fn ran(self, spec: &CellSpec) -> bool {
+        let settings: Vec<&str> = spec.settings.iter().map(|(_, value)| value.as_str()).collect();
+        self.blocks().iter().any(|block| {
+            let axes = block.iter().take(4).zip(&settings);
+            axes.into_iter().all(|(values, value)| values.contains(value))
+                && block[4].contains(&spec.cc.as_str())
+        })
+    }
+}
+
+/// The cells of some papers, each once, at the papers' replications: 20, with errors 40.
+///
+/// # Errors
+///
+/// None that a call can cause: the scenario and the controls are built in.
+pub fn plan(
+    papers: &[Paper],
+    (reps, seed): (Option<u32>, Option<u64>),
+) -> Result<Campaign, ScenarioError> {
+    let source = load("nb-iot")?;
+    let mut cells: Vec<CellSpec> = Vec::new();
+    for paper in papers {
+        let mut add = |values: [&str; 4], cc: &str| -> Result<(), ScenarioError> {
+            let settings: Vec<(String, String)> =
+                KEYS.iter().zip(values).map(|(k, v)| ((*k).to_owned(), v.to_owned())).collect();
+            if cells.iter().any(|cell| cell.settings == settings && cell.cc == cc) {
+                return Ok(());
+            }
+            let changes: Vec<Override> = settings
+                .iter()
+                .map(|(key, value)| Override { key: key.clone(), value: value.clone() })
+                .collect();
+            let scenario = source.scenario(&changes)?;
+            let controls = cc.split('+').map(|name| scenario.control_config(name));
+            cells.push(CellSpec {
+                cc: cc.to_owned(),
+                controls: controls.collect::<Result<_, _>>()?,
+                settings,
+                scenario,
+                reps: reps.unwrap_or(if values[3] == "none" { 20 } else { 40 }),
+            });
+            Ok(())
+        };
+        for [workloads, clients, buffers, errors, ccs] in paper.blocks() {
+            for workload in workloads {
+                for clients in clients {
+                    for buffer in buffers {
+                        for errors in errors {
+                            for cc in ccs {
+                                add([workload, clients, buffer, errors], cc)?;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        // What is published must be run, even where a block forgets it. TCP is a transport, not a
+        // control, and not simulated yet.
+        for figure in Figure::of(paper.source()) {
+            for cc in [figure.cc, figure.against] {
+                if Algorithm::ALL.iter().any(|algorithm| algorithm.name() == cc) {
+                    add(figure.settings, cc)?;
+                }
+            }
+        }
+    }
+    // The slow cells first, so that the last ones to finish are short.
+    cells.sort_by_key(|cell| std::cmp::Reverse(cell.scenario.clients.count));
+    let names: Vec<&str> = papers.iter().map(|paper| paper.name()).collect();
+    let seed = seed.unwrap_or(1);
+    let mut command = format!("ebbtide reproduce {} --seed {seed}", names.join(" "));
+    if let Some(reps) = reps {
+        command.push_str(&format!(" --reps {reps}"));
+    }
+    Ok(Campaign {
+        source,
+        axes: KEYS.iter().map(|key| Axis { key: (*key).to_owned(), values: Vec::new() }).collect(),
+        cc: Vec::new(),
+        reps: reps.unwrap_or(PAPERS_REPS),
+        seed,
+        cells,
+        papers: names.iter().map(|name| (*name).to_owned()).collect(),
+        command,
+    })
+}
