@@ -16,7 +16,7 @@ build_limit() { need cc gcc && mkdir -p "$target/limit" && cc -O2 -o "$target/li
 build_aiocoap() {
     need python3 python3
     [ -x "$target/aiocoap/bin/python" ] || python3 -m venv "$target/aiocoap"
-    "$target/aiocoap/bin/python" -c 'import aiocoap' 2>/dev/null ||
+    "$target/aiocoap/bin/python" -I -c 'import aiocoap' 2>/dev/null ||
         "$target/aiocoap/bin/pip" install --quiet --disable-pip-version-check aiocoap==0.4.17
     printf '#!/bin/sh\nexec "%s" "%s/aiocoap/$1.py" "$2"\n' "$target/aiocoap/bin/python" "$PWD" \
         >"$target/aiocoap/peer"

@@ -202,6 +202,12 @@ impl Endpoint {
         self.table.len()
     }
 
+    /// Whether an exchange is over.
+    #[must_use]
+    pub fn has_ended(&self, exchange: ExchangeId) -> bool {
+        self.table.find(exchange).is_none()
+    }
+
     /// Scopes that state is kept for.
     #[must_use]
     pub fn peers(&self) -> usize {

@@ -303,7 +303,14 @@ impl Endpoint {
             rng: &mut *self.rng,
         };
         let timeout = peer.shell.on_transmit(ordinal, &mut exchange.slot, &mut cx);
-        self.timers.arm(index, now + timeout);
+        // After the last transmission a peer gets at least PROCESSING_DELAY (RFC 7252 section
+        // 4.8.2) before it is given up: on a short path all timeouts together may be less than the
+        // time that a slow peer takes to acknowledge. That costs patience, no message.
+        let wait = match ordinal >= self.config.params.max_retransmit {
+            true => timeout.max(self.config.params.ack_timeout),
+            false => timeout,
+        };
+        self.timers.arm(index, now + wait);
         let mark = ordinal.min(MAX_MARK);
         let count = match exchange.marking {
             Marking::None => None,

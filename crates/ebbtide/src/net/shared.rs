@@ -221,6 +221,11 @@ impl State {
                     Some(Owner::Response) => {
                         self.pending.ended(exchange);
                     }
+                    // Some peers acknowledge a ping where they should reset it (RFC 7252 section
+                    // 4.3): a sign of life is what was asked for.
+                    Some(Owner::Call(_)) if self.endpoint.has_ended(exchange) => {
+                        self.end(exchange, Answer::Reset { sample: Some(sample) });
+                    }
                     Some(Owner::Call(_)) | None => {}
                 }
             }
