@@ -2,6 +2,13 @@
 //! client. `interop/build.sh` brings them; where one is missing its tests say so and are skipped,
 //! but fail in continuous integration.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
 use ebbtide::{Client, Code, Request};
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;

@@ -1,6 +1,13 @@
 //! Through a network that loses, repeats, reorders and damages a tenth of everything, each request
 //! is answered or fails, none twice, and nothing stays open.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
 mod common;
 
 use ebbtide::server::{Call, Router, Server, ServerConfig, get, post};

@@ -1,5 +1,12 @@
 //! What a server does with single datagrams, looked at from outside.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
 use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, get_async};
 use ebbtide::{Client, Request, Response};

@@ -28,22 +28,22 @@ impl From<ebbtide::UriError> for Failure {
 
 /// How to talk.
 #[derive(Args, Debug, Clone)]
-pub struct TalkArgs {
+pub(crate) struct TalkArgs {
     /// Congestion control, with settings as in `cocoa:nstart=4`; `ebbtide list` names them
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
-    pub cc: String,
+    pub(crate) cc: String,
     /// Send Non-confirmable messages: once, without acknowledgement
     #[arg(long)]
-    pub non: bool,
+    pub(crate) non: bool,
     /// Confirmable exchanges open at once to one peer (NSTART)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub nstart: Option<u16>,
+    pub(crate) nstart: Option<u16>,
     /// Give up after this many seconds, retransmissions and all blocks included
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// Show messages, timeouts and what congestion control learnt; on standard error
     #[arg(short, long)]
-    pub verbose: bool,
+    pub(crate) verbose: bool,
 }
 
 impl TalkArgs {

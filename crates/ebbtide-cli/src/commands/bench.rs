@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Measure a server: rate, round trips, and whether every answer is right
 #[derive(Args, Debug)]
-pub struct BenchArgs {
+pub(crate) struct BenchArgs {
     /// coap://HOST[:PORT]/PATH[?QUERY]
     uri: String,
     /// Clients, each with a port of its own
@@ -81,7 +81,7 @@ struct Report<'a> {
 /// # Errors
 ///
 /// If the host does not resolve or an argument is wrong. Wrong or lost answers are exit code 1.
-pub fn run(args: BenchArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
     let uri: Uri = args.uri.parse()?;
     let control = control(&args.cc)?;
     let mut endpoint =

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// List the resources of a host, or of all members of a group
 #[derive(Args, Debug)]
-pub struct DiscoverArgs {
+pub(crate) struct DiscoverArgs {
     /// coap://HOST[:PORT], or a group such as coap://224.0.1.187 or coap://[ff02::fd%25eth0]
     uri: String,
     /// Only resources with this attribute, as in rt=temperature or href=/rooms*
@@ -26,7 +26,7 @@ const WAIT: Duration = Duration::from_secs(7);
 /// # Errors
 ///
 /// If nobody answers.
-pub fn run(args: DiscoverArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: DiscoverArgs) -> Result<(), Failure> {
     block_on(async {
         let uri: Uri = args.uri.parse()?;
         let mut text = args.uri.trim_end_matches('/').to_owned();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Show a resource's state, and again whenever it changes
 #[derive(Args, Debug)]
-pub struct ObserveArgs {
+pub(crate) struct ObserveArgs {
     /// coap://HOST[:PORT]/PATH[?QUERY]
     uri: String,
     /// Stop after this many seconds
@@ -33,7 +33,7 @@ pub struct ObserveArgs {
 /// # Errors
 ///
 /// If the server does not answer, or ends it before the time is over.
-pub fn run(args: ObserveArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
     block_on(async {
         let watch = watch(&args);
         match args.duration {

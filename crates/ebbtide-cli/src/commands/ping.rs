@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Ask an endpoint for a sign of life, and measure the round trip
 #[derive(Args, Debug)]
-pub struct PingArgs {
+pub(crate) struct PingArgs {
     /// coap://HOST[:PORT]
     uri: String,
     /// How many times
@@ -26,7 +26,7 @@ pub struct PingArgs {
 /// # Errors
 ///
 /// If the last ping has no answer.
-pub fn run(args: PingArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
     block_on(async {
         let uri: Uri = args.uri.parse()?;
         let client = args.talk.client()?;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// A request
 #[derive(Args, Debug)]
-pub struct RequestArgs {
+pub(crate) struct RequestArgs {
     /// coap://HOST[:PORT]/PATH[?QUERY]
     uri: String,
     /// The payload as text
@@ -51,7 +51,7 @@ pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
 /// # Errors
 ///
 /// If there is no response, or an argument is wrong. An error response is exit code 1.
-pub fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
+pub(crate) fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
     block_on(send(code, args))
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Serve resources to try things on, or the files of a folder
 #[derive(Args, Debug)]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// Address and port, several times for several [default: 0.0.0.0:5683 and [::]:5683]
     #[arg(long, value_name = "ADDR")]
     bind: Vec<String>,
@@ -27,7 +27,7 @@ pub struct ServeArgs {
 /// # Errors
 ///
 /// If an address cannot be bound, or an argument is wrong.
-pub fn run(args: ServeArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     if args.verbose {
         crate::client::verbose::start();
     }

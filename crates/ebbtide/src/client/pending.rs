@@ -75,8 +75,7 @@ impl Pending {
     /// Whether an observation is registered: its answers came, and more may come.
     pub(crate) fn is_registered(&self) -> bool {
         let mut state = self.shared.lock();
-        let registered = state.pending.call(self.index).is_some_and(|call| call.registered);
-        registered
+        state.pending.call(self.index).is_some_and(|call| call.registered)
     }
 }
 

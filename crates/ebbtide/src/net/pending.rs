@@ -166,13 +166,8 @@ impl Pending {
         Some(call)
     }
 
-    /// All calls, to be told that the endpoint is closed.
-    pub(crate) fn calls_mut(&mut self) -> impl Iterator<Item = &mut Call> {
-        self.calls.iter_mut().flatten()
-    }
-
-    /// How many calls there are.
-    pub(crate) fn calls(&self) -> usize {
-        self.calls.len() - self.free.len()
+    /// Wakes all calls: the endpoint is closed.
+    pub(crate) fn wake_all(&mut self) -> Vec<Waker> {
+        self.calls.iter_mut().flatten().filter_map(|call| call.waker.take()).collect()
     }
 }

@@ -160,7 +160,11 @@ impl Shared {
 
     /// No more: calls fail, the driver ends.
     pub(crate) fn close(&self) {
-        self.with(|state, _| state.closed = true);
+        self.with(|state, _| {
+            state.closed = true;
+            let woken = state.pending.wake_all();
+            state.wake.extend(woken);
+        });
     }
 }
 

@@ -1,6 +1,11 @@
 //! A relay between a client and a server that loses, repeats, reorders and corrupts datagrams.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
 
 use ebbtide::core::wire::Message;
 use rand_chacha::ChaCha8Rng;
@@ -13,7 +18,7 @@ use tokio::net::UdpSocket;
 
 /// Starts a relay to `server` and says where it listens. Of a hundred datagrams in each direction,
 /// `percent` are lost, as many repeated, delayed and damaged in one bit of the payload's end.
-pub async fn relay(server: SocketAddr, percent: u32, seed: u64) -> SocketAddr {
+pub(crate) async fn relay(server: SocketAddr, percent: u32, seed: u64) -> SocketAddr {
     let front = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
     let address = front.local_addr().unwrap();
     tokio::spawn(async move {
@@ -22,26 +27,16 @@ pub async fn relay(server: SocketAddr, percent: u32, seed: u64) -> SocketAddr {
         let mut luck = ChaCha8Rng::seed_from_u64(seed);
         loop {
             let Ok((len, from)) = front.recv_from(&mut buf).await else { continue };
-            if !backs.contains_key(&from) {
-                let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
-                back.connect(server).await.unwrap();
-                backs.insert(from, back.clone());
-                let front = front.clone();
-                let mut luck = ChaCha8Rng::seed_from_u64(seed ^ u64::from(from.port()));
-                tokio::spawn(async move {
-                    let mut buf = [0; 2048];
-                    loop {
-                        let Ok(len) = back.recv(&mut buf).await else { continue };
-                        for (late, datagram) in fate(&mut luck, percent, &buf[..len]) {
-                            let front = front.clone();
-                            later(late, async move {
-                                let _ = front.send_to(&datagram, from).await;
-                            });
-                        }
-                    }
-                });
-            }
-            let back = backs[&from].clone();
+            let back = match backs.get(&from) {
+                Some(back) => back.clone(),
+                None => {
+                    let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+                    back.connect(server).await.unwrap();
+                    tokio::spawn(backwards(back.clone(), front.clone(), (from, percent, seed)));
+                    backs.insert(from, back.clone());
+                    back
+                }
+            };
             for (late, datagram) in fate(&mut luck, percent, &buf[..len]) {
                 let back = back.clone();
                 later(late, async move {
@@ -51,6 +46,24 @@ pub async fn relay(server: SocketAddr, percent: u32, seed: u64) -> SocketAddr {
         }
     });
     address
+}
+
+async fn backwards(
+    back: Arc<UdpSocket>,
+    front: Arc<UdpSocket>,
+    (client, percent, seed): (SocketAddr, u32, u64),
+) {
+    let mut buf = [0; 2048];
+    let mut luck = ChaCha8Rng::seed_from_u64(seed ^ 1);
+    loop {
+        let Ok(len) = back.recv(&mut buf).await else { continue };
+        for (late, datagram) in fate(&mut luck, percent, &buf[..len]) {
+            let front = front.clone();
+            later(late, async move {
+                let _ = front.send_to(&datagram, client).await;
+            });
+        }
+    }
 }
 
 fn later(late: bool, send: impl Future<Output = ()> + Send + 'static) {
