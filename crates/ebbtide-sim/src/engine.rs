@@ -1,56 +1,51 @@
 //! The event engine: a queue of events in the order of time, ties in the order of scheduling.
 
 use ebbtide_core::time::Instant;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 #[derive(Copy, Clone, Debug)]
 struct Entry<E> {
     at: Instant,
     sequence: u64,
-    lane: u32,
     event: E,
 }
 
 impl<E> Entry<E> {
-    const fn key(&self) -> (Instant, u64) {
-        (self.at, self.sequence)
+    /// Time, then scheduling, as one number: one comparison instead of two branches.
+    #[inline]
+    const fn key(&self) -> u128 {
+        ((self.at.as_nanos() as u128) << 64) | self.sequence as u128
     }
 }
 
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-impl<E> Eq for Entry<E> {}
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<E> Ord for Entry<E> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
-}
+/// Later than every event.
+const NEVER: u128 = u128::MAX;
 
 /// Names a lane of an [`Engine`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Lane(u32);
 
-const NO_LANE: u32 = u32::MAX;
+#[derive(Debug)]
+struct LaneQueue<E> {
+    /// The key of the first event; [`NEVER`] if there is none.
+    first: u128,
+    queue: VecDeque<Entry<E>>,
+}
+
+/// How far from the end of its lane an event is put in place; those that go further are heaped.
+const REACH: usize = 16;
 
 /// Events to come.
 ///
-/// A *lane* holds events that are scheduled in the order of their time, as deliveries behind a
-/// first-in first-out queue are: only the first of a lane is in the heap, so that a queue of ten
-/// thousand packets costs no more per event than an empty one. An event that would break the order
-/// of its lane goes into the heap by itself; a lane is a matter of speed, never of meaning.
+/// A *lane* holds events that are scheduled nearly in the order of their time, as deliveries behind
+/// a first-in first-out queue are, so that a queue of ten thousand packets costs no more per event
+/// than an empty one. An event that goes far before the end of its lane goes into the heap instead;
+/// a lane is a matter of speed, never of meaning. There should be few: all are looked at for each
+/// event.
 #[derive(Debug)]
 pub struct Engine<E> {
-    heap: BinaryHeap<Reverse<Entry<E>>>,
-    lanes: Vec<VecDeque<Entry<E>>>,
+    heap: Heap<E>,
+    lanes: Vec<LaneQueue<E>>,
     sequence: u64,
     now: Instant,
     handled: u64,
@@ -60,9 +55,10 @@ impl<E: Copy> Engine<E> {
     /// An engine at time zero with `lanes` lanes.
     #[must_use]
     pub fn new(lanes: u32) -> Self {
+        let lane = |_| LaneQueue { first: NEVER, queue: VecDeque::new() };
         Self {
-            heap: BinaryHeap::new(),
-            lanes: (0..lanes).map(|_| VecDeque::new()).collect(),
+            heap: Heap { entries: Vec::new(), is_vacant: false },
+            lanes: (0..lanes).map(lane).collect(),
             sequence: 0,
             now: Instant::ZERO,
             handled: 0,
@@ -91,50 +87,150 @@ impl<E: Copy> Engine<E> {
     /// Schedules an event; one in the past happens now.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: E) {
-        let entry = self.entry(at, NO_LANE, event);
-        self.heap.push(Reverse(entry));
+        let entry = self.entry(at, event);
+        self.heap.push(entry);
     }
 
     /// Schedules an event in a lane.
     #[inline]
     pub fn schedule_in(&mut self, lane: Lane, at: Instant, event: E) {
-        let entry = self.entry(at, lane.0, event);
-        let Some(queue) = self.lanes.get_mut(lane.0 as usize) else {
-            self.heap.push(Reverse(Entry { lane: NO_LANE, ..entry }));
+        let entry = self.entry(at, event);
+        let Some(lane) = self.lanes.get_mut(lane.0 as usize) else {
+            self.heap.push(entry);
             return;
         };
-        match queue.back() {
-            Some(last) if last.at > entry.at => {
-                self.heap.push(Reverse(Entry { lane: NO_LANE, ..entry }));
-            }
-            Some(_) => queue.push_back(entry),
-            None => {
-                queue.push_back(entry);
-                self.heap.push(Reverse(entry));
+        match lane.queue.back() {
+            None => lane.first = entry.key(),
+            Some(last) if last.at <= entry.at => {}
+            Some(_) => {
+                let len = lane.queue.len();
+                let nearest = lane.queue.iter().rev().take(REACH);
+                let later = nearest.take_while(|other| other.at > entry.at).count();
+                if later == REACH {
+                    self.heap.push(entry);
+                    return;
+                }
+                if later == len {
+                    lane.first = entry.key();
+                }
+                lane.queue.insert(len - later, entry);
+                return;
             }
         }
+        lane.queue.push_back(entry);
     }
 
     /// The next event; `None` when nothing is left to happen.
     #[inline]
     pub fn pop(&mut self) -> Option<(Instant, E)> {
-        let Reverse(entry) = self.heap.pop()?;
-        if entry.lane != NO_LANE {
-            let queue = &mut self.lanes[entry.lane as usize];
-            queue.pop_front();
-            if let Some(first) = queue.front() {
-                self.heap.push(Reverse(*first));
+        let mut least = self.heap.first();
+        let mut from = None;
+        for lane in &mut self.lanes {
+            if lane.first < least {
+                least = lane.first;
+                from = Some(lane);
             }
         }
+        let entry = match from {
+            None => self.heap.pop()?,
+            Some(lane) => {
+                let entry = lane.queue.pop_front()?;
+                lane.first = lane.queue.front().map_or(NEVER, Entry::key);
+                entry
+            }
+        };
         self.now = entry.at;
         self.handled += 1;
         Some((entry.at, entry.event))
     }
 
     #[inline]
-    fn entry(&mut self, at: Instant, lane: u32, event: E) -> Entry<E> {
+    fn entry(&mut self, at: Instant, event: E) -> Entry<E> {
         self.sequence += 1;
-        Entry { at: at.max(self.now), sequence: self.sequence, lane, event }
+        Entry { at: at.max(self.now), sequence: self.sequence, event }
+    }
+}
+
+/// Children of a node: four make half as many levels as two.
+const ARITY: usize = 4;
+
+/// A heap whose first place stays vacant after a removal: a timer that fires is usually armed
+/// again, and then goes down from there, for the price of one of the two operations.
+#[derive(Debug)]
+struct Heap<E> {
+    entries: Vec<Entry<E>>,
+    is_vacant: bool,
+}
+
+impl<E: Copy> Heap<E> {
+    /// The key of the first entry; [`NEVER`] if there is none.
+    #[inline]
+    fn first(&mut self) -> u128 {
+        if self.is_vacant {
+            self.close_vacancy();
+        }
+        self.entries.first().map_or(NEVER, Entry::key)
+    }
+
+    /// Removes the first entry.
+    #[inline]
+    fn pop(&mut self) -> Option<Entry<E>> {
+        if self.is_vacant {
+            self.close_vacancy();
+        }
+        let first = *self.entries.first()?;
+        self.is_vacant = true;
+        Some(first)
+    }
+
+    fn push(&mut self, entry: Entry<E>) {
+        if self.is_vacant {
+            self.is_vacant = false;
+            self.sink(entry);
+            return;
+        }
+        let mut at = self.entries.len();
+        self.entries.push(entry);
+        while at > 0 {
+            let parent = (at - 1) / ARITY;
+            if self.entries[parent].key() <= entry.key() {
+                break;
+            }
+            self.entries[at] = self.entries[parent];
+            at = parent;
+        }
+        self.entries[at] = entry;
+    }
+
+    fn close_vacancy(&mut self) {
+        self.is_vacant = false;
+        if let Some(last) = self.entries.pop()
+            && !self.entries.is_empty()
+        {
+            self.sink(last);
+        }
+    }
+
+    /// Puts an entry into the first place, or where it belongs below.
+    fn sink(&mut self, entry: Entry<E>) {
+        let mut at = 0;
+        loop {
+            let below = at * ARITY + 1;
+            let end = (below + ARITY).min(self.entries.len());
+            let Some(children) = self.entries.get(below..end) else { break };
+            let mut least = (entry.key(), at);
+            for (offset, child) in children.iter().enumerate() {
+                if child.key() < least.0 {
+                    least = (child.key(), below + offset);
+                }
+            }
+            if least.1 == at {
+                break;
+            }
+            self.entries[at] = self.entries[least.1];
+            at = least.1;
+        }
+        self.entries[at] = entry;
     }
 }
 
@@ -165,6 +261,33 @@ mod tests {
                 got.push((at.as_nanos(), index));
             }
             prop_assert_eq!(got, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn handling_and_scheduling_in_turn_keep_the_order(
+            steps in prop::collection::vec((0u64..50, 0u32..6), 1..400),
+        ) {
+            let mut engine = Engine::new(3);
+            let mut model: Vec<(u64, usize)> = Vec::new();
+            let mut now = 0;
+            for (index, (after, lane)) in steps.into_iter().enumerate() {
+                let at = Instant::from_nanos(now + after);
+                match lane {
+                    0..3 => engine.schedule_in(Engine::<usize>::lane(lane), at, index),
+                    3 => engine.schedule(at, index),
+                    _ => {
+                        model.sort_unstable();
+                        let expected = (!model.is_empty()).then(|| model.remove(0));
+                        let got = engine.pop().map(|(at, index)| (at.as_nanos(), index));
+                        prop_assert_eq!(got, expected);
+                        now = got.map_or(now, |(at, _)| at);
+                        continue;
+                    }
+                }
+                model.push((now + after, index));
+            }
         }
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
                 .map(|s| json!({"name": s.name, "up": s.network.up, "down": s.network.down}));
             document.insert("links".into(), list.collect());
         }
-        serde_json::to_writer_pretty(&mut out, &document).map_err(Failure::work)?;
+        serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
         return Ok(writeln!(out)?);
     }
     if wanted(What::Scenarios) {

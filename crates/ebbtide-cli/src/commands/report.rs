@@ -7,7 +7,7 @@ use ebbtide_sim::record::Store;
 use ebbtide_sim::report::render;
 use ebbtide_sim::reproduce::Paper;
 use ebbtide_sim::run::{Campaign, Shard, report};
-use std::io::stdout;
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let path = store
         .save_text("report.html", &render(&report(&campaign, &results)))
         .map_err(Failure::work)?;
-    println!("{}", path.display());
+    writeln!(stdout(), "{}", path.display())?;
     if args.open {
         let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
         Command::new(opener)

@@ -52,6 +52,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let run = (args.reps, args.seed);
     let campaign =
         Campaign::plan(source, axes, controls(&args.cc)?, run).map_err(Failure::usage)?;
+    if args.jobs == Some(0) {
+        return Err(Failure::usage("--jobs: must be at least 1"));
+    }
     let shard = args.shard.as_deref().map(parse_shard).transpose()?;
     let store = args.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
     if let Some(store) = &store {
@@ -114,7 +117,7 @@ pub(crate) fn controls(text: &str) -> Result<Vec<String>, Failure> {
 fn parse_shard(text: &str) -> Result<Shard, Failure> {
     let parsed = text.split_once('/').and_then(|(index, of)| {
         let (index, of): (u32, u32) = (index.parse().ok()?, of.parse().ok()?);
-        (1 <= index && index <= of).then_some(Shard { index: index - 1, of })
+        (1 <= index && index <= of).then(|| Shard { index: index - 1, of })
     });
     parsed.ok_or_else(|| Failure::usage(format!("--shard: '{text}' is not I/N with 1 <= I <= N")))
 }

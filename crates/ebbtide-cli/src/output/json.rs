@@ -35,6 +35,7 @@ pub(crate) fn write(
                 "failed": cell.failed,
                 "packets": {"up": packets(&cell.packets.up), "down": packets(&cell.packets.down)},
                 "rtt_s": summary(&cell.rtt),
+                "exchange_duration_s": summary(&cell.duration),
                 "timeouts": summary(&cell.timeouts),
                 "largest_timeout_s": summary(&cell.largest_timeout),
                 "utilisation": {"up": cell.utilisation_up, "down": cell.utilisation_down},

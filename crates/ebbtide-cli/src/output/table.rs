@@ -1,5 +1,6 @@
 //! The table of `run`, for a terminal of 80 columns.
 
+use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::{Campaign, CellResult, Results};
 use std::io::{self, Write};
 
@@ -46,7 +47,7 @@ fn heading(out: &mut impl Write, campaign: &Campaign, first: &CellResult) -> io:
         campaign.seed
     )?;
     if cell.fct_limit_s > 0.0 {
-        write!(out, "; no schedule finishes before {} s", significant(cell.fct_limit_s))?;
+        write!(out, "; limit {} s for the last client", significant(cell.fct_limit_s))?;
     }
     writeln!(out, "\n")
 }
@@ -56,32 +57,34 @@ fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
     writeln!(
         out,
         "{:width$}  {:>8} {:>15} {:>7}  {:>11} {:>7} {:>6}",
-        "", "median", "10 % to 90 %", "times", "unnecessary", "needed", ""
+        "", "median", "10 % to 90 %", "times", "unnecessary", "any", ""
     )?;
+    let time = if is_periodic(group) { "time, s" } else { "FCT, s" };
     writeln!(
         out,
-        "{:width$}  {:>8} {:>15} {:>7}  {:>11} {:>7} {:>6}",
-        "control", "FCT, s", "FCT, s", "limit", "rexmits", "rexmits", "failed"
+        "{:width$}  {time:>8} {time:>15} {:>7}  {:>11} {:>7} {:>6}",
+        "control", "limit", "rexmits", "rexmits", "failed"
     )?;
     let best = group
         .iter()
         .filter(|result| result.cell.failed == 0)
-        .map(|result| result.cell.fct.median)
+        .map(|result| times(result).median)
         .fold(f64::INFINITY, f64::min);
     for result in group {
         let cell = &result.cell;
-        let range = format!("{} to {}", significant(cell.fct.p10), significant(cell.fct.p90));
+        let time = times(result);
+        let range = format!("{} to {}", significant(time.p10), significant(time.p90));
         let multiple = cell.multiple().map_or_else(|| "-".to_owned(), |m| format!("{m:.2}"));
         let exchanges: u64 = cell.by_retransmissions.iter().sum();
         let repeated = exchanges - cell.by_retransmissions.first().copied().unwrap_or(0);
         let share = 100.0 * repeated as f64 / exchanges.max(1) as f64;
-        let near_best = cell.failed == 0 && cell.fct.median <= 1.05 * best;
+        let near_best = cell.failed == 0 && time.median <= 1.05 * best;
         let mark = if near_best && group.len() > 1 { "*" } else { " " };
         writeln!(
             out,
             "{:width$}{mark} {:>8} {:>15} {:>7}  {:>11} {:>5.1} % {:>6}",
             cell.cc,
-            significant(cell.fct.median),
+            significant(time.median),
             range,
             multiple,
             significant(cell.unnecessary.median),
@@ -101,6 +104,16 @@ fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
         writeln!(out, "\n* within 5 % of the shortest median")?;
     }
     Ok(())
+}
+
+/// Whether the clients keep time by themselves: then not the whole flow is timed but each exchange.
+fn is_periodic(group: &[&CellResult]) -> bool {
+    group.iter().all(|result| result.cell.fct_limit_s == 0.0)
+}
+
+/// The times that a cell is judged by.
+fn times(result: &CellResult) -> &Summary {
+    if is_periodic(&[result]) { &result.cell.duration } else { &result.cell.fct }
 }
 
 /// Four significant digits at most, no exponent.

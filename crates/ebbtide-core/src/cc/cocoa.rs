@@ -91,12 +91,12 @@ impl Cocoa {
             Variant::Socne14 => {
                 initial.scale(1u32.checked_shl(beside.into()).unwrap_or(u32::MAX), 1)
             }
-            // 2 s * (p + 1) (cocoa-03 section 4.2.1).
+            // 2 s * (p + 1) (cocoa-03 section 4.1).
             Variant::Cocoa03 | Variant::Plus => initial.scale(u32::from(beside) + 1, 1),
         }
     }
 
-    /// Ageing (cocoa-03 section 4.2.3), computed when the estimate is used rather than by a timer.
+    /// Ageing (cocoa-03 section 4.3), computed when the estimate is used rather than by a timer.
     /// Each application restarts the idle clock, so a long silence applies it several times.
     fn age(&mut self, cx: &Context<'_>) {
         if !cx.settings.ageing {

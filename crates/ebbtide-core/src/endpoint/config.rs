@@ -65,7 +65,7 @@ pub struct Limits {
     pub remembered_bytes: usize,
     /// Bytes of datagrams that wait for the driver. Default 16 MiB.
     pub outbox_bytes: usize,
-    /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 3).
+    /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3).
     pub peer_retention: Duration,
 }
 

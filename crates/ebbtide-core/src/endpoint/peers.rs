@@ -1,6 +1,7 @@
 //! Peers: the scopes that congestion control state is kept for.
 
 use crate::cc::{Config, Load, Shell};
+use crate::exchange::hashed::Hashed;
 use crate::exchange::message_id::MessageIds;
 use crate::exchange::table::NONE;
 use crate::time::{Duration, Instant};
@@ -164,7 +165,7 @@ impl Peers {
     /// The peer of this scope, if there is one.
     #[inline]
     pub(crate) fn find(&self, key: SocketAddr) -> Option<u32> {
-        let hash = self.hasher.hash_one(key);
+        let hash = self.hasher.hash_one(Hashed(key));
         self.by_key.find(hash, |&index| self.places[index as usize].key == key).copied()
     }
 
@@ -181,7 +182,7 @@ impl Peers {
             self.touch(now, index);
             return Some(index);
         }
-        // State is kept at least 255 s after its last use (cocoa-03 section 3), longer if there is
+        // State is kept at least 255 s after its last use (cocoa-03 section 4.3), longer if there is
         // room. Two per insertion keep up with any rate of arrivals.
         for _ in 0..2 {
             self.evict_oldest(now, self.retention);
@@ -219,8 +220,8 @@ impl Peers {
             }
         };
         let (places, hasher) = (&self.places, &self.hasher);
-        self.by_key.insert_unique(hasher.hash_one(key), index, |&other| {
-            hasher.hash_one(places[other as usize].key)
+        self.by_key.insert_unique(hasher.hash_one(Hashed(key)), index, |&other| {
+            hasher.hash_one(Hashed(places[other as usize].key))
         });
         self.link_newest(index);
         Some(index)
@@ -271,7 +272,7 @@ impl Peers {
         if idle < self.retention {
             self.evicted_early += 1;
         }
-        let hash = self.hasher.hash_one(peer.key);
+        let hash = self.hasher.hash_one(Hashed(peer.key));
         if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
             entry.remove();
         }

@@ -6,6 +6,7 @@
 //! requests are not remembered, as section 4.5 allows: a duplicate GET is simply answered afresh
 //! and costs no memory.
 
+use super::hashed::Hashed;
 use crate::time::{Duration, Instant};
 use crate::wire::{MessageId, OptionNumber};
 use alloc::collections::VecDeque;
@@ -108,8 +109,9 @@ impl Dedup {
         let sequence = self.first + self.entries.len() as u64;
         self.entries.push_back(Entry { remote, id, expires: now + lifetime, reply });
         let (entries, first, hasher) = (&self.entries, self.first, &self.hasher);
-        self.by_id.insert_unique(hasher.hash_one((remote, id)), sequence, |&other| {
-            key(entries, first, other).map_or(0, |key| hasher.hash_one(key))
+        self.by_id.insert_unique(hasher.hash_one((Hashed(remote), id)), sequence, |&other| {
+            key(entries, first, other)
+                .map_or(0, |(remote, id)| hasher.hash_one((Hashed(remote), id)))
         });
         true
     }
@@ -131,7 +133,7 @@ impl Dedup {
     }
 
     fn find(&self, remote: SocketAddr, id: MessageId) -> Option<usize> {
-        let hash = self.hasher.hash_one((remote, id));
+        let hash = self.hasher.hash_one((Hashed(remote), id));
         let sequence = self
             .by_id
             .find(hash, |&other| key(&self.entries, self.first, other) == Some((remote, id)))?;
@@ -144,7 +146,7 @@ impl Dedup {
             let sequence = self.first;
             self.first += 1;
             self.bytes -= entry.reply.size();
-            let hash = self.hasher.hash_one((entry.remote, entry.id));
+            let hash = self.hasher.hash_one((Hashed(entry.remote), entry.id));
             if let Ok(found) = self.by_id.find_entry(hash, |&other| other == sequence) {
                 found.remove();
             }

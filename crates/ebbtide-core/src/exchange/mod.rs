@@ -1,6 +1,7 @@
 //! What lives between a message and its end: exchanges, message IDs, tokens, duplicates, timers.
 
 pub(crate) mod dedup;
+pub(crate) mod hashed;
 pub(crate) mod message_id;
 mod observe;
 pub(crate) mod outbox;

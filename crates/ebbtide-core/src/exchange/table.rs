@@ -1,5 +1,6 @@
 //! The table of exchanges: everything that this endpoint sent, or queues, and awaits an answer to.
 
+use super::hashed::Hashed;
 use crate::cc::{Answered, Marking, Sample, Slot};
 use crate::time::{Instant, Micros};
 use crate::wire::{MessageId, OptionNumber, Token};
@@ -232,17 +233,17 @@ impl Table {
     /// Makes the exchange findable by its message ID.
     pub(crate) fn remember_id(&mut self, index: u32) {
         let exchange = &self.places[index as usize];
-        let hash = self.hasher.hash_one((exchange.remote, exchange.id));
+        let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.id));
         let (places, hasher) = (&self.places, &self.hasher);
         self.by_id.insert_unique(hash, index, |&other| {
             let other = &places[other as usize];
-            hasher.hash_one((other.remote, other.id))
+            hasher.hash_one((Hashed(other.remote), other.id))
         });
     }
 
     pub(crate) fn forget_id(&mut self, index: u32) {
         let exchange = &self.places[index as usize];
-        let hash = self.hasher.hash_one((exchange.remote, exchange.id));
+        let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.id));
         if let Ok(entry) = self.by_id.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
@@ -250,7 +251,7 @@ impl Table {
 
     #[inline]
     pub(crate) fn by_id(&self, remote: SocketAddr, id: MessageId) -> Option<u32> {
-        let hash = self.hasher.hash_one((remote, id));
+        let hash = self.hasher.hash_one((Hashed(remote), id));
         let found = self.by_id.find(hash, |&index| {
             let exchange = &self.places[index as usize];
             exchange.remote == remote && exchange.id == id
@@ -264,11 +265,11 @@ impl Table {
         if exchange.remote.ip().is_multicast() {
             self.groups.push(index);
         }
-        let hash = self.hasher.hash_one((exchange.remote, exchange.token));
+        let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.token));
         let (places, hasher) = (&self.places, &self.hasher);
         self.by_token.insert_unique(hash, index, |&other| {
             let other = &places[other as usize];
-            hasher.hash_one((other.remote, other.token))
+            hasher.hash_one((Hashed(other.remote), other.token))
         });
     }
 
@@ -277,7 +278,7 @@ impl Table {
         if exchange.remote.ip().is_multicast() {
             self.groups.retain(|&group| group != index);
         }
-        let hash = self.hasher.hash_one((exchange.remote, exchange.token));
+        let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.token));
         if let Ok(entry) = self.by_token.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
@@ -292,7 +293,7 @@ impl Table {
 
     #[inline]
     pub(crate) fn by_token(&self, remote: SocketAddr, token: Token) -> Option<u32> {
-        let hash = self.hasher.hash_one((remote, token));
+        let hash = self.hasher.hash_one((Hashed(remote), token));
         let found = self.by_token.find(hash, |&index| {
             let exchange = &self.places[index as usize];
             exchange.remote == remote && exchange.token == token

@@ -1,6 +1,6 @@
 //! A host that asks: an endpoint and an application that keeps a number of requests open.
 
-use super::{Tag, client_address, server_address};
+use super::{Tag, server_address};
 use crate::random::{Streams, uniform};
 use crate::record::ClientRecord;
 use crate::run::{Recorder, Tagged};
@@ -53,6 +53,8 @@ pub(crate) struct Client {
 #[derive(Clone, Debug, Default)]
 struct Request {
     number: u32,
+    /// When the application asked.
+    made: Option<Instant>,
     /// When each transmission left.
     sent: Vec<Instant>,
 }
@@ -151,6 +153,7 @@ impl Client {
                 }
                 let request = &mut self.requests[id.index()];
                 request.number = number;
+                request.made = Some(now);
                 request.sent.clear();
             }
             // The queue is full: the reading of this period is lost, and counted.
@@ -182,6 +185,9 @@ impl Client {
                     self.by_retransmissions.resize(class + 1, 0);
                 }
                 self.by_retransmissions[class] += 1;
+                if let Some(made) = request.made {
+                    recorder.duration(now.micros_since(made));
+                }
                 if let Some(rtt) = rtt {
                     recorder.round_trip(rtt);
                 }
@@ -266,10 +272,5 @@ impl Client {
         let counters = self.endpoint.counters();
         self.record.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
         self.record.retransmissions = u32::try_from(counters.retransmissions).unwrap_or(u32::MAX);
-    }
-
-    /// The address that its packets come from.
-    pub(crate) fn address(&self) -> std::net::SocketAddr {
-        client_address(self.number)
     }
 }

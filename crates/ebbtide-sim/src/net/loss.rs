@@ -47,13 +47,17 @@ pub struct Loss<R> {
     is_bad: Option<bool>,
     /// When the current state ends, for the time-driven kind.
     until: u64,
-    rng: R,
+    /// The fate of each packet, and the states that change from packet to packet.
+    packets: R,
+    /// The states that change with time: a stream of their own, so that they do not depend on how
+    /// many packets there were.
+    states: R,
 }
 
 impl<R: Rng> Loss<R> {
-    /// Draws from `rng` alone.
-    pub const fn new(model: LossModel, rng: R) -> Self {
-        Self { model, is_bad: None, until: 0, rng }
+    /// `packets` draws what happens to packets, `states` the stays of the time-driven kind.
+    pub const fn new(model: LossModel, packets: R, states: R) -> Self {
+        Self { model, is_bad: None, until: 0, packets, states }
     }
 
     /// Whether a packet that leaves the queue at `now` is lost. Calls are in the order of time.
@@ -61,19 +65,19 @@ impl<R: Rng> Loss<R> {
     pub fn loses(&mut self, now: Instant) -> bool {
         match self.model {
             LossModel::None => false,
-            LossModel::Independent(probability) => probability.draw(&mut self.rng),
+            LossModel::Independent(probability) => probability.draw(&mut self.packets),
             LossModel::PerPacket { good, bad, worsen, recover } => {
                 // The chain starts good: the first packets of a run are no different from those
                 // after any quiet spell.
                 let was_bad = self.is_bad.unwrap_or(false);
-                let leaves = if was_bad { recover } else { worsen }.draw(&mut self.rng);
+                let leaves = if was_bad { recover } else { worsen }.draw(&mut self.packets);
                 let is_bad = was_bad ^ leaves;
                 self.is_bad = Some(is_bad);
-                if is_bad { bad } else { good }.draw(&mut self.rng)
+                if is_bad { bad } else { good }.draw(&mut self.packets)
             }
             LossModel::TimeDriven { good, bad, .. } => {
                 let is_bad = self.state_at(now.as_nanos());
-                if is_bad { bad } else { good }.draw(&mut self.rng)
+                if is_bad { bad } else { good }.draw(&mut self.packets)
             }
         }
     }
@@ -86,12 +90,12 @@ impl<R: Rng> Loss<R> {
         let mut is_bad = match self.is_bad {
             Some(is_bad) => is_bad,
             // The stay that covers time zero: memoryless, so a whole one from there.
-            None => !bad_share.draw(&mut self.rng),
+            None => !bad_share.draw(&mut self.states),
         };
         while self.is_bad.is_none() || self.until <= now {
             is_bad = !is_bad;
             let mean = if is_bad { mean_bad_ns } else { mean_good_ns };
-            let stay = exponential(&mut self.rng, mean).max(1);
+            let stay = exponential(&mut self.states, mean).max(1);
             self.until = self.until.saturating_add(stay);
             self.is_bad = Some(is_bad);
         }

@@ -87,7 +87,8 @@ impl Store {
         &self.folder
     }
 
-    /// The key of a replication: everything that its result depends on, and nothing else.
+    /// The key of a replication: everything that its rows depend on, the swept settings and the
+    /// control as they were written included.
     #[must_use]
     pub fn key(parts: &[&str]) -> String {
         let mut text = String::new();

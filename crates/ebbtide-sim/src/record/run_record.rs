@@ -91,6 +91,8 @@ pub struct Totals {
     pub down: Direction,
     /// Round trips of the answered transmissions.
     pub rtt: SparseHistogram,
+    /// How long exchanges took, from the request to the first response.
+    pub durations: SparseHistogram,
     /// Until the last client was done, ns.
     pub done_ns: u64,
     /// Until the network was empty, ns.

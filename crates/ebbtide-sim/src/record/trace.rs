@@ -3,12 +3,11 @@
 use super::capture::Capture;
 use crate::host::{client_address, server_address};
 use crate::net::Fate;
-use crate::run::{Details, Discard, Recorder, Tagged};
+use crate::run::{Details, Recorder, Tagged};
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::wire::Message;
-use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -23,12 +22,11 @@ const AT_SERVER: u32 = 1;
 /// | event | when | with |
 /// |---|---|---|
 /// | `sent` | a client transmits | `timeout_s` armed, `why` |
-/// | `link` | a packet is handed to the link | `direction`, `bytes`, `queued_bytes` before it, `fate`, `arrives` |
+/// | `link` | a packet is handed to the link | `direction`, `bytes` of the CoAP message, `queued_bytes` before it, `fate`, `until` when it is on its way or was lost |
 /// | `arrived` | at the server or at a client | `at`, `message` |
 /// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |
 /// | `failed` | an exchange ends without | `reason` |
 pub struct Trace<T: Write, C: Write> {
-    plain: Discard,
     lines: Option<T>,
     capture: Option<Capture<C>>,
     error: Option<io::Error>,
@@ -37,7 +35,7 @@ pub struct Trace<T: Write, C: Write> {
 impl<T: Write, C: Write> Trace<T, C> {
     /// Writes JSON lines to `lines` and packets to `capture`, where there are such.
     pub fn new(lines: Option<T>, capture: Option<Capture<C>>) -> Self {
-        Self { plain: Discard::new(), lines, capture, error: None }
+        Self { lines, capture, error: None }
     }
 
     /// Ends the trace.
@@ -56,12 +54,6 @@ impl<T: Write, C: Write> Trace<T, C> {
             capture.into_inner().flush()?;
         }
         Ok(())
-    }
-
-    /// The round trips seen.
-    #[must_use]
-    pub const fn round_trips(&self) -> &Histogram<u32> {
-        self.plain.round_trips()
     }
 
     fn line(&mut self, now: Instant, event: &str, tagged: Tagged, rest: Value) {
@@ -109,10 +101,6 @@ fn span(span: Micros) -> Value {
 impl<T: Write, C: Write> Recorder for Trace<T, C> {
     fn wants_details(&self) -> bool {
         self.lines.is_some()
-    }
-
-    fn round_trip(&mut self, rtt: Micros) {
-        self.plain.round_trip(rtt);
     }
 
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {

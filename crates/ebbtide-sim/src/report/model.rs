@@ -82,6 +82,9 @@ pub struct Cell {
     pub jain: f64,
     /// Round-trip times in seconds.
     pub rtt: Summary,
+    /// How long exchanges took, from request to first response, in seconds.
+    #[serde(default)]
+    pub duration: Summary,
     /// Expired retransmission timeouts per client.
     pub timeouts: Summary,
     /// The largest timeout each client armed, seconds.

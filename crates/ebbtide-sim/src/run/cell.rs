@@ -1,17 +1,19 @@
 //! From the records of a cell's replications to its figures.
 
 use super::campaign::CellSpec;
-use crate::record::{Direction, RunRecord};
+use crate::record::{Direction, RunRecord, SparseHistogram};
 use crate::report::{Cell, PacketCounts, Packets, Summary};
-use crate::scenario::{Scenario, WorkloadKind};
+use crate::scenario::WorkloadKind;
 use crate::stats::{jain, mean_and_half_width, quantile, summary, weighted_summary};
 use std::collections::BTreeMap;
 
-/// The time before which no schedule finishes, in seconds: the longer of pushing all responses (or
-/// all requests) through the bottleneck and of as many idle round trips as a client has requests.
+/// The time before which no schedule finishes the last client, in seconds: the longer of pushing
+/// all responses (or all requests) through the bottleneck and of as many idle round trips, of mean
+/// delay, as a client has requests.
 /// Zero for a periodic workload, whose time is its own.
 #[must_use]
-pub fn physical_limit_s(scenario: &Scenario) -> f64 {
+pub fn physical_limit_s(spec: &CellSpec) -> f64 {
+    let scenario = &spec.scenario;
     let w = &scenario.workload;
     if w.kind == WorkloadKind::Periodic {
         return 0.0;
@@ -36,8 +38,12 @@ pub fn physical_limit_s(scenario: &Scenario) -> f64 {
         + mean(scenario.clients.processing.ends());
     let exchanges = f64::from(w.exchanges);
     let all = f64::from(scenario.clients.count) * exchanges;
-    let window = f64::from(scenario.coap.nstart);
-    (all * up.max(down)).max(exchanges * idle / window)
+    // NSTART as the controls have it: a client keeps as many round trips going at once.
+    let own = spec.controls.iter().filter_map(|control| control.settings.nstart).max();
+    let window = f64::from(own.unwrap_or(scenario.coap.nstart).max(1));
+    // Each client's time counts from its own start.
+    let late = scenario.clients.start_window.0 as f64 / 1e9;
+    (all * up.max(down) - late).max(exchanges * idle / window)
 }
 
 /// The figures of a cell. `records` are its replications in order.
@@ -78,7 +84,7 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         clients: spec.scenario.clients.count,
         fct: fct_summary,
         fct_ci: (centre - half, centre + half),
-        fct_limit_s: physical_limit_s(&spec.scenario),
+        fct_limit_s: physical_limit_s(spec),
         fct_quantiles: (0..=100)
             .map(|percent| quantile(&fct, f64::from(percent) / 100.0))
             .collect(),
@@ -95,7 +101,8 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         utilisation_down: utilisation(records, |record| &record.totals.down),
         goodput_bps: goodput.sum::<f64>() / count,
         jain: fairness.sum::<f64>() / count,
-        rtt: round_trips(records),
+        rtt: pooled(records, |record| &record.totals.rtt),
+        duration: pooled(records, |record| &record.totals.durations),
         timeouts: summary(&mut over(&|client| client.timeouts.into())),
         largest_timeout: summary(&mut over(&|c| f64::from(c.largest_timeout.get()) / 1e6)),
         command,
@@ -136,9 +143,9 @@ fn utilisation(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> f64
     shares.sum::<f64>() / records.len().max(1) as f64
 }
 
-fn round_trips(records: &[RunRecord]) -> Summary {
+fn pooled(records: &[RunRecord], which: fn(&RunRecord) -> &SparseHistogram) -> Summary {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for (value, count) in records.iter().flat_map(|record| &record.totals.rtt.0) {
+    for (value, count) in records.iter().flat_map(|record| &which(record).0) {
         *counts.entry(*value).or_default() += count;
     }
     let values: Vec<(f64, u64)> =

@@ -43,6 +43,10 @@ pub trait Recorder {
     fn round_trip(&mut self, rtt: Micros) {
         let _ = rtt;
     }
+    /// How long an exchange took, from the application's request to its first response.
+    fn duration(&mut self, duration: Micros) {
+        let _ = duration;
+    }
     /// A client transmits and arms a timeout.
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
         let _ = (now, tagged, timeout);
@@ -79,23 +83,30 @@ pub trait Recorder {
     }
 }
 
-/// Sees nothing but round trips, which every replication measures.
+/// Sees nothing but round trips and durations, which every replication measures.
 #[derive(Debug)]
 pub struct Discard {
     rtt: Histogram<u32>,
+    durations: Histogram<u32>,
 }
 
 impl Discard {
-    /// An empty histogram of round trips.
+    /// Empty histograms.
     #[must_use]
     pub fn new() -> Self {
-        Self { rtt: new_histogram() }
+        Self { rtt: new_histogram(), durations: new_histogram() }
     }
 
-    /// The round trips seen.
+    /// The round trips seen, µs.
     #[must_use]
     pub const fn round_trips(&self) -> &Histogram<u32> {
         &self.rtt
+    }
+
+    /// The durations of exchanges seen, µs.
+    #[must_use]
+    pub const fn durations(&self) -> &Histogram<u32> {
+        &self.durations
     }
 }
 
@@ -114,6 +125,11 @@ impl Recorder for Discard {
     #[inline]
     fn round_trip(&mut self, rtt: Micros) {
         self.rtt.saturating_record(rtt.get().into());
+    }
+
+    #[inline]
+    fn duration(&mut self, duration: Micros) {
+        self.durations.saturating_record(duration.get().into());
     }
 }
 
@@ -150,10 +166,10 @@ impl SeriesRecorder {
         }
     }
 
-    /// The round trips seen.
+    /// What every replication measures.
     #[must_use]
-    pub const fn round_trips(&self) -> &Histogram<u32> {
-        self.plain.round_trips()
+    pub const fn plain(&self) -> &Discard {
+        &self.plain
     }
 
     /// What was seen, for the report.
@@ -182,6 +198,10 @@ fn seconds(now: Instant) -> f64 {
 impl Recorder for SeriesRecorder {
     fn round_trip(&mut self, rtt: Micros) {
         self.plain.round_trip(rtt);
+    }
+
+    fn duration(&mut self, duration: Micros) {
+        self.plain.duration(duration);
     }
 
     fn armed(&mut self, now: Instant, _tagged: Tagged, timeout: Micros) {

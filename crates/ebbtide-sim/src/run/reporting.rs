@@ -2,7 +2,7 @@
 
 use super::campaign::{Campaign, Results, VERSION};
 use crate::report::Report;
-use crate::scenario::Override;
+use crate::scenario::{Override, WorkloadKind};
 
 /// The report on a campaign's results.
 #[must_use]
@@ -21,12 +21,29 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
     };
     let swept = campaign.swept();
     let mut cells: Vec<_> = results.cells.iter().map(|(_, result)| result.cell.clone()).collect();
+    let mut notes = Vec::new();
+    let is_periodic = scenario.is_some_and(|s| s.workload.kind == WorkloadKind::Periodic);
+    if is_periodic {
+        notes.push(
+            "The workload is periodic: clients keep time by themselves, so the times shown are \
+             those of single exchanges, from the request to its first response, not of flows."
+                .to_owned(),
+        );
+    }
     for cell in &mut cells {
         cell.settings.retain(|(key, _)| swept.contains(key));
+        if is_periodic {
+            cell.fct = cell.duration;
+            cell.fct_ci = (f64::NAN, f64::NAN);
+            cell.fct_quantiles.clear();
+        }
     }
     let settings: Vec<String> =
         fixed.iter().map(|change| format!("{} {}", change.key, change.value)).collect();
     let missing = campaign.cells.len() - results.cells.len();
+    if missing > 0 {
+        notes.push(format!("{missing} cells are not complete yet: run the command again."));
+    }
     Report {
         title,
         subtitle: settings.join(", "),
@@ -40,10 +57,6 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
         axes: swept,
         cells,
         published: Vec::new(),
-        notes: if missing == 0 {
-            Vec::new()
-        } else {
-            vec![format!("{missing} cells are not complete yet: run the command again.")]
-        },
+        notes,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged};
 use crate::engine::Engine;
-use crate::host::{Client, ClientSetup, Server, Tag, device_config};
+use crate::host::{Client, ClientSetup, Server, Tag, client_address, device_config};
 use crate::net::{Delay, Fate, Link, Loss};
 use crate::random::{Streams, uniform};
 use crate::record::{RunRecord, SparseHistogram, Totals};
@@ -14,6 +14,7 @@ use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Duration, Instant, Micros};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
+use std::collections::VecDeque;
 use std::fmt;
 
 /// The controls of a run: usually one; in a mixed run the clients take turns.
@@ -66,36 +67,70 @@ enum Event {
 const DOWN_LANE: u32 = 0;
 /// And so are those behind the link to the server, unless the further way reorders them.
 const UP_LANE: u32 = 1;
+/// Answers on their way from the server to the router.
+const ROUTER_LANE: u32 = 2;
+const LANES: u32 = 3;
 
-/// A packet under way. Places and their buffers are reused.
-#[derive(Debug, Default)]
+/// What is known of a packet under way beside its bytes.
+#[derive(Copy, Clone, Debug, Default)]
 struct Packet {
-    bytes: Vec<u8>,
     client: u32,
+    length: u32,
     tag: Tag,
 }
 
-/// Packets under way, by place.
+/// Packets under way, by place. All bytes are in one buffer and places are used in turn, so that
+/// the packets of a queue lie side by side in the order in which they leave it.
 #[derive(Debug, Default)]
 struct Pool {
-    places: Vec<Packet>,
-    free: Vec<u32>,
+    packets: Vec<Packet>,
+    bytes: Vec<u8>,
+    /// Bytes of each place: what the longest packet so far needs.
+    stride: usize,
+    free: VecDeque<u32>,
 }
 
 impl Pool {
     #[inline]
     fn put(&mut self, client: u32, datagram: &[u8], tag: Tag) -> u32 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Packet::default());
+        if datagram.len() > self.stride {
+            self.widen(datagram.len());
+        }
+        let place = self.free.pop_front().unwrap_or_else(|| {
+            self.packets.push(Packet::default());
+            self.bytes.resize(self.packets.len() * self.stride, 0);
             // As many as fit in memory, far below 2^32.
-            (self.places.len() - 1) as u32
+            (self.packets.len() - 1) as u32
         });
-        let packet = &mut self.places[place as usize];
-        packet.bytes.clear();
-        packet.bytes.extend_from_slice(datagram);
-        packet.client = client;
-        packet.tag = tag;
+        // The caller has checked the length against the MTU, at most 65535.
+        self.packets[place as usize] = Packet { client, length: datagram.len() as u32, tag };
+        let start = place as usize * self.stride;
+        self.bytes[start..start + datagram.len()].copy_from_slice(datagram);
         place
+    }
+
+    /// A packet and its bytes.
+    #[inline]
+    fn get(&self, place: u32) -> (Packet, &[u8]) {
+        let packet = self.packets[place as usize];
+        let start = place as usize * self.stride;
+        (packet, &self.bytes[start..start + packet.length as usize])
+    }
+
+    /// The place may be used again.
+    #[inline]
+    fn release(&mut self, place: u32) {
+        self.free.push_back(place);
+    }
+
+    fn widen(&mut self, longest: usize) {
+        let (before, stride) = (self.stride, longest.next_multiple_of(16));
+        let mut bytes = vec![0; self.packets.len() * stride];
+        for place in 0..self.packets.len() {
+            bytes[place * stride..][..before]
+                .copy_from_slice(&self.bytes[place * before..][..before]);
+        }
+        (self.bytes, self.stride) = (bytes, stride);
     }
 }
 
@@ -110,6 +145,8 @@ struct Simulation<R> {
     period: Option<Time>,
     undone: u32,
     done_at: Instant,
+    /// The request that the server is at; reused.
+    request: Vec<u8>,
 }
 
 /// The network with what is under way in it.
@@ -140,23 +177,20 @@ pub fn simulate(
     if with_series {
         let (record, recorder) =
             simulate_with(scenario, controls, (seed, replication), SeriesRecorder::new())?;
-        let rtt = sparse(recorder.round_trips());
-        let series = Some(recorder.series(replication));
-        return Ok(with(record, rtt, series));
+        let record = with(record, recorder.plain());
+        return Ok(RunRecord {
+            totals: Totals { series: Some(recorder.series(replication)), ..record.totals },
+            ..record
+        });
     }
     let (record, recorder) =
         simulate_with(scenario, controls, (seed, replication), Discard::new())?;
-    let rtt = sparse(recorder.round_trips());
-    Ok(with(record, rtt, None))
+    Ok(with(record, &recorder))
 }
 
-fn with(
-    mut record: RunRecord,
-    rtt: SparseHistogram,
-    series: Option<crate::report::Series>,
-) -> RunRecord {
-    record.totals.rtt = rtt;
-    record.totals.series = series;
+fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
+    record.totals.rtt = sparse(measured.round_trips());
+    record.totals.durations = sparse(measured.durations());
     record
 }
 
@@ -192,7 +226,7 @@ impl<R: Recorder> Simulation<R> {
         recorder: R,
     ) -> Self {
         let streams = Streams::new(seed, replication);
-        let mut engine = Engine::new(2);
+        let mut engine = Engine::new(LANES);
         let groups = controls.len().max(1);
         let fallback = Config::new(Algorithm::Default);
         let clients = (0..scenario.clients.count)
@@ -232,6 +266,7 @@ impl<R: Recorder> Simulation<R> {
             period,
             undone: scenario.clients.count,
             done_at: Instant::ZERO,
+            request: Vec::new(),
         }
     }
 
@@ -278,30 +313,31 @@ impl<R: Recorder> Simulation<R> {
     }
 
     fn at_server(&mut self, now: Instant, place: u32) {
-        let packet = std::mem::take(&mut self.net.pool.places[place as usize]);
-        let from = self.clients[packet.client as usize].address();
-        self.recorder.arrived(now, &packet.details(true, now));
+        let (packet, datagram) = self.net.pool.get(place);
+        self.recorder.arrived(now, &packet.details(datagram, true, now));
+        // The answer takes a place of its own before this one is free.
+        self.request.clear();
+        self.request.extend_from_slice(datagram);
+        let from = client_address(packet.client);
         let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
-        self.server.receive(now, from, &packet.bytes, packet.tag, |client, datagram, tag| {
+        self.server.receive(now, from, &self.request, packet.tag, |client, datagram, tag| {
             net.server_sends(now, (client, datagram, tag), engine, recorder);
         });
-        self.net.pool.places[place as usize] = packet;
-        self.net.pool.free.push(place);
+        self.net.pool.release(place);
     }
 
     fn at_client(&mut self, now: Instant, place: u32) {
-        let packet = std::mem::take(&mut self.net.pool.places[place as usize]);
-        self.recorder.arrived(now, &packet.details(false, now));
+        let (packet, datagram) = self.net.pool.get(place);
+        self.recorder.arrived(now, &packet.details(datagram, false, now));
         let host = &mut self.clients[packet.client as usize];
         let before = host.record.payload_bytes;
-        let wants_to_act = host.receive(now, &packet.bytes, packet.tag, &mut self.recorder);
+        let wants_to_act = host.receive(now, datagram, packet.tag, &mut self.recorder);
         self.recorder.goodput(now, host.record.payload_bytes - before);
+        self.net.pool.release(place);
         if wants_to_act {
             self.wants_to_act(now, packet.client);
         }
         self.drain(now, packet.client);
-        self.net.pool.places[place as usize] = packet;
-        self.net.pool.free.push(place);
     }
 
     /// The application of a client has something to do, at once or after its processing time.
@@ -368,6 +404,7 @@ impl<R: Recorder> Simulation<R> {
                 up: self.net.up.counts().into(),
                 down: self.net.down.counts().into(),
                 rtt: SparseHistogram::default(),
+                durations: SparseHistogram::default(),
                 done_ns: self.done_at.as_nanos(),
                 sim_ns: self.engine.now().as_nanos(),
                 events: self.engine.handled(),
@@ -380,11 +417,11 @@ impl<R: Recorder> Simulation<R> {
 }
 
 impl Packet {
-    fn details(&self, upwards: bool, now: Instant) -> Details<'_> {
+    fn details(self, datagram: &[u8], upwards: bool, now: Instant) -> Details<'_> {
         Details {
             upwards,
             tagged: tagged(self.client, self.tag),
-            datagram: &self.bytes,
+            datagram,
             queued: 0,
             fate: Fate::Delivered { at: now },
         }
@@ -395,8 +432,9 @@ impl Net {
     fn new(scenario: &Scenario, streams: &Streams) -> Self {
         let network = &scenario.network;
         let link = |name: &str, spec: &crate::scenario::LinkSpec| {
-            let loss =
-                Loss::new(scenario.loss_model(), streams.stream(&format!("link/{name}/loss")));
+            let packets = streams.stream(&format!("link/{name}/loss"));
+            let states = streams.stream(&format!("link/{name}/loss/states"));
+            let loss = Loss::new(scenario.loss_model(), packets, states);
             let delays = streams.stream(&format!("link/{name}/delay"));
             Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays)
         };
@@ -469,7 +507,8 @@ impl Net {
         let (processing, processing_rng) = &mut self.server_processing;
         let (delay, rng) = &mut self.beyond_down;
         let after = processing.draw(processing_rng).saturating_add(delay.draw(rng));
-        engine.schedule(now + Duration::from_nanos(after), Event::AtDownLink(place));
+        let at = now + Duration::from_nanos(after);
+        engine.schedule_in(Engine::<Event>::lane(ROUTER_LANE), at, Event::AtDownLink(place));
     }
 
     /// The packet goes onto the link to the clients.
@@ -481,21 +520,20 @@ impl Net {
         engine: &mut Engine<Event>,
         recorder: &mut R,
     ) {
-        let length = self.pool.places[place as usize].bytes.len();
-        let bytes = self.header + u32::try_from(length).unwrap_or(u32::MAX / 2);
+        let (packet, datagram) = self.pool.get(place);
+        let bytes = self.header + packet.length;
         if bytes > self.mtu {
             self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
         }
         let queued = self.down.queued_bytes(now);
         let fate = self.down.send(now, bytes);
-        let details =
-            Details { queued, fate, ..self.pool.places[place as usize].details(false, now) };
+        let details = Details { queued, fate, ..packet.details(datagram, false, now) };
         recorder.at_link(now, &details);
         match fate {
             Fate::Delivered { at } => {
                 engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, Event::AtClient(place));
             }
-            Fate::Dropped | Fate::Lost { .. } => self.pool.free.push(place),
+            Fate::Dropped | Fate::Lost { .. } => self.pool.release(place),
         }
     }
 }

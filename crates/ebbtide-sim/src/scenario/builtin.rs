@@ -9,6 +9,16 @@ pub struct Builtin {
     pub toml: &'static str,
 }
 
+/// A file of `scenarios/` by its name.
+macro_rules! builtin {
+    ($name:literal) => {
+        Builtin {
+            name: $name,
+            toml: include_str!(concat!("../../../../scenarios/", $name, ".toml")),
+        }
+    };
+}
+
 /// All of them.
 pub const BUILTIN: &[Builtin] =
-    &[Builtin { name: "nb-iot", toml: include_str!("../../../../scenarios/nb-iot.toml") }];
+    &[builtin!("nb-iot"), builtin!("container-ship"), builtin!("building")];

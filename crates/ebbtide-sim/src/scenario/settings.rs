@@ -75,6 +75,10 @@ impl Override {
             place = place.and_then(|value| value.get(part).cloned());
         }
         let text = || Value::String(self.value.clone());
+        // Settings of controls are text, as on the command line.
+        if path.starts_with("control.") {
+            return text();
+        }
         if self.value.starts_with('[') {
             let inner = self.value.trim_start_matches('[').trim_end_matches(']');
             let elements = inner.split(',').map(|element| {

@@ -91,6 +91,7 @@ pub(crate) fn reproduction() -> Report {
             };
             let measured = published * (1.0 + relative);
             report.published.push(Comparison {
+                is_percentage: false,
                 source: "Thesis19".to_owned(),
                 table: "table 8.2".to_owned(),
                 quantity: "median FCT (s)".to_owned(),
@@ -219,6 +220,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
     let swept: String =
         settings.iter().map(|(key, value)| format!("--set {key}={value} ")).collect();
     Cell {
+        duration: Summary::default(),
         cc: shape.cc.to_owned(),
         settings: settings.to_vec(),
         reps: 20,

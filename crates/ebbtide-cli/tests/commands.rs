@@ -1,0 +1,260 @@
+//! The contract of the command line: documents, tables, exit codes.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{changed, command, ebbtide, succeed};
+use serde_json::Value;
+use std::io::Read;
+use std::process::Stdio;
+
+const SMALL: [&str; 10] =
+    ["run", "nb-iot", "--set", "clients=3,6", "--set", "exchanges=4", "--reps", "2", "--seed", "9"];
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&succeed(arguments)).unwrap()
+}
+
+/// The document without what the machine's clock says.
+fn answer(arguments: &[&str]) -> Value {
+    let mut document = json(arguments);
+    for cell in document["cells"].as_array_mut().unwrap() {
+        assert!(cell.as_object_mut().unwrap().remove("wall_s").unwrap().is_number());
+    }
+    document
+}
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    SMALL.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn the_json_document_has_the_keys_of_the_contract() {
+    let document = json(&with(&["--cc", "default,fasor", "--json"]));
+    assert_eq!(document["scenario"], "nb-iot");
+    assert_eq!(document["seed"], 9);
+    assert_eq!(document["version"], env!("CARGO_PKG_VERSION"));
+    let cells = document["cells"].as_array().unwrap();
+    let order: Vec<(u64, &str)> = cells
+        .iter()
+        .map(|cell| (cell["clients"].as_u64().unwrap(), cell["cc"].as_str().unwrap()))
+        .collect();
+    assert_eq!(order, [(3, "default"), (3, "fasor"), (6, "default"), (6, "fasor")]);
+    for cell in cells {
+        assert_eq!(cell["reps"], 2);
+        for key in ["fct_s", "unnecessary_retransmissions"] {
+            let numbers: Vec<f64> = ["min", "p10", "p25", "median", "p75", "p90", "max"]
+                .iter()
+                .map(|name| cell[key][name].as_f64().unwrap())
+                .collect();
+            assert!(numbers.is_sorted(), "{key}: {numbers:?}");
+        }
+        assert!(cell["fct_limit_s"].as_f64().unwrap() > 0.0);
+        assert!(
+            cell["fct_s"]["min"].as_f64() >= Some(0.99 * cell["fct_limit_s"].as_f64().unwrap())
+        );
+        let exchanges = 2 * 4 * cell["clients"].as_u64().unwrap();
+        assert_eq!(cell["completed"], exchanges);
+        assert_eq!(cell["failed"], 0);
+        let counts = cell["exchanges_by_retransmissions"].as_array().unwrap();
+        assert_eq!(counts.iter().map(|count| count.as_u64().unwrap()).sum::<u64>(), exchanges);
+        for side in ["up", "down"] {
+            let count = |key: &str| cell["packets"][side][key].as_u64().unwrap();
+            let arrived = count("delivered") + count("dropped_queue") + count("lost_link");
+            assert_eq!(count("sent"), arrived);
+            assert!(count("sent") >= exchanges);
+        }
+        assert!(cell["events"].as_u64().unwrap() > 0);
+        assert!(cell["wall_s"].as_f64().unwrap() > 0.0 && cell["sim_s"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn the_same_seed_prints_the_same_document_whatever_the_number_of_threads() {
+    let one = answer(&with(&["--json", "--jobs", "1", "--cc", "all"]));
+    assert_eq!(one, answer(&with(&["--json", "--jobs", "3", "--cc", "all"])));
+    let mut other = SMALL;
+    other[9] = "10";
+    let other: Vec<&str> = other.iter().chain(&["--json", "--cc", "all"]).copied().collect();
+    assert_ne!(one["cells"], answer(&other)["cells"]);
+}
+
+#[test]
+fn shards_and_a_resumed_campaign_print_the_document_of_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("results");
+    let out = out.to_str().unwrap();
+    let whole = answer(&with(&["--json"]));
+    let first = json(&with(&["--json", "--out", out, "--shard", "1/3"]));
+    assert!(first["cells"].as_array().unwrap().len() < whole["cells"].as_array().unwrap().len());
+    succeed(&with(&["--out", out, "--shard", "2/3"]));
+    assert_eq!(answer(&with(&["--json", "--out", out, "--shard", "3/3"])), whole);
+    // Some are lost: only they are run again.
+    let mut runs: Vec<_> =
+        std::fs::read_dir(format!("{out}/runs")).unwrap().map(|e| e.unwrap().path()).collect();
+    runs.sort();
+    for path in runs.iter().step_by(3) {
+        std::fs::remove_file(path).unwrap();
+    }
+    let text = succeed(&with(&["--out", out]));
+    let kept = runs.len() - runs.iter().step_by(3).count();
+    let sentence = format!("{kept} of {} replications were there already.", runs.len());
+    assert!(text.contains(&sentence), "{text}");
+    assert_eq!(answer(&with(&["--json", "--out", out])), whole);
+}
+
+#[test]
+fn the_table_fits_in_80_columns() {
+    let text = succeed(&with(&["--cc", "all"]));
+    for control in ["default-fb1", "peak-hopper", "fasor-token"] {
+        assert!(text.contains(control), "{control}: {text}");
+    }
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+    assert!(text.contains("6 clients, 2 replications, seed 9"), "{text}");
+}
+
+#[test]
+fn a_copied_and_changed_scenario_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = changed(folder.path(), "rate = \"30 kbit/s\"", "rate = \"3 Mbit/s\"");
+    let run = |scenario: &str| {
+        let document = json(&[
+            "run",
+            scenario,
+            "--set",
+            "clients=50",
+            "--cc",
+            "default",
+            "--reps",
+            "1",
+            "--json",
+        ]);
+        (document["scenario"].clone(), document["cells"][0]["fct_s"]["median"].as_f64().unwrap())
+    };
+    let (name, faster) = run(&path);
+    assert_eq!(name, path);
+    assert!(faster < 0.7 * run("nb-iot").1, "a faster link is faster");
+}
+
+#[test]
+fn a_mixed_run_tells_its_halves_apart() {
+    let document = json(&with(&["--set", "workload=mixed", "--cc", "default+fasor", "--json"]));
+    let halves = document["cells"][0]["halves"].as_array().unwrap();
+    let names: Vec<&str> = halves.iter().map(|half| half["cc"].as_str().unwrap()).collect();
+    assert_eq!(names, ["default beside fasor", "fasor beside default"]);
+    assert!(halves.iter().all(|half| half["fct_s"]["median"].is_number()));
+}
+
+#[test]
+fn results_in_a_folder_can_be_reported_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("results");
+    let text = succeed(&with(&["--out", out.to_str().unwrap()]));
+    let page = out.join("report.html");
+    assert!(text.contains(page.to_str().unwrap()), "{text}");
+    let first = std::fs::read_to_string(&page).unwrap();
+    std::fs::remove_file(&page).unwrap();
+    let printed = succeed(&["report", out.to_str().unwrap()]);
+    assert_eq!(printed.trim(), page.to_str().unwrap());
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), first, "the report that the run wrote");
+    let manifest: Value =
+        serde_json::from_slice(&std::fs::read(out.join("manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["seed"], 9);
+}
+
+#[test]
+fn work_that_fails_has_exit_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "in the way").unwrap();
+    let answer = ebbtide(&with(&["--out", file.to_str().unwrap()]));
+    assert_eq!(answer.code, Some(1), "{}", answer.err);
+    assert!(answer.err.contains("file"), "{}", answer.err);
+    // A folder whose runs are gone.
+    let out = folder.path().join("results");
+    succeed(&with(&["--out", out.to_str().unwrap()]));
+    std::fs::remove_dir_all(out.join("runs")).unwrap();
+    let answer = ebbtide(&["report", out.to_str().unwrap()]);
+    assert_eq!(answer.code, Some(1), "{}", answer.err);
+    assert!(answer.err.contains("ebbtide run nb-iot"), "how to go on: {}", answer.err);
+}
+
+#[test]
+fn lists_name_what_can_be_run() {
+    let text = succeed(&["list"]);
+    for name in ["nb-iot", "default", "cocoa", "fasor-token", "30 kbit/s"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    let document = json(&["list", "--json"]);
+    for key in ["scenarios", "congestion_controls", "links"] {
+        assert!(!document[key].as_array().unwrap().is_empty(), "{key}");
+    }
+    let one = json(&["list", "congestion-controls", "--json"]);
+    assert_eq!(one.as_object().unwrap().len(), 1);
+    for control in one["congestion_controls"].as_array().unwrap() {
+        let name = control["name"].as_str().unwrap();
+        succeed(&[
+            "run",
+            "nb-iot",
+            "--set",
+            "clients=1",
+            "--set",
+            "exchanges=1",
+            "--reps",
+            "1",
+            "--cc",
+            name,
+        ]);
+    }
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let help = succeed(&["--help"]);
+    assert!(help.contains("Exit codes: 0 done, 1 the work itself failed, 2 the call was wrong"));
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.starts_with("  "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    for expected in ["list", "run", "report", "completions", "man"] {
+        assert!(commands.contains(&expected), "{commands:?}");
+    }
+    for name in commands {
+        let text = succeed(&[name, "--help"]);
+        assert!(text.contains("Usage:") && text.contains(name), "{name}: {text}");
+    }
+    assert!(succeed(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    for arguments in [&["list"][..], &["list", "--json"], &with(&["--json"]), &with(&[])] {
+        let mut child =
+            command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn completions_and_man_pages_name_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = succeed(&["completions", shell]);
+        assert!(script.contains("ebbtide") && script.contains("report"), "{shell}");
+    }
+    let page = succeed(&["man"]);
+    assert!(page.contains(".TH") && page.contains("ebbtide"), "{page}");
+    let folder = tempfile::tempdir().unwrap();
+    succeed(&["man", folder.path().to_str().unwrap()]);
+    for page in ["ebbtide.1", "ebbtide-run.1", "ebbtide-report.1", "ebbtide-list.1"] {
+        assert!(folder.path().join(page).is_file(), "{page}");
+    }
+}

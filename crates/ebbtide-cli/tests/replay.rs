@@ -1,0 +1,122 @@
+//! `ebbtide replay`: the same replication again, as a trace and as a capture.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn ebbtide(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ebbtide")).args(arguments).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+const CELL: [&str; 8] =
+    ["--set", "clients=20", "--set", "buffer=500", "--set", "errors=high", "--cc", "fasor-token"];
+
+#[test]
+fn a_trace_accounts_for_every_packet_and_every_exchange() {
+    let mut arguments = vec!["replay", "nb-iot", "--rep", "1", "--trace", "-"];
+    arguments.extend(CELL);
+    let output = ebbtide(&arguments);
+    assert!(output.status.success(), "{output:?}");
+    let lines: Vec<serde_json::Value> =
+        text(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = |event: &str, key: &str, value: &str| {
+        lines.iter().filter(|line| line["event"] == event && line[key] == value).count()
+    };
+    let sent = lines.iter().filter(|line| line["event"] == "sent").count();
+    assert_eq!(sent, count("link", "direction", "up"), "every transmission meets the link");
+    let fates = ["delivered", "dropped", "lost"].map(|fate| count("link", "fate", fate));
+    assert_eq!(fates.iter().sum::<usize>(), lines.iter().filter(|l| l["event"] == "link").count());
+    assert!(fates.iter().all(|fate| *fate > 0), "this cell delivers, drops and loses: {fates:?}");
+    let arrived = count("arrived", "at", "server") + count("arrived", "at", "client");
+    assert_eq!(arrived, fates[0], "what is delivered arrives");
+    let answered = lines.iter().filter(|line| line["event"] == "answered").count();
+    assert_eq!(answered, 20 * 50, "every exchange is answered once");
+    let times: Vec<f64> = lines.iter().map(|line| line["t"].as_f64().unwrap()).collect();
+    assert!(times.is_sorted(), "events are in the order of time");
+}
+
+#[test]
+fn a_replay_agrees_with_the_run_that_it_repeats() {
+    let mut arguments = vec!["run", "nb-iot", "--reps", "2", "--json"];
+    arguments.extend(CELL);
+    let run: serde_json::Value = serde_json::from_str(&text(&ebbtide(&arguments))).unwrap();
+    let whole = &run["cells"][0]["packets"]["up"]["lost_link"];
+    let lost: u64 = (0..2)
+        .map(|rep| {
+            let rep = rep.to_string();
+            let mut arguments = vec!["replay", "nb-iot", "--rep", &rep, "--trace", "-"];
+            arguments.extend(CELL);
+            let lost = |line: &&str| {
+                line.contains("\"direction\":\"up\"") && line.contains("\"fate\":\"lost\"")
+            };
+            text(&ebbtide(&arguments)).lines().filter(lost).count() as u64
+        })
+        .sum();
+    assert_eq!(whole.as_u64(), Some(lost));
+}
+
+#[test]
+fn wireshark_dissects_every_captured_packet_as_coap() {
+    let tshark = Command::new("tshark").arg("--version").output();
+    if tshark.is_err() {
+        assert!(std::env::var_os("CI").is_none(), "tshark is missing: apt-get install tshark");
+        eprintln!("skipped: tshark is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // With the option mark as well: its bytes are the least common.
+    for cc in ["fasor-option", "default"] {
+        let path = folder.path().join(format!("{cc}.pcapng"));
+        let mut arguments = vec!["replay", "nb-iot", "--pcap", path.to_str().unwrap()];
+        arguments.extend(&CELL[..6]);
+        arguments.extend(["--cc", cc]);
+        assert!(ebbtide(&arguments).status.success());
+        let all = dissected(&path, "frame");
+        assert!(all > 4000, "{cc}: {all} packets");
+        assert_eq!(dissected(&path, "coap and not _ws.malformed"), all, "{cc}");
+        assert_eq!(dissected(&path, "coap and frame.interface_name == \"clients\""), {
+            dissected(&path, "frame.interface_name == \"clients\"")
+        });
+    }
+}
+
+fn dissected(path: &Path, filter: &str) -> usize {
+    let output =
+        Command::new("tshark").args(["-r", path.to_str().unwrap(), "-Y", filter]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    text(&output).lines().count()
+}
+
+#[test]
+fn a_replay_of_a_folder_names_its_cells_when_the_choice_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let run = [
+        "run",
+        "nb-iot",
+        "--set",
+        "clients=2",
+        "--set",
+        "buffer=2500,infinite",
+        "--cc",
+        "default",
+        "--reps",
+        "1",
+        "--out",
+        path,
+    ];
+    assert!(ebbtide(&run).status.success());
+    let open = ebbtide(&["replay", path, "--cc", "default"]);
+    assert_eq!(open.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&open.stderr).contains("--set buffer=2500"), "{open:?}");
+    let missing = ebbtide(&["replay", path, "--cc", "fasor"]);
+    assert_eq!(missing.status.code(), Some(2));
+    let one = ebbtide(&["replay", path, "--cc", "default", "--set", "buffer=infinite"]);
+    assert!(one.status.success(), "{one:?}");
+    assert!(text(&one).contains("100 exchanges completed, 0 failed"), "{one:?}");
+}

@@ -1,0 +1,155 @@
+//! What is wrong with a scenario or a call: exit code 2, and a message that names the file, the
+//! line, the key and what would be right.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{changed, line_of, refuse};
+
+/// A key of the file set to something impossible: the message names file, line, key and range.
+#[track_caller]
+fn impossible(from: &str, to: &str, parts: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = changed(folder.path(), from, to);
+    let place = format!("{path}:{}", line_of(&path, to.lines().next_back().unwrap()));
+    let mut all = vec![place.as_str()];
+    all.extend(parts);
+    refuse(&["run", &path], &all);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_the_keys_that_exist() {
+    impossible("mtu = 296", "mtu = 296\nspeed = 3", &["speed", "unknown field", "mtu", "header"]);
+    impossible("kind = \"independent\"", "kind = \"sunspots\"", &["sunspots", "per-packet"]);
+}
+
+#[test]
+fn impossible_values_are_named_with_their_line_and_range() {
+    impossible("rate = \"60 kbit/s\"", "rate = \"0 kbit/s\"", &["rate", "at least 1 bit/s"]);
+    impossible("rate = \"60 kbit/s\"", "rate = \"-1 kbit/s\"", &["rate", "30 kbit/s"]);
+    impossible("mtu = 296", "mtu = 28", &["network.mtu", "above network.header"]);
+    impossible("header = 28", "header = 1001", &["network.header", "0 to 1000"]);
+    impossible("start_window = \"0 s\"", "start_window = \"-3 s\"", &["-3 s", "200 ms"]);
+    impossible("ack_timeout = \"2 s\"", "ack_timeout = \"0 s\"", &["coap.ack_timeout", "1 ms"]);
+    impossible("count = 400", "count = 0", &["clients.count", "1 to 1000000"]);
+    impossible("count = 400", "count = -4", &["count"]);
+    impossible("exchanges = 50", "exchanges = 0", &["workload.exchanges", "1 to 10000000"]);
+    impossible("batch = [1, 10]", "batch = [10, 1]", &["workload.batch", "smaller first"]);
+    impossible("nstart = 1", "nstart = 0", &["coap.nstart", "1 to 65535"]);
+    impossible("max_retransmit = 20", "max_retransmit = 255", &["coap.max_retransmit", "254"]);
+    impossible("ack_random_factor = 1.5", "ack_random_factor = 0.9", &["1 to 10"]);
+    impossible("token_length = 0", "token_length = 9", &["coap.token_length", "0 to 7"]);
+    impossible("response_payload = 60", "response_payload = 290", &["network.mtu", "at most 253"]);
+    impossible("average = 0.02", "average = 1.5", &["errors.low.average", "0 to 1"]);
+    impossible("bad = 0.5", "bad = -0.5", &["errors.medium.bad", "above good"]);
+    impossible("errors = \"none\"", "errors = \"awful\"", &["[errors.awful]", "low", "high"]);
+    impossible("buffer = \"infinite\"", "buffer = 3", &["network.up.buffer", "infinite"]);
+    impossible("[run]\nreps = 20", "[run]\nreps = 0", &["run.reps", "1 to 100000"]);
+    impossible("kind = \"continuous\"", "kind = \"lazy\"", &["lazy", "continuous", "periodic"]);
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_named_with_what_would_be_right() {
+    impossible(
+        "delay = [\"196 ms\", \"204 ms\"]",
+        "delay = [\"9 ms\", \"2 ms\"]",
+        &["shorter first"],
+    );
+    impossible("rate = \"60 kbit/s\"", "rate = 60", &["rate = 60", "30 kbit/s"]);
+    impossible("period = \"60 s\"", "period = \"60 parsecs\"", &["60 parsecs", "200 ms"]);
+}
+
+#[test]
+fn what_is_no_toml_is_named_with_its_line() {
+    impossible("mtu = 296", "mtu = = 296", &["mtu = = 296"]);
+}
+
+#[test]
+fn a_file_without_a_table_that_must_be_there_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("short.toml");
+    std::fs::write(&path, "name = \"x\"\ntitle = \"y\"\n").unwrap();
+    refuse(&["run", path.to_str().unwrap()], &["short.toml", "network"]);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_refused_with_the_scenarios_that_are() {
+    refuse(&["run", "no-such.toml"], &["no-such.toml", "no such file", "nb-iot"]);
+    refuse(&["run", "nb-iott"], &["nb-iott", "nb-iot"]);
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("garbage.toml");
+    std::fs::write(&path, [0xff, 0xfe, 0x00]).unwrap();
+    refuse(&["run", path.to_str().unwrap()], &["garbage.toml", "cannot be read"]);
+    refuse(&["run", folder.path().to_str().unwrap()], &["cannot be read"]);
+}
+
+#[test]
+fn an_unknown_control_or_parameter_is_refused_with_those_that_exist() {
+    refuse(&["run", "nb-iot", "--cc", "newreno"], &["--cc", "newreno", "cocoa", "fasor-token"]);
+    refuse(&["run", "nb-iot", "--cc", "cocoa:colour=red"], &["--cc", "colour", "ageing"]);
+    refuse(&["run", "nb-iot", "--cc", "cocoa:ageing=perhaps"], &["--cc", "perhaps"]);
+    refuse(&["run", "nb-iot", "--cc", "default,default"], &["--cc", "default", "twice"]);
+    refuse(&["run", "nb-iot", "--cc", ""], &["--cc"]);
+}
+
+#[test]
+fn a_setting_that_is_not_possible_is_refused_by_name_and_range() {
+    let set = |setting: &str, parts: &[&str]| {
+        let mut all = vec!["--set"];
+        all.extend(parts);
+        refuse(&["run", "nb-iot", "--set", setting], &all);
+    };
+    set("clients=0", &["clients=0", "1 to 1000000"]);
+    set("clients=many", &["clients=many"]);
+    set("clients=5,0", &["clients=0", "1 to 1000000"]);
+    set("colour=red", &["colour", "clients", "buffer", "network.up.rate"]);
+    set("network.up.colour=red", &["network.up.colour", "rate"]);
+    set("network.up.rate=0 bit/s", &["network.up.rate", "at least 1 bit/s"]);
+    set("buffer=3", &["buffer=3", "infinite"]);
+    set("errors=awful", &["errors=awful", "low", "high"]);
+    set("clients", &["clients", "KEY=VALUE"]);
+    set("network.mtu=20", &["network.mtu=20", "network.header"]);
+}
+
+#[test]
+fn numbers_of_replications_threads_and_shards_are_checked() {
+    refuse(&["run", "nb-iot", "--reps", "0"], &["--reps", "at least 1"]);
+    refuse(&["run", "nb-iot", "--jobs", "0"], &["--jobs", "at least 1"]);
+    refuse(&["run", "nb-iot", "--reps", "many"], &["--reps", "many"]);
+    refuse(&["run", "nb-iot", "--shard", "1/2"], &["--out"]);
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    for shard in ["0/2", "3/2", "x", "1/0", "-1/2"] {
+        let shard = format!("--shard={shard}");
+        refuse(&["run", "nb-iot", &shard, "--out", out.to_str().unwrap()], &["--shard"]);
+    }
+    assert!(!out.exists(), "a call that is wrong leaves nothing behind");
+}
+
+#[test]
+fn the_mixed_workload_wants_two_controls() {
+    let mixed = ["run", "nb-iot", "--set", "workload=mixed", "--cc", "default"];
+    refuse(&mixed, &["--cc", "default+fasor"]);
+    let crowd = ["run", "nb-iot", "--set", "clients=1", "--cc", "default+fasor"];
+    refuse(&crowd, &["--cc", "more controls than there are clients"]);
+}
+
+#[test]
+fn an_unknown_command_or_option_is_refused() {
+    refuse(&["dance"], &["dance", "Usage"]);
+    refuse(&["run"], &["SCENARIO"]);
+    refuse(&["run", "nb-iot", "--colour"], &["--colour"]);
+    refuse(&["list", "planets"], &["planets", "scenarios", "congestion-controls", "links"]);
+    refuse(&["completions", "cmd"], &["cmd", "bash"]);
+}
+
+#[test]
+fn a_report_on_what_is_no_folder_of_results_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    refuse(&["report", folder.path().to_str().unwrap()], &["manifest.json", "run --out"]);
+    refuse(&["report", "no-such-folder"], &["no-such-folder", "manifest.json"]);
+}
