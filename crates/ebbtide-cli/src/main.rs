@@ -1,10 +1,12 @@
 //! The `ebbtide` command: one file per command in `commands`.
 
+mod client;
 mod commands;
 mod failure;
 mod output;
 
 use clap::{Parser, Subcommand};
+use ebbtide::Code;
 use std::process::ExitCode;
 
 /// Congestion-safe CoAP, and the testbed that shows which congestion control your network needs.
@@ -22,6 +24,23 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Ask for a resource
+    Get(commands::request::RequestArgs),
+    /// Replace or create a resource
+    Put(commands::request::RequestArgs),
+    /// Hand something to a resource
+    Post(commands::request::RequestArgs),
+    /// Delete a resource
+    Delete(commands::request::RequestArgs),
+    /// Ask for a part of a resource, named by the payload (RFC 8132)
+    Fetch(commands::request::RequestArgs),
+    /// Change a part of a resource (RFC 8132)
+    Patch(commands::request::RequestArgs),
+    Observe(commands::observe::ObserveArgs),
+    Ping(commands::ping::PingArgs),
+    Discover(commands::discover::DiscoverArgs),
+    Serve(commands::serve::ServeArgs),
+    Bench(commands::bench::BenchArgs),
     List(commands::list::ListArgs),
     Run(commands::run::RunArgs),
     Reproduce(commands::reproduce::ReproduceArgs),
@@ -34,6 +53,17 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
+        Command::Get(args) => commands::request::run(Code::GET, args),
+        Command::Put(args) => commands::request::run(Code::PUT, args),
+        Command::Post(args) => commands::request::run(Code::POST, args),
+        Command::Delete(args) => commands::request::run(Code::DELETE, args),
+        Command::Fetch(args) => commands::request::run(Code::FETCH, args),
+        Command::Patch(args) => commands::request::run(Code::PATCH, args),
+        Command::Observe(args) => commands::observe::run(args),
+        Command::Ping(args) => commands::ping::run(args),
+        Command::Discover(args) => commands::discover::run(args),
+        Command::Serve(args) => commands::serve::run(args),
+        Command::Bench(args) => commands::bench::run(args),
         Command::List(args) => commands::list::run(&args),
         Command::Run(args) => commands::run::run(&args),
         Command::Reproduce(args) => commands::reproduce::run(&args),

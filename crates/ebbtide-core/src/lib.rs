@@ -25,4 +25,4 @@ pub mod time;
 pub mod wire;
 
 #[cfg(feature = "alloc")]
-pub use exchange::ExchangeId;
+pub use exchange::{ExchangeId, Freshness};

@@ -1,8 +1,15 @@
 //! One file per command.
 
+pub(crate) mod bench;
+pub(crate) mod discover;
 pub(crate) mod list;
+pub(crate) mod observe;
+pub(crate) mod ping;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod reproduce;
+pub(crate) mod request;
 pub(crate) mod run;
+pub(crate) mod serve;
+mod serve_resources;
 pub(crate) mod shell;

@@ -116,7 +116,7 @@ impl Endpoint {
                     self.pump(now, peer);
                 }
                 State::Waiting => self.fail(now, index, Outcome::Cancelled, Failure::NoResponse),
-                State::Free => {}
+                State::Observing | State::Free => {}
             }
         }
     }
@@ -202,6 +202,12 @@ impl Endpoint {
         self.table.len()
     }
 
+    /// Whether an exchange is over.
+    #[must_use]
+    pub fn has_ended(&self, exchange: ExchangeId) -> bool {
+        self.table.find(exchange).is_none()
+    }
+
     /// Scopes that state is kept for.
     #[must_use]
     pub fn peers(&self) -> usize {
@@ -261,6 +267,7 @@ impl Endpoint {
             State::Open => self.close(now, index, outcome, sample),
             State::Waiting => self.table.forget_id(index),
             State::Queued => self.unqueue(index),
+            State::Observing => {}
             State::Free => return,
         }
         self.timers.disarm(index);

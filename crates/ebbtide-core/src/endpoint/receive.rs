@@ -8,7 +8,7 @@ use crate::exchange::dedup::Reply;
 use crate::exchange::table::{Purpose, State};
 use crate::exchange::token::{COUNT_PROBE, unmark};
 use crate::time::Instant;
-use crate::wire::{Code, Content, Message, ParseError, Token, Type};
+use crate::wire::{Code, Content, Message, OptionNumber, ParseError, Token, Type};
 use core::net::SocketAddr;
 
 impl Endpoint {
@@ -262,8 +262,34 @@ impl Endpoint {
                 .push_back(super::Event::Failed { exchange, reason: super::Failure::BadOption });
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
+        if self.table.get(index).remote.ip().is_multicast() {
+            return Received::Notification { exchange, sample, message };
+        }
+        // RFC 7641 section 4.2: a notification has the option and a code of class 2; without, the
+        // server has not registered this client, or has removed it.
+        let stays = self.table.get(index).observes
+            && message.code().class() == 2
+            && message.option(OptionNumber::OBSERVE).is_some();
+        if stays {
+            self.observe(now, index, sample);
+            return Received::Notification { exchange, sample, message };
+        }
         self.end(now, index, Outcome::Acknowledged, sample);
         Received::Response { exchange, sample, message }
+    }
+
+    /// A request is registered as an observer, or was already: from now on it waits for
+    /// notifications, however long, and holds nothing but its token.
+    fn observe(&mut self, now: Instant, index: u32, sample: Option<Sample>) {
+        let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
+        match state {
+            State::Open => self.close(now, index, Outcome::Acknowledged, sample),
+            State::Waiting => self.table.forget_id(index),
+            State::Queued | State::Observing | State::Free => return,
+        }
+        self.timers.disarm(index);
+        self.table.get_mut(index).state = State::Observing;
+        self.pump(now, peer);
     }
 
     /// Whether a message has a critical option that forbids to process it (section 5.4.1).
@@ -278,7 +304,10 @@ impl Endpoint {
 
     /// Rejects a response: with a Reset if it is Confirmable (section 4.2), else by ignoring it.
     fn reject(&mut self, from: SocketAddr, message: &Message<'_>) {
-        if message.kind() == Type::Confirmable {
+        // RFC 7641 section 3.6: a notification that nobody waits for is rejected, even if it is
+        // Non-confirmable, so that the server stops.
+        let notification = message.option(OptionNumber::OBSERVE).is_some();
+        if message.kind() == Type::Confirmable || notification {
             self.emit_empty(from, Type::Reset, message.message_id());
         }
     }
@@ -293,13 +322,15 @@ impl Endpoint {
     /// The request that a token belongs to, and the ordinal it names (0 if it is not marked).
     fn find_token(&self, from: SocketAddr, token: Token) -> Option<(u32, u8)> {
         let exact = self.table.by_token(from, token).map(|index| (index, 0));
-        exact.or_else(|| {
-            let (original, ordinal) = unmark(token)?;
-            let index = self.table.by_token(from, original)?;
-            let exchange = self.table.get(index);
-            let sent = exchange.marking == Marking::Token && ordinal < exchange.transmissions;
-            sent.then_some((index, ordinal))
-        })
+        exact
+            .or_else(|| {
+                let (original, ordinal) = unmark(token)?;
+                let index = self.table.by_token(from, original)?;
+                let exchange = self.table.get(index);
+                let sent = exchange.marking == Marking::Token && ordinal < exchange.transmissions;
+                sent.then_some((index, ordinal))
+            })
+            .or_else(|| self.table.group_by_token(token).map(|index| (index, 0)))
     }
 
     /// The ordinal that a token names, if it is one of the exchange's.

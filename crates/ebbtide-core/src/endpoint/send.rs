@@ -8,8 +8,12 @@ use crate::exchange::ExchangeId;
 use crate::exchange::table::{NONE, Purpose, State};
 use crate::exchange::token::{COUNT_PROBE, MAX_MARK, random_token, with_count_option};
 use crate::time::{Instant, Micros};
-use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Token, Type};
+use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type};
 use core::net::SocketAddr;
+
+/// How many ACK_TIMEOUTs a Non-confirmable notification waits for the Reset of an observer that is
+/// gone. 16 s with the default parameters, the longest round trip that they allow for.
+const RESET_WAIT: u32 = 8;
 
 impl Endpoint {
     /// Sends a request, now or when congestion control admits it. The answer comes as
@@ -29,6 +33,29 @@ impl Endpoint {
             return Err(SendError::WrongCode(content.code));
         }
         self.start(now, to, content, reliability, (Purpose::Request, Token::EMPTY))
+    }
+
+    /// Sends a notification to an observer (RFC 7641 section 4.2): a response of its own with the
+    /// token of the request that registered it. A Confirmable one ends with
+    /// [`Received::Acknowledged`](super::Received::Acknowledged),
+    /// [`Received::Reset`](super::Received::Reset) (the observer is gone) or fails; a
+    /// Non-confirmable one ends with a Reset or, if all is well, fails with
+    /// [`Failure::NoResponse`] after eight ACK_TIMEOUTs.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then.
+    pub fn notify(
+        &mut self,
+        now: Instant,
+        (to, token): (SocketAddr, Token),
+        content: &Content<'_>,
+        reliability: Reliability,
+    ) -> Result<ExchangeId, SendError> {
+        if !content.code.is_response() {
+            return Err(SendError::WrongCode(content.code));
+        }
+        self.start(now, to, content, reliability, (Purpose::Response, token))
     }
 
     /// Sends a CoAP ping: an empty Confirmable message, which every endpoint answers with a Reset
@@ -64,7 +91,18 @@ impl Endpoint {
             self.counters.queue_full += 1;
             return Err(SendError::QueueFull);
         }
+        // A server names an observation by its token (RFC 7641 section 4.1): a marked one would
+        // register twice if the request was repeated.
+        let observes = purpose == Purpose::Request
+            && content
+                .options
+                .iter()
+                .any(|opt| opt.number == OptionNumber::OBSERVE && opt.as_uint() == Some(0));
+        // RFC 7252 section 8.1: "Such requests MUST be sent in Non-confirmable messages."
+        let group = to.ip().is_multicast();
+        let reliability = if group { Reliability::NonConfirmable } else { reliability };
         let marking = match purpose {
+            Purpose::Request if observes || group => Marking::None,
             Purpose::Request => peer.shell.marking(),
             Purpose::Response | Purpose::Ping => Marking::None,
         };
@@ -91,6 +129,7 @@ impl Endpoint {
         };
         exchange.token = token;
         exchange.marking = marking;
+        exchange.observes = observes;
         exchange.confirmable = reliability == Reliability::Confirmable;
         // Checked against u16::MAX above.
         exchange.options_end = encoded.options_end as u16;
@@ -155,6 +194,7 @@ impl Endpoint {
             };
             let not_before = match peer.shell.admit(&departure, peer.load(), &mut cx) {
                 Admission::Send => None,
+                Admission::SendAsConfirmable if exchange.remote.ip().is_multicast() => None,
                 Admission::SendAsConfirmable => {
                     // It takes its turn in the pace of the Non-confirmable ones.
                     peer.last_non = Some(now);
@@ -240,7 +280,12 @@ impl Endpoint {
         peer.unanswered_bytes = peer.unanswered_bytes.saturating_add(bytes);
         peer.last_non = Some(now);
         peer.nons_since_con = peer.nons_since_con.saturating_add(1);
-        self.timers.arm(index, now + self.config.params.response_timeout);
+        let wait = match self.table.get(index).purpose {
+            Purpose::Request | Purpose::Ping => self.config.params.response_timeout,
+            // A notification has no answer but a Reset, which comes within a round trip.
+            Purpose::Response => self.config.params.ack_timeout.scale(RESET_WAIT, 1),
+        };
+        self.timers.arm(index, now + wait);
         self.emit(index, 0, Micros::ZERO, None);
     }
 
@@ -258,7 +303,14 @@ impl Endpoint {
             rng: &mut *self.rng,
         };
         let timeout = peer.shell.on_transmit(ordinal, &mut exchange.slot, &mut cx);
-        self.timers.arm(index, now + timeout);
+        // After the last transmission a peer gets at least PROCESSING_DELAY (RFC 7252 section
+        // 4.8.2) before it is given up: on a short path all timeouts together may be less than the
+        // time that a slow peer takes to acknowledge. That costs patience, no message.
+        let wait = match ordinal >= self.config.params.max_retransmit {
+            true => timeout.max(self.config.params.ack_timeout),
+            false => timeout,
+        };
+        self.timers.arm(index, now + wait);
         let mark = ordinal.min(MAX_MARK);
         let count = match exchange.marking {
             Marking::None => None,

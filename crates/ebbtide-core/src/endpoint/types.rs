@@ -50,6 +50,19 @@ pub enum Received<'d> {
         /// The response.
         message: Message<'d>,
     },
+    /// A response after which more may come: a notification to a request that registered as an
+    /// observer (RFC 7641 section 3), or one member's answer to a request that was sent to a group
+    /// (RFC 7252 section 8.2). The exchange stays open: an observation until it is cancelled or a
+    /// [`Received::Response`] ends it, a group's until it fails with
+    /// [`Failure::NoResponse`] after `response_timeout`.
+    Notification {
+        /// The request.
+        exchange: ExchangeId,
+        /// What congestion control learnt, if this was also the acknowledgement.
+        sample: Option<Sample>,
+        /// The notification.
+        message: Message<'d>,
+    },
     /// A message of ours was acknowledged without a response. A request goes on waiting for its
     /// separate response; a response of ours has arrived and its exchange is over.
     Acknowledged {

@@ -3,9 +3,11 @@
 pub(crate) mod dedup;
 pub(crate) mod hashed;
 pub(crate) mod message_id;
+mod observe;
 pub(crate) mod outbox;
 pub(crate) mod table;
 pub(crate) mod timers;
 pub(crate) mod token;
 
+pub use observe::Freshness;
 pub use table::ExchangeId;

@@ -48,6 +48,9 @@ pub(crate) enum State {
     Open,
     /// Acknowledged or Non-confirmable; waits for its response. Holds no NSTART place.
     Waiting,
+    /// Registered as an observer; waits for notifications, without a timer and no longer known by
+    /// its message ID.
+    Observing,
 }
 
 /// One exchange.
@@ -57,6 +60,8 @@ pub(crate) struct Exchange {
     pub(crate) state: State,
     pub(crate) purpose: Purpose,
     pub(crate) confirmable: bool,
+    /// Whether it asks to be registered as an observer (RFC 7641 section 2).
+    pub(crate) observes: bool,
     /// How its transmissions are told apart; fixed when the first one leaves.
     pub(crate) marking: Marking,
     /// Whether the original asked for the option Rexmit-Cnt.
@@ -113,6 +118,8 @@ pub(crate) struct Table {
     by_id: HashTable<u32>,
     by_token: HashTable<u32>,
     hasher: FixedState,
+    /// Requests that were sent to groups: anyone may answer them.
+    groups: Vec<u32>,
     max: usize,
 }
 
@@ -125,6 +132,7 @@ impl Table {
             by_id: HashTable::new(),
             by_token: HashTable::new(),
             hasher: FixedState::with_seed(hash_seed),
+            groups: Vec::new(),
             max: max.min(NONE as usize),
         }
     }
@@ -147,6 +155,7 @@ impl Table {
                 state: State::Free,
                 purpose,
                 confirmable: true,
+                observes: false,
                 marking: Marking::None,
                 probed: false,
                 transmissions: 0,
@@ -174,6 +183,7 @@ impl Table {
         exchange.state = State::Queued;
         exchange.purpose = purpose;
         exchange.confirmable = true;
+        exchange.observes = false;
         exchange.marking = Marking::None;
         exchange.probed = false;
         exchange.transmissions = 0;
@@ -252,6 +262,9 @@ impl Table {
     /// Makes the exchange findable by its token.
     pub(crate) fn remember_token(&mut self, index: u32) {
         let exchange = &self.places[index as usize];
+        if exchange.remote.ip().is_multicast() {
+            self.groups.push(index);
+        }
         let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.token));
         let (places, hasher) = (&self.places, &self.hasher);
         self.by_token.insert_unique(hash, index, |&other| {
@@ -262,10 +275,20 @@ impl Table {
 
     pub(crate) fn forget_token(&mut self, index: u32) {
         let exchange = &self.places[index as usize];
+        if exchange.remote.ip().is_multicast() {
+            self.groups.retain(|&group| group != index);
+        }
         let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.token));
         if let Ok(entry) = self.by_token.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
+    }
+
+    /// The request to a group that this token belongs to. The members answer from addresses of
+    /// their own: of the response only the token must match (RFC 7252 section 8.2).
+    pub(crate) fn group_by_token(&self, token: Token) -> Option<u32> {
+        let mut groups = self.groups.iter().copied();
+        groups.find(|&index| self.places[index as usize].token == token)
     }
 
     #[inline]

@@ -191,6 +191,7 @@ impl Side {
                 self.over(exchange);
                 self.ends.reset += 1;
             }
+            Received::Notification { .. } => panic!("nobody observes here"),
             Received::Ignored(_) => {}
         }
     }

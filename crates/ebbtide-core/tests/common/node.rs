@@ -110,6 +110,7 @@ pub(crate) fn message(
 pub(crate) enum Got {
     Request(Incoming),
     Response { exchange: ExchangeId, sample: Option<Sample>, code: Code, payload: Vec<u8> },
+    Notification { exchange: ExchangeId, sample: Option<Sample>, code: Code, payload: Vec<u8> },
     Acknowledged { exchange: ExchangeId, sample: Sample },
     Reset { exchange: ExchangeId, sample: Option<Sample> },
     Ignored(Ignored),
@@ -120,6 +121,12 @@ impl From<Received<'_>> for Got {
         match received {
             Received::Request(incoming, _) => Self::Request(incoming),
             Received::Response { exchange, sample, message } => Self::Response {
+                exchange,
+                sample,
+                code: message.code(),
+                payload: message.payload().to_vec(),
+            },
+            Received::Notification { exchange, sample, message } => Self::Notification {
                 exchange,
                 sample,
                 code: message.code(),

@@ -1,0 +1,298 @@
+//! The load of `ebbtide bench`: clients that ask as fast as a window lets them.
+//!
+//! Each client is a core endpoint with a socket of its own, driven by one thread: what is measured
+//! is the server, so nothing here waits for anything but datagrams and timeouts. A lost message is
+//! repeated as everywhere; every answer is matched and compared.
+
+use ebbtide::core::ExchangeId;
+use ebbtide::core::endpoint::{
+    Endpoint, EndpointConfig, Event, Output, Received, Reliability, Sent,
+};
+use ebbtide::core::time::Instant;
+use ebbtide::core::wire::{Code, Content, Opt, OptionNumber};
+use ebbtide::socket::{Inbox, Outbound, Socket};
+use hdrhistogram::Histogram;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use rand_core::SeedableRng;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// What to ask, and how much at once.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) remote: SocketAddr,
+    pub(crate) code: Code,
+    pub(crate) path: Vec<String>,
+    pub(crate) query: Vec<String>,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) clients: usize,
+    pub(crate) window: u16,
+    pub(crate) duration: Duration,
+    pub(crate) endpoint: EndpointConfig,
+    /// Ask from this many addresses of the loopback network in turn.
+    pub(crate) addresses: Option<u32>,
+    /// Stop after this many requests, if that is earlier.
+    pub(crate) requests: Option<u64>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) answered: u64,
+    /// Answers that differ from the first one in code or payload.
+    pub(crate) wrong: u64,
+    pub(crate) failed: u64,
+    pub(crate) retransmissions: u64,
+    pub(crate) elapsed: Duration,
+    /// Round trips in nanoseconds, retransmissions included.
+    pub(crate) latency: Histogram<u64>,
+}
+
+/// Makes the load.
+pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
+    let mut poll = Poll::new()?;
+    let mut options: Vec<Opt<'_>> = Vec::new();
+    for segment in &load.path {
+        options.push(Opt { number: OptionNumber::URI_PATH, value: segment.as_bytes() });
+    }
+    for argument in &load.query {
+        options.push(Opt { number: OptionNumber::URI_QUERY, value: argument.as_bytes() });
+    }
+    let content = Content { code: load.code, options: &options, payload: &load.payload };
+    let mut clients = Vec::new();
+    for index in 0..load.clients {
+        let client = Client::new(load, index)?;
+        let fd = client.socket.as_udp().as_raw_fd();
+        poll.registry().register(&mut SourceFd(&fd), Token(index), Interest::READABLE)?;
+        clients.push(client);
+    }
+    let clock = Clock::start();
+    let mut run = Run {
+        load,
+        content,
+        reference: None,
+        next_address: 0,
+        asked: 0,
+        outcome: Outcome {
+            answered: 0,
+            wrong: 0,
+            failed: 0,
+            retransmissions: 0,
+            elapsed: Duration::ZERO,
+            latency: Histogram::new(3).map_err(io::Error::other)?,
+        },
+    };
+    let mut inbox = Inbox::new();
+    let end = Instant::ZERO + load.duration;
+    for client in &mut clients {
+        for _ in 0..load.window {
+            run.ask(client, clock.now())?;
+        }
+        run.flush(client)?;
+    }
+    let mut events = Events::with_capacity(1024);
+    let mut due = Instant::ZERO + TICK;
+    loop {
+        poll.poll(&mut events, Some(TICK))?;
+        let now = clock.now();
+        for event in &events {
+            if let Some(client) = clients.get_mut(event.token().0) {
+                run.receive(client, &mut inbox, (&clock, end))?;
+            }
+        }
+        if now >= due {
+            for client in &mut clients {
+                client.endpoint.handle_timeout(now);
+                run.drain(client, now, end)?;
+                run.flush(client)?;
+            }
+            due = now + TICK;
+        }
+        let open = || clients.iter().any(|client| client.endpoint.open_exchanges() > 0);
+        if (now >= end || run.limit_reached()) && (!open() || now >= end + GRACE) {
+            break;
+        }
+    }
+    for client in &clients {
+        run.outcome.failed += client.endpoint.open_exchanges() as u64;
+        run.outcome.retransmissions += client.endpoint.counters().retransmissions;
+    }
+    run.outcome.elapsed = run.outcome.elapsed.max(Duration::from_nanos(1));
+    Ok(run.outcome)
+}
+
+/// How often timeouts are looked at. They are seconds apart, and only after a loss.
+const TICK: Duration = Duration::from_millis(10);
+/// How long the last answers are waited for.
+const GRACE: Duration = Duration::from_secs(5);
+
+struct Client {
+    socket: Socket,
+    endpoint: Endpoint,
+    out: Outbound<Sent>,
+    /// When each open exchange began, by its place.
+    began: Vec<Instant>,
+}
+
+impl Client {
+    fn new(load: &Load, index: usize) -> io::Result<Self> {
+        let any: IpAddr = match load.remote {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        };
+        // Tokens and message IDs need not be secret from the server under test.
+        let rng = rand_chacha::ChaCha8Rng::seed_from_u64(index as u64);
+        Ok(Self {
+            socket: Socket::bind(SocketAddr::new(any, 0)).map_err(io::Error::other)?,
+            endpoint: Endpoint::new(load.endpoint.clone(), Box::new(rng)),
+            out: Outbound::default(),
+            began: Vec::new(),
+        })
+    }
+}
+
+struct Run<'l> {
+    load: &'l Load,
+    content: Content<'l>,
+    /// The first answer: all others must be like it.
+    reference: Option<(Code, Vec<u8>)>,
+    next_address: u32,
+    asked: u64,
+    outcome: Outcome,
+}
+
+impl Run<'_> {
+    fn limit_reached(&self) -> bool {
+        self.load.requests.is_some_and(|limit| self.asked >= limit)
+    }
+
+    fn ask(&mut self, client: &mut Client, now: Instant) -> io::Result<()> {
+        if self.limit_reached() {
+            return Ok(());
+        }
+        self.asked += 1;
+        let asked =
+            client.endpoint.request(now, self.load.remote, &self.content, Reliability::Confirmable);
+        let exchange = asked.map_err(io::Error::other)?;
+        if exchange.index() >= client.began.len() {
+            client.began.resize(exchange.index() + 1, now);
+        }
+        if let Some(began) = client.began.get_mut(exchange.index()) {
+            *began = now;
+        }
+        let from = self.load.addresses.map(|count| {
+            self.next_address = (self.next_address + 1) % count;
+            // 127.0.0.0/8 is all ours; 127.0.0.0 itself and the server's 127.0.0.1 are left out.
+            IpAddr::V4(Ipv4Addr::from_bits(0x7f00_0002 + self.next_address))
+        });
+        send_all(client, from, |_| {});
+        Ok(())
+    }
+
+    fn receive(
+        &mut self,
+        client: &mut Client,
+        inbox: &mut Inbox,
+        (clock, end): (&Clock, Instant),
+    ) -> io::Result<()> {
+        loop {
+            // What a batch brings is answered before the next one is received.
+            let more = match inbox.receive(&client.socket) {
+                Ok(more) => more,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => {
+                    while client.socket.take_error().is_some() {}
+                    if error.kind() == io::ErrorKind::ConnectionRefused {
+                        return Err(error);
+                    }
+                    return Ok(());
+                }
+            };
+            let now = clock.now();
+            let mut answered = 0;
+            for datagram in inbox.datagrams() {
+                let received = client.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
+                if let Received::Response { exchange, message, .. } = received {
+                    self.validate(message.code(), message.payload());
+                    self.record(client, exchange, now);
+                    answered += 1;
+                }
+            }
+            send_all(client, None, |_| {});
+            if now < end {
+                for _ in 0..answered {
+                    self.ask(client, now)?;
+                }
+            }
+            self.flush(client)?;
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn validate(&mut self, code: Code, payload: &[u8]) {
+        let (first_code, first) = self.reference.get_or_insert_with(|| (code, payload.to_vec()));
+        let same =
+            *first_code == code && (payload == first.as_slice() || !self.load.code.is_idempotent());
+        self.outcome.wrong += u64::from(!same || code.class() != 2);
+    }
+
+    fn record(&mut self, client: &Client, exchange: ExchangeId, now: Instant) {
+        let began = client.began.get(exchange.index()).copied().unwrap_or(now);
+        let span = now.saturating_since(began).as_nanos() as u64;
+        // The histogram grows by itself.
+        let _ = self.outcome.latency.record(span.max(1));
+        self.outcome.answered += 1;
+        self.outcome.elapsed = now.saturating_since(Instant::ZERO);
+    }
+
+    fn drain(&mut self, client: &mut Client, now: Instant, end: Instant) -> io::Result<()> {
+        let mut failed = 0;
+        send_all(client, None, |_| failed += 1);
+        self.outcome.failed += failed;
+        if now < end {
+            for _ in 0..failed {
+                self.ask(client, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, client: &mut Client) -> io::Result<()> {
+        match client.out.flush(&client.socket, |_, _, _| {}) {
+            // The timeouts repeat what the socket did not take.
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn send_all(client: &mut Client, from: Option<IpAddr>, mut failed: impl FnMut(ExchangeId)) {
+    loop {
+        match client.endpoint.poll_output() {
+            Output::Transmit(transmit) => {
+                client.out.push(transmit.to, from, transmit.datagram, transmit.what);
+            }
+            Output::Event(Event::Failed { exchange, .. }) => failed(exchange),
+            Output::Timeout(_) => return,
+        }
+    }
+}
+
+struct Clock(std::time::Instant);
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "a load generator is a driver")]
+    fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a load generator is a driver")]
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.0.elapsed().as_nanos() as u64)
+    }
+}

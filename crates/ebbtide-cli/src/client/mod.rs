@@ -1,0 +1,90 @@
+//! What the commands that speak CoAP have in common.
+
+pub(crate) mod load;
+pub(crate) mod load_async;
+pub(crate) mod pretty;
+pub(crate) mod verbose;
+
+use crate::failure::Failure;
+use clap::Args;
+use ebbtide::core::cc::Config as Control;
+use ebbtide::{Client, Config};
+use std::time::Duration;
+
+impl From<ebbtide::Error> for Failure {
+    fn from(error: ebbtide::Error) -> Self {
+        match error {
+            ebbtide::Error::Uri(error) => Self::usage(format_args!("URI: {error}")),
+            error => Self::work(error),
+        }
+    }
+}
+
+impl From<ebbtide::UriError> for Failure {
+    fn from(error: ebbtide::UriError) -> Self {
+        Self::usage(format_args!("URI: {error}"))
+    }
+}
+
+/// How to talk.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct TalkArgs {
+    /// Congestion control, with settings as in `cocoa:nstart=4`; `ebbtide list` names them
+    #[arg(long, default_value = "fasor-token", value_name = "NAME")]
+    pub(crate) cc: String,
+    /// Send Non-confirmable messages: once, without acknowledgement
+    #[arg(long)]
+    pub(crate) non: bool,
+    /// Confirmable exchanges open at once to one peer (NSTART)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) nstart: Option<u16>,
+    /// Give up after this many seconds, retransmissions and all blocks included
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Show messages, timeouts and what congestion control learnt; on standard error
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+impl TalkArgs {
+    /// The library's settings for it.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        if self.verbose {
+            verbose::start();
+        }
+        let mut config = Config::with_control(control(&self.cc)?);
+        if let Some(nstart) = self.nstart {
+            config = config.nstart(nstart);
+        }
+        Ok(config)
+    }
+
+    /// A client with these settings. Must be called within the runtime.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        Ok(Client::with_config(self.config()?))
+    }
+}
+
+/// The congestion control that `--cc` means.
+pub(crate) fn control(text: &str) -> Result<Control, Failure> {
+    Control::parse(text).map_err(|error| {
+        Failure::usage(format_args!("--cc {text}: {error}; `ebbtide list` names the controls"))
+    })
+}
+
+/// A positive number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no number of seconds above 0");
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
+    if seconds > 0.0 {
+        Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+    } else {
+        Err(wrong())
+    }
+}
+
+/// Runs `work` on a runtime of one thread.
+pub(crate) fn block_on<R>(work: impl Future<Output = Result<R, Failure>>) -> Result<R, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::work(format_args!("no event loop: {error}")))?.block_on(work)
+}

@@ -1,0 +1,163 @@
+//! `ebbtide bench`: how many requests a server answers, and how fast.
+
+use crate::client::load::{self, Load, Outcome};
+use crate::client::{block_on, control, seconds};
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use ebbtide::core::endpoint::EndpointConfig;
+use ebbtide::{Client, Code, Config, Uri};
+use serde::Serialize;
+use std::time::Duration;
+
+/// Measure a server: rate, round trips, and whether every answer is right
+#[derive(Args, Debug)]
+pub(crate) struct BenchArgs {
+    /// coap://HOST[:PORT]/PATH[?QUERY]
+    uri: String,
+    /// Clients, each with a port of its own
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    clients: u32,
+    /// Requests that each client keeps open
+    #[arg(long, default_value_t = 1, value_name = "W", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    window: u16,
+    /// Seconds to ask for
+    #[arg(long, default_value = "5", value_name = "SECONDS", value_parser = seconds)]
+    duration: Duration,
+    /// Stop after this many requests
+    #[arg(long, value_name = "N")]
+    requests: Option<u64>,
+    /// Ask from this many addresses of 127.0.0.0/8 in turn (a server on 127.0.0.1 only)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
+    addresses: Option<u32>,
+    /// The method
+    #[arg(short, long, value_enum, default_value_t = Method::Get)]
+    method: Method,
+    /// The payload as text
+    #[arg(short = 'e', long, value_name = "TEXT", default_value = "")]
+    payload: String,
+    /// What asks: a bare loop, or the library's client as an application has it
+    #[arg(long, value_enum, default_value_t = Engine::Loop)]
+    engine: Engine,
+    /// Congestion control, which matters only when messages are lost
+    #[arg(long, default_value = "fasor-token", value_name = "NAME")]
+    cc: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Copy, Clone, Debug, ValueEnum)]
+enum Method {
+    Get,
+    Post,
+    Put,
+}
+
+#[derive(Copy, Clone, Debug, ValueEnum)]
+enum Engine {
+    Loop,
+    Client,
+}
+
+#[derive(Serialize, Debug)]
+struct Report<'a> {
+    uri: &'a str,
+    clients: u32,
+    window: u16,
+    seconds: f64,
+    answered: u64,
+    wrong: u64,
+    failed: u64,
+    retransmissions: u64,
+    per_second: f64,
+    p50_us: f64,
+    p90_us: f64,
+    p99_us: f64,
+    max_us: f64,
+}
+
+/// Measures.
+///
+/// # Errors
+///
+/// If the host does not resolve or an argument is wrong. Wrong or lost answers are exit code 1.
+pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
+    let uri: Uri = args.uri.parse()?;
+    let control = control(&args.cc)?;
+    let mut endpoint =
+        EndpointConfig { control, unique_message_ids: false, ..EndpointConfig::default() };
+    endpoint.params.nstart = args.window;
+    endpoint.limits.queue_per_peer = args.window;
+    let outcome = match args.engine {
+        Engine::Loop => {
+            let remote = block_on(async { Ok(Client::new()?.resolve(&uri).await?) })?;
+            if args.addresses.is_some() && !remote.ip().is_loopback() {
+                return Err(Failure::usage("--addresses: only for a server on 127.0.0.1"));
+            }
+            load::run(&Load {
+                remote,
+                code: match args.method {
+                    Method::Get => Code::GET,
+                    Method::Post => Code::POST,
+                    Method::Put => Code::PUT,
+                },
+                path: uri.path().map(str::to_owned).collect(),
+                query: uri.query().map(str::to_owned).collect(),
+                payload: args.payload.clone().into_bytes(),
+                clients: args.clients as usize,
+                window: args.window,
+                duration: args.duration,
+                endpoint,
+                addresses: args.addresses,
+                requests: args.requests,
+            })
+            .map_err(|error| Failure::work(format_args!("{}: {error}", args.uri)))?
+        }
+        Engine::Client => {
+            let config = Config { endpoint, ..Config::default() };
+            block_on(crate::client::load_async::run(&args.uri, config, args.window, args.duration))?
+        }
+    };
+    report(&args, &outcome);
+    if outcome.wrong + outcome.failed > 0 || outcome.answered == 0 {
+        return Err(Failure::work("not every request was answered rightly"));
+    }
+    Ok(())
+}
+
+fn report(args: &BenchArgs, outcome: &Outcome) {
+    let seconds = outcome.elapsed.as_secs_f64();
+    let us = |quantile: f64| outcome.latency.value_at_quantile(quantile) as f64 / 1000.0;
+    let result = Report {
+        uri: &args.uri,
+        clients: args.clients,
+        window: args.window,
+        seconds,
+        answered: outcome.answered,
+        wrong: outcome.wrong,
+        failed: outcome.failed,
+        retransmissions: outcome.retransmissions,
+        per_second: outcome.answered as f64 / seconds,
+        p50_us: us(0.5),
+        p90_us: us(0.9),
+        p99_us: us(0.99),
+        max_us: outcome.latency.max() as f64 / 1000.0,
+    };
+    if args.json {
+        // A struct of numbers and text always serializes.
+        println!("{}", serde_json::to_string(&result).unwrap_or_default());
+        return;
+    }
+    println!(
+        "{:>12.0} requests/s, {} answered in {seconds:.2} s",
+        result.per_second, result.answered
+    );
+    println!(
+        "{:>12.1} us p50, {:.1} p90, {:.1} p99, {:.1} max",
+        result.p50_us, result.p90_us, result.p99_us, result.max_us
+    );
+    println!(
+        "{:>12} failed, {} wrong, {} retransmissions",
+        result.failed, result.wrong, result.retransmissions
+    );
+}

@@ -1,0 +1,90 @@
+//! `ebbtide discover`: which resources there are.
+
+use crate::client::{TalkArgs, block_on};
+use crate::failure::Failure;
+use clap::Args;
+use ebbtide::{Request, Uri};
+use std::time::Duration;
+
+/// List the resources of a host, or of all members of a group
+#[derive(Args, Debug)]
+pub(crate) struct DiscoverArgs {
+    /// coap://HOST[:PORT], or a group such as coap://224.0.1.187 or coap://[ff02::fd%25eth0]
+    uri: String,
+    /// Only resources with this attribute, as in rt=temperature or href=/rooms*
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    filter: Option<String>,
+    #[command(flatten)]
+    talk: TalkArgs,
+}
+
+/// How long members of a group are waited for: DEFAULT_LEISURE and a round trip.
+const WAIT: Duration = Duration::from_secs(7);
+
+/// Discovers.
+///
+/// # Errors
+///
+/// If nobody answers.
+pub(crate) fn run(args: DiscoverArgs) -> Result<(), Failure> {
+    block_on(async {
+        let uri: Uri = args.uri.parse()?;
+        let mut text = args.uri.trim_end_matches('/').to_owned();
+        if uri.path().next().is_none() {
+            text.push_str("/.well-known/core");
+        }
+        if let Some(filter) = &args.filter {
+            text.push('?');
+            text.push_str(filter);
+        }
+        let mut request = Request::get(text)?;
+        if args.talk.non {
+            request = request.non_confirmable();
+        }
+        let client = args.talk.client()?;
+        let wait = args.talk.timeout.unwrap_or(WAIT);
+        let answers = client.request_group(request, wait).await?;
+        for (from, response) in &answers {
+            if answers.len() > 1 {
+                println!("{from}");
+            }
+            if !response.is_success() {
+                let name = response.code().name().unwrap_or("unknown code");
+                return Err(Failure::work(format_args!("{from}: {} {name}", response.code())));
+            }
+            for link in links(&response.text()) {
+                println!("{link}");
+            }
+        }
+        if answers.is_empty() {
+            return Err(Failure::work(format_args!("{}: nobody answered", args.uri)));
+        }
+        Ok(())
+    })
+}
+
+/// The links of a list, a line each: commas within quotes and brackets do not separate them.
+fn links(text: &str) -> Vec<String> {
+    let (mut quoted, mut bracketed) = (false, false);
+    let parts = text.split(|c| {
+        match c {
+            '"' => quoted = !quoted,
+            '<' => bracketed = !quoted,
+            '>' => bracketed = false,
+            _ => {}
+        }
+        c == ',' && !quoted && !bracketed
+    });
+    parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::links;
+
+    #[test]
+    fn commas_in_quotes_do_not_separate_links() {
+        let list = "</a>;title=\"x, y\",</b,c>;rt=\"z\",\n</d>";
+        assert_eq!(links(list), ["</a>;title=\"x, y\"", "</b,c>;rt=\"z\"", "</d>"]);
+    }
+}

@@ -1,0 +1,56 @@
+//! `ebbtide ping`: whether a CoAP endpoint is there, and how far away.
+
+use crate::client::{TalkArgs, block_on, seconds};
+use crate::failure::Failure;
+use clap::Args;
+use ebbtide::Uri;
+use std::time::Duration;
+
+/// Ask an endpoint for a sign of life, and measure the round trip
+#[derive(Args, Debug)]
+pub(crate) struct PingArgs {
+    /// coap://HOST[:PORT]
+    uri: String,
+    /// How many times
+    #[arg(short, long, default_value_t = 4, value_name = "N")]
+    count: u32,
+    /// Seconds between them
+    #[arg(short, long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
+    interval: Duration,
+    #[command(flatten)]
+    talk: TalkArgs,
+}
+
+/// Pings.
+///
+/// # Errors
+///
+/// If the last ping has no answer.
+pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
+    block_on(async {
+        let uri: Uri = args.uri.parse()?;
+        let client = args.talk.client()?;
+        let remote = client.resolve(&uri).await?;
+        for number in 0..args.count {
+            if number > 0 {
+                tokio::time::sleep(args.interval).await;
+            }
+            let answered = client.ping(uri.clone());
+            let learnt = match args.talk.timeout {
+                None => answered.await?,
+                Some(span) => tokio::time::timeout(span, answered)
+                    .await
+                    .map_err(|_| ebbtide::Error::TimedOut { remote })??,
+            };
+            match learnt {
+                Some(sample) => println!(
+                    "{remote}: {:.3} ms, {} sent",
+                    f64::from(sample.since_first.get()) / 1000.0,
+                    sample.transmissions
+                ),
+                None => println!("{remote}: alive"),
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,65 @@
+//! The resources that `ebbtide serve` offers to try things on.
+
+use bytes::Bytes;
+use ebbtide::server::{Call, OwnedCall, Router, Subject, get, get_async, post};
+use ebbtide::{Code, ContentFormat, Response};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What `/test` says: sixty bytes.
+pub(crate) const TEST: &str = "012345678901234567890123456789012345678901234567890123456789";
+/// Bytes of `/large`.
+const LARGE: usize = 1 << 20;
+/// How long `/separate` takes.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// The resources; `time` tells the observers of `/time`.
+pub(crate) fn router(time: &Subject) -> Router {
+    let large = Bytes::from_iter((0..LARGE).map(|n| b'0' + (n % 10) as u8));
+    let count = AtomicU64::new(0);
+    let echo = |call: &Call<'_>| {
+        let response = Response::new(Code::CHANGED).payload(Bytes::copy_from_slice(call.payload()));
+        call.format().map_or(response.clone(), |format| response.format(format))
+    };
+    Router::new()
+        .route(
+            "/test",
+            get(|_: &Call<'_>| Response::content(TEST).format(ContentFormat::TEXT))
+                .attribute("title", "sixty bytes of text"),
+        )
+        .route(
+            "/time",
+            get(|_: &Call<'_>| Response::content(now()).format(ContentFormat::TEXT).max_age(1))
+                .observable(time)
+                .attribute("title", "seconds since 1970"),
+        )
+        .route("/echo", post(echo).put(echo).attribute("title", "what it is sent"))
+        .route(
+            "/large",
+            get(move |_: &Call<'_>| Response::content(large.clone()).format(ContentFormat::TEXT))
+                .attribute("title", "1 MB of digits")
+                .attribute("sz", LARGE.to_string()),
+        )
+        .route(
+            "/separate",
+            get_async(|_: OwnedCall| async {
+                tokio::time::sleep(SLOW).await;
+                Response::content("that took two seconds").format(ContentFormat::TEXT)
+            })
+            .attribute("title", "answers after two seconds"),
+        )
+        .route(
+            "/count",
+            post(move |_: &Call<'_>| {
+                let before = count.fetch_add(1, Ordering::Relaxed);
+                Response::new(Code::CHANGED).payload((before + 1).to_string())
+            })
+            .attribute("title", "counts what it is sent"),
+        )
+}
+
+#[expect(clippy::disallowed_methods, reason = "the time of day is what this resource is about")]
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs().to_string()
+}

@@ -1,0 +1,127 @@
+//! Observing a resource from the client's side (RFC 7641 section 3).
+
+use super::transfer::{base_options, block_of, complete};
+use super::{Client, Pending};
+use crate::error::Error;
+use crate::message::{Request, Response};
+use crate::net::pending::Answer;
+use ebbtide_core::Freshness;
+use ebbtide_core::wire::OptionNumber;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How long after Max-Age a notification is still hoped for (RFC 7641 section 3.3.1: registering
+/// again is due when the last one is no longer fresh).
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Max-Age where a response has none (RFC 7252 section 5.10.5).
+const MAX_AGE: u32 = 60;
+
+/// A resource that is being observed.
+///
+/// The state that it has now and each later one comes out of [`Self::next`]; states that others
+/// overtook on the way do not. Without notifications it registers anew when the last state is no
+/// longer fresh. Dropping it ends it: the server learns that from the Reset that its next
+/// notification gets.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), ebbtide::Error> {
+/// let client = ebbtide::Client::new()?;
+/// let mut time = client.observe("coap://192.0.2.7/time").await?;
+/// while let Some(state) = time.next().await {
+///     println!("{}", state?.text());
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Observation {
+    client: Client,
+    remote: SocketAddr,
+    request: Request,
+    pending: Option<Pending>,
+    freshness: Freshness,
+    max_age: u32,
+}
+
+impl Observation {
+    pub(super) fn start(
+        client: Client,
+        remote: SocketAddr,
+        request: Request,
+    ) -> Result<Self, Error> {
+        let mut observation = Self {
+            client,
+            remote,
+            request,
+            pending: None,
+            freshness: Freshness::default(),
+            max_age: MAX_AGE,
+        };
+        observation.register()?;
+        Ok(observation)
+    }
+
+    /// Who is asked.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    fn register(&mut self) -> Result<(), Error> {
+        let mut options = base_options(&self.request);
+        options.push_uint(OptionNumber::OBSERVE, 0);
+        let payload = self.request.payload.clone();
+        self.freshness = Freshness::default();
+        self.pending = Some(self.client.start(self.remote, &self.request, &options, &payload)?);
+        Ok(())
+    }
+
+    /// The next state. `None` when the server has ended the observation, or never began it: the
+    /// state before was the last.
+    pub async fn next(&mut self) -> Option<Result<Response, Error>> {
+        loop {
+            let pending = self.pending.as_ref()?;
+            let fresh = Duration::from_secs(self.max_age.into()) + PATIENCE;
+            match tokio::time::timeout(fresh, pending.answer()).await {
+                Err(_) if pending.is_registered() => {
+                    if let Err(error) = self.register() {
+                        self.pending = None;
+                        return Some(Err(error));
+                    }
+                }
+                // Still being asked: the message layer decides when that fails.
+                Err(_) => {}
+                Ok(None) => {
+                    self.pending = None;
+                    return None;
+                }
+                Ok(Some(Answer::More { response, .. })) => {
+                    let now = self.client.now(self.remote);
+                    let sequence = response.options.get_uint(OptionNumber::OBSERVE).unwrap_or(0);
+                    if self.freshness.accept(now, sequence) {
+                        return Some(self.whole(response).await);
+                    }
+                }
+                Ok(Some(Answer::Response { response, .. })) => {
+                    self.pending = None;
+                    return Some(self.whole(response).await);
+                }
+                Ok(Some(other)) => {
+                    let error = pending.error(other);
+                    self.pending = None;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+
+    /// A notification with all its blocks.
+    async fn whole(&mut self, first: Response) -> Result<Response, Error> {
+        self.max_age = first.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE);
+        let more = block_of(&first, OptionNumber::BLOCK2).is_some_and(|block| block.more());
+        if more {
+            complete(&self.client, self.remote, &self.request, first).await
+        } else {
+            Ok(first)
+        }
+    }
+}

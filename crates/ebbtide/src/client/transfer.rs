@@ -1,0 +1,221 @@
+//! One request and its response, whatever number of exchanges that takes: blocks in both
+//! directions (RFC 7959), a challenge in between (RFC 9175).
+
+use super::Client;
+use crate::error::Error;
+use crate::message::{Options, Request, Response};
+use bytes::BytesMut;
+use ebbtide_core::wire::{Block, Code, OptionNumber};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How often a body is asked for anew because it changed on the way.
+const RESTARTS: usize = 3;
+/// How often a server may ask to echo within one request.
+const ECHOES: usize = 2;
+
+/// Tells concurrent uploads to one resource apart (RFC 9175 section 3.3).
+static REQUEST_TAG: AtomicU32 = AtomicU32::new(1);
+
+/// The options that a request has in each of its exchanges.
+pub(crate) fn base_options(request: &Request) -> Options {
+    let mut options = Options::new();
+    request.uri.to_options(&mut options);
+    for opt in request.options.iter() {
+        options.push(opt.number, opt.value);
+    }
+    options
+}
+
+/// Sends a request and puts its response together.
+pub(crate) async fn run(
+    client: &Client,
+    remote: SocketAddr,
+    request: &Request,
+) -> Result<Response, Error> {
+    let mut transfer = Transfer::new(client, remote, request);
+    let first = transfer.send_body().await?;
+    transfer.fetch_rest(first).await
+}
+
+/// Asks for the rest of a body of which a notification brought the first block (RFC 7959 section
+/// 2.6).
+pub(crate) async fn complete(
+    client: &Client,
+    remote: SocketAddr,
+    request: &Request,
+    first: Response,
+) -> Result<Response, Error> {
+    Transfer::new(client, remote, request).fetch_rest(first).await
+}
+
+struct Transfer<'a> {
+    client: &'a Client,
+    remote: SocketAddr,
+    request: &'a Request,
+    options: Options,
+    szx: u8,
+    echoes: usize,
+}
+
+impl<'a> Transfer<'a> {
+    fn new(client: &'a Client, remote: SocketAddr, request: &'a Request) -> Self {
+        let szx = request.block_szx.unwrap_or(client.inner.config.block_szx).min(Block::MAX_SZX);
+        Self { client, remote, request, options: base_options(request), szx, echoes: 0 }
+    }
+
+    /// One exchange, and another one if the server wants an Echo (RFC 9175 section 2.3).
+    async fn ask(
+        &mut self,
+        extra: &[(OptionNumber, u32)],
+        payload: &[u8],
+    ) -> Result<Response, Error> {
+        loop {
+            let mut options = self.options.clone();
+            for (number, value) in extra {
+                options.push_uint(*number, *value);
+            }
+            let pending = self.client.start(self.remote, self.request, &options, payload)?;
+            let response = pending.response().await?;
+            match response.options.get(OptionNumber::ECHO) {
+                Some(echo) if response.code == Code::UNAUTHORIZED && self.echoes < ECHOES => {
+                    self.echoes += 1;
+                    self.options.remove(OptionNumber::ECHO);
+                    self.options.push(OptionNumber::ECHO, echo.value);
+                }
+                _ => return Ok(response),
+            }
+        }
+    }
+
+    /// Sends the request with its whole body (RFC 7959 section 2.5).
+    async fn send_body(&mut self) -> Result<Response, Error> {
+        let body = self.request.payload.clone();
+        if body.len() <= 16 << self.szx {
+            // Early negotiation: which size of blocks is wanted in return (section 2.4).
+            let wanted = self.request.block_szx.and_then(|szx| Block::new(0, false, szx).ok());
+            let extra = wanted.map(|block| (OptionNumber::BLOCK2, block.to_uint()));
+            return self.ask(extra.as_slice(), &body).await;
+        }
+        let tag = REQUEST_TAG.fetch_add(1, Ordering::Relaxed);
+        self.options.push(OptionNumber::REQUEST_TAG, &tag.to_be_bytes());
+        let size = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let mut at = 0;
+        loop {
+            let end = (at + (16 << self.szx)).min(body.len());
+            let more = end < body.len();
+            let block = self.block((at >> (self.szx + 4)) as u32, more)?;
+            let mut extra = vec![(OptionNumber::BLOCK1, block.to_uint())];
+            if at == 0 {
+                extra.push((OptionNumber::SIZE1, size));
+            }
+            let response = self.ask(&extra, body.get(at..end).unwrap_or_default()).await?;
+            let echoed = block_of(&response, OptionNumber::BLOCK1);
+            let smaller = echoed.filter(|echoed| echoed.szx() < self.szx);
+            if response.code == Code::REQUEST_ENTITY_TOO_LARGE && at == 0 {
+                // A hint to begin again with smaller blocks (section 2.9.3).
+                let Some(smaller) = smaller else { return Ok(response) };
+                self.szx = smaller.szx();
+                continue;
+            }
+            if response.code != Code::CONTINUE || !more {
+                return Ok(response);
+            }
+            if let Some(smaller) = smaller {
+                // Section 2.5: the rest in blocks of the size that the server prefers. Of this
+                // block it has taken what it says: a block of its size, if it is the first.
+                at += if at == 0 { smaller.size().min(end) } else { end - at };
+                self.szx = smaller.szx();
+            } else {
+                at = end;
+            }
+        }
+    }
+
+    /// Asks for the blocks that follow the first one (RFC 7959 section 2.4).
+    async fn fetch_rest(&mut self, first: Response) -> Result<Response, Error> {
+        let mut response = first;
+        for _ in 0..RESTARTS {
+            let Some(block) = block_of(&response, OptionNumber::BLOCK2) else {
+                return Ok(response);
+            };
+            if !block.more() {
+                return Ok(response);
+            }
+            if block.num() != 0 || response.payload.len() != block.size() {
+                return Err(self.broken("its first block is not the first, or not whole"));
+            }
+            match self.blocks_after(&response, block).await? {
+                Ok(body) => {
+                    response.payload = body.freeze();
+                    response.options.remove(OptionNumber::BLOCK2);
+                    return Ok(response);
+                }
+                // Another version of the resource: from the start.
+                Err(changed) => response = changed,
+            }
+        }
+        Err(self.broken("the resource changes faster than it can be transferred"))
+    }
+
+    /// The body, or the first block of another version of it.
+    async fn blocks_after(
+        &mut self,
+        first: &Response,
+        block: Block,
+    ) -> Result<Result<BytesMut, Response>, Error> {
+        let limit = self.client.inner.config.max_body;
+        let mut body = BytesMut::from(first.payload.as_ref());
+        let etag = first.options.get(OptionNumber::ETAG).map(|opt| opt.value.to_vec());
+        // A body that was sent in blocks is not sent again (section 3.3); a short one is part of
+        // what is asked for (RFC 8132 section 2.1).
+        let payload = self.request.payload.clone();
+        let payload = if payload.len() <= 16 << self.szx { payload } else { bytes::Bytes::new() };
+        self.szx = block.szx();
+        loop {
+            let wanted = self.block((body.len() >> (self.szx + 4)) as u32, false)?;
+            let response = self.ask(&[(OptionNumber::BLOCK2, wanted.to_uint())], &payload).await?;
+            let Some(got) = block_of(&response, OptionNumber::BLOCK2) else {
+                return if response.is_success() {
+                    Err(self.broken("a block has no block option"))
+                } else {
+                    Ok(Err(response))
+                };
+            };
+            let same =
+                response.options.get(OptionNumber::ETAG).map(|opt| opt.value.to_vec()) == etag;
+            if !same {
+                let again = self.ask(&[], &payload).await?;
+                return Ok(Err(again));
+            }
+            if got.offset() as usize != body.len() {
+                return Err(self.broken("it sent another block than the one asked for"));
+            }
+            if got.more() && response.payload.len() != got.size() {
+                return Err(self.broken("a block is shorter than it says"));
+            }
+            if body.len() + response.payload.len() > limit {
+                return Err(Error::TooLarge { limit });
+            }
+            body.extend_from_slice(&response.payload);
+            self.szx = got.szx().min(self.szx);
+            if !got.more() {
+                return Ok(Ok(body));
+            }
+        }
+    }
+
+    fn block(&self, num: u32, more: bool) -> Result<Block, Error> {
+        // 2^20 blocks: a gigabyte in blocks of 1024 bytes, 16 MiB in blocks of 16.
+        let limit = (Block::MAX_NUM as usize + 1) << (self.szx + 4);
+        Block::new(num, more, self.szx).map_err(|_| Error::TooLarge { limit })
+    }
+
+    fn broken(&self, what: &'static str) -> Error {
+        Error::Protocol { remote: self.remote, what }
+    }
+}
+
+pub(crate) fn block_of(response: &Response, number: OptionNumber) -> Option<Block> {
+    Block::from_option(&response.options.get(number)?).ok()
+}

@@ -1,0 +1,157 @@
+//! What goes wrong, and whose fault it is.
+
+use crate::message::UriError;
+use core::fmt;
+use ebbtide_core::endpoint::{Failure, SendError};
+use std::io;
+use std::net::SocketAddr;
+
+/// A socket could not be bound.
+#[derive(Debug)]
+pub struct BindError {
+    /// To which address.
+    pub address: SocketAddr,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.address;
+        match self.source.kind() {
+            io::ErrorKind::AddrInUse => {
+                write!(f, "{address} is in use: another program serves there, choose another port")
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                write!(f, "{address} is no address of this machine")
+            }
+            io::ErrorKind::PermissionDenied => {
+                write!(f, "{address} may not be bound: ports below 1024 need a privilege")
+            }
+            _ => write!(f, "{address} cannot be bound: {}", self.source),
+        }
+    }
+}
+
+impl core::error::Error for BindError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// Why a request got no response.
+#[derive(Debug)]
+pub enum Error {
+    /// The URI is none: the caller's fault.
+    Uri(UriError),
+    /// No socket could be had.
+    Bind(BindError),
+    /// The host's name has no address.
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the system said; nothing if it found no address of a usable family.
+        source: Option<io::Error>,
+    },
+    /// The message was not accepted for sending.
+    Send(SendError),
+    /// The exchange ended without an answer.
+    Failed {
+        /// With whom.
+        remote: SocketAddr,
+        /// Why.
+        reason: Failure,
+    },
+    /// The network refused: no route, or no program at the port (ICMP).
+    Network {
+        /// Whom it could not reach.
+        remote: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The peer reset the message: it has no use for it.
+    Reset {
+        /// Who.
+        remote: SocketAddr,
+    },
+    /// The time that the caller set has passed.
+    TimedOut {
+        /// Whom it waited for.
+        remote: SocketAddr,
+    },
+    /// The peer did not keep to a protocol.
+    Protocol {
+        /// Who.
+        remote: SocketAddr,
+        /// Which rule it broke.
+        what: &'static str,
+    },
+    /// The body is longer than the client wants to hold.
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The endpoint was closed.
+    Closed,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uri(error) => error.fmt(f),
+            Self::Bind(error) => error.fmt(f),
+            Self::Resolve { host, source: Some(source) } => {
+                write!(f, "'{host}' does not resolve: {source}")
+            }
+            Self::Resolve { host, source: None } => write!(f, "'{host}' has no address"),
+            Self::Send(error) => error.fmt(f),
+            Self::Failed { remote, reason } => write!(f, "{remote}: {reason}"),
+            Self::Network { remote, source } => match source.kind() {
+                io::ErrorKind::ConnectionRefused => {
+                    write!(f, "{remote} refused: no program listens at that port")
+                }
+                io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                    write!(f, "no route to {remote}")
+                }
+                _ => write!(f, "{remote} cannot be reached: {source}"),
+            },
+            Self::Reset { remote } => write!(f, "{remote} reset the message"),
+            Self::TimedOut { remote } => write!(f, "no answer from {remote} within the time given"),
+            Self::Protocol { remote, what } => write!(f, "{remote} broke the protocol: {what}"),
+            Self::TooLarge { limit } => write!(f, "the body is longer than {limit} bytes"),
+            Self::Closed => f.write_str("the endpoint is closed"),
+        }
+    }
+}
+
+impl core::error::Error for Error {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Uri(error) => Some(error),
+            Self::Bind(error) => Some(error),
+            Self::Send(error) => Some(error),
+            Self::Network { source, .. } | Self::Resolve { source: Some(source), .. } => {
+                Some(source)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<UriError> for Error {
+    fn from(error: UriError) -> Self {
+        Self::Uri(error)
+    }
+}
+
+impl From<BindError> for Error {
+    fn from(error: BindError) -> Self {
+        Self::Bind(error)
+    }
+}
+
+impl From<SendError> for Error {
+    fn from(error: SendError) -> Self {
+        Self::Send(error)
+    }
+}

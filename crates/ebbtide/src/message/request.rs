@@ -1,0 +1,142 @@
+//! Requests that a client sends.
+
+use super::options::Options;
+use super::response::ContentFormat;
+use super::uri::{Uri, UriError};
+use bytes::Bytes;
+use ebbtide_core::endpoint::Reliability;
+use ebbtide_core::wire::{Code, OptionNumber};
+use std::time::Duration;
+
+/// A request to be sent: a method, a URI, and how to ask.
+///
+/// ```
+/// use ebbtide::{ContentFormat, Request};
+/// # fn main() -> Result<(), ebbtide::UriError> {
+/// let request = Request::put("coap://192.0.2.7/lamp")?
+///     .payload("{\"on\":true}")
+///     .format(ContentFormat::JSON);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub(crate) code: Code,
+    pub(crate) uri: Uri,
+    /// Beside those of the URI.
+    pub(crate) options: Options,
+    pub(crate) payload: Bytes,
+    pub(crate) reliability: Reliability,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) block_szx: Option<u8>,
+}
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident $code:ident;)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Errors
+        ///
+        /// If the URI is none.
+        pub fn $name(uri: impl TryInto<Uri, Error: Into<UriError>>) -> Result<Self, UriError> {
+            Self::new(Code::$code, uri)
+        })*
+    };
+}
+
+impl Request {
+    methods! {
+        /// A GET (RFC 7252 section 5.8.1).
+        get GET;
+        /// A POST (section 5.8.2).
+        post POST;
+        /// A PUT (section 5.8.3).
+        put PUT;
+        /// A DELETE (section 5.8.4).
+        delete DELETE;
+        /// A FETCH (RFC 8132 section 2).
+        fetch FETCH;
+        /// A PATCH (RFC 8132 section 3).
+        patch PATCH;
+        /// An iPATCH (RFC 8132 section 3).
+        ipatch IPATCH;
+    }
+
+    /// A request with any method.
+    ///
+    /// # Errors
+    ///
+    /// If the URI is none.
+    pub fn new(
+        code: Code,
+        uri: impl TryInto<Uri, Error: Into<UriError>>,
+    ) -> Result<Self, UriError> {
+        Ok(Self {
+            code,
+            uri: uri.try_into().map_err(Into::into)?,
+            options: Options::new(),
+            payload: Bytes::new(),
+            reliability: Reliability::Confirmable,
+            timeout: None,
+            block_szx: None,
+        })
+    }
+
+    /// Sets the payload; one longer than a block travels block-wise (RFC 7959).
+    #[must_use]
+    pub fn payload(mut self, payload: impl Into<Bytes>) -> Self {
+        self.payload = payload.into();
+        self
+    }
+
+    /// Sets the payload's format.
+    #[must_use]
+    pub fn format(mut self, format: ContentFormat) -> Self {
+        self.options.set_uint(OptionNumber::CONTENT_FORMAT, format.0.into());
+        self
+    }
+
+    /// Asks for a format (RFC 7252 section 5.10.4).
+    #[must_use]
+    pub fn accept(mut self, format: ContentFormat) -> Self {
+        self.options.set_uint(OptionNumber::ACCEPT, format.0.into());
+        self
+    }
+
+    /// Adds any option. Those of the URI and of protocols that the library speaks (Observe, blocks,
+    /// Echo, Request-Tag) are set by it.
+    #[must_use]
+    pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
+        self.options.push(number, value);
+        self
+    }
+
+    /// Sends it Non-confirmable: once, without acknowledgement (RFC 7252 section 4.3).
+    #[must_use]
+    pub fn non_confirmable(mut self) -> Self {
+        self.reliability = Reliability::NonConfirmable;
+        self
+    }
+
+    /// Gives up after this span, retransmissions and all blocks included. By default the message
+    /// layer decides: it gives up after MAX_RETRANSMIT retransmissions.
+    #[must_use]
+    pub fn timeout(mut self, span: Duration) -> Self {
+        self.timeout = Some(span);
+        self
+    }
+
+    /// The size of blocks: 16, 32, 64, 128, 256, 512 or 1024 bytes; other values are rounded down
+    /// to one of these. By default 1024, or what the server prefers.
+    #[must_use]
+    pub fn block_size(mut self, bytes: usize) -> Self {
+        let szx = bytes.clamp(16, 1024).ilog2() - 4;
+        self.block_szx = Some(szx as u8);
+        self
+    }
+
+    /// The URI.
+    #[must_use]
+    pub fn uri(&self) -> &Uri {
+        &self.uri
+    }
+}

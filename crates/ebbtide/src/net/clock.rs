@@ -1,0 +1,61 @@
+//! The one place that reads a clock and the system's randomness.
+
+use ebbtide_core::time::Instant;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+/// A clock whose epoch is when it was made.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Clock {
+    epoch: std::time::Instant,
+}
+
+impl Clock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the driver's clock: all others are given instants"
+    )]
+    pub(crate) fn start() -> Self {
+        Self { epoch: std::time::Instant::now() }
+    }
+
+    /// The time now.
+    #[inline]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the driver's clock: all others are given instants"
+    )]
+    pub(crate) fn now(&self) -> Instant {
+        // 584 years of nanoseconds fit.
+        Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    /// The same instant on tokio's clock.
+    pub(crate) fn to_tokio(self, at: Instant) -> tokio::time::Instant {
+        let since = at.saturating_since(Instant::ZERO);
+        // A timer of a century is as good as none; tokio cannot hold much more.
+        let since = since.min(std::time::Duration::from_secs(3_000_000_000));
+        tokio::time::Instant::from_std(self.epoch + since)
+    }
+}
+
+/// A number from 0 to 1, drawn by the system.
+#[expect(clippy::disallowed_methods, reason = "the driver's own randomness, of no result")]
+pub(crate) fn fraction() -> f64 {
+    let mut bytes = [0; 4];
+    // Without randomness the whole span is as good as any part.
+    let drawn = getrandom::fill(&mut bytes);
+    drawn.map_or(1.0, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
+}
+
+/// An unpredictable generator, seeded by the system (RFC 7252 section 11.4).
+///
+/// # Errors
+///
+/// If the system gives no randomness.
+#[expect(clippy::disallowed_methods, reason = "the driver seeds everything below it")]
+pub(crate) fn seeded() -> std::io::Result<Box<dyn Rng + Send>> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(Box::new(ChaCha8Rng::from_seed(seed)))
+}

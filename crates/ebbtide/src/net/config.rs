@@ -1,0 +1,57 @@
+//! What a client or a server is told when it is made.
+
+use ebbtide_core::cc::Config as Control;
+use ebbtide_core::endpoint::{EndpointConfig, Scope};
+use std::time::Duration;
+
+/// Settings of a [`Client`](crate::Client) or a [`Server`](crate::Server).
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The message layer: transmission parameters, congestion control, bounds.
+    pub endpoint: EndpointConfig,
+    /// Bytes of the longest body that is put together from blocks, in either direction. Default
+    /// 16 MiB.
+    pub max_body: usize,
+    /// The size exponent of blocks that are sent, 0 to 6 for 16 to 1024 bytes (RFC 7959 section
+    /// 2.2). Default 6.
+    pub block_szx: u8,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { endpoint: EndpointConfig::default(), max_body: 16 << 20, block_szx: 6 }
+    }
+}
+
+impl Config {
+    /// The defaults under another congestion control.
+    #[must_use]
+    pub fn with_control(control: Control) -> Self {
+        let mut config = Self::default();
+        config.endpoint.control = control;
+        config
+    }
+
+    /// Sets how many Confirmable exchanges may be open to one scope (NSTART, RFC 7252 section
+    /// 4.7). At least 1, which is also the default and what a shared network wants.
+    #[must_use]
+    pub fn nstart(mut self, exchanges: u16) -> Self {
+        self.endpoint.params.nstart = exchanges.max(1);
+        self
+    }
+
+    /// Sets what shares one congestion control.
+    #[must_use]
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.endpoint.scope = scope;
+        self
+    }
+
+    /// Sets how long a request that was acknowledged, or sent Non-confirmable, waits for its
+    /// response. Default 247 s.
+    #[must_use]
+    pub fn response_timeout(mut self, span: Duration) -> Self {
+        self.endpoint.params.response_timeout = ebbtide_core::time::Micros::from_duration(span);
+        self
+    }
+}

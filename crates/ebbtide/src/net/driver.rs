@@ -1,0 +1,222 @@
+//! The driver: a task that owns the waiting for one socket.
+//!
+//! It sleeps until a datagram arrives, an application or a handler has something to send, or the
+//! endpoint's timeout comes; then it does all there is to do, receives and sends in batches, and
+//! sleeps again. Receiving allocates nothing.
+
+use super::shared::{Shared, State};
+use super::socket::{Datagram, Inbox};
+use ebbtide_core::endpoint::Received;
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::Message;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::time::Sleep;
+
+/// Batches that are received before other tasks get their turn.
+const BATCHES: usize = 8;
+
+/// Notifications that are made before datagrams are received again.
+const NOTIFICATIONS: usize = 256;
+/// How long a full socket is left alone. Its event loop waits for reading only: waiting for room
+/// to send as well would wake it for every datagram that leaves.
+const SEND_AGAIN: Duration = Duration::from_millis(1);
+
+/// Drives `shared` until it is closed.
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    inbox: Inbox,
+    /// Fires no later than the endpoint's deadline. Moved only when it must fire earlier: an
+    /// exchange that is answered in time costs no timer.
+    sleep: Pin<Box<Sleep>>,
+    armed: Option<Instant>,
+    /// When to try again to send, if the socket took no more.
+    retry: Option<Instant>,
+    /// The task that waits for what the network sends back.
+    errors: tokio::task::AbortHandle,
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.errors.abort();
+    }
+}
+
+impl Driver {
+    /// Starts the task, which ends when `shared` is closed.
+    pub(crate) fn spawn(shared: Arc<Shared>) -> tokio::task::JoinHandle<()> {
+        let sleep = Box::pin(tokio::time::sleep(Duration::ZERO));
+        let errors = tokio::spawn(watch_errors(shared.clone())).abort_handle();
+        tokio::spawn(Self { shared, inbox: Inbox::new(), sleep, armed: None, retry: None, errors })
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..BATCHES {
+            let now = self.shared.clock.now();
+            let mut state = self.shared.lock();
+            if !state.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                state.driver = Some(cx.waker().clone());
+            }
+            if state.deadline.is_some_and(|at| at <= now) {
+                state.endpoint.handle_timeout(now);
+                state.drain(None);
+            }
+            state = notify(&self.shared, state, now);
+            let sent = self.flush(&mut state, now);
+            self.retry = sent.is_err().then(|| now + SEND_AGAIN);
+            if state.closed && (state.out.is_empty() || sent.is_err()) {
+                return Poll::Ready(());
+            }
+            let woken = state.take_wakers();
+            drop(state);
+            woken.into_iter().for_each(Waker::wake);
+            if !self.receive(cx) && self.wait(cx) {
+                return Poll::Pending;
+            }
+        }
+        // There is more, but others want to run too.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Receives and handles a batch. False if the socket was not ready: it wakes this task then.
+    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+        let Poll::Ready(Ok(mut ready)) = self.shared.socket.poll_read_ready(cx) else {
+            return false;
+        };
+        let socket = &self.shared.socket.get_ref().0;
+        match self.inbox.receive(socket) {
+            Ok(more) => {
+                if !more {
+                    // The queue was empty behind the last datagram; the next one makes the socket
+                    // ready again.
+                    ready.clear_ready();
+                }
+                self.handle();
+                true
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // Asking once more is what makes the next datagram wake this task.
+                ready.clear_ready();
+                true
+            }
+            Err(_) => {
+                // The network reported it about an earlier datagram; by coming out here it is
+                // gone, and behind it may be datagrams.
+                self.shared.take_errors();
+                true
+            }
+        }
+    }
+
+    fn handle(&self) {
+        let now = self.shared.clock.now();
+        let mut state = self.shared.lock();
+        for datagram in self.inbox.datagrams() {
+            if tracing::enabled!(target: "ebbtide::message", tracing::Level::DEBUG)
+                && let Ok(message) = Message::parse(datagram.bytes)
+            {
+                tracing::debug!(target: "ebbtide::message", from = %datagram.from, datagram = ?message, "received");
+            }
+            let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
+            state = match received {
+                Received::Request(incoming, message) => {
+                    self.serve(state, now, (incoming, message), datagram)
+                }
+                other => {
+                    state.dispatch(datagram.from, other);
+                    state
+                }
+            };
+            state.drain(self.shared.reply_from(datagram.to));
+        }
+    }
+
+    /// Lets the service answer a request; the lock is free meanwhile.
+    fn serve<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        now: Instant,
+        (incoming, message): (ebbtide_core::endpoint::Incoming, Message<'_>),
+        datagram: Datagram<'_>,
+    ) -> MutexGuard<'s, State> {
+        let Some(service) = &self.shared.service else {
+            // A client that serves nothing (RFC 7252 section 4.2: lacking context).
+            state.endpoint.reset(&incoming);
+            return state;
+        };
+        drop(state);
+        service.serve(&self.shared, now, (incoming, message), datagram)
+    }
+
+    /// Sends what waits.
+    fn flush(&self, state: &mut State, now: Instant) -> io::Result<()> {
+        if state.out.is_empty() {
+            return Ok(());
+        }
+        let socket = &self.shared.socket.get_ref().0;
+        let mut unsent = Vec::new();
+        let mut out = core::mem::take(&mut state.out);
+        let result = out.flush(socket, |_, what, error| unsent.push((what, error)));
+        state.out = out;
+        for (what, error) in unsent {
+            state.unsendable(now, what, error);
+        }
+        result
+    }
+
+    /// Arms the timer. False if its time has come already.
+    fn wait(&mut self, cx: &mut Context<'_>) -> bool {
+        let deadline = self.shared.lock().deadline;
+        let Some(deadline) = deadline.into_iter().chain(self.retry).min() else { return true };
+        if self.armed.is_none_or(|armed| deadline < armed) {
+            self.sleep.as_mut().reset(self.shared.clock.to_tokio(deadline));
+            self.armed = Some(deadline);
+        }
+        if self.sleep.as_mut().poll(cx).is_pending() {
+            return true;
+        }
+        self.armed = None;
+        false
+    }
+}
+
+/// Lets the service make notifications that are due; the lock is free meanwhile.
+fn notify<'s>(
+    shared: &'s Arc<Shared>,
+    mut state: MutexGuard<'s, State>,
+    now: Instant,
+) -> MutexGuard<'s, State> {
+    if !state.observers.any_due() {
+        return state;
+    }
+    let Some(service) = &shared.service else { return state };
+    for _ in 0..NOTIFICATIONS {
+        let Some(due) = state.observers.pop_due(now) else { break };
+        drop(state);
+        service.notify(shared, now, due);
+        state = shared.lock();
+    }
+    state
+}
+
+/// Reads what the network sends back about datagrams that it could not deliver.
+async fn watch_errors(shared: Arc<Shared>) {
+    while let Ok(mut ready) = shared.socket.ready(Interest::ERROR).await {
+        ready.clear_ready_matching(tokio::io::Ready::ERROR);
+        shared.take_errors();
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.run(cx)
+    }
+}

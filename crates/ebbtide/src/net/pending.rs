@@ -1,0 +1,173 @@
+//! What waits for the end of an exchange.
+
+use crate::message::Response;
+use ebbtide_core::ExchangeId;
+use ebbtide_core::cc::Sample;
+use ebbtide_core::endpoint::Failure;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::task::Waker;
+
+/// The most answers that wait for an application that does not fetch them; the oldest goes then,
+/// since of a resource's states the latest counts (RFC 7641 section 3.4).
+const MAX_WAITING: usize = 64;
+
+/// What happened to a call.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The last response: the exchange is over.
+    Response {
+        from: SocketAddr,
+        response: Response,
+    },
+    /// A response after which more may come: to an observation, or to a group.
+    More {
+        from: SocketAddr,
+        response: Response,
+    },
+    Reset {
+        sample: Option<Sample>,
+    },
+    Failed(Failure),
+    Network(io::Error),
+}
+
+/// A request of the application. It outlives its exchange until the application has its answers.
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) exchange: Option<ExchangeId>,
+    first: Option<Answer>,
+    more: VecDeque<Answer>,
+    waker: Option<Waker>,
+    /// Whether an answer has come after which more may come.
+    pub(crate) registered: bool,
+}
+
+impl Call {
+    pub(crate) fn push(&mut self, answer: Answer) -> Option<Waker> {
+        self.registered |= matches!(answer, Answer::More { .. });
+        if self.first.is_none() && self.more.is_empty() {
+            self.first = Some(answer);
+        } else {
+            if self.more.len() >= MAX_WAITING {
+                self.more.pop_front();
+            }
+            self.more.push_back(answer);
+        }
+        self.waker.take()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Answer> {
+        self.first.take().or_else(|| self.more.pop_front())
+    }
+
+    pub(crate) fn wake_later(&mut self, waker: &Waker) {
+        if !self.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+    }
+}
+
+/// Whom an exchange concerns.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A call of the application's, by its place.
+    Call(u32),
+    /// A separate response: nobody waits for its end.
+    Response,
+    /// A notification to an observer, by its place.
+    Notification(u32),
+}
+
+/// An exchange that is open.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Open {
+    pub(crate) exchange: ExchangeId,
+    pub(crate) owner: Owner,
+    pub(crate) remote: SocketAddr,
+    /// From which of our addresses it is sent, if that matters.
+    pub(crate) local: Option<IpAddr>,
+}
+
+/// All open exchanges, by their place in the endpoint's table, and all calls.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    open: Vec<Option<Open>>,
+    calls: Vec<Option<Call>>,
+    free: Vec<u32>,
+}
+
+impl Pending {
+    pub(crate) fn opened(&mut self, open: Open) {
+        let index = open.exchange.index();
+        if index >= self.open.len() {
+            self.open.resize(index + 1, None);
+        }
+        if let Some(place) = self.open.get_mut(index) {
+            *place = Some(open);
+        }
+    }
+
+    pub(crate) fn get(&self, exchange: ExchangeId) -> Option<&Open> {
+        let open = self.open.get(exchange.index())?.as_ref()?;
+        (open.exchange == exchange).then_some(open)
+    }
+
+    pub(crate) fn ended(&mut self, exchange: ExchangeId) -> Option<Open> {
+        let open = *self.get(exchange)?;
+        if let Some(place) = self.open.get_mut(exchange.index()) {
+            *place = None;
+        }
+        Some(open)
+    }
+
+    /// The open exchanges that an error of the network is about. The system names who reported
+    /// it: the remote's host, or a router on the way. Where that leaves a choice of remotes, none
+    /// is meant, and the timeouts decide.
+    pub(crate) fn reported_by(&self, reporter: IpAddr) -> Vec<ExchangeId> {
+        let of_host = self.of_one_remote(|open| open.remote.ip() == reporter);
+        if of_host.is_empty() { self.of_one_remote(|_| true) } else { of_host }
+    }
+
+    /// The open exchanges for which `is` holds, if all are with one remote.
+    fn of_one_remote(&self, is: impl Fn(&Open) -> bool) -> Vec<ExchangeId> {
+        let mut open = self.open.iter().flatten().filter(|open| is(open)).peekable();
+        let Some(remote) = open.peek().map(|open| open.remote) else { return Vec::new() };
+        let mut exchanges = Vec::new();
+        for open in open {
+            if open.remote != remote {
+                return Vec::new();
+            }
+            exchanges.push(open.exchange);
+        }
+        exchanges
+    }
+
+    pub(crate) fn add_call(&mut self) -> u32 {
+        if let Some(index) = self.free.pop() {
+            if let Some(place) = self.calls.get_mut(index as usize) {
+                *place = Some(Call::default());
+            }
+            return index;
+        }
+        self.calls.push(Some(Call::default()));
+        // Bounded by the exchanges of an endpoint and the applications' futures.
+        (self.calls.len() - 1) as u32
+    }
+
+    pub(crate) fn call(&mut self, index: u32) -> Option<&mut Call> {
+        self.calls.get_mut(index as usize)?.as_mut()
+    }
+
+    pub(crate) fn remove_call(&mut self, index: u32) -> Option<Call> {
+        let call = self.calls.get_mut(index as usize)?.take()?;
+        self.free.push(index);
+        Some(call)
+    }
+
+    /// Wakes all calls: the endpoint is closed.
+    pub(crate) fn wake_all(&mut self) -> Vec<Waker> {
+        self.calls.iter_mut().flatten().filter_map(|call| call.waker.take()).collect()
+    }
+}

@@ -1,0 +1,325 @@
+//! One socket and the endpoint behind it, shared by the driver, the application's calls and the
+//! server's handlers.
+
+use super::clock::{Clock, seeded};
+use super::config::Config;
+use super::pending::{Answer, Call, Open, Owner, Pending};
+use super::socket::{Outbound, Socket};
+use crate::error::{BindError, Error};
+use crate::message::Response;
+use crate::server::Service;
+use ebbtide_core::ExchangeId;
+use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::Message;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) socket: AsyncFd<Bound>,
+    pub(crate) clock: Clock,
+    pub(crate) service: Option<Service>,
+    /// Whether the socket is bound to all addresses, so that an answer must name the one that was
+    /// asked.
+    wildcard: bool,
+    state: Mutex<State>,
+}
+
+/// A socket as the event loop wants it.
+#[derive(Debug)]
+pub(crate) struct Bound(pub(crate) Socket);
+
+impl std::os::fd::AsRawFd for Bound {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        self.0.as_udp().as_raw_fd()
+    }
+}
+
+/// What changes.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) pending: Pending,
+    pub(crate) out: Outbound<Sent>,
+    pub(crate) observers: crate::server::Observers,
+    /// When the endpoint wants its next call.
+    pub(crate) deadline: Option<Instant>,
+    /// Wakes the driver.
+    pub(crate) driver: Option<Waker>,
+    pub(crate) closed: bool,
+    /// Wakers to call once the lock is free.
+    wake: Vec<Waker>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        address: SocketAddr,
+        config: &Config,
+        service: Option<Service>,
+    ) -> Result<Arc<Self>, BindError> {
+        let failed = |source| BindError { address, source };
+        let socket = Socket::bind(address)?;
+        let wildcard = socket.local_addr().ip().is_unspecified();
+        let endpoint = Endpoint::new(config.endpoint.clone(), seeded().map_err(failed)?);
+        #[expect(
+            deprecated,
+            reason = "its replacement is unsafe because a type might change its descriptor; \
+                      `Bound` owns one for life"
+        )]
+        let socket = AsyncFd::with_interest(Bound(socket), Interest::READABLE).map_err(failed)?;
+        Ok(Arc::new(Self {
+            socket,
+            clock: Clock::start(),
+            service,
+            wildcard,
+            state: Mutex::new(State {
+                endpoint,
+                pending: Pending::default(),
+                out: Outbound::default(),
+                observers: crate::server::Observers::default(),
+                deadline: None,
+                driver: None,
+                closed: false,
+                wake: Vec::new(),
+            }),
+        }))
+    }
+
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.socket.get_ref().0.local_addr()
+    }
+
+    /// From which address an answer to a datagram must leave.
+    #[inline]
+    pub(crate) fn reply_from(&self, to: Option<IpAddr>) -> Option<IpAddr> {
+        to.filter(|to| self.wildcard && !to.is_multicast())
+    }
+
+    /// The state. A thread that panicked with it (a bug of ours: no handler runs under the lock)
+    /// does not take the others along.
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Changes the state from outside the driver, which then sends what has to be sent.
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut State, Instant) -> R) -> R {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let result = change(&mut state, now);
+        state.drain(None);
+        let driver = state.driver.take();
+        let woken = core::mem::take(&mut state.wake);
+        drop(state);
+        woken.into_iter().chain(driver).for_each(Waker::wake);
+        result
+    }
+
+    /// Starts a call: `start` says what to send.
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        remote: SocketAddr,
+        start: impl FnOnce(
+            &mut Endpoint,
+            Instant,
+        ) -> Result<ExchangeId, ebbtide_core::endpoint::SendError>,
+    ) -> Result<crate::client::Pending, Error> {
+        let index = self.with(|state, now| {
+            if state.closed {
+                return Err(Error::Closed);
+            }
+            let exchange = start(&mut state.endpoint, now)?;
+            let index = state.pending.add_call();
+            if let Some(call) = state.pending.call(index) {
+                call.exchange = Some(exchange);
+            }
+            state.pending.opened(Open { exchange, owner: Owner::Call(index), remote, local: None });
+            Ok(index)
+        })?;
+        Ok(crate::client::Pending::new(self.clone(), index, remote))
+    }
+
+    /// Reads what the network sent back about datagrams that it could not deliver (ICMP). True if
+    /// there was something.
+    pub(crate) fn take_errors(&self) -> bool {
+        let mut any = false;
+        while let Some(error) = self.socket.get_ref().0.take_error() {
+            any = true;
+            if let Some(reporter) = error.addr {
+                self.with(|state, now| state.unreachable(now, reporter.ip(), error.raw_errno));
+            }
+        }
+        any
+    }
+
+    /// No more: calls fail, the driver ends.
+    pub(crate) fn close(&self) {
+        self.with(|state, _| {
+            state.closed = true;
+            let woken = state.pending.wake_all();
+            state.wake.extend(woken);
+        });
+    }
+}
+
+impl State {
+    /// Takes what the endpoint wants to be done; called after each call that changed it.
+    #[inline]
+    pub(crate) fn drain(&mut self, from: Option<IpAddr>) {
+        loop {
+            match self.endpoint.poll_output() {
+                Output::Transmit(transmit) => {
+                    let local = match transmit.what {
+                        Sent::Reply => from,
+                        Sent::Exchange { exchange, ordinal, timeout } => {
+                            let open = self.pending.get(exchange);
+                            trace_sent(&transmit, ordinal, timeout);
+                            // The first transmission leaves before the exchange is recorded.
+                            open.map_or(from, |open| open.local)
+                        }
+                    };
+                    self.out.push(transmit.to, local, transmit.datagram, transmit.what);
+                }
+                Output::Event(Event::Failed { exchange, reason }) => {
+                    self.end(exchange, Answer::Failed(reason));
+                }
+                Output::Timeout(at) => {
+                    self.deadline = at;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Hands on what a datagram meant, requests excepted.
+    pub(crate) fn dispatch(&mut self, from: SocketAddr, received: Received<'_>) {
+        match received {
+            Received::Response { exchange, sample, message } => {
+                self.trace_learnt(from, sample.as_ref());
+                let response = Response::from_message(&message);
+                self.end(exchange, Answer::Response { from, response });
+            }
+            Received::Notification { exchange, sample, message } => {
+                self.trace_learnt(from, sample.as_ref());
+                if let Some(&Open { owner: Owner::Call(index), .. }) = self.pending.get(exchange)
+                    && let Some(call) = self.pending.call(index)
+                {
+                    let response = Response::from_message(&message);
+                    self.wake.extend(call.push(Answer::More { from, response }));
+                }
+            }
+            Received::Acknowledged { exchange, sample } => {
+                self.trace_learnt(from, Some(&sample));
+                // A request goes on waiting for its separate response; all else has arrived.
+                match self.pending.get(exchange).map(|open| open.owner) {
+                    Some(Owner::Notification(observer)) => {
+                        self.pending.ended(exchange);
+                        self.observers.arrived(observer);
+                    }
+                    Some(Owner::Response) => {
+                        self.pending.ended(exchange);
+                    }
+                    // Some peers acknowledge a ping where they should reset it (RFC 7252 section
+                    // 4.3): a sign of life is what was asked for.
+                    Some(Owner::Call(_)) if self.endpoint.has_ended(exchange) => {
+                        self.end(exchange, Answer::Reset { sample: Some(sample) });
+                    }
+                    Some(Owner::Call(_)) | None => {}
+                }
+            }
+            Received::Reset { exchange, sample } => {
+                self.trace_learnt(from, sample.as_ref());
+                self.end(exchange, Answer::Reset { sample });
+            }
+            Received::Request(..) | Received::Ignored(_) => {}
+        }
+    }
+
+    /// An exchange is over.
+    fn end(&mut self, exchange: ExchangeId, answer: Answer) {
+        match self.pending.ended(exchange).map(|open| open.owner) {
+            Some(Owner::Call(index)) => {
+                if let Some(call) = self.pending.call(index) {
+                    call.exchange = None;
+                    self.wake.extend(call.push(answer));
+                }
+            }
+            Some(Owner::Notification(observer)) => match answer {
+                // A Non-confirmable notification that nobody has reset.
+                Answer::Failed(Failure::NoResponse) => self.observers.arrived(observer),
+                _ => self.observers.lost(observer),
+            },
+            Some(Owner::Response) | None => {}
+        }
+    }
+
+    /// A datagram could not be sent: its exchange fails with what the system said.
+    pub(crate) fn unsendable(&mut self, now: Instant, what: Sent, error: io::Error) {
+        let Sent::Exchange { exchange, .. } = what else { return };
+        if self.pending.get(exchange).is_some() {
+            self.end(exchange, Answer::Network(error));
+            self.endpoint.handle_send_error(now, exchange);
+            self.drain(None);
+        }
+    }
+
+    /// The network says that a remote cannot be reached.
+    fn unreachable(&mut self, now: Instant, reporter: IpAddr, errno: i32) {
+        for exchange in self.pending.reported_by(reporter) {
+            self.end(exchange, Answer::Network(io::Error::from_raw_os_error(errno)));
+            self.endpoint.handle_send_error(now, exchange);
+        }
+        self.drain(None);
+    }
+
+    /// A call that nobody waits for any more.
+    pub(crate) fn forget_call(&mut self, now: Instant, index: u32) {
+        let Some(Call { exchange: Some(exchange), .. }) = self.pending.remove_call(index) else {
+            return;
+        };
+        self.pending.ended(exchange);
+        self.endpoint.cancel(now, exchange);
+    }
+
+    /// Wakers to call once the lock is free.
+    pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
+        core::mem::take(&mut self.wake)
+    }
+
+    fn trace_learnt(&self, from: SocketAddr, sample: Option<&ebbtide_core::cc::Sample>) {
+        if !tracing::enabled!(target: "ebbtide::control", tracing::Level::DEBUG) {
+            return;
+        }
+        if let (Some(sample), Some(metrics)) = (sample, self.endpoint.metrics(from)) {
+            tracing::debug!(
+                target: "ebbtide::control",
+                peer = %from,
+                transmissions = sample.transmissions,
+                answered = ?sample.answered.map(|answered| answered.ordinal),
+                since_first = ?sample.since_first,
+                srtt = ?metrics.srtt,
+                rto = ?metrics.rto,
+                state = metrics.state,
+                "learnt"
+            );
+        }
+    }
+}
+
+fn trace_sent(
+    transmit: &ebbtide_core::endpoint::Transmit<'_>,
+    ordinal: u8,
+    timeout: ebbtide_core::time::Micros,
+) {
+    if tracing::enabled!(target: "ebbtide::message", tracing::Level::DEBUG)
+        && let Ok(message) = Message::parse(transmit.datagram)
+    {
+        tracing::debug!(target: "ebbtide::message", to = %transmit.to, ordinal, ?timeout, datagram = ?message, "sent");
+    }
+}

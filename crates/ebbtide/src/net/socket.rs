@@ -1,0 +1,326 @@
+//! A UDP socket that receives and sends in batches.
+//!
+//! Datagrams come by `recvmmsg`, several of one peer in one buffer where the kernel coalesces them
+//! (GRO), and runs of equally long datagrams to one peer leave with one `sendmsg` (GSO): `quinn-udp`
+//! knows how on each platform, and what to do where it cannot be done.
+
+use crate::error::BindError;
+use quinn_udp::{BATCH_SIZE, RecvMeta, TransportError, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+/// Bytes of one receive buffer: as much as the kernel coalesces.
+const BUFFER: usize = 65_536;
+/// Bytes that one `sendmsg` takes: an IPv4 datagram's, less the headers.
+const MAX_SEND: usize = 65_507;
+/// What is asked of the kernel for the queue of a socket, so that a burst finds room. It grants
+/// what its own limit allows.
+const KERNEL_BUFFER: usize = 4 << 20;
+
+/// A bound socket, non-blocking.
+#[derive(Debug)]
+pub struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+}
+
+impl Socket {
+    /// Binds a socket. An IPv6 one takes no IPv4 datagrams, so that both families can be bound to
+    /// one port.
+    ///
+    /// # Errors
+    ///
+    /// If the address is in use, is not of this machine, or may not be bound.
+    pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        Self::open(address).map_err(|source| BindError { address, source })
+    }
+
+    fn open(address: SocketAddr) -> io::Result<Self> {
+        let raw = RawSocket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            raw.set_only_v6(true)?;
+        }
+        // Best effort: a smaller buffer only loses more of a burst.
+        let _ = raw.set_recv_buffer_size(KERNEL_BUFFER);
+        let _ = raw.set_send_buffer_size(KERNEL_BUFFER);
+        raw.bind(&address.into())?;
+        let state = UdpSocketState::new(UdpSockRef::from(&raw))?;
+        // Where there are no transport errors, a refused port is noticed by the timeout.
+        let _ = state.enable_transport_errors(UdpSockRef::from(&raw));
+        let io = UdpSocket::from(raw);
+        let local = io.local_addr()?;
+        Ok(Self { io, state, local })
+    }
+
+    /// The address that it is bound to.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Joins a group: an IPv4 one on all interfaces the system chooses, an IPv6 one on an
+    /// interface, 0 for the system's choice.
+    ///
+    /// # Errors
+    ///
+    /// If the address is none of a group or there is no such interface.
+    pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
+        match group {
+            IpAddr::V4(group) => {
+                self.io.join_multicast_v4(&group, &std::net::Ipv4Addr::UNSPECIFIED)
+            }
+            IpAddr::V6(group) => self.io.join_multicast_v6(&group, interface),
+        }
+    }
+
+    /// The socket itself, for an event loop to wait on.
+    #[must_use]
+    pub fn as_udp(&self) -> &UdpSocket {
+        &self.io
+    }
+
+    /// An error that the network sent back (ICMP), if there is one.
+    pub fn take_error(&self) -> Option<TransportError> {
+        self.state.recv_transport_error(UdpSockRef::from(&self.io)).ok().flatten()
+    }
+
+    /// How many datagrams one `sendmsg` takes.
+    fn max_segments(&self) -> usize {
+        self.state.max_gso_segments().max(1)
+    }
+}
+
+/// Buffers that datagrams are received into; one is enough for any number of sockets of a thread.
+pub struct Inbox {
+    bytes: Box<[u8]>,
+    meta: [RecvMeta; BATCH_SIZE],
+    filled: usize,
+}
+
+impl core::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Inbox").field("filled", &self.filled).finish_non_exhaustive()
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A datagram in an [`Inbox`].
+#[derive(Copy, Clone, Debug)]
+pub struct Datagram<'i> {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// To which of our addresses, if the system tells.
+    pub to: Option<IpAddr>,
+    /// Its bytes.
+    pub bytes: &'i [u8],
+}
+
+impl Inbox {
+    /// Room for one batch: 2 MiB of address space, of which the system backs what is used.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            bytes: vec![0; BUFFER * BATCH_SIZE].into_boxed_slice(),
+            meta: [RecvMeta::default(); BATCH_SIZE],
+            filled: 0,
+        }
+    }
+
+    /// Receives what is there, up to a batch. True if there may be more.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if there is nothing.
+    pub fn receive(&mut self, socket: &Socket) -> io::Result<bool> {
+        self.filled = 0;
+        let mut chunks = self.bytes.chunks_exact_mut(BUFFER);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        self.filled =
+            socket.state.recv(UdpSockRef::from(&socket.io), &mut slices, &mut self.meta)?;
+        Ok(self.filled == BATCH_SIZE)
+    }
+
+    /// The datagrams received last.
+    pub fn datagrams(&self) -> impl Iterator<Item = Datagram<'_>> {
+        let filled = self.meta.iter().take(self.filled).zip(self.bytes.chunks_exact(BUFFER));
+        filled.flat_map(|(meta, buffer)| {
+            let bytes = buffer.get(..meta.len).unwrap_or_default();
+            bytes.chunks(meta.stride.max(1)).map(|bytes| Datagram {
+                from: meta.addr,
+                to: meta.dst_ip,
+                bytes,
+            })
+        })
+    }
+}
+
+/// Datagrams that wait to be sent, in one reused buffer.
+#[derive(Debug)]
+pub struct Outbound<T> {
+    bytes: Vec<u8>,
+    queue: Vec<Entry<T>>,
+    /// Entries before this one have been sent.
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    to: SocketAddr,
+    from: Option<IpAddr>,
+    start: usize,
+    end: usize,
+    what: T,
+}
+
+impl<T> Default for Outbound<T> {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), queue: Vec::new(), next: 0 }
+    }
+}
+
+impl<T: Copy> Outbound<T> {
+    /// Queues a datagram, from one of our addresses if one is named; `what` comes back if it
+    /// cannot be sent.
+    #[inline]
+    pub fn push(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8], what: T) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(datagram);
+        self.queue.push(Entry { to, from, start, end: self.bytes.len(), what });
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Bytes that wait.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Sends all that waits; what cannot be sent at all is handed to `failed` and dropped.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if the socket takes no more now: the rest stays.
+    pub fn flush(
+        &mut self,
+        socket: &Socket,
+        mut failed: impl FnMut(SocketAddr, T, io::Error),
+    ) -> io::Result<()> {
+        let segments = socket.max_segments();
+        let mut retried = false;
+        while let Some(run) = self.run(segments) {
+            let end = self.next + run.count;
+            let contents = self.bytes.get(run.start..run.end).unwrap_or_default();
+            let sent = if run.count == 1 && run.from.is_none() {
+                socket.io.send_to(contents, run.to).map(|_| ())
+            } else {
+                let transmit = quinn_udp::Transmit {
+                    destination: run.to,
+                    ecn: None,
+                    contents,
+                    segment_size: (run.count > 1).then_some(run.size),
+                    src_ip: run.from,
+                };
+                socket.state.try_send(UdpSockRef::from(&socket.io), &transmit)
+            };
+            match sent {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // A pending transport error of an earlier datagram comes out of any later call,
+                // and clears itself by that. It is read from the error queue, not here.
+                Err(error) if is_of_an_earlier_datagram(&error) && !retried => {
+                    retried = true;
+                    continue;
+                }
+                Err(_) if run.count > 1 => {
+                    // Without segmentation each datagram has its own fate.
+                    self.flush_singly(socket, end, &mut failed)?;
+                }
+                Err(error) => {
+                    if let Some(entry) = self.queue.get(self.next) {
+                        failed(entry.to, entry.what, error);
+                    }
+                }
+            }
+            self.next = end;
+            retried = false;
+        }
+        self.bytes.clear();
+        self.queue.clear();
+        self.next = 0;
+        Ok(())
+    }
+
+    fn flush_singly(
+        &mut self,
+        socket: &Socket,
+        end: usize,
+        failed: &mut impl FnMut(SocketAddr, T, io::Error),
+    ) -> io::Result<()> {
+        while self.next < end {
+            let Some(entry) = self.queue.get(self.next) else { return Ok(()) };
+            let contents = self.bytes.get(entry.start..entry.end).unwrap_or_default();
+            match socket.io.send_to(contents, entry.to) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                Err(error) => failed(entry.to, entry.what, error),
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// The next datagrams that can leave with one call: to one peer, and equally long, but for the
+    /// last one, which may be shorter.
+    fn run(&self, segments: usize) -> Option<Run> {
+        let rest = self.queue.get(self.next..)?;
+        let first = rest.first()?;
+        let mut end = first.end;
+        let size = end - first.start;
+        let mut count = 1;
+        for entry in rest.get(1..).unwrap_or_default() {
+            let length = entry.end - entry.start;
+            let fits = count < segments && entry.end - first.start <= MAX_SEND;
+            if !fits || entry.to != first.to || entry.from != first.from || length > size {
+                break;
+            }
+            end = entry.end;
+            count += 1;
+            if length < size {
+                break;
+            }
+        }
+        Some(Run { to: first.to, from: first.from, start: first.start, end, size, count })
+    }
+}
+
+struct Run {
+    to: SocketAddr,
+    from: Option<IpAddr>,
+    start: usize,
+    end: usize,
+    size: usize,
+    count: usize,
+}
+
+fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+    )
+}

@@ -1,0 +1,152 @@
+//! A request as a handler sees it.
+
+use crate::message::ContentFormat;
+use bytes::Bytes;
+use core::fmt;
+use ebbtide_core::wire::{Code, Message, OptionNumber};
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The most path parameters that one route has.
+pub(crate) const MAX_PARAMS: usize = 4;
+
+/// The path parameters of a call: the route's names with the segments that stood for them.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Params<'a> {
+    pub(crate) values: [&'a [u8]; MAX_PARAMS],
+    pub(crate) count: usize,
+}
+
+/// A request that a handler answers, borrowed from the datagram that it came in.
+#[derive(Copy, Clone)]
+pub struct Call<'a> {
+    pub(crate) remote: SocketAddr,
+    pub(crate) message: Message<'a>,
+    /// The whole body: more than the message's payload if it came in blocks.
+    pub(crate) payload: &'a [u8],
+    pub(crate) names: &'a [String],
+    pub(crate) params: Params<'a>,
+}
+
+impl<'a> Call<'a> {
+    /// Who asks.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> Code {
+        self.message.code()
+    }
+
+    /// The request's message: all its options.
+    #[must_use]
+    pub fn message(&self) -> &Message<'a> {
+        &self.message
+    }
+
+    /// The payload; of a block-wise transfer the whole body.
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The payload's format, if the request names one.
+    #[must_use]
+    pub fn format(&self) -> Option<ContentFormat> {
+        let value = self.message.option(OptionNumber::CONTENT_FORMAT)?.as_uint()?;
+        u16::try_from(value).ok().map(ContentFormat)
+    }
+
+    /// The format that is asked for, if one is.
+    #[must_use]
+    pub fn accept(&self) -> Option<ContentFormat> {
+        let value = self.message.option(OptionNumber::ACCEPT)?.as_uint()?;
+        u16::try_from(value).ok().map(ContentFormat)
+    }
+
+    /// The segment that stood for `{name}` in the route; `None` if the route has no such name or
+    /// the segment is not UTF-8.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&'a str> {
+        let index = self.names.iter().position(|known| known == name)?;
+        core::str::from_utf8(self.params.values.get(index)?).ok()
+    }
+
+    /// The path as one text, with a slash before each segment.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let segments = self.message.path();
+        segments.fold(String::new(), |path, segment| path + "/" + &String::from_utf8_lossy(segment))
+    }
+
+    /// The arguments of the query.
+    pub fn query(&self) -> impl Iterator<Item = Cow<'a, str>> {
+        let options = self.message.options();
+        options
+            .filter(|opt| opt.number == OptionNumber::URI_QUERY)
+            .map(|opt| String::from_utf8_lossy(opt.value))
+    }
+
+    /// A copy that an asynchronous handler keeps.
+    #[must_use]
+    pub fn to_owned(&self) -> OwnedCall {
+        let datagram = Bytes::copy_from_slice(self.message.as_bytes());
+        let names = self.names.iter().zip(self.params.values);
+        OwnedCall {
+            remote: self.remote,
+            params: names
+                .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()))
+                .collect::<Vec<_>>()
+                .into(),
+            payload: Bytes::copy_from_slice(self.payload),
+            datagram,
+        }
+    }
+}
+
+impl fmt::Debug for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}", self.message.code(), self.remote)?;
+        write!(f, " for {}", self.path())
+    }
+}
+
+/// A request that an asynchronous handler answers.
+#[derive(Clone, Debug)]
+pub struct OwnedCall {
+    remote: SocketAddr,
+    datagram: Bytes,
+    payload: Bytes,
+    params: Arc<[(String, String)]>,
+}
+
+impl OwnedCall {
+    /// Who asks.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// The request's message: all its options. `None` never: it was a message when it came.
+    #[must_use]
+    pub fn message(&self) -> Option<Message<'_>> {
+        Message::parse(&self.datagram).ok()
+    }
+
+    /// The payload; of a block-wise transfer the whole body.
+    #[must_use]
+    pub fn payload(&self) -> &Bytes {
+        &self.payload
+    }
+
+    /// The segment that stood for `{name}` in the route.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.params.iter().find(|(known, _)| known == name)?;
+        Some(value)
+    }
+}

@@ -1,0 +1,166 @@
+//! The server: a router of handlers behind any number of sockets.
+
+mod block;
+mod call;
+mod guard;
+mod observe;
+mod respond;
+mod router;
+mod service;
+mod well_known;
+
+pub use call::{Call, OwnedCall};
+pub use guard::Verify;
+pub(crate) use observe::Observers;
+pub use observe::Subject;
+pub use router::{
+    Resource, Router, delete, delete_async, fetch, fetch_async, get, get_async, ipatch,
+    ipatch_async, patch, patch_async, post, post_async, put, put_async,
+};
+pub(crate) use service::Service;
+
+use crate::error::BindError;
+use crate::net::config::Config;
+use crate::net::driver::Driver;
+use crate::net::shared::Shared;
+use ebbtide_core::endpoint::Counters;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Settings of a [`Server`] beside those of its message layer.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// The message layer.
+    pub net: Config,
+    /// How long a handler may take before its request is acknowledged, and answered by a separate
+    /// response later (RFC 7252 section 5.2.2). Default 50 ms: below the timeouts of clients that
+    /// measure the round trip.
+    pub acknowledge_after: Duration,
+    /// Requests that asynchronous handlers work on at once; more are told to come again (5.03 with
+    /// Max-Age 1). Default 10000.
+    pub max_working: usize,
+    /// Bytes of bodies in parts, uploads and downloads together. Default 64 MiB.
+    pub max_block_bytes: usize,
+    /// Observers per socket; who registers beyond that is answered once. Default 131072.
+    pub max_observers: usize,
+    /// Requests a second from one address; more are answered 4.29 (RFC 8516). Default: no limit.
+    pub max_rate: Option<u32>,
+    /// Which addresses get no more than three times the bytes they sent before they have echoed a
+    /// challenge (RFC 9175 section 2.4).
+    pub verify: Verify,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            net: Config::default(),
+            acknowledge_after: Duration::from_millis(50),
+            max_working: 10_000,
+            max_block_bytes: 64 << 20,
+            max_observers: 131_072,
+            max_rate: None,
+            verify: Verify::default(),
+        }
+    }
+}
+
+/// A CoAP server. Dropping it closes its sockets.
+#[derive(Debug)]
+pub struct Server {
+    sockets: Vec<(Arc<Shared>, JoinHandle<()>)>,
+}
+
+impl Server {
+    /// Serves `router` at these addresses, with the default settings. Must be called within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    ///
+    /// If one of them cannot be bound.
+    pub fn bind(
+        router: Router,
+        addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
+    ) -> Result<Self, BindError> {
+        Self::with_config(router, ServerConfig::default(), addresses)
+    }
+
+    /// Serves `router` at these addresses.
+    ///
+    /// # Errors
+    ///
+    /// If one of them cannot be bound.
+    pub fn with_config(
+        router: Router,
+        config: ServerConfig,
+        addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
+    ) -> Result<Self, BindError> {
+        let net = config.net.clone();
+        let service = Service::new(router, config);
+        let mut bound = Vec::new();
+        for address in addresses {
+            for address in resolve(address)? {
+                bound.push(Shared::new(address, &net, Some(service.clone()))?);
+            }
+        }
+        let start = |shared: Arc<Shared>| (shared.clone(), Driver::spawn(shared));
+        Ok(Self { sockets: bound.into_iter().map(start).collect() })
+    }
+
+    /// Joins a group at every socket of its address family: a request to the group's address is
+    /// answered after a random part of DEFAULT_LEISURE (RFC 7252 section 8.2). `interface` is an
+    /// IPv6 interface's index, 0 for the system's choice.
+    ///
+    /// # Errors
+    ///
+    /// If the address is none of a group or there is no such interface.
+    pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
+        for (shared, _) in &self.sockets {
+            if shared.local_addr().is_ipv4() == group.is_ipv4() {
+                shared.socket.get_ref().0.join(group, interface)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The addresses that it is bound to.
+    #[must_use]
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.sockets.iter().map(|(shared, _)| shared.local_addr()).collect()
+    }
+
+    /// What each socket has counted.
+    #[must_use]
+    pub fn counters(&self) -> Vec<Counters> {
+        self.sockets.iter().map(|(shared, _)| shared.lock().endpoint.counters()).collect()
+    }
+
+    /// Serves until the task is dropped or [`Self::close`] was called.
+    pub async fn run(mut self) {
+        for (_, driver) in &mut self.sockets {
+            // It only fails if the runtime shuts down.
+            let _ = driver.await;
+        }
+    }
+
+    /// Stops serving.
+    pub fn close(&self) {
+        for (shared, _) in &self.sockets {
+            shared.close();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn resolve(address: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, BindError> {
+    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+    let failed = |source: io::Error| BindError { address: unknown, source };
+    Ok(address.to_socket_addrs().map_err(failed)?.collect())
+}

@@ -1,0 +1,319 @@
+//! Observers (RFC 7641): who is told what when something changes.
+
+use crate::message::Response;
+use crate::net::shared::Shared;
+use ebbtide_core::time::{Duration, Instant};
+use ebbtide_core::wire::Token;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Events that wait for one observer; beyond that the oldest is dropped, and counted.
+const MAX_EVENTS: usize = 16;
+/// A Confirmable notification is due at least this often (RFC 7641 section 4.5).
+const CONFIRM_EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// What clients observe: a resource's state, or events that it has.
+///
+/// Cloning it is cheap, and all clones are the same subject.
+///
+/// ```
+/// use ebbtide::{Response, server::{Call, Router, Subject, get}};
+///
+/// let temperature = Subject::new();
+/// let router = Router::new().route(
+///     "/temperature",
+///     get(|_: &Call<'_>| Response::content("22.3 C")).observable(&temperature),
+/// );
+/// // Whenever it has changed; the handler of GET says what it is now.
+/// temperature.changed();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Subject {
+    inner: Arc<SubjectInner>,
+}
+
+#[derive(Debug)]
+struct SubjectInner {
+    id: u64,
+    confirmable: bool,
+    sockets: Mutex<Vec<Weak<Shared>>>,
+}
+
+static NEXT_SUBJECT: AtomicU64 = AtomicU64::new(1);
+
+impl Default for Subject {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Subject {
+    /// A subject whose notifications are Confirmable: they arrive, or the observer is removed.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with(true)
+    }
+
+    /// A subject whose notifications are Non-confirmable, but for those that congestion control
+    /// makes Confirmable to measure the path, and one a day (RFC 7641 section 4.5).
+    #[must_use]
+    pub fn non_confirmable() -> Self {
+        Self::with(false)
+    }
+
+    fn with(confirmable: bool) -> Self {
+        let id = NEXT_SUBJECT.fetch_add(1, Ordering::Relaxed);
+        Self { inner: Arc::new(SubjectInner { id, confirmable, sockets: Mutex::default() }) }
+    }
+
+    /// The state changed: every observer is sent what the GET handler then says. Who has not
+    /// acknowledged the last notification gets one for all changes since, when it has: the latest
+    /// state counts (RFC 7641 section 1.3).
+    pub fn changed(&self) {
+        self.each(|observers| observers.changed(self.inner.id));
+    }
+
+    /// Something happened: every observer is sent `notification`, one after the other; at most
+    /// sixteen wait for one observer.
+    pub fn event(&self, notification: &Response) {
+        self.each(|observers| observers.event(self.inner.id, notification));
+    }
+
+    /// How many observers there are, at all sockets.
+    #[must_use]
+    pub fn observers(&self) -> usize {
+        let mut count = 0;
+        self.each(|observers| count += observers.of(self.inner.id));
+        count
+    }
+
+    fn each(&self, mut tell: impl FnMut(&mut Observers)) {
+        let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.retain(|socket| socket.strong_count() > 0);
+        let live: Vec<_> = sockets.iter().filter_map(Weak::upgrade).collect();
+        drop(sockets);
+        for shared in live {
+            shared.with(|state, _| tell(&mut state.observers));
+        }
+    }
+
+    pub(crate) fn attach(&self, shared: &Arc<Shared>) {
+        let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !sockets.iter().any(|known| core::ptr::eq(known.as_ptr(), Arc::as_ptr(shared))) {
+            sockets.push(Arc::downgrade(shared));
+        }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    pub(crate) fn is_confirmable(&self) -> bool {
+        self.inner.confirmable
+    }
+}
+
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of one observer, a byte each")]
+/// One observer: an endpoint and a token (RFC 7641 section 4.1).
+#[derive(Debug)]
+struct Observer {
+    remote: SocketAddr,
+    token: Token,
+    local: Option<IpAddr>,
+    subject: u64,
+    /// The request that registered it: it is answered anew with each notification.
+    request: Arc<[u8]>,
+    /// Of the last notification; 24 bits count.
+    sequence: u32,
+    confirmable: bool,
+    /// Whether a notification is under way.
+    busy: bool,
+    /// Whether the state has changed since the last notification.
+    dirty: bool,
+    /// Whether it is in the queue of those that are to be told.
+    queued: bool,
+    confirmed: Instant,
+    #[expect(clippy::box_collection, reason = "most observers have none: 8 bytes instead of 32")]
+    events: Option<Box<VecDeque<Response>>>,
+}
+
+/// A notification to be made.
+#[derive(Debug)]
+pub(crate) struct Due {
+    pub(crate) observer: u32,
+    pub(crate) remote: SocketAddr,
+    pub(crate) token: Token,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) request: Arc<[u8]>,
+    pub(crate) confirmable: bool,
+    pub(crate) sequence: u32,
+    /// What to say; the handler's answer if nothing.
+    pub(crate) event: Option<Response>,
+}
+
+/// The observers of one socket.
+#[derive(Debug, Default)]
+pub(crate) struct Observers {
+    places: Vec<Option<Observer>>,
+    free: Vec<u32>,
+    by_key: HashMap<(SocketAddr, Token), u32>,
+    due: VecDeque<u32>,
+    /// Events that an observer was too slow for.
+    pub(crate) dropped_events: u64,
+}
+
+impl Observers {
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(crate) fn any_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Registers an observer, or registers it anew, and says its sequence number. `None` if there
+    /// is no room: it is answered as if it had not asked.
+    pub(crate) fn register(
+        &mut self,
+        now: Instant,
+        (remote, token, local): (SocketAddr, Token, Option<IpAddr>),
+        subject: &Subject,
+        request: &[u8],
+        max: usize,
+    ) -> Option<u32> {
+        if let Some(&index) = self.by_key.get(&(remote, token)) {
+            let observer = self.places.get_mut(index as usize)?.as_mut()?;
+            observer.subject = subject.id();
+            observer.request = request.into();
+            observer.sequence = observer.sequence.wrapping_add(1);
+            return Some(observer.sequence);
+        }
+        if self.len() >= max {
+            return None;
+        }
+        let sequence = 2;
+        let observer = Observer {
+            remote,
+            token,
+            local,
+            subject: subject.id(),
+            request: request.into(),
+            sequence,
+            confirmable: subject.is_confirmable(),
+            busy: false,
+            dirty: false,
+            queued: false,
+            confirmed: now,
+            events: None,
+        };
+        let index = match self.free.pop() {
+            Some(index) => {
+                *self.places.get_mut(index as usize)? = Some(observer);
+                index
+            }
+            None => {
+                self.places.push(Some(observer));
+                (self.places.len() - 1) as u32
+            }
+        };
+        self.by_key.insert((remote, token), index);
+        Some(sequence)
+    }
+
+    pub(crate) fn deregister(&mut self, remote: SocketAddr, token: Token) {
+        if let Some(&index) = self.by_key.get(&(remote, token)) {
+            self.lost(index);
+        }
+    }
+
+    fn changed(&mut self, subject: u64) {
+        for (index, place) in self.places.iter_mut().enumerate() {
+            if let Some(observer) = place.as_mut().filter(|observer| observer.subject == subject) {
+                observer.dirty = true;
+                enqueue(&mut self.due, observer, index as u32);
+            }
+        }
+    }
+
+    fn event(&mut self, subject: u64, notification: &Response) {
+        for (index, place) in self.places.iter_mut().enumerate() {
+            if let Some(observer) = place.as_mut().filter(|observer| observer.subject == subject) {
+                let events = observer.events.get_or_insert_default();
+                if events.len() >= MAX_EVENTS {
+                    events.pop_front();
+                    self.dropped_events += 1;
+                }
+                events.push_back(notification.clone());
+                enqueue(&mut self.due, observer, index as u32);
+            }
+        }
+    }
+
+    fn of(&self, subject: u64) -> usize {
+        self.places.iter().flatten().filter(|observer| observer.subject == subject).count()
+    }
+
+    /// The next notification to be made; the observer is busy from now on.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due> {
+        while let Some(index) = self.due.pop_front() {
+            let Some(Some(observer)) = self.places.get_mut(index as usize) else { continue };
+            observer.queued = false;
+            let event = observer.events.as_mut().and_then(|events| events.pop_front());
+            if observer.busy || (event.is_none() && !observer.dirty) {
+                continue;
+            }
+            if event.is_none() {
+                observer.dirty = false;
+            }
+            observer.busy = true;
+            observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
+            let confirmable = observer.confirmable
+                || now.saturating_since(observer.confirmed) >= CONFIRM_EVERY - SLACK;
+            if confirmable {
+                observer.confirmed = now;
+            }
+            return Some(Due {
+                observer: index,
+                remote: observer.remote,
+                token: observer.token,
+                local: observer.local,
+                request: observer.request.clone(),
+                confirmable,
+                sequence: observer.sequence,
+                event,
+            });
+        }
+        None
+    }
+
+    /// The notification has arrived: the next one may follow.
+    pub(crate) fn arrived(&mut self, index: u32) {
+        if let Some(Some(observer)) = self.places.get_mut(index as usize) {
+            observer.busy = false;
+            let events = observer.events.as_ref().is_some_and(|events| !events.is_empty());
+            if observer.dirty || events {
+                enqueue(&mut self.due, observer, index);
+            }
+        }
+    }
+
+    /// The observer is gone.
+    pub(crate) fn lost(&mut self, index: u32) {
+        if let Some(observer) = self.places.get_mut(index as usize).and_then(Option::take) {
+            self.by_key.remove(&(observer.remote, observer.token));
+            self.free.push(index);
+        }
+    }
+}
+
+/// So that a Confirmable notification is not a day and a moment after the last.
+const SLACK: Duration = Duration::from_secs(3600);
+
+fn enqueue(due: &mut VecDeque<u32>, observer: &mut Observer, index: u32) {
+    if !observer.queued && !observer.busy {
+        observer.queued = true;
+        due.push_back(index);
+    }
+}

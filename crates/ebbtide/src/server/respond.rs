@@ -1,0 +1,99 @@
+//! Sending what was answered, at once or later.
+
+use super::router::Later;
+use super::service::Working;
+use crate::message::Response;
+use crate::net::pending::{Open, Owner};
+use crate::net::shared::{Shared, State};
+use bytes::Bytes;
+use ebbtide_core::endpoint::Incoming;
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Code, Message, OptionNumber};
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+/// A request whose answer is being made.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) incoming: Incoming,
+    /// From which of our addresses to answer, if that matters.
+    pub(crate) local: Option<IpAddr>,
+    /// Whether a group was asked.
+    pub(crate) group: bool,
+    /// Classes of responses that the client does not want (RFC 7967 section 2.1).
+    unwanted: u8,
+}
+
+impl Asked {
+    #[inline]
+    pub(crate) fn new(
+        incoming: Incoming,
+        message: &Message<'_>,
+        local: Option<IpAddr>,
+        group: bool,
+    ) -> Self {
+        let unwanted = message.option(OptionNumber::NO_RESPONSE).and_then(|opt| opt.as_uint());
+        Self { incoming, local, group, unwanted: unwanted.unwrap_or(0) as u8 }
+    }
+
+    /// RFC 7967 section 2.1: 2 stands for 2.xx, 8 for 4.xx, 16 for 5.xx.
+    fn wants(&self, code: Code) -> bool {
+        let class = 1_u8.checked_shl(u32::from(code.class()).saturating_sub(1)).unwrap_or(0);
+        self.unwanted & class == 0
+    }
+}
+
+/// Sends a response.
+pub(crate) fn respond(state: &mut State, now: Instant, asked: &Asked, response: &Response) {
+    let incoming = &asked.incoming;
+    if !asked.wants(response.code) {
+        // A Confirmable request is acknowledged all the same (RFC 7967 section 2.1).
+        state.endpoint.acknowledge(now, &mut incoming.clone());
+        state.drain(asked.local);
+        return;
+    }
+    let sent =
+        response.with_content(None, |content| state.endpoint.respond(now, incoming, content));
+    match sent {
+        Ok(None) => {}
+        Ok(Some(exchange)) => {
+            let (owner, remote) = (Owner::Response, incoming.remote);
+            state.pending.opened(Open { exchange, owner, remote, local: asked.local });
+        }
+        Err(error) => {
+            tracing::warn!(peer = %incoming.remote, %error, "response not sent");
+            let sorry = Response::new(Code::INTERNAL_SERVER_ERROR);
+            // What then fails has been counted by the endpoint.
+            let _ =
+                sorry.with_content(None, |content| state.endpoint.respond(now, incoming, content));
+        }
+    }
+    state.drain(asked.local);
+}
+
+/// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
+/// repeating it (RFC 7252 section 5.2.2).
+pub(crate) async fn finish(
+    shared: Arc<Shared>,
+    mut asked: Asked,
+    request: Bytes,
+    later: Later,
+    working: Working,
+) {
+    let patience = working.0.config().acknowledge_after;
+    let mut later = pin!(later);
+    let response = match tokio::time::timeout(patience, later.as_mut()).await {
+        Ok(response) => response,
+        Err(_) => {
+            shared.with(|state, now| {
+                state.endpoint.acknowledge(now, &mut asked.incoming);
+                state.drain(asked.local);
+            });
+            later.await
+        }
+    };
+    let Ok(message) = Message::parse(&request) else { return };
+    let response = working.0.complete(shared.clock.now(), &asked, &message, response);
+    shared.with(|state, now| respond(state, now, &asked, &response));
+}

@@ -1,0 +1,319 @@
+//! From a request to its response.
+
+use super::ServerConfig;
+use super::block::{Blocks, Part, is_long};
+use super::call::Call;
+use super::guard::Guard;
+use super::observe::Due;
+use super::respond::{Asked, finish, respond};
+use super::router::{Later, Reply, Route, Router};
+use super::well_known;
+use crate::message::Response;
+use crate::net::pending::{Open, Owner};
+use crate::net::shared::{Shared, State};
+use crate::net::socket::Datagram;
+use ebbtide_core::endpoint::{Incoming, Reliability};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Code, Message, Opt, OptionNumber, Type, encode_uint};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// What answers the requests of all sockets of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Service {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    router: Router,
+    config: ServerConfig,
+    /// Requests that asynchronous handlers are at work on.
+    working: AtomicUsize,
+    blocks: Mutex<Blocks>,
+    guard: Mutex<Guard>,
+    /// Whether requests are counted per address at all.
+    watches_rates: bool,
+}
+
+impl Service {
+    pub(crate) fn new(router: Router, config: ServerConfig) -> Self {
+        let guard = Guard::new(config.verify, config.max_rate);
+        let blocks = Blocks::new(config.net.max_body, config.max_block_bytes, config.net.block_szx);
+        let inner = Inner {
+            router,
+            working: AtomicUsize::new(0),
+            blocks: Mutex::new(blocks),
+            watches_rates: guard.watches_rates(),
+            guard: Mutex::new(guard),
+            config,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn config(&self) -> &ServerConfig {
+        &self.inner.config
+    }
+
+    fn blocks(&self) -> MutexGuard<'_, Blocks> {
+        self.inner.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn guard(&self) -> MutexGuard<'_, Guard> {
+        self.inner.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a request, or starts to.
+    pub(crate) fn serve<'s>(
+        &self,
+        shared: &'s Arc<Shared>,
+        now: Instant,
+        (incoming, message): (Incoming, Message<'_>),
+        datagram: Datagram<'_>,
+    ) -> MutexGuard<'s, State> {
+        let group = datagram.to.is_some_and(|to| to.is_multicast());
+        if group && incoming.kind == Type::Confirmable {
+            // RFC 7252 section 8.1: such a request must be Non-confirmable.
+            return shared.lock();
+        }
+        let asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
+        match self.reply(shared, now, &asked, &message) {
+            Reply::Now(response) => {
+                let response = self.complete(now, &asked, &message, response);
+                if group {
+                    self.at_leisure(shared, asked, response);
+                    return shared.lock();
+                }
+                let mut state = shared.lock();
+                respond(&mut state, now, &asked, &response);
+                state
+            }
+            Reply::Later(later) => self.later(shared, now, asked, &message, later),
+        }
+    }
+
+    /// The handler's answer, or one that is known without it.
+    fn reply(
+        &self,
+        shared: &Arc<Shared>,
+        now: Instant,
+        asked: &Asked,
+        message: &Message<'_>,
+    ) -> Reply {
+        let from = asked.incoming.remote;
+        if self.inner.watches_rates
+            && let Some(answer) = self.guard().admit(now, from.ip())
+        {
+            return Reply::Now(answer);
+        }
+        let mut body = None;
+        if Blocks::concern(message) {
+            match self.blocks().take(now, from, message) {
+                Part::Answer(response) => return Reply::Now(response),
+                Part::Whole(whole) => body = whole,
+            }
+        }
+        let payload = body.as_deref().unwrap_or(message.payload());
+        let Some((route, params)) = self.inner.router.find(message.path()) else {
+            return Reply::Now(well_known::answer(&self.inner.router, message));
+        };
+        let call = Call { remote: from, message: *message, payload, names: &route.names, params };
+        let reply = route.resource.call(&call);
+        match (reply, message.option(OptionNumber::OBSERVE)) {
+            (Reply::Now(response), Some(observe)) => {
+                Reply::Now(self.observe(shared, now, (asked, message), (route, observe), response))
+            }
+            (reply, _) => reply,
+        }
+    }
+
+    /// Registers an observer, or removes it (RFC 7641 section 4.1).
+    fn observe(
+        &self,
+        shared: &Arc<Shared>,
+        now: Instant,
+        (asked, message): (&Asked, &Message<'_>),
+        (route, observe): (&Route, Opt<'_>),
+        mut response: Response,
+    ) -> Response {
+        let Some(subject) = &route.resource.subject else { return response };
+        let (remote, token) = (asked.incoming.remote, asked.incoming.token);
+        let observable = matches!(message.code(), Code::GET | Code::FETCH);
+        if !observable || asked.group {
+            return response;
+        }
+        let mut state = shared.lock();
+        if observe.as_uint() == Some(1) {
+            state.observers.deregister(remote, token);
+        } else if response.is_success() {
+            let who = (remote, token, asked.local);
+            let max = self.inner.config.max_observers;
+            let registered = state.observers.register(now, who, subject, message.as_bytes(), max);
+            if let Some(sequence) = registered {
+                response.options.push_uint(OptionNumber::OBSERVE, sequence & 0xff_ffff);
+            }
+            drop(state);
+            subject.attach(shared);
+        }
+        response
+    }
+
+    /// What is sent of a handler's response: a block of it if it is long, and nothing of it to an
+    /// address that may be forged.
+    pub(crate) fn complete(
+        &self,
+        now: Instant,
+        asked: &Asked,
+        message: &Message<'_>,
+        mut response: Response,
+    ) -> Response {
+        let from = asked.incoming.remote;
+        if (is_long(&response, self.inner.config.net.block_szx) || Blocks::concern(message))
+            && response.options.get(OptionNumber::BLOCK2).is_none()
+            && response.code != Code::CONTINUE
+        {
+            response = self.blocks().give(now, from, message, response);
+        }
+        let request = message.as_bytes().len();
+        // The options that matter are few bytes; the payload is what amplifies.
+        let length = response.payload.len() + RESPONSE_OVERHEAD;
+        if length + 28 > 3 * (request + 28) {
+            let mut guard = self.guard();
+            guard.learn(now, from.ip(), message);
+            if !guard.allows(from.ip(), request, length) {
+                return guard.challenge(now, from.ip());
+            }
+        }
+        response
+    }
+
+    /// Polls a handler once: most are ready then. What is not becomes a task.
+    fn later<'s>(
+        &self,
+        shared: &'s Arc<Shared>,
+        now: Instant,
+        asked: Asked,
+        message: &Message<'_>,
+        mut later: Later,
+    ) -> MutexGuard<'s, State> {
+        let inner = &self.inner;
+        let ready = if inner.working.load(Ordering::Relaxed) >= inner.config.max_working {
+            Poll::Ready(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1))
+        } else {
+            later.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        };
+        if let Poll::Ready(response) = ready {
+            let response = self.complete(now, &asked, message, response);
+            let mut state = shared.lock();
+            respond(&mut state, now, &asked, &response);
+            return state;
+        }
+        inner.working.fetch_add(1, Ordering::Relaxed);
+        let working = Working(self.clone());
+        let request = bytes::Bytes::copy_from_slice(message.as_bytes());
+        tokio::spawn(finish(shared.clone(), asked, request, later, working));
+        shared.lock()
+    }
+
+    /// Answers a request to a group: not at once, so that the members' answers do not collide, and
+    /// not at all if there is nothing to say (RFC 7252 section 8.2).
+    fn at_leisure(&self, shared: &Arc<Shared>, asked: Asked, response: Response) {
+        if !response.is_success() || response.payload.is_empty() {
+            return;
+        }
+        let shared = shared.clone();
+        let leisure = shared.lock().endpoint.params().default_leisure.to_duration();
+        let part = crate::net::clock::fraction();
+        let working = Working(self.clone());
+        if self.inner.working.fetch_add(1, Ordering::Relaxed) >= self.inner.config.max_working {
+            return;
+        }
+        tokio::spawn(async move {
+            tokio::time::sleep(leisure.mul_f64(part)).await;
+            shared.with(|state, now| respond(state, now, &asked, &response));
+            drop(working);
+        });
+    }
+
+    /// Makes and sends a notification.
+    pub(crate) fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) {
+        let Ok(message) = Message::parse(&due.request) else { return };
+        let reply = match due.event.clone() {
+            Some(event) => Reply::Now(event),
+            None => match self.inner.router.find(message.path()) {
+                Some((route, params)) => route.resource.call(&Call {
+                    remote: due.remote,
+                    message,
+                    payload: message.payload(),
+                    names: &route.names,
+                    params,
+                }),
+                None => Reply::Now(Response::new(Code::NOT_FOUND)),
+            },
+        };
+        match reply {
+            Reply::Now(response) => self.send_notification(shared, now, &due, response),
+            Reply::Later(later) => {
+                let (service, shared) = (self.clone(), shared.clone());
+                tokio::spawn(async move {
+                    let response = later.await;
+                    service.send_notification(&shared, shared.clock.now(), &due, response);
+                });
+            }
+        }
+    }
+
+    fn send_notification(&self, shared: &Shared, now: Instant, due: &Due, mut response: Response) {
+        let Ok(message) = Message::parse(&due.request) else { return };
+        if is_long(&response, self.inner.config.net.block_szx) {
+            response = self.blocks().give(now, due.remote, &message, response);
+        }
+        let reliability = if due.confirmable || !response.is_success() {
+            Reliability::Confirmable
+        } else {
+            Reliability::NonConfirmable
+        };
+        shared.with(|state, now| {
+            let mut value = [0; 4];
+            // RFC 7641 section 4.2: an error ends the observation and has no sequence number.
+            let sequence = response.is_success().then(|| Opt {
+                number: OptionNumber::OBSERVE,
+                value: encode_uint(due.sequence, &mut value),
+            });
+            let sent = response.with_content(sequence, |content| {
+                state.endpoint.notify(now, (due.remote, due.token), content, reliability)
+            });
+            match sent {
+                Ok(exchange) if response.is_success() => state.pending.opened(Open {
+                    exchange,
+                    owner: Owner::Notification(due.observer),
+                    remote: due.remote,
+                    local: due.local,
+                }),
+                Ok(exchange) => {
+                    let (owner, remote) = (Owner::Response, due.remote);
+                    state.pending.opened(Open { exchange, owner, remote, local: due.local });
+                    state.observers.lost(due.observer);
+                }
+                Err(error) => {
+                    // No room: the next change tries again.
+                    tracing::warn!(peer = %due.remote, %error, "notification not sent");
+                    state.observers.arrived(due.observer);
+                }
+            }
+        });
+    }
+}
+
+/// Bytes of header, token and options of a response, about.
+const RESPONSE_OVERHEAD: usize = 16;
+
+/// Counts a task that works on a request, and no longer when it is over, however it ends.
+pub(crate) struct Working(pub(crate) Service);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.inner.working.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,160 @@
+//! What a server does with single datagrams, looked at from outside.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
+use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
+use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, get_async};
+use ebbtide::{Client, Request, Response};
+use std::time::Duration;
+use tokio::net::UdpSocket;
+
+const N: fn(u16) -> OptionNumber = OptionNumber;
+
+async fn serve(config: ServerConfig, router: Router) -> (Server, UdpSocket) {
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(server.local_addrs()[0]).await.unwrap();
+    (server, socket)
+}
+
+async fn send(socket: &UdpSocket, kind: Type, id: u16, options: &[(u16, &[u8])]) {
+    let options: Vec<_> =
+        options.iter().map(|(number, value)| Opt { number: N(*number), value }).collect();
+    let content = Content { code: Code::GET, options: &options, payload: &[] };
+    let mut buf = [0; 256];
+    let token = Token::new(&id.to_be_bytes()).unwrap();
+    let encoded = content.encode(&mut buf, kind, MessageId(id), token).unwrap();
+    socket.send(&buf[..encoded.len]).await.unwrap();
+}
+
+async fn receive(socket: &UdpSocket) -> Option<Vec<u8>> {
+    let mut buf = vec![0; 2048];
+    let got = tokio::time::timeout(Duration::from_millis(300), socket.recv(&mut buf)).await;
+    let len = got.ok()?.unwrap();
+    buf.truncate(len);
+    Some(buf)
+}
+
+fn long() -> Router {
+    Router::new().route("/x", get(|_: &Call<'_>| Response::content(vec![b'x'; 800])))
+}
+
+#[tokio::test]
+async fn an_unverified_address_gets_no_more_than_three_times_what_it_sent_until_it_echoes() {
+    let config = ServerConfig { verify: Verify::All, ..ServerConfig::default() };
+    let (server, socket) = serve(config, long()).await;
+    send(&socket, Type::Confirmable, 1, &[(11, b"x")]).await;
+    let challenge = receive(&socket).await.unwrap();
+    let message = Message::parse(&challenge).unwrap();
+    assert_eq!(message.code(), Code::UNAUTHORIZED);
+    assert!(challenge.len() < 60);
+    let echo = message.option(OptionNumber::ECHO).unwrap().value.to_vec();
+    send(&socket, Type::Confirmable, 2, &[(11, b"x"), (252, &echo)]).await;
+    let answer = receive(&socket).await.unwrap();
+    assert_eq!(Message::parse(&answer).unwrap().payload().len(), 800);
+    // The library's client does that by itself.
+    let uri = format!("coap://{}/x", server.local_addrs()[0]);
+    assert_eq!(Client::new().unwrap().get(uri).await.unwrap().body().len(), 800);
+}
+
+#[tokio::test]
+async fn a_client_that_wants_no_response_gets_an_acknowledgement_at_most() {
+    let (_server, socket) = serve(ServerConfig::default(), long()).await;
+    send(&socket, Type::NonConfirmable, 1, &[(11, b"x"), (258, &[2])]).await;
+    assert_eq!(receive(&socket).await, None);
+    send(&socket, Type::Confirmable, 2, &[(11, b"x"), (258, &[2])]).await;
+    let answer = receive(&socket).await.unwrap();
+    assert_eq!(Message::parse(&answer).unwrap().code(), Code::EMPTY);
+    // It did not ask to be spared errors.
+    send(&socket, Type::NonConfirmable, 3, &[(11, b"y"), (258, &[2])]).await;
+    let answer = receive(&socket).await.unwrap();
+    assert_eq!(Message::parse(&answer).unwrap().code(), Code::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_slow_handler_is_acknowledged_first_and_its_response_repeated_until_it_arrives() {
+    let slow = get_async(|_| async {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        Response::content("slow")
+    });
+    let (_server, socket) =
+        serve(ServerConfig::default(), Router::new().route("/slow", slow)).await;
+    send(&socket, Type::Confirmable, 7, &[(11, b"slow")]).await;
+    let first = receive(&socket).await.unwrap();
+    let message = Message::parse(&first).unwrap();
+    assert_eq!((message.kind(), message.code()), (Type::Acknowledgement, Code::EMPTY));
+    let second = receive(&socket).await.unwrap();
+    let message = Message::parse(&second).unwrap();
+    assert_eq!((message.kind(), message.payload()), (Type::Confirmable, b"slow".as_slice()));
+}
+
+#[tokio::test]
+async fn an_observer_that_resets_a_notification_is_forgotten() {
+    let subject = Subject::new();
+    let resource = get(|_: &Call<'_>| Response::content("state")).observable(&subject);
+    let (_server, socket) =
+        serve(ServerConfig::default(), Router::new().route("/s", resource)).await;
+    send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s")]).await;
+    let registered = receive(&socket).await.unwrap();
+    assert!(Message::parse(&registered).unwrap().option(OptionNumber::OBSERVE).is_some());
+    assert_eq!(subject.observers(), 1);
+    subject.changed();
+    let notification = receive(&socket).await.unwrap();
+    let id = Message::parse(&notification).unwrap().message_id().0.to_be_bytes();
+    socket.send(&[0x70, 0, id[0], id[1]]).await.unwrap();
+    while subject.observers() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_observation_is_ended_by_the_reset_of_the_next_notification() {
+    let subject = Subject::new();
+    let resource = get(|_: &Call<'_>| Response::content("state")).observable(&subject);
+    let (server, _) = serve(ServerConfig::default(), Router::new().route("/s", resource)).await;
+    let client = Client::new().unwrap();
+    let uri = format!("coap://{}/s", server.local_addrs()[0]);
+    let mut observation = client.observe(uri).await.unwrap();
+    assert_eq!(observation.next().await.unwrap().unwrap().text(), "state");
+    drop(observation);
+    assert_eq!(client.open_exchanges(), 0);
+    subject.changed();
+    while subject.observers() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
+    let config = ServerConfig { max_block_bytes: 100_000, ..ServerConfig::default() };
+    let echo = ebbtide::server::put(|call: &Call<'_>| {
+        Response::new(Code::CHANGED).payload(call.payload().len().to_string())
+    });
+    let (server, socket) = serve(config, Router::new().route("/e", echo)).await;
+    let body = [0; 1024];
+    let mut refused = 0;
+    for n in 0..2000_u16 {
+        // Block 0 of many, each with its own Request-Tag.
+        let tag = n.to_be_bytes();
+        let options = [(11, b"e".as_slice()), (27, &[0x0e]), (292, &tag)];
+        let options = options.map(|(number, value)| Opt { number: N(number), value });
+        let content = Content { code: Code::PUT, options: &options, payload: &body };
+        let mut buf = [0; 1200];
+        let encoded =
+            content.encode(&mut buf, Type::Confirmable, MessageId(n), Token::EMPTY).unwrap();
+        socket.send(&buf[..encoded.len]).await.unwrap();
+        let answer = receive(&socket).await.unwrap();
+        let code = Message::parse(&answer).unwrap().code();
+        refused += u32::from(code == Code::SERVICE_UNAVAILABLE);
+    }
+    assert_eq!(refused, 2000 - 97, "97 blocks of 1024 bytes fit");
+    let uri = format!("coap://{}/e", server.local_addrs()[0]);
+    let client = Client::new().unwrap();
+    let whole = client.request(Request::put(uri).unwrap().payload("whole")).await.unwrap();
+    assert_eq!(whole.text(), "5");
+}
