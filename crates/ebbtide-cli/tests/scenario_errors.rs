@@ -150,6 +150,6 @@ fn an_unknown_command_or_option_is_refused() {
 #[test]
 fn a_report_on_what_is_no_folder_of_results_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    refuse(&["report", folder.path().to_str().unwrap()], &["manifest.json", "run --out"]);
-    refuse(&["report", "no-such-folder"], &["no-such-folder", "manifest.json"]);
+    refuse(&["report", folder.path().to_str().unwrap()], &["not a folder", "run --out"]);
+    refuse(&["report", "no-such-folder"], &["no-such-folder", "not a folder"]);
 }
