@@ -19,23 +19,14 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 #[must_use]
 pub fn summary(values: &mut [f64]) -> Summary {
     values.sort_unstable_by(f64::total_cmp);
-    let q = |share| quantile(values, share);
-    Summary {
-        min: q(0.0),
-        p10: q(0.10),
-        p25: q(0.25),
-        median: q(0.50),
-        p75: q(0.75),
-        p90: q(0.90),
-        max: q(1.0),
-    }
+    seven(|share| quantile(values, share))
 }
 
 /// The seven order statistics of values that occur several times, in ascending order.
 #[must_use]
 pub fn weighted_summary(values: &[(f64, u64)]) -> Summary {
     let total: u64 = values.iter().map(|(_, count)| count).sum();
-    let q = |share: f64| {
+    seven(|share| {
         let target = share * total.saturating_sub(1) as f64;
         let mut below = 0;
         for (value, count) in values {
@@ -45,15 +36,19 @@ pub fn weighted_summary(values: &[(f64, u64)]) -> Summary {
             }
         }
         values.last().map_or(f64::NAN, |(value, _)| *value)
-    };
+    })
+}
+
+/// The seven shares that every summary holds.
+fn seven(quantile: impl Fn(f64) -> f64) -> Summary {
     Summary {
-        min: q(0.0),
-        p10: q(0.10),
-        p25: q(0.25),
-        median: q(0.50),
-        p75: q(0.75),
-        p90: q(0.90),
-        max: q(1.0),
+        min: quantile(0.0),
+        p10: quantile(0.10),
+        p25: quantile(0.25),
+        median: quantile(0.50),
+        p75: quantile(0.75),
+        p90: quantile(0.90),
+        max: quantile(1.0),
     }
 }
 
