@@ -2,6 +2,7 @@
 
 mod campaign;
 mod cell;
+mod network;
 mod recorder;
 mod reporting;
 mod simulation;

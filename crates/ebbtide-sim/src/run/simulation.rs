@@ -1,9 +1,10 @@
 //! One replication: clients, bottleneck and server under one virtual clock.
 
-use super::recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged};
+use super::network::{Event, LANES, Net};
+use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
-use crate::host::{Client, ClientSetup, Server, Tag, client_address, device_config};
-use crate::net::{Delay, Fate, Link, Loss};
+use crate::host::{Client, ClientSetup, Server, client_address, device_config};
+use crate::net::Delay;
 use crate::random::{Streams, uniform};
 use crate::record::{RunRecord, SparseHistogram, Totals};
 use crate::scenario::units::Time;
@@ -14,7 +15,6 @@ use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Duration, Instant, Micros};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
-use std::collections::VecDeque;
 use std::fmt;
 
 /// The controls of a run: usually one; in a mixed run the clients take turns.
@@ -49,91 +49,6 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-#[derive(Copy, Clone, Debug)]
-enum Event {
-    /// A client's application acts: makes its first or next requests.
-    Act(u32),
-    /// A client's timer may be due.
-    Timer(u32),
-    /// A packet arrives at the server.
-    AtServer(u32),
-    /// A packet arrives at the router before the link to the clients.
-    AtDownLink(u32),
-    /// A packet arrives at its client.
-    AtClient(u32),
-}
-
-/// Deliveries behind the link to the clients are in the order of the queue.
-const DOWN_LANE: u32 = 0;
-/// And so are those behind the link to the server, unless the further way reorders them.
-const UP_LANE: u32 = 1;
-/// Answers on their way from the server to the router.
-const ROUTER_LANE: u32 = 2;
-const LANES: u32 = 3;
-
-/// What is known of a packet under way beside its bytes.
-#[derive(Copy, Clone, Debug, Default)]
-struct Packet {
-    client: u32,
-    length: u32,
-    tag: Tag,
-}
-
-/// Packets under way, by place. All bytes are in one buffer and places are used in turn, so that
-/// the packets of a queue lie side by side in the order in which they leave it.
-#[derive(Debug, Default)]
-struct Pool {
-    packets: Vec<Packet>,
-    bytes: Vec<u8>,
-    /// Bytes of each place: what the longest packet so far needs.
-    stride: usize,
-    free: VecDeque<u32>,
-}
-
-impl Pool {
-    #[inline]
-    fn put(&mut self, client: u32, datagram: &[u8], tag: Tag) -> u32 {
-        if datagram.len() > self.stride {
-            self.widen(datagram.len());
-        }
-        let place = self.free.pop_front().unwrap_or_else(|| {
-            self.packets.push(Packet::default());
-            self.bytes.resize(self.packets.len() * self.stride, 0);
-            // As many as fit in memory, far below 2^32.
-            (self.packets.len() - 1) as u32
-        });
-        // The caller has checked the length against the MTU, at most 65535.
-        self.packets[place as usize] = Packet { client, length: datagram.len() as u32, tag };
-        let start = place as usize * self.stride;
-        self.bytes[start..start + datagram.len()].copy_from_slice(datagram);
-        place
-    }
-
-    /// A packet and its bytes.
-    #[inline]
-    fn get(&self, place: u32) -> (Packet, &[u8]) {
-        let packet = self.packets[place as usize];
-        let start = place as usize * self.stride;
-        (packet, &self.bytes[start..start + packet.length as usize])
-    }
-
-    /// The place may be used again.
-    #[inline]
-    fn release(&mut self, place: u32) {
-        self.free.push_back(place);
-    }
-
-    fn widen(&mut self, longest: usize) {
-        let (before, stride) = (self.stride, longest.next_multiple_of(16));
-        let mut bytes = vec![0; self.packets.len() * stride];
-        for place in 0..self.packets.len() {
-            bytes[place * stride..][..before]
-                .copy_from_slice(&self.bytes[place * before..][..before]);
-        }
-        (self.bytes, self.stride) = (bytes, stride);
-    }
-}
-
 struct Simulation<R> {
     engine: Engine<Event>,
     net: Net,
@@ -147,19 +62,6 @@ struct Simulation<R> {
     done_at: Instant,
     /// The request that the server is at; reused.
     request: Vec<u8>,
-}
-
-/// The network with what is under way in it.
-struct Net {
-    pool: Pool,
-    up: Link<ChaCha8Rng>,
-    down: Link<ChaCha8Rng>,
-    beyond_up: (Delay, ChaCha8Rng),
-    beyond_down: (Delay, ChaCha8Rng),
-    header: u32,
-    mtu: u32,
-    server_processing: (Delay, ChaCha8Rng),
-    error: Option<RunError>,
 }
 
 /// Runs one replication.
@@ -414,132 +316,6 @@ impl<R: Recorder> Simulation<R> {
         };
         (record, self.recorder)
     }
-}
-
-impl Packet {
-    fn details(self, datagram: &[u8], upwards: bool, now: Instant) -> Details<'_> {
-        Details {
-            upwards,
-            tagged: tagged(self.client, self.tag),
-            datagram,
-            queued: 0,
-            fate: Fate::Delivered { at: now },
-        }
-    }
-}
-
-impl Net {
-    fn new(scenario: &Scenario, streams: &Streams) -> Self {
-        let network = &scenario.network;
-        let link = |name: &str, spec: &crate::scenario::LinkSpec| {
-            let packets = streams.stream(&format!("link/{name}/loss"));
-            let states = streams.stream(&format!("link/{name}/loss/states"));
-            let loss = Loss::new(scenario.loss_model(), packets, states);
-            let delays = streams.stream(&format!("link/{name}/delay"));
-            Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays)
-        };
-        let beyond = |name: &str, spec: &crate::scenario::LinkSpec| {
-            (spec.beyond.delay(), streams.stream(&format!("beyond/{name}")))
-        };
-        Self {
-            pool: Pool::default(),
-            up: link("up", &network.up),
-            down: link("down", &network.down),
-            beyond_up: beyond("up", &network.up),
-            beyond_down: beyond("down", &network.down),
-            header: network.header,
-            mtu: network.mtu,
-            server_processing: (
-                scenario.server.processing.delay(),
-                streams.stream("server/processing"),
-            ),
-            error: None,
-        }
-    }
-
-    /// The length of a packet on the wire.
-    #[inline]
-    fn wire_length(&mut self, datagram: &[u8]) -> u32 {
-        let bytes = self.header + u32::try_from(datagram.len()).unwrap_or(u32::MAX / 2);
-        if bytes > self.mtu {
-            self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
-        }
-        bytes
-    }
-
-    /// A client's packet goes onto the link to the server.
-    #[inline]
-    fn client_sends<R: Recorder>(
-        &mut self,
-        now: Instant,
-        (client, datagram, tag): (u32, &[u8], Tag),
-        engine: &mut Engine<Event>,
-        recorder: &mut R,
-    ) {
-        let bytes = self.wire_length(datagram);
-        let queued = self.up.queued_bytes(now);
-        let fate = self.up.send(now, bytes);
-        let tagged = tagged(client, tag);
-        let details = Details { upwards: true, tagged, datagram, queued, fate };
-        recorder.at_link(now, &details);
-        if let Fate::Delivered { at } = fate {
-            let place = self.pool.put(client, datagram, tag);
-            let (delay, rng) = &mut self.beyond_up;
-            let at = at + Duration::from_nanos(delay.draw(rng));
-            engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
-        }
-    }
-
-    /// The server's packet sets out for the router.
-    #[inline]
-    fn server_sends<R: Recorder>(
-        &mut self,
-        now: Instant,
-        (client, datagram, tag): (u32, &[u8], Tag),
-        engine: &mut Engine<Event>,
-        recorder: &mut R,
-    ) {
-        let fate = Fate::Delivered { at: now };
-        let tagged = tagged(client, tag);
-        let details = Details { upwards: false, tagged, datagram, queued: 0, fate };
-        recorder.server_sent(now, &details);
-        let place = self.pool.put(client, datagram, tag);
-        let (processing, processing_rng) = &mut self.server_processing;
-        let (delay, rng) = &mut self.beyond_down;
-        let after = processing.draw(processing_rng).saturating_add(delay.draw(rng));
-        let at = now + Duration::from_nanos(after);
-        engine.schedule_in(Engine::<Event>::lane(ROUTER_LANE), at, Event::AtDownLink(place));
-    }
-
-    /// The packet goes onto the link to the clients.
-    #[inline]
-    fn onto_down_link<R: Recorder>(
-        &mut self,
-        now: Instant,
-        place: u32,
-        engine: &mut Engine<Event>,
-        recorder: &mut R,
-    ) {
-        let (packet, datagram) = self.pool.get(place);
-        let bytes = self.header + packet.length;
-        if bytes > self.mtu {
-            self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
-        }
-        let queued = self.down.queued_bytes(now);
-        let fate = self.down.send(now, bytes);
-        let details = Details { queued, fate, ..packet.details(datagram, false, now) };
-        recorder.at_link(now, &details);
-        match fate {
-            Fate::Delivered { at } => {
-                engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, Event::AtClient(place));
-            }
-            Fate::Dropped | Fate::Lost { .. } => self.pool.release(place),
-        }
-    }
-}
-
-const fn tagged(client: u32, tag: Tag) -> Tagged {
-    Tagged { client, exchange: tag.exchange, ordinal: tag.ordinal }
 }
 
 /// The endpoint of a simulated device.

@@ -1,0 +1,236 @@
+//! The network of a replication: both directions of the bottleneck and the packets under way.
+
+use super::recorder::{Details, Recorder, Tagged};
+use super::simulation::RunError;
+use crate::engine::Engine;
+use crate::host::Tag;
+use crate::net::{Delay, Fate, Link, Loss};
+use crate::random::Streams;
+use crate::scenario::Scenario;
+use ebbtide_core::time::{Duration, Instant};
+use rand_chacha::ChaCha8Rng;
+use std::collections::VecDeque;
+
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Event {
+    /// A client's application acts: makes its first or next requests.
+    Act(u32),
+    /// A client's timer may be due.
+    Timer(u32),
+    /// A packet arrives at the server.
+    AtServer(u32),
+    /// A packet arrives at the router before the link to the clients.
+    AtDownLink(u32),
+    /// A packet arrives at its client.
+    AtClient(u32),
+}
+
+/// Deliveries behind the link to the clients are in the order of the queue.
+pub(super) const DOWN_LANE: u32 = 0;
+/// And so are those behind the link to the server, unless the further way reorders them.
+pub(super) const UP_LANE: u32 = 1;
+/// Answers on their way from the server to the router.
+pub(super) const ROUTER_LANE: u32 = 2;
+pub(super) const LANES: u32 = 3;
+
+/// The network with what is under way in it.
+pub(super) struct Net {
+    pub(super) pool: Pool,
+    pub(super) up: Link<ChaCha8Rng>,
+    pub(super) down: Link<ChaCha8Rng>,
+    beyond_up: (Delay, ChaCha8Rng),
+    beyond_down: (Delay, ChaCha8Rng),
+    header: u32,
+    mtu: u32,
+    server_processing: (Delay, ChaCha8Rng),
+    pub(super) error: Option<RunError>,
+}
+
+impl Net {
+    pub(super) fn new(scenario: &Scenario, streams: &Streams) -> Self {
+        let network = &scenario.network;
+        let link = |name: &str, spec: &crate::scenario::LinkSpec| {
+            let packets = streams.stream(&format!("link/{name}/loss"));
+            let states = streams.stream(&format!("link/{name}/loss/states"));
+            let loss = Loss::new(scenario.loss_model(), packets, states);
+            let delays = streams.stream(&format!("link/{name}/delay"));
+            Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays)
+        };
+        let beyond = |name: &str, spec: &crate::scenario::LinkSpec| {
+            (spec.beyond.delay(), streams.stream(&format!("beyond/{name}")))
+        };
+        Self {
+            pool: Pool::default(),
+            up: link("up", &network.up),
+            down: link("down", &network.down),
+            beyond_up: beyond("up", &network.up),
+            beyond_down: beyond("down", &network.down),
+            header: network.header,
+            mtu: network.mtu,
+            server_processing: (
+                scenario.server.processing.delay(),
+                streams.stream("server/processing"),
+            ),
+            error: None,
+        }
+    }
+
+    /// The length of a packet on the wire.
+    #[inline]
+    fn wire_length(&mut self, datagram: &[u8]) -> u32 {
+        let bytes = self.header + u32::try_from(datagram.len()).unwrap_or(u32::MAX / 2);
+        if bytes > self.mtu {
+            self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
+        }
+        bytes
+    }
+
+    /// A client's packet goes onto the link to the server.
+    #[inline]
+    pub(super) fn client_sends<R: Recorder>(
+        &mut self,
+        now: Instant,
+        (client, datagram, tag): (u32, &[u8], Tag),
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        let bytes = self.wire_length(datagram);
+        let queued = self.up.queued_bytes(now);
+        let fate = self.up.send(now, bytes);
+        let tagged = tagged(client, tag);
+        let details = Details { upwards: true, tagged, datagram, queued, fate };
+        recorder.at_link(now, &details);
+        if let Fate::Delivered { at } = fate {
+            let place = self.pool.put(client, datagram, tag);
+            let (delay, rng) = &mut self.beyond_up;
+            let at = at + Duration::from_nanos(delay.draw(rng));
+            engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
+        }
+    }
+
+    /// The server's packet sets out for the router.
+    #[inline]
+    pub(super) fn server_sends<R: Recorder>(
+        &mut self,
+        now: Instant,
+        (client, datagram, tag): (u32, &[u8], Tag),
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        let fate = Fate::Delivered { at: now };
+        let tagged = tagged(client, tag);
+        let details = Details { upwards: false, tagged, datagram, queued: 0, fate };
+        recorder.server_sent(now, &details);
+        let place = self.pool.put(client, datagram, tag);
+        let (processing, processing_rng) = &mut self.server_processing;
+        let (delay, rng) = &mut self.beyond_down;
+        let after = processing.draw(processing_rng).saturating_add(delay.draw(rng));
+        let at = now + Duration::from_nanos(after);
+        engine.schedule_in(Engine::<Event>::lane(ROUTER_LANE), at, Event::AtDownLink(place));
+    }
+
+    /// The packet goes onto the link to the clients.
+    #[inline]
+    pub(super) fn onto_down_link<R: Recorder>(
+        &mut self,
+        now: Instant,
+        place: u32,
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        let (packet, datagram) = self.pool.get(place);
+        let bytes = self.header + packet.length;
+        if bytes > self.mtu {
+            self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
+        }
+        let queued = self.down.queued_bytes(now);
+        let fate = self.down.send(now, bytes);
+        let details = Details { queued, fate, ..packet.details(datagram, false, now) };
+        recorder.at_link(now, &details);
+        match fate {
+            Fate::Delivered { at } => {
+                engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, Event::AtClient(place));
+            }
+            Fate::Dropped | Fate::Lost { .. } => self.pool.release(place),
+        }
+    }
+}
+
+/// What is known of a packet under way beside its bytes.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Packet {
+    pub(super) client: u32,
+    pub(super) length: u32,
+    pub(super) tag: Tag,
+}
+
+impl Packet {
+    pub(super) fn details(self, datagram: &[u8], upwards: bool, now: Instant) -> Details<'_> {
+        Details {
+            upwards,
+            tagged: tagged(self.client, self.tag),
+            datagram,
+            queued: 0,
+            fate: Fate::Delivered { at: now },
+        }
+    }
+}
+
+/// Packets under way, by place. All bytes are in one buffer and places are used in turn, so that
+/// the packets of a queue lie side by side in the order in which they leave it.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    packets: Vec<Packet>,
+    bytes: Vec<u8>,
+    /// Bytes of each place: what the longest packet so far needs.
+    stride: usize,
+    free: VecDeque<u32>,
+}
+
+impl Pool {
+    #[inline]
+    fn put(&mut self, client: u32, datagram: &[u8], tag: Tag) -> u32 {
+        if datagram.len() > self.stride {
+            self.widen(datagram.len());
+        }
+        let place = self.free.pop_front().unwrap_or_else(|| {
+            self.packets.push(Packet::default());
+            self.bytes.resize(self.packets.len() * self.stride, 0);
+            // As many as fit in memory, far below 2^32.
+            (self.packets.len() - 1) as u32
+        });
+        // The caller has checked the length against the MTU, at most 65535.
+        self.packets[place as usize] = Packet { client, length: datagram.len() as u32, tag };
+        let start = place as usize * self.stride;
+        self.bytes[start..start + datagram.len()].copy_from_slice(datagram);
+        place
+    }
+
+    /// A packet and its bytes.
+    #[inline]
+    pub(super) fn get(&self, place: u32) -> (Packet, &[u8]) {
+        let packet = self.packets[place as usize];
+        let start = place as usize * self.stride;
+        (packet, &self.bytes[start..start + packet.length as usize])
+    }
+
+    /// The place may be used again.
+    #[inline]
+    pub(super) fn release(&mut self, place: u32) {
+        self.free.push_back(place);
+    }
+
+    fn widen(&mut self, longest: usize) {
+        let (before, stride) = (self.stride, longest.next_multiple_of(16));
+        let mut bytes = vec![0; self.packets.len() * stride];
+        for place in 0..self.packets.len() {
+            bytes[place * stride..][..before]
+                .copy_from_slice(&self.bytes[place * before..][..before]);
+        }
+        (self.bytes, self.stride) = (bytes, stride);
+    }
+}
+
+pub(super) const fn tagged(client: u32, tag: Tag) -> Tagged {
+    Tagged { client, exchange: tag.exchange, ordinal: tag.ordinal }
+}
