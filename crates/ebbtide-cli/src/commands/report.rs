@@ -43,9 +43,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
         )));
     }
     if !campaign.papers.is_empty() {
-        let papers = Paper::ALL.iter().copied();
-        let papers: Vec<Paper> =
-            papers.filter(|p| campaign.papers.iter().any(|name| name == p.name())).collect();
+        let papers = Paper::named(&campaign.papers);
         return write_pages(&mut stdout().lock(), &store, &papers, (&campaign, &results), false);
     }
     let path = store

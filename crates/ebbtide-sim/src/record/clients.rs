@@ -75,28 +75,16 @@ pub(super) fn write(
     // Parquet's unsigned integers are stored in the signed type of their width.
     column::<Int64Type>(&mut group, &vec![identity.seed.cast_signed(); clients.len()])?;
     column::<Int32Type>(&mut group, &vec![record.replication.cast_signed(); clients.len()])?;
-    let mut narrow = |field: fn(&ClientRecord) -> u32| {
-        let values: Vec<i32> = clients.iter().map(|client| field(client).cast_signed()).collect();
-        column::<Int32Type>(&mut group, &values)
-    };
-    narrow(|client| client.client)?;
-    narrow(|client| client.group.into())?;
+    narrow(&mut group, clients, |client| client.client)?;
+    narrow(&mut group, clients, |client| client.group.into())?;
     wide(&mut group, clients, |client| nanos(client.fct))?;
-    let mut narrow = |field: fn(&ClientRecord) -> u32| {
-        let values: Vec<i32> = clients.iter().map(|client| field(client).cast_signed()).collect();
-        column::<Int32Type>(&mut group, &values)
-    };
-    narrow(|client| client.unnecessary)?;
-    narrow(|client| client.duplicates)?;
-    narrow(|client| client.timeouts)?;
-    narrow(|client| client.retransmissions)?;
+    narrow(&mut group, clients, |client| client.unnecessary)?;
+    narrow(&mut group, clients, |client| client.duplicates)?;
+    narrow(&mut group, clients, |client| client.timeouts)?;
+    narrow(&mut group, clients, |client| client.retransmissions)?;
     wide(&mut group, clients, |client| client.largest_timeout.get().into())?;
-    let mut narrow = |field: fn(&ClientRecord) -> u32| {
-        let values: Vec<i32> = clients.iter().map(|client| field(client).cast_signed()).collect();
-        column::<Int32Type>(&mut group, &values)
-    };
-    narrow(|client| client.completed)?;
-    narrow(|client| client.failed)?;
+    narrow(&mut group, clients, |client| client.completed)?;
+    narrow(&mut group, clients, |client| client.failed)?;
     wide(&mut group, clients, |client| client.payload_bytes)?;
     group.close()?;
     file.close()?;
@@ -105,6 +93,15 @@ pub(super) fn write(
 
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn narrow<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    clients: &[ClientRecord],
+    field: fn(&ClientRecord) -> u32,
+) -> Result<()> {
+    let values: Vec<i32> = clients.iter().map(|client| field(client).cast_signed()).collect();
+    column::<Int32Type>(group, &values)
 }
 
 fn wide<W: Write + Send>(

@@ -26,6 +26,13 @@ impl Paper {
     /// All of them.
     pub const ALL: &'static [Self] = &[Self::Anrw18, Self::Thesis19];
 
+    /// Those of the papers that a list of names has, in the order of [`Paper::ALL`].
+    #[must_use]
+    pub fn named(names: &[String]) -> Vec<Self> {
+        let papers = Self::ALL.iter().copied();
+        papers.filter(|paper| names.iter().any(|name| name == paper.name())).collect()
+    }
+
     /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {

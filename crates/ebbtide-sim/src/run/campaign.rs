@@ -391,9 +391,7 @@ impl Campaign {
     /// If this version does not understand its scenario.
     pub fn from_manifest(manifest: &Manifest) -> Result<Self, ScenarioError> {
         if !manifest.papers.is_empty() {
-            let papers = Paper::ALL.iter().copied();
-            let papers: Vec<Paper> =
-                papers.filter(|p| manifest.papers.iter().any(|name| name == p.name())).collect();
+            let papers = Paper::named(&manifest.papers);
             let reps = (manifest.reps != PAPERS_REPS).then_some(manifest.reps);
             return reproduce::plan(&papers, (reps, Some(manifest.seed)));
         }
