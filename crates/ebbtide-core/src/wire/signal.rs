@@ -59,8 +59,9 @@ pub struct Release<'a> {
 }
 
 impl<'a> Release<'a> {
-    /// Of a message with that code.
-    pub(crate) const fn new(message: Frame<'a>) -> Self {
+    /// What a message of that code says.
+    #[must_use]
+    pub const fn new(message: Frame<'a>) -> Self {
         Self { message }
     }
 
