@@ -3,9 +3,13 @@
 mod options;
 mod request;
 mod response;
+mod scheme;
+mod sizes;
 mod uri;
 
 pub use options::Options;
 pub use request::Request;
 pub use response::{ContentFormat, Response};
+pub use scheme::Scheme;
+pub(crate) use sizes::Sizes;
 pub use uri::{DEFAULT_PORT, Uri, UriError};

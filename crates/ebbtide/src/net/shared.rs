@@ -15,7 +15,7 @@ use ebbtide_core::wire::Message;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -165,6 +165,53 @@ impl Shared {
             let woken = state.pending.wake_all();
             state.wake.extend(woken);
         });
+    }
+}
+
+impl crate::client::Exchanges for Shared {
+    fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        let mut state = self.lock();
+        let closed = state.closed;
+        let Some(call) = state.pending.call(index) else { return Poll::Ready(None) };
+        if let Some(answer) = call.pop() {
+            return Poll::Ready(Some(answer));
+        }
+        if call.exchange.is_none() || closed {
+            return Poll::Ready(None);
+        }
+        call.wake_later(cx.waker());
+        Poll::Pending
+    }
+
+    fn is_registered(&self, index: u32) -> bool {
+        self.lock().pending.call(index).is_some_and(|call| call.registered)
+    }
+
+    fn forget(&self, index: u32) {
+        let over = {
+            let mut state = self.lock();
+            match state.pending.call(index) {
+                Some(call) if call.exchange.is_none() => {
+                    state.pending.remove_call(index);
+                    true
+                }
+                Some(_) => false,
+                None => true,
+            }
+        };
+        if !over {
+            self.with(|state, now| state.forget_call(now, index));
+        }
+    }
+}
+
+impl crate::server::Observed for Shared {
+    fn observers(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
+        change(&mut self.lock().observers);
+    }
+
+    fn tell(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
+        self.with(|state, _| change(&mut state.observers));
     }
 }
 
