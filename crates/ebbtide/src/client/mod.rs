@@ -10,6 +10,7 @@ pub(crate) use pending::Pending;
 
 use crate::error::{BindError, Error};
 use crate::message::{Options, Request, Response, Uri, UriError};
+use crate::metrics::Snapshot;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::pending::Answer;
@@ -258,6 +259,12 @@ impl Client {
     pub fn counters(&self) -> [Option<Counters>; 2] {
         [&self.inner.v4, &self.inner.v6]
             .map(|place| place.get().map(|shared| shared.lock().endpoint.counters()))
+    }
+
+    /// What its sockets have counted, together, and how much is under way.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of([&self.inner.v4, &self.inner.v6].into_iter().filter_map(|place| place.get()))
     }
 
     /// Exchanges that have not ended. Zero once every future is done or dropped.

@@ -9,6 +9,7 @@ use super::respond::{Asked, finish, respond};
 use super::router::{Later, Reply, Route, Router};
 use super::well_known;
 use crate::message::Response;
+use crate::metrics::Load;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, State};
 use crate::net::socket::Datagram;
@@ -54,6 +55,13 @@ impl Service {
 
     pub(crate) fn config(&self) -> &ServerConfig {
         &self.inner.config
+    }
+
+    /// What is held for requests that are not finished.
+    pub(crate) fn load(&self) -> Load {
+        let (block_bytes, uploads, downloads) = self.blocks().held();
+        let working = self.inner.working.load(Ordering::Relaxed);
+        Load { working, block_bytes, uploads, downloads }
     }
 
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
