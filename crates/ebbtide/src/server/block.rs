@@ -86,6 +86,11 @@ impl Blocks {
         }
     }
 
+    /// Bytes of bodies in parts, uploads, and downloads that are kept.
+    pub(crate) fn held(&self) -> (usize, usize, usize) {
+        (self.bytes, self.uploads.len(), self.downloads.len())
+    }
+
     /// Whether a request has anything to do with blocks.
     #[inline]
     pub(crate) fn concern(message: &Message<'_>) -> bool {

@@ -20,6 +20,7 @@ pub use router::{
 pub(crate) use service::Service;
 
 use crate::error::BindError;
+use crate::metrics::Meter;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::shared::Shared;
@@ -135,6 +136,12 @@ impl Server {
     #[must_use]
     pub fn counters(&self) -> Vec<Counters> {
         self.sockets.iter().map(|(shared, _)| shared.lock().endpoint.counters()).collect()
+    }
+
+    /// Reads its metrics, also while [`Self::run`] has it.
+    #[must_use]
+    pub fn meter(&self) -> Meter {
+        Meter::new(self.sockets.iter().map(|(shared, _)| shared))
     }
 
     /// Serves until the task is dropped or [`Self::close`] was called.
