@@ -142,7 +142,7 @@ pub struct Malformed([u64; Self::REASONS.len()]);
 
 impl Malformed {
     /// The names of the reasons: see [`ParseError`] and [`FormatError`].
-    pub const REASONS: [&str; 12] = [
+    pub const REASONS: [&str; 13] = [
         "too-short",
         "version",
         "token-length",
@@ -155,6 +155,7 @@ impl Malformed {
         "empty-message-with-content",
         "reserved-code-class",
         "code-not-for-type",
+        "length-in-websocket",
     ];
 
     pub(super) fn count(&mut self, error: &ParseError) {
@@ -162,6 +163,7 @@ impl Malformed {
             ParseError::TooShort => 0,
             ParseError::Version(_) => 1,
             ParseError::Format { reason, .. } => match reason {
+                FormatError::HeaderTruncated => 0,
                 FormatError::TokenLength(_) => 2,
                 FormatError::TokenTruncated => 3,
                 FormatError::OptionDelta15 => 4,
@@ -172,6 +174,7 @@ impl Malformed {
                 FormatError::EmptyMessageWithContent => 9,
                 FormatError::ReservedCodeClass(_) => 10,
                 FormatError::CodeNotForType(_) => 11,
+                FormatError::LengthInWebSocket(_) => 12,
             },
         };
         self.0[place] += 1;
