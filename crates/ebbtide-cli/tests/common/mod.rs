@@ -86,7 +86,7 @@ impl Serving {
     /// What follows `start` in the next line that it prints.
     #[track_caller]
     pub(crate) fn after(&mut self, start: &str) -> String {
-        let line = self.lines.next().expect("it says where it serves").unwrap();
+        let line = self.lines.next().unwrap().unwrap();
         line.strip_prefix(start)
             .unwrap_or_else(|| panic!("'{line}' begins not with {start}"))
             .into()
