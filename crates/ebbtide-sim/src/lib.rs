@@ -12,6 +12,7 @@
 
 pub mod engine;
 mod host;
+pub mod medium;
 pub mod net;
 pub mod random;
 pub mod record;
