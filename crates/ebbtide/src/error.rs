@@ -181,6 +181,10 @@ impl fmt::Display for Error {
                 io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
                     write!(f, "no route to {remote}")
                 }
+                // So the system says it if there is no address of that family.
+                io::ErrorKind::AddrNotAvailable => {
+                    write!(f, "no route to {remote}: this machine has no address that reaches it")
+                }
                 _ => write!(f, "{remote} cannot be reached: {source}"),
             },
             Self::Reset { remote } => write!(f, "{remote} reset the message"),

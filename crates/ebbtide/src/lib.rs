@@ -28,6 +28,7 @@
 pub mod client;
 mod error;
 mod message;
+pub mod metrics;
 mod net;
 pub mod server;
 pub mod stream;

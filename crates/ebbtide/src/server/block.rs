@@ -84,6 +84,11 @@ impl Blocks {
         }
     }
 
+    /// Bytes of bodies in parts, uploads, and downloads that are kept.
+    pub(crate) fn held(&self) -> (usize, usize, usize) {
+        (self.bytes, self.uploads.len(), self.downloads.len())
+    }
+
     /// Whether a request has anything to do with blocks.
     #[inline]
     pub(crate) fn concern(message: &Message<'_>) -> bool {
@@ -183,8 +188,9 @@ impl Blocks {
             response.options.push_uint(OptionNumber::BLOCK1, block.to_uint());
             return Part::Answer(response);
         }
-        self.bytes -= upload.body.len();
-        Part::Whole(Some(upload.body.split().freeze()))
+        // It stays until there is an answer: a copy of the last block that comes while a handler is
+        // at work is as much a request as the block itself.
+        Part::Whole(Some(upload.body.clone().freeze()))
     }
 
     /// Makes of a handler's response what is sent: its first block, or the one asked for.
@@ -216,6 +222,7 @@ impl Blocks {
             response.options.push_uint(OptionNumber::BLOCK1, block1.to_uint());
             if let Some(upload) = self.uploads.get_mut(&key) {
                 upload.done = Some(response.clone());
+                self.bytes -= core::mem::take(&mut upload.body).len();
             }
         }
         response

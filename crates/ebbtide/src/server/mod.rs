@@ -22,6 +22,7 @@ pub(crate) use service::Service;
 
 use crate::error::BindError;
 use crate::message::Scheme;
+use crate::metrics::Meter;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::shared::Shared;
@@ -178,6 +179,12 @@ impl Server {
     #[must_use]
     pub fn counters(&self) -> Vec<Counters> {
         self.sockets.iter().map(|(shared, _)| shared.lock().endpoint.counters()).collect()
+    }
+
+    /// Reads its metrics, also while [`Self::run`] has it.
+    #[must_use]
+    pub fn meter(&self) -> Meter {
+        Meter::new(self.sockets.iter().map(|(shared, _)| shared))
     }
 
     /// Serves until the task is dropped or [`Self::close`] was called.

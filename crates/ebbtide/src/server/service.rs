@@ -9,9 +9,11 @@ use super::respond::{Asked, Asker, finish, respond};
 use super::router::{Later, Reply, Route, Router};
 use super::well_known;
 use crate::message::{Response, Sizes};
+use crate::metrics::Load;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, State};
 use crate::net::socket::Datagram;
+use crate::net::trace;
 use ebbtide_core::endpoint::{Incoming, Reliability};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, Opt, OptionNumber, Type, encode_uint};
@@ -19,6 +21,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use tracing::Instrument;
 
 /// What answers the requests of all sockets of a server.
 #[derive(Clone, Debug)]
@@ -62,6 +65,13 @@ impl Service {
         Sizes::of_datagrams(self.inner.config.net.block_szx)
     }
 
+    /// What is held for requests that are not finished.
+    pub(crate) fn load(&self) -> Load {
+        let (block_bytes, uploads, downloads) = self.blocks().held();
+        let working = self.inner.working.load(Ordering::Relaxed);
+        Load { working, block_bytes, uploads, downloads }
+    }
+
     pub(super) fn blocks(&self) -> MutexGuard<'_, Blocks> {
         self.inner.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,7 +94,9 @@ impl Service {
             return shared.lock();
         }
         let asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
-        match self.reply(shared, now, (&asked.asker, self.sizes()), &message) {
+        let span = trace::serve(incoming.remote, &message);
+        let asker = (&asked.asker, self.sizes());
+        match span.in_scope(|| self.reply(shared, now, asker, &message)) {
             Reply::Now(response) => {
                 let response = self.complete(now, &asked, &message, response);
                 if group {
@@ -95,7 +107,11 @@ impl Service {
                 respond(&mut state, now, &asked, &response);
                 state
             }
-            Reply::Later(later) => self.later(shared, now, asked, &message, later),
+            Reply::Later(later) => {
+                let later =
+                    if span.is_none() { later } else { Box::pin(later.instrument(span)) as Later };
+                self.later(shared, now, asked, &message, later)
+            }
         }
     }
 
