@@ -236,7 +236,8 @@ impl<W: Wire> Task<W> {
         }
         drop(state);
         self.stage = Stage::Closing;
-        self.sleep.as_mut().reset(tokio::time::Instant::now() + LINGER);
+        let end = self.link.clock.now() + LINGER;
+        self.sleep.as_mut().reset(self.link.clock.to_tokio(end));
     }
 
     /// Closes our side, and reads until the peer has closed its own or had its time.
