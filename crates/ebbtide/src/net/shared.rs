@@ -10,7 +10,7 @@ use crate::message::Response;
 use crate::server::Service;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::wire::Message;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -180,6 +180,13 @@ impl State {
                         Sent::Exchange { exchange, ordinal, timeout } => {
                             let open = self.pending.get(exchange);
                             trace_sent(&transmit, ordinal, timeout);
+                            if timeout == Micros::ZERO
+                                && let Some(&Open { owner: Owner::Notification(index), .. }) = open
+                            {
+                                // A Non-confirmable notification waits for a Reset at most, and
+                                // no longer for congestion control: the next one may line up.
+                                self.observers.arrived(index);
+                            }
                             // The first transmission leaves before the exchange is recorded.
                             open.map_or(from, |open| open.local)
                         }
@@ -243,19 +250,20 @@ impl State {
 
     /// An exchange is over.
     fn end(&mut self, exchange: ExchangeId, answer: Answer) {
-        match self.pending.ended(exchange).map(|open| open.owner) {
-            Some(Owner::Call(index)) => {
+        let Some(open) = self.pending.ended(exchange) else { return };
+        match open.owner {
+            Owner::Call(index) => {
                 if let Some(call) = self.pending.call(index) {
                     call.exchange = None;
                     self.wake.extend(call.push(answer));
                 }
             }
-            Some(Owner::Notification(observer)) => match answer {
+            Owner::Notification(observer) => match answer {
                 // A Non-confirmable notification that nobody has reset.
-                Answer::Failed(Failure::NoResponse) => self.observers.arrived(observer),
-                _ => self.observers.lost(observer),
+                Answer::Failed(Failure::NoResponse) => {}
+                _ => self.observers.lost(observer, open.remote),
             },
-            Some(Owner::Response) | None => {}
+            Owner::Response => {}
         }
     }
 
@@ -312,11 +320,7 @@ impl State {
     }
 }
 
-fn trace_sent(
-    transmit: &ebbtide_core::endpoint::Transmit<'_>,
-    ordinal: u8,
-    timeout: ebbtide_core::time::Micros,
-) {
+fn trace_sent(transmit: &ebbtide_core::endpoint::Transmit<'_>, ordinal: u8, timeout: Micros) {
     if tracing::enabled!(target: "ebbtide::message", tracing::Level::DEBUG)
         && let Ok(message) = Message::parse(transmit.datagram)
     {
