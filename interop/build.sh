@@ -18,8 +18,8 @@ build_aiocoap() {
     [ -x "$target/aiocoap/bin/python" ] || python3 -m venv "$target/aiocoap"
     "$target/aiocoap/bin/python" -I -c 'import aiocoap' 2>/dev/null ||
         "$target/aiocoap/bin/pip" install --quiet --disable-pip-version-check aiocoap==0.4.17
-    printf '#!/bin/sh\nexec "%s" "%s/aiocoap/$1.py" "$2"\n' "$target/aiocoap/bin/python" "$PWD" \
-        >"$target/aiocoap/peer"
+    printf '#!/bin/sh\nprogram=$1\nshift\nexec "%s" "%s/aiocoap/$program.py" "$@"\n' \
+        "$target/aiocoap/bin/python" "$PWD" >"$target/aiocoap/peer"
     chmod +x "$target/aiocoap/peer"
 }
 
