@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the peers that interop tests and benchmarks talk to, each into TARGET/interop/NAME with
-# one program NAME/peer that takes "server PORT" or "client PORT".
+# one program NAME/peer; README.md says what it takes. What is newer than its sources stays.
 #
 #   interop/build.sh [libcoap] [aiocoap] [californium] [go-coap] [limit]    (all without arguments)
 set -euo pipefail
@@ -8,6 +8,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 target=$(mkdir -p "${CARGO_TARGET_DIR:-../target}/interop" && cd "${CARGO_TARGET_DIR:-../target}/interop" && pwd)
 
 need() { command -v "$1" >/dev/null || { echo "$1 is missing ($2)" >&2; return 1; }; }
+
+fresh() { # NAME
+    [ -x "$target/$1/peer" ] && [ -z "$(find "$1" build.sh -newer "$target/$1/peer" -print -quit)" ]
+}
 
 build_libcoap() { need coap-server-notls "Debian's libcoap3-bin" && need coap-client-notls "libcoap3-bin"; }
 
@@ -24,14 +28,14 @@ build_aiocoap() {
 }
 
 build_go-coap() {
-    need go "Go 1.23"
+    need go "Go 1.24"
     mkdir -p "$target/go-coap"
     (cd go-coap && go build -mod=mod -o "$target/go-coap/peer" .)
 }
 
 build_californium() {
-    need mvn Maven && need java "Java 17"
-    mkdir -p "$target/californium"
+    need mvn Maven && need javac "Java 17"
+    rm -rf "$target/californium" && mkdir -p "$target/californium"
     mvn -q -f californium/pom.xml -DbuildDirectory="$target/californium" \
         package dependency:copy-dependencies -DoutputDirectory="$target/californium/lib" >&2
     cp californium/target/interop-1.jar "$target/californium/lib/" && rm -r californium/target
@@ -43,12 +47,22 @@ build_californium() {
 failed=0
 for peer in "${@:-libcoap aiocoap californium go-coap limit}"; do
     for name in $peer; do
+        if fresh "$name"; then
+            echo "$name: built before"
+            continue
+        fi
         # Not in a condition: there `set -e` would be off inside.
         set +e
         (set -e; "build_$name")
         rc=$?
         set -e
-        if [ $rc = 0 ]; then echo "$name: built"; else echo "$name: FAILED" >&2; failed=1; fi
+        if [ $rc = 0 ]; then
+            [ ! -e "$target/$name/peer" ] || touch "$target/$name/peer"
+            echo "$name: built"
+        else
+            echo "$name: FAILED" >&2
+            failed=1
+        fi
     done
 done
 exit $failed
