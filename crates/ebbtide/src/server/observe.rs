@@ -238,7 +238,7 @@ impl Observers {
 
     pub(crate) fn deregister(&mut self, remote: SocketAddr, token: Token) {
         if let Some(&index) = self.by_key.get(&(remote, token)) {
-            self.lost(index);
+            self.lost(index, remote);
         }
     }
 
@@ -313,9 +313,10 @@ impl Observers {
         }
     }
 
-    /// The observer is gone.
-    pub(crate) fn lost(&mut self, index: u32) {
-        if let Some(observer) = self.places.get_mut(index as usize).and_then(Option::take) {
+    /// The observer at `remote` is gone; its place may be another one's by now.
+    pub(crate) fn lost(&mut self, index: u32, remote: SocketAddr) {
+        let Some(place) = self.places.get_mut(index as usize) else { return };
+        if let Some(observer) = place.take_if(|observer| observer.remote == remote) {
             self.by_key.remove(&(observer.remote, observer.token));
             self.free.push(index);
         }

@@ -339,7 +339,7 @@ impl Service {
                 Ok(exchange) => {
                     let (owner, remote) = (Owner::Response, due.remote);
                     state.pending.opened(Open { exchange, owner, remote, local: due.local });
-                    state.observers.lost(due.observer);
+                    state.observers.lost(due.observer, remote);
                 }
                 Err(error) => {
                     // No room: the next change tries again.
