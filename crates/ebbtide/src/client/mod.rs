@@ -14,11 +14,11 @@ use crate::metrics::Snapshot;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::pending::Answer;
-use crate::net::shared::Shared;
+use crate::net::shared::{Shared, State};
 use crate::net::trace;
 use crate::stream::{Link, Pool, StreamCounters};
 use bytes::Bytes;
-use ebbtide_core::cc::{Metrics, Sample};
+use ebbtide_core::cc::{Config as Control, Metrics, Sample};
 use ebbtide_core::endpoint::Counters;
 use ebbtide_core::wire::Content;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -304,6 +304,18 @@ impl Client {
             Ok(None) => Err(Error::Resolve { host, source: None }),
             Err(source) => Err(Error::Resolve { host, source: Some(source) }),
         }
+    }
+
+    /// Chooses the congestion control for one peer; it takes effect at once, and knows nothing yet.
+    /// Peers without a choice have the one of the [`Config`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for another peer's state, or for another control: an endpoint has 256
+    /// different ones at most.
+    pub fn set_control(&self, remote: SocketAddr, control: Control) -> Result<(), Error> {
+        let chosen = |state: &mut State, now| state.endpoint.set_control(now, remote, control);
+        Ok(self.shared(remote)?.with(chosen)?)
     }
 
     /// What congestion control knows about a peer, if it has been spoken to.

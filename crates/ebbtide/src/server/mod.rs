@@ -27,7 +27,8 @@ use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::shared::Shared;
 use crate::stream::{Listen, Listener, StreamCounters, StreamLimits, Tally};
-use ebbtide_core::endpoint::Counters;
+use ebbtide_core::cc::Config as Control;
+use ebbtide_core::endpoint::{Counters, SendError};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -153,6 +154,21 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// Chooses the congestion control of separate responses and notifications to one peer; it takes
+    /// effect at once, and knows nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for another peer's state, or for another control: a socket has 256
+    /// different ones at most.
+    pub fn set_control(&self, remote: SocketAddr, control: Control) -> Result<(), SendError> {
+        let same_family = |shared: &Shared| shared.local_addr().is_ipv4() == remote.is_ipv4();
+        let sockets = self.sockets.iter().map(|(shared, _)| shared);
+        sockets.filter(|shared| same_family(shared)).try_for_each(|shared| {
+            shared.with(|state, now| state.endpoint.set_control(now, remote, control))
+        })
     }
 
     /// The addresses that it is bound to.
