@@ -220,7 +220,7 @@ impl State {
                 match self.pending.get(exchange).map(|open| open.owner) {
                     Some(Owner::Notification(observer)) => {
                         self.pending.ended(exchange);
-                        self.observers.arrived(observer);
+                        self.observers.acknowledged(observer);
                     }
                     Some(Owner::Response) => {
                         self.pending.ended(exchange);
@@ -253,6 +253,7 @@ impl State {
             Some(Owner::Notification(observer)) => match answer {
                 // A Non-confirmable notification that nobody has reset.
                 Answer::Failed(Failure::NoResponse) => self.observers.arrived(observer),
+                Answer::Reset { .. } => self.observers.rejected(observer),
                 _ => self.observers.lost(observer),
             },
             Some(Owner::Response) | None => {}

@@ -7,10 +7,11 @@ mod observe;
 mod respond;
 mod router;
 mod service;
+mod transfers;
 mod well_known;
 
 pub use call::{Call, OwnedCall};
-pub use guard::Verify;
+pub use guard::{Refusals, Verify};
 pub(crate) use observe::Observers;
 pub use observe::Subject;
 pub use router::{
@@ -135,6 +136,17 @@ impl Server {
     #[must_use]
     pub fn counters(&self) -> Vec<Counters> {
         self.sockets.iter().map(|(shared, _)| shared.lock().endpoint.counters()).collect()
+    }
+
+    /// What has been turned away, by reason; see also [`Self::counters`].
+    #[must_use]
+    pub fn refusals(&self) -> Refusals {
+        let service = self.sockets.first().and_then(|(shared, _)| shared.service.as_ref());
+        let mut refusals = service.map(Service::refusals).unwrap_or_default();
+        for (shared, _) in &self.sockets {
+            shared.lock().observers.add_to(&mut refusals);
+        }
+        refusals
     }
 
     /// Serves until the task is dropped or [`Self::close`] was called.
