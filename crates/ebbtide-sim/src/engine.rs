@@ -120,6 +120,14 @@ impl<E: Copy> Engine<E> {
         lane.queue.push_back(entry);
     }
 
+    /// When the next event happens; `None` when nothing is left to happen.
+    pub fn next_at(&mut self) -> Option<Instant> {
+        let lanes = self.lanes.iter().map(|lane| lane.first).min().unwrap_or(NEVER);
+        let least = self.heap.first().min(lanes);
+        // The upper half of a key is its time.
+        (least != NEVER).then(|| Instant::from_nanos((least >> 64) as u64))
+    }
+
     /// The next event; `None` when nothing is left to happen.
     #[inline]
     pub fn pop(&mut self) -> Option<(Instant, E)> {

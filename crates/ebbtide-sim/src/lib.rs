@@ -6,10 +6,12 @@
 //!
 //! * [`scenario`]: one network and workload in a TOML file.
 //! * [`run`]: a replication, a cell, a campaign.
-//! * [`net`]: links; they know no engine, so that the emulator uses the same ones.
+//! * [`net`]: links; they know no engine.
+//! * [`emulation`]: the same links for real packets, with the wall clock outside.
 //! * [`reproduce`]: the papers' experiments beside their published figures.
 //! * [`record`], [`stats`], [`report`]: what is measured, summarised and shown.
 
+pub mod emulation;
 pub mod engine;
 mod host;
 pub mod net;

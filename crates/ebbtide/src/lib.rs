@@ -27,6 +27,7 @@
 pub mod client;
 mod error;
 mod message;
+pub mod metrics;
 mod net;
 pub mod server;
 

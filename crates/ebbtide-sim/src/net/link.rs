@@ -81,6 +81,11 @@ pub struct LinkCounts {
     pub bytes_serialised: u64,
     /// Time the serialiser worked, ns.
     pub busy_ns: u64,
+    /// The most bytes that waited at once.
+    pub queue_max: u64,
+    /// Bytes that waited times how long each did, in byte nanoseconds: over a span of time, the
+    /// mean length of the queue.
+    pub queue_byte_ns: u128,
 }
 
 /// A one-way link. The buffer counts the packets that wait; the one in transmission and those in
@@ -122,6 +127,8 @@ impl<R: Rng> Link<R> {
                 lost_link: 0,
                 bytes_serialised: 0,
                 busy_ns: 0,
+                queue_max: 0,
+                queue_byte_ns: 0,
             },
             rng,
         }
@@ -141,6 +148,9 @@ impl<R: Rng> Link<R> {
         if start > now {
             self.waiting.push_back((start, bytes));
             self.waiting_bytes += u64::from(bytes);
+            self.counts.queue_max = self.counts.queue_max.max(self.waiting_bytes);
+            let wait = start.as_nanos() - now.as_nanos();
+            self.counts.queue_byte_ns += u128::from(bytes) * u128::from(wait);
         }
         self.counts.bytes_serialised += u64::from(bytes);
         self.counts.busy_ns += left.as_nanos() - start.as_nanos();

@@ -4,7 +4,9 @@
 mod delay;
 mod link;
 mod loss;
+mod way;
 
 pub use delay::Delay;
 pub use link::{Fate, Link, LinkCounts, Serialiser};
 pub use loss::{Loss, LossModel};
+pub use way::Way;

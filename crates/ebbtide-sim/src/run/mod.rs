@@ -13,4 +13,4 @@ pub use campaign::{
 pub use cell::{physical_limit_s, summarise};
 pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged};
 pub use reporting::report;
-pub use simulation::{Controls, RunError, simulate, simulate_with};
+pub use simulation::{Controls, RunError, endpoint_config, simulate, simulate_with};

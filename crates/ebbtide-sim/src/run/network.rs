@@ -4,7 +4,7 @@ use super::recorder::{Details, Recorder, Tagged};
 use super::simulation::RunError;
 use crate::engine::Engine;
 use crate::host::Tag;
-use crate::net::{Delay, Fate, Link, Loss};
+use crate::net::{Delay, Fate, Link, Way};
 use crate::random::Streams;
 use crate::scenario::Scenario;
 use ebbtide_core::time::{Duration, Instant};
@@ -49,22 +49,15 @@ pub(super) struct Net {
 impl Net {
     pub(super) fn new(scenario: &Scenario, streams: &Streams) -> Self {
         let network = &scenario.network;
-        let link = |name: &str, spec: &crate::scenario::LinkSpec| {
-            let packets = streams.stream(&format!("link/{name}/loss"));
-            let states = streams.stream(&format!("link/{name}/loss/states"));
-            let loss = Loss::new(scenario.loss_model(), packets, states);
-            let delays = streams.stream(&format!("link/{name}/delay"));
-            Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays)
-        };
-        let beyond = |name: &str, spec: &crate::scenario::LinkSpec| {
-            (spec.beyond.delay(), streams.stream(&format!("beyond/{name}")))
-        };
+        let loss = scenario.loss_model();
+        let up = Way::new("up", &network.up, loss, streams);
+        let down = Way::new("down", &network.down, loss, streams);
         Self {
             pool: Pool::default(),
-            up: link("up", &network.up),
-            down: link("down", &network.down),
-            beyond_up: beyond("up", &network.up),
-            beyond_down: beyond("down", &network.down),
+            up: up.link,
+            down: down.link,
+            beyond_up: up.beyond,
+            beyond_down: down.beyond,
             header: network.header,
             mtu: network.mtu,
             server_processing: (

@@ -318,8 +318,9 @@ impl<R: Recorder> Simulation<R> {
     }
 }
 
-/// The endpoint of a simulated device.
-fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
+/// The endpoint of a device in a scenario under a control.
+#[must_use]
+pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
     let coap = &scenario.coap;
     let micros = |time: Time| Micros::from_nanos(time.0);
     let params = Parameters {

@@ -10,16 +10,19 @@ pub(crate) use pending::Pending;
 
 use crate::error::{BindError, Error};
 use crate::message::{Options, Request, Response, Uri, UriError};
+use crate::metrics::Snapshot;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::pending::Answer;
 use crate::net::shared::Shared;
+use crate::net::trace;
 use bytes::Bytes;
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Counters;
 use ebbtide_core::wire::Content;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
+use tracing::Instrument;
 
 /// A CoAP client: one socket per address family, opened when it is first needed, for any number
 /// of peers and requests at once.
@@ -126,7 +129,8 @@ impl Client {
     /// As [`Self::get`].
     pub async fn request(&self, request: Request) -> Result<Response, Error> {
         let remote = self.resolve(&request.uri).await?;
-        let exchange = transfer::run(self, remote, &request);
+        let span = trace::request(&request, remote);
+        let exchange = transfer::run(self, remote, &request).instrument(span);
         match request.timeout {
             None => exchange.await,
             Some(span) => tokio::time::timeout(span, exchange)
@@ -154,7 +158,8 @@ impl Client {
     /// As [`Self::get`].
     pub async fn observe_with(&self, request: Request) -> Result<Observation, Error> {
         let remote = self.resolve(&request.uri).await?;
-        Observation::start(self.clone(), remote, request)
+        let span = trace::request(&request, remote);
+        span.in_scope(|| Observation::start(self.clone(), remote, request))
     }
 
     /// Sends a request to a group and collects what its members answer within `wait`, which should
@@ -258,6 +263,12 @@ impl Client {
     pub fn counters(&self) -> [Option<Counters>; 2] {
         [&self.inner.v4, &self.inner.v6]
             .map(|place| place.get().map(|shared| shared.lock().endpoint.counters()))
+    }
+
+    /// What its sockets have counted, together, and how much is under way.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of([&self.inner.v4, &self.inner.v6].into_iter().filter_map(|place| place.get()))
     }
 
     /// Exchanges that have not ended. Zero once every future is done or dropped.

@@ -8,9 +8,6 @@ use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
-/// How long a transfer may pause; EXCHANGE_LIFETIME with the default parameters (RFC 7959 section
-/// 2.4 leaves it to the server).
-const LIFETIME: Duration = Duration::from_secs(247);
 /// Transfers in each direction.
 const MAX_TRANSFERS: usize = 1024;
 
@@ -47,6 +44,9 @@ pub(crate) struct Blocks {
     max_body: usize,
     max_bytes: usize,
     szx: u8,
+    /// How long a transfer may pause, and its end is remembered: EXCHANGE_LIFETIME (RFC 7959
+    /// section 2.4 leaves it to the server).
+    lifetime: Duration,
     /// Uploads that were given up for want of room.
     pub(crate) evicted: u64,
 }
@@ -67,7 +67,7 @@ pub(crate) enum Part {
 }
 
 impl Blocks {
-    pub(crate) fn new(max_body: usize, max_bytes: usize, szx: u8) -> Self {
+    pub(crate) fn new((max_body, max_bytes): (usize, usize), szx: u8, lifetime: Duration) -> Self {
         Self {
             uploads: Transfers::new(),
             downloads: Transfers::new(),
@@ -75,6 +75,7 @@ impl Blocks {
             max_body,
             max_bytes,
             szx: szx.min(Block::MAX_SZX),
+            lifetime,
             evicted: 0,
         }
     }
@@ -83,6 +84,12 @@ impl Blocks {
     pub(crate) fn would_press(&self, message: &Message<'_>) -> bool {
         (self.uploads.len() >= MAX_TRANSFERS / 2 || self.bytes >= self.max_bytes / 2)
             && matches!(block(message, OptionNumber::BLOCK1), Ok(Some(b)) if b.num() == 0 && b.more())
+    }
+
+    /// Bytes of bodies in parts, uploads, and downloads that are kept.
+    pub(crate) fn held(&mut self, now: Instant) -> (usize, usize, usize) {
+        self.expire(now);
+        (self.bytes, self.uploads.len(), self.downloads.len())
     }
 
     /// Whether a request has anything to do with blocks.
@@ -263,10 +270,10 @@ impl Blocks {
     }
 
     fn expire(&mut self, now: Instant) {
-        while let Some(upload) = self.uploads.pop_oldest(now, LIFETIME) {
+        while let Some(upload) = self.uploads.pop_oldest(now, self.lifetime) {
             self.dropped_upload(Some(upload));
         }
-        while let Some(download) = self.downloads.pop_oldest(now, LIFETIME) {
+        while let Some(download) = self.downloads.pop_oldest(now, self.lifetime) {
             self.dropped_download(Some(download));
         }
     }

@@ -61,8 +61,6 @@ pub struct Refusals {
     pub observers_refused: u64,
     /// Observers removed because they did not acknowledge a notification.
     pub observers_vanished: u64,
-    /// Events that an observer was too slow for.
-    pub events_dropped: u64,
 }
 
 /// Requests that an address may still make.

@@ -21,6 +21,7 @@ pub use router::{
 pub(crate) use service::Service;
 
 use crate::error::BindError;
+use crate::metrics::Meter;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::shared::Shared;
@@ -138,15 +139,10 @@ impl Server {
         self.sockets.iter().map(|(shared, _)| shared.lock().endpoint.counters()).collect()
     }
 
-    /// What has been turned away, by reason; see also [`Self::counters`].
+    /// Reads its metrics, also while [`Self::run`] has it.
     #[must_use]
-    pub fn refusals(&self) -> Refusals {
-        let service = self.sockets.first().and_then(|(shared, _)| shared.service.as_ref());
-        let mut refusals = service.map(Service::refusals).unwrap_or_default();
-        for (shared, _) in &self.sockets {
-            shared.lock().observers.add_to(&mut refusals);
-        }
-        refusals
+    pub fn meter(&self) -> Meter {
+        Meter::new(self.sockets.iter().map(|(shared, _)| shared))
     }
 
     /// Serves until the task is dropped or [`Self::close`] was called.

@@ -1,6 +1,5 @@
 //! Observers (RFC 7641): who is told what when something changes.
 
-use super::guard::Refusals;
 use crate::message::Response;
 use crate::net::shared::Shared;
 use ebbtide_core::time::{Duration, Instant};
@@ -181,7 +180,7 @@ pub(crate) struct Observers {
     /// Confirmable notifications under way, and those to observers that are not proven.
     under_way: usize,
     unproven_under_way: usize,
-    /// See [`Refusals`].
+    /// Events that an observer was too slow for.
     pub(crate) dropped_events: u64,
     refused: u64,
     vanished: u64,
@@ -192,10 +191,9 @@ impl Observers {
         self.by_key.len()
     }
 
-    pub(crate) fn add_to(&self, refusals: &mut Refusals) {
-        refusals.observers_refused += self.refused;
-        refusals.observers_vanished += self.vanished;
-        refusals.events_dropped += self.dropped_events;
+    /// Registrations refused, and observers that did not acknowledge a notification.
+    pub(crate) fn refusals(&self) -> (u64, u64) {
+        (self.refused, self.vanished)
     }
 
     /// Whether there is somebody to be told who may be told now.

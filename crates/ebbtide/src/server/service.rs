@@ -9,9 +9,11 @@ use super::respond::{Asked, finish, respond};
 use super::router::{Later, Reply, Route, Router};
 use super::well_known;
 use crate::message::Response;
+use crate::metrics::Load;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, State};
 use crate::net::socket::Datagram;
+use crate::net::trace;
 use ebbtide_core::endpoint::{Endpoint, Incoming, Reliability};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{
@@ -21,6 +23,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use tracing::Instrument;
 
 /// What answers the requests of all sockets of a server.
 #[derive(Clone, Debug)]
@@ -43,7 +46,9 @@ struct Inner {
 impl Service {
     pub(crate) fn new(router: Router, config: ServerConfig) -> Self {
         let guard = Guard::new(config.verify, config.max_rate);
-        let blocks = Blocks::new(config.net.max_body, config.max_block_bytes, config.net.block_szx);
+        let lifetime = config.net.endpoint.params.exchange_lifetime();
+        let bytes = (config.net.max_body, config.max_block_bytes);
+        let blocks = Blocks::new(bytes, config.net.block_szx, lifetime);
         let inner = Inner {
             router,
             working: AtomicUsize::new(0),
@@ -57,6 +62,13 @@ impl Service {
 
     pub(crate) fn config(&self) -> &ServerConfig {
         &self.inner.config
+    }
+
+    /// What is held for requests that are not finished.
+    pub(crate) fn load(&self, now: Instant) -> Load {
+        let (block_bytes, uploads, downloads) = self.blocks().held(now);
+        let working = self.inner.working.load(Ordering::Relaxed);
+        Load { working, block_bytes, uploads, downloads }
     }
 
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
@@ -123,7 +135,8 @@ impl Service {
             return shared.lock();
         }
         let mut asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
-        match self.reply(shared, now, &asked, &message) {
+        let span = trace::serve(incoming.remote, &message);
+        match span.in_scope(|| self.reply(shared, now, &asked, &message)) {
             Reply::Now(response) => {
                 let response = self.complete(now, &mut asked, &message, response);
                 if group {
@@ -134,7 +147,11 @@ impl Service {
                 respond(&mut state, now, &asked, &response);
                 state
             }
-            Reply::Later(later) => self.later(shared, now, asked, &message, later),
+            Reply::Later(later) => {
+                let later =
+                    if span.is_none() { later } else { Box::pin(later.instrument(span)) as Later };
+                self.later(shared, now, asked, &message, later)
+            }
         }
     }
 

@@ -1,0 +1,195 @@
+//! A scenario's path for real packets: packets and instants in, packets and instants out.
+//!
+//! The path is the one that the simulator has, made of the same links with the same streams of
+//! randomness; only the clock is the driver's:
+//!
+//! ```text
+//! loop {
+//!     while let Some(delivery) = emulation.poll_packet(clock.now()) { hand it over }
+//!     wait for a packet, or until emulation.poll_timeout()
+//!     emulation.handle_packet(clock.now(), direction, bytes, packet)
+//! }
+//! ```
+//!
+//! What happens inside happens at the instant at which it is due, not when the driver came round to
+//! it: a late driver delivers late, but it does not bend the model. How late it was is measured and
+//! says whether the emulation was valid.
+//!
+//! What a host takes to process a message (`clients.processing`, `server.processing`) is not
+//! added: real hosts take their own time.
+
+mod packets;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+pub use summary::{DirectionSummary, LATENESS_LIMIT, Lateness, Summary};
+
+use crate::engine::Engine;
+use crate::net::{Fate, LinkCounts, Way};
+use crate::random::Streams;
+use crate::scenario::Scenario;
+use ebbtide_core::time::{Duration, Instant};
+use hdrhistogram::Histogram;
+use packets::Packets;
+
+/// Which way a packet goes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the clients to the server.
+    Up,
+    /// From the server to the clients.
+    Down,
+}
+
+/// A packet that has come through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// Which way it goes.
+    pub direction: Direction,
+    /// When it was due.
+    pub due: Instant,
+    /// What [`Emulation::handle_packet`] was given.
+    pub packet: P,
+}
+
+#[derive(Copy, Clone, Debug)]
+enum Event {
+    /// A packet from the server arrives at the router before the link to the clients.
+    AtDownLink(u32),
+    /// A packet arrives.
+    Arrival(Direction, u32),
+}
+
+/// A scenario's path, in both directions, with the packets under way in it. `P` is whatever the
+/// driver needs to hand a packet over.
+#[derive(Debug)]
+pub struct Emulation<P> {
+    up: Way,
+    down: Way,
+    engine: Engine<Event>,
+    packets: Packets<P>,
+    /// The latest instant that was given: time does not run backwards.
+    now: Instant,
+    delivered: [Delivered; 2],
+    lateness: Histogram<u64>,
+}
+
+/// What has been handed over in one direction.
+#[derive(Copy, Clone, Debug, Default)]
+struct Delivered {
+    packets: u64,
+    bytes: u64,
+}
+
+impl<P> Emulation<P> {
+    /// An idle path, as replication 0 of a run with this seed has it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for the histogram of lateness.
+    pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, hdrhistogram::CreationError> {
+        let streams = Streams::new(seed, 0);
+        let (network, loss) = (&scenario.network, scenario.loss_model());
+        Ok(Self {
+            up: Way::new("up", &network.up, loss, &streams),
+            down: Way::new("down", &network.down, loss, &streams),
+            engine: Engine::new(0),
+            packets: Packets::default(),
+            now: Instant::ZERO,
+            delivered: [Delivered::default(); 2],
+            lateness: Histogram::new(3)?,
+        })
+    }
+
+    /// Takes a packet of `bytes`, headers included, that a host sends at `now`.
+    ///
+    /// Packets under way are bounded ([`Summary::refused`]): an infinite buffer is as large as a
+    /// flood can make it.
+    pub fn handle_packet(&mut self, now: Instant, direction: Direction, bytes: u32, packet: P) {
+        self.now = self.now.max(now);
+        let now = self.now;
+        let Some(place) = self.packets.put(bytes, packet) else { return };
+        match direction {
+            Direction::Up => {
+                let fate = self.up.link.send(now, bytes);
+                self.on_link(direction, place, fate);
+            }
+            Direction::Down => {
+                let at = now + draw(&mut self.down);
+                self.engine.schedule(at, Event::AtDownLink(place));
+            }
+        }
+    }
+
+    /// When [`Self::poll_packet`] has something to do next.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        self.engine.next_at()
+    }
+
+    /// The next packet that is due at `now`, in the order of time; `None` when there is none. To be
+    /// called with the instant at which the packet is handed over: the difference to when it was
+    /// due counts as lateness.
+    pub fn poll_packet(&mut self, now: Instant) -> Option<Delivery<P>> {
+        self.now = self.now.max(now);
+        while self.engine.next_at().is_some_and(|at| at <= self.now) {
+            let (at, event) = self.engine.pop()?;
+            match event {
+                Event::AtDownLink(place) => {
+                    let bytes = self.packets.bytes(place);
+                    let fate = self.down.link.send(at, bytes);
+                    self.on_link(Direction::Down, place, fate);
+                }
+                Event::Arrival(direction, place) => {
+                    let bytes = self.packets.bytes(place);
+                    let Some(packet) = self.packets.take(place) else { continue };
+                    let delivered = &mut self.delivered[direction as usize];
+                    delivered.packets += 1;
+                    delivered.bytes += u64::from(bytes);
+                    // The histogram grows by itself.
+                    let _ = self.lateness.record(self.now.as_nanos() - at.as_nanos());
+                    return Some(Delivery { direction, due: at, packet });
+                }
+            }
+        }
+        None
+    }
+
+    /// What has happened until `now`.
+    #[must_use]
+    pub fn summary(&self, now: Instant) -> Summary {
+        let side = |direction: Direction, counts: LinkCounts| {
+            let delivered = self.delivered[direction as usize];
+            DirectionSummary::new(counts, (delivered.packets, delivered.bytes), now)
+        };
+        Summary {
+            seconds: now.as_nanos() as f64 / 1e9,
+            up: side(Direction::Up, self.up.link.counts()),
+            down: side(Direction::Down, self.down.link.counts()),
+            under_way: self.packets.count(),
+            refused: self.packets.refused(),
+            lateness: Lateness::new(&self.lateness),
+        }
+    }
+
+    fn on_link(&mut self, direction: Direction, place: u32, fate: Fate) {
+        match fate {
+            Fate::Delivered { at } => {
+                let further = match direction {
+                    Direction::Up => draw(&mut self.up),
+                    Direction::Down => Duration::ZERO, // before the link
+                };
+                self.engine.schedule(at + further, Event::Arrival(direction, place));
+            }
+            Fate::Dropped | Fate::Lost { .. } => {
+                self.packets.take(place);
+            }
+        }
+    }
+}
+
+/// What the further way takes this time.
+fn draw(way: &mut Way) -> Duration {
+    let (delay, rng) = &mut way.beyond;
+    Duration::from_nanos(delay.draw(rng))
+}

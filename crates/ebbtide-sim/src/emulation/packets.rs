@@ -1,0 +1,61 @@
+//! The packets under way, by place.
+
+/// Bytes that may be under way at once.
+const MAX_BYTES: u64 = 256 << 20;
+/// Packets that may be under way at once.
+const MAX_PACKETS: usize = 1 << 20;
+
+/// Packets under way, bounded.
+#[derive(Debug)]
+pub(super) struct Packets<P> {
+    places: Vec<Option<(u32, P)>>,
+    free: Vec<u32>,
+    bytes: u64,
+    refused: u64,
+}
+
+impl<P> Default for Packets<P> {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: Vec::new(), bytes: 0, refused: 0 }
+    }
+}
+
+impl<P> Packets<P> {
+    /// A place for a packet; `None`, and counted, at the bound.
+    pub(super) fn put(&mut self, bytes: u32, packet: P) -> Option<u32> {
+        if self.bytes + u64::from(bytes) > MAX_BYTES || self.count() >= MAX_PACKETS {
+            self.refused += 1;
+            return None;
+        }
+        self.bytes += u64::from(bytes);
+        if let Some(place) = self.free.pop() {
+            self.places[place as usize] = Some((bytes, packet));
+            return Some(place);
+        }
+        self.places.push(Some((bytes, packet)));
+        // MAX_PACKETS is below 2^32.
+        Some((self.places.len() - 1) as u32)
+    }
+
+    /// The length of the packet in a place.
+    pub(super) fn bytes(&self, place: u32) -> u32 {
+        let packet = self.places.get(place as usize).and_then(Option::as_ref);
+        packet.map_or(0, |(bytes, _)| *bytes)
+    }
+
+    /// Takes the packet out; the place is free again.
+    pub(super) fn take(&mut self, place: u32) -> Option<P> {
+        let (bytes, packet) = self.places.get_mut(place as usize)?.take()?;
+        self.free.push(place);
+        self.bytes -= u64::from(bytes);
+        Some(packet)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(super) const fn refused(&self) -> u64 {
+        self.refused
+    }
+}

@@ -1,0 +1,211 @@
+//! The emulation against the simulator: one path, two drivers.
+
+use super::{Direction, Emulation, Summary};
+use crate::host::{Client, ClientSetup, Server, Tag, client_address};
+use crate::random::Streams;
+use crate::record::RunRecord;
+use crate::run::{Discard, endpoint_config, simulate};
+use crate::scenario::{Scenario, load, parse_set};
+use ebbtide_core::cc::Config;
+use ebbtide_core::time::{Duration, Instant};
+
+const HEADER: u32 = 28;
+
+fn scenario(settings: &[&str]) -> Scenario {
+    let parse = |text: &&str| {
+        let axis = parse_set(text).unwrap();
+        crate::scenario::combinations(&[axis]).remove(0).remove(0)
+    };
+    load("nb-iot").unwrap().scenario(&settings.iter().map(parse).collect::<Vec<_>>()).unwrap()
+}
+
+struct Packet {
+    client: u32,
+    datagram: Vec<u8>,
+    tag: Tag,
+}
+
+/// The simulator's hosts with the emulation between them, under a virtual clock that is `late` for
+/// everything.
+struct Hosts {
+    emulation: Emulation<Packet>,
+    clients: Vec<Client>,
+    server: Server,
+    recorder: Discard,
+    late: Duration,
+}
+
+impl Hosts {
+    fn new(scenario: &Scenario, control: Config, late: Duration) -> Self {
+        let streams = Streams::new(1, 0);
+        let setup = |number| ClientSetup {
+            number,
+            group: 0,
+            config: endpoint_config(scenario, control),
+            workload: &scenario.workload,
+            streams: &streams,
+        };
+        let payload = scenario.workload.response_payload;
+        Self {
+            emulation: Emulation::new(scenario, 1).unwrap(),
+            clients: (0..scenario.clients.count).map(|n| Client::new(setup(n))).collect(),
+            server: Server::new(endpoint_config(scenario, control), payload, &streams),
+            recorder: Discard::new(),
+            late,
+        }
+    }
+
+    /// Runs until all clients are done and nothing is under way.
+    fn run(&mut self) -> Summary {
+        for client in 0..self.clients.len() {
+            self.clients[client].act(Instant::ZERO);
+            self.drain(Instant::ZERO, client);
+        }
+        loop {
+            let timers = self.clients.iter().enumerate();
+            let timer = timers.filter_map(|(n, client)| client.timer.map(|at| (at, n))).min();
+            match (self.emulation.poll_timeout(), timer) {
+                (None, None) => return self.emulation.summary(Instant::from_nanos(1)),
+                (Some(at), timer) if timer.is_none_or(|(first, _)| at <= first) => {
+                    self.arrivals(at + self.late);
+                }
+                (_, Some((at, client))) => {
+                    self.clients[client].timer = None;
+                    self.clients[client].handle_timeout(at);
+                    self.drain(at, client);
+                }
+                (Some(_), None) => unreachable!("the guard above takes it"),
+            }
+        }
+    }
+
+    fn arrivals(&mut self, now: Instant) {
+        while let Some(delivery) = self.emulation.poll_packet(now) {
+            let Packet { client, datagram, tag } = delivery.packet;
+            match delivery.direction {
+                Direction::Up => {
+                    let (emulation, from) = (&mut self.emulation, client_address(client));
+                    self.server.receive(now, from, &datagram, tag, |client, datagram, tag| {
+                        send(emulation, (now, Direction::Down), (client, datagram, tag));
+                    });
+                }
+                Direction::Down => {
+                    let host = &mut self.clients[client as usize];
+                    if host.receive(now, &datagram, tag, &mut self.recorder) {
+                        host.act(now);
+                    }
+                    self.drain(now, client as usize);
+                }
+            }
+        }
+    }
+
+    fn drain(&mut self, now: Instant, number: usize) {
+        let (emulation, client) = (&mut self.emulation, &mut self.clients[number]);
+        let (timeout, _) = client.drain(now, &mut self.recorder, |_, datagram, tag| {
+            send(emulation, (now, Direction::Up), (number as u32, datagram, tag));
+        });
+        client.timer = timeout;
+    }
+
+    fn flow_times(&self) -> Vec<Duration> {
+        self.clients.iter().map(|client| client.record.fct).collect()
+    }
+}
+
+fn send(
+    emulation: &mut Emulation<Packet>,
+    (now, direction): (Instant, Direction),
+    (client, datagram, tag): (u32, &[u8], Tag),
+) {
+    let bytes = HEADER + datagram.len() as u32;
+    let packet = Packet { client, datagram: datagram.to_vec(), tag };
+    emulation.handle_packet(now, direction, bytes, packet);
+}
+
+fn both(settings: &[&str], control: &str) -> (Hosts, Summary, RunRecord) {
+    let scenario = scenario(settings);
+    let control = scenario.control_config(control).unwrap();
+    let mut hosts = Hosts::new(&scenario, control, Duration::ZERO);
+    let summary = hosts.run();
+    (hosts, summary, simulate(&scenario, &[control], 1, 0, false).unwrap())
+}
+
+#[track_caller]
+fn agree(settings: &[&str], control: &str) {
+    let (hosts, summary, record) = both(settings, control);
+    let simulated: Vec<Duration> = record.clients.iter().map(|client| client.fct).collect();
+    assert_eq!(hosts.flow_times(), simulated, "{settings:?} {control}");
+    for (emulated, simulated) in
+        [(summary.up, record.totals.up), (summary.down, record.totals.down)]
+    {
+        assert_eq!(
+            (emulated.sent, emulated.delivered, emulated.dropped_queue, emulated.lost_link),
+            (simulated.sent, simulated.delivered, simulated.dropped_queue, simulated.lost_link),
+            "{settings:?} {control}"
+        );
+    }
+}
+
+#[test]
+fn without_errors_each_client_takes_the_simulated_time_to_the_nanosecond() {
+    for control in ["default", "cocoa", "fasor-token"] {
+        for buffer in ["buffer=2500", "buffer=infinite"] {
+            agree(&["clients=50", buffer], control);
+        }
+    }
+}
+
+#[test]
+fn the_same_packets_are_lost_as_in_the_simulator() {
+    for errors in ["errors=low", "errors=high"] {
+        agree(&["clients=10", errors], "default");
+    }
+}
+
+#[test]
+fn a_driver_that_is_late_is_told_so_and_does_not_bend_the_link() {
+    let scenario = scenario(&["clients=10", "buffer=infinite"]);
+    let control = scenario.control_config("default").unwrap();
+    let mut hosts = Hosts::new(&scenario, control, Duration::from_millis(2));
+    let summary = hosts.run();
+    assert!(!summary.is_valid(), "{:?}", summary.lateness);
+    // 2 ms twice per round trip, 50 round trips; the link itself loses no time.
+    let punctual = simulate(&scenario, &[control], 1, 0, false).unwrap();
+    for (late, client) in hosts.flow_times().iter().zip(&punctual.clients) {
+        let more = late.as_secs_f64() - client.fct.as_secs_f64();
+        assert!((0.0..0.35).contains(&more), "{more} s");
+    }
+}
+
+#[test]
+fn queue_statistics_are_those_of_a_queue_worked_out_by_hand() {
+    let scenario = scenario(&["buffer=200", "network.up.delay=0 s", "network.up.beyond=0 s"]);
+    let mut emulation: Emulation<u32> = Emulation::new(&scenario, 1).unwrap();
+    // 75 bytes at 60 kbit/s take 10 ms: one leaves, two wait 10 and 20 ms, one finds no room.
+    for number in 0..4 {
+        emulation.handle_packet(Instant::ZERO, Direction::Up, 75, number);
+    }
+    let end = Instant::from_nanos(30_000_000);
+    let mut arrived = Vec::new();
+    while let Some(delivery) = emulation.poll_packet(end) {
+        arrived.push((delivery.due.as_nanos(), delivery.packet));
+    }
+    assert_eq!(arrived, [(10_000_000, 0), (20_000_000, 1), (30_000_000, 2)]);
+    let up = emulation.summary(end).up;
+    assert_eq!((up.sent, up.delivered, up.dropped_queue, up.queue_max), (4, 3, 1, 150));
+    // 75 bytes for 10 ms and 75 for 20 ms, over 30 ms.
+    assert!((up.queue_mean - 75.0).abs() < 1e-9, "{}", up.queue_mean);
+    assert!((up.utilisation - 1.0).abs() < 1e-9);
+    assert_eq!(emulation.summary(end).under_way, 0);
+}
+
+#[test]
+fn a_flood_into_an_infinite_buffer_is_bounded_and_counted() {
+    let mut emulation: Emulation<()> = Emulation::new(&scenario(&["buffer=infinite"]), 1).unwrap();
+    for _ in 0..(1 << 20) + 5 {
+        emulation.handle_packet(Instant::ZERO, Direction::Up, 100, ());
+    }
+    let summary = emulation.summary(Instant::from_nanos(1));
+    assert_eq!((summary.under_way, summary.refused), (1 << 20, 5));
+}
