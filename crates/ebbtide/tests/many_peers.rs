@@ -21,7 +21,7 @@ const BATCH: u32 = 500;
 
 /// Lets `count` clients observe a resource and acknowledge a notification, which tells congestion
 /// control a round trip to each. Bytes that the server keeps for one.
-async fn bytes_per_peer(count: u32) -> usize {
+async fn bytes_per_peer(count: u32) -> isize {
     let subject = Subject::new();
     let resource = get(|_: &Call<'_>| Response::content("22.3 C")).observable(&subject);
     let router = Router::new().route("/sensors/temperature", resource);
@@ -68,7 +68,7 @@ async fn bytes_per_peer(count: u32) -> usize {
     tokio::time::sleep(Duration::from_millis(100)).await;
     drop(told);
     assert_eq!(subject.observers(), count as usize);
-    (counting::bytes_in_use() - before) / count as usize
+    (counting::bytes_in_use() - before) / count as isize
 }
 
 #[tokio::test]

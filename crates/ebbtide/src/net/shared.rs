@@ -12,7 +12,7 @@ use crate::server::Service;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Instant, Micros};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -180,8 +180,15 @@ impl State {
                     trace::sent(&transmit);
                     let local = match transmit.what {
                         Sent::Reply => from,
-                        Sent::Exchange { exchange, .. } => {
+                        Sent::Exchange { exchange, timeout, .. } => {
                             let open = self.pending.get(exchange);
+                            if timeout == Micros::ZERO
+                                && let Some(&Open { owner: Owner::Notification(index), .. }) = open
+                            {
+                                // A Non-confirmable notification waits for a Reset at most, and
+                                // no longer for congestion control: the next one may line up.
+                                self.observers.arrived(index);
+                            }
                             // The first transmission leaves before the exchange is recorded.
                             open.map_or(from, |open| open.local)
                         }
@@ -246,20 +253,21 @@ impl State {
 
     /// An exchange is over.
     fn end(&mut self, exchange: ExchangeId, answer: Answer) {
-        match self.pending.ended(exchange).map(|open| open.owner) {
-            Some(Owner::Call(index)) => {
+        let Some(open) = self.pending.ended(exchange) else { return };
+        match open.owner {
+            Owner::Call(index) => {
                 if let Some(call) = self.pending.call(index) {
                     call.exchange = None;
                     self.wake.extend(call.push(answer));
                 }
             }
-            Some(Owner::Notification(observer)) => match answer {
+            Owner::Notification(observer) => match answer {
                 // A Non-confirmable notification that nobody has reset.
-                Answer::Failed(Failure::NoResponse) => self.observers.arrived(observer),
-                Answer::Reset { .. } => self.observers.rejected(observer),
-                _ => self.observers.lost(observer),
+                Answer::Failed(Failure::NoResponse) => {}
+                Answer::Reset { .. } => self.observers.remove(observer, open.remote),
+                _ => self.observers.lost(observer, open.remote),
             },
-            Some(Owner::Response) | None => {}
+            Owner::Response => {}
         }
     }
 

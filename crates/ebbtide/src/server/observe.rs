@@ -64,9 +64,9 @@ impl Subject {
         Self::with(true)
     }
 
-    /// A subject whose notifications are Non-confirmable, but for the first to each observer (is it
-    /// there?), those that congestion control makes Confirmable to measure the path, and one a day
-    /// (RFC 7641 sections 4.5 and 7).
+    /// A subject whose notifications are Non-confirmable, but for those that congestion control
+    /// makes Confirmable to measure the path, one a day, and the first to an observer whose address
+    /// may be forged (RFC 7641 sections 4.5 and 7).
     #[must_use]
     pub fn non_confirmable() -> Self {
         Self::with(false)
@@ -137,6 +137,8 @@ struct Observer {
     /// Of the last notification; 24 bits count.
     sequence: u32,
     confirmable: bool,
+    /// Whether its address may be forged.
+    suspect: bool,
     /// Whether it has acknowledged a notification: then it is there, and wants them.
     proven: bool,
     /// Whether a notification is under way, and whether that is a Confirmable one.
@@ -220,7 +222,7 @@ impl Observers {
     pub(crate) fn register(
         &mut self,
         now: Instant,
-        (remote, token, local): (SocketAddr, Token, Option<IpAddr>),
+        (remote, token, local, suspect): (SocketAddr, Token, Option<IpAddr>, bool),
         subject: &Subject,
         request: &[u8],
         max: usize,
@@ -245,6 +247,7 @@ impl Observers {
             request: request.into(),
             sequence,
             confirmable: subject.is_confirmable(),
+            suspect,
             proven: false,
             busy: false,
             busy_confirmable: false,
@@ -278,7 +281,7 @@ impl Observers {
 
     pub(crate) fn deregister(&mut self, remote: SocketAddr, token: Token) {
         if let Some(index) = self.find(remote, token) {
-            self.remove(index);
+            self.remove(index, remote);
         }
     }
 
@@ -328,7 +331,7 @@ impl Observers {
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
             // RFC 7641 section 7: without a sign of interest there are no further notifications.
             let confirmable = observer.confirmable
-                || !observer.proven
+                || (observer.suspect && !observer.proven)
                 || now.saturating_since(observer.confirmed) >= CONFIRM_EVERY - SLACK;
             if confirmable {
                 observer.confirmed = now;
@@ -382,15 +385,11 @@ impl Observers {
         self.arrived(index);
     }
 
-    /// The observer did not want the notification: it is gone (RFC 7641 section 3.6).
-    pub(crate) fn rejected(&mut self, index: u32) {
-        self.remove(index);
-    }
-
-    /// The observer did not acknowledge the notification: it is gone (RFC 7641 section 4.5).
-    pub(crate) fn lost(&mut self, index: u32) {
+    /// The observer at `remote` did not acknowledge a notification: it is gone (RFC 7641 section
+    /// 4.5).
+    pub(crate) fn lost(&mut self, index: u32, remote: SocketAddr) {
         self.vanished += 1;
-        self.remove(index);
+        self.remove(index, remote);
     }
 
     /// The observer's notification is no longer under way.
@@ -402,8 +401,12 @@ impl Observers {
         }
     }
 
-    /// Forgets an observer.
-    pub(crate) fn remove(&mut self, index: u32) {
+    /// Forgets the observer at `remote`; its place may be another one's by now.
+    pub(crate) fn remove(&mut self, index: u32, remote: SocketAddr) {
+        let Some(Some(observer)) = self.places.get(index as usize) else { return };
+        if observer.remote != remote {
+            return;
+        }
         self.released(index);
         let Some(observer) = self.places.get_mut(index as usize).and_then(Option::take) else {
             return;

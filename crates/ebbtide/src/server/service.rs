@@ -222,8 +222,9 @@ impl Service {
             {
                 return challenge;
             }
+            let suspect = !self.guard().trusts(remote.ip());
             let mut state = shared.lock();
-            let who = (remote, token, asked.local);
+            let who = (remote, token, asked.local, suspect);
             let max = self.inner.config.max_observers;
             let registered = state.observers.register(now, who, subject, message.as_bytes(), max);
             if let Some(sequence) = registered {
@@ -392,7 +393,7 @@ impl Service {
                 Ok(exchange) => {
                     let (owner, remote) = (Owner::Response, due.remote);
                     state.pending.opened(Open { exchange, owner, remote, local: due.local });
-                    state.observers.remove(due.observer);
+                    state.observers.remove(due.observer, remote);
                 }
                 Err(error) => {
                     tracing::warn!(peer = %due.remote, %error, "notification not sent");

@@ -1,23 +1,21 @@
-//! An allocator that counts: bytes in use in the whole program, allocations of each thread.
+//! An allocator that counts what each thread allocates. A test and the server in it are one thread.
 
 #![expect(unsafe_code, reason = "a global allocator that counts cannot be written without")]
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 struct Counting;
 
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Bytes that are allocated now.
-pub(crate) fn bytes_in_use() -> usize {
-    IN_USE.load(Relaxed)
+/// Bytes that this thread has allocated and not freed.
+pub(crate) fn bytes_in_use() -> isize {
+    BYTES.get()
 }
 
 /// Allocations that this thread has made.
@@ -25,10 +23,14 @@ pub(crate) fn allocations() -> usize {
     ALLOCATIONS.get()
 }
 
+// A thread that ends may allocate after its counters are gone.
 fn grown(bytes: usize) {
-    IN_USE.fetch_add(bytes, Relaxed);
-    // A thread that ends may allocate after its counter is gone.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+    let _ = BYTES.try_with(|count| count.set(count.get() + bytes as isize));
+}
+
+fn shrunk(bytes: usize) {
+    let _ = BYTES.try_with(|count| count.set(count.get() - bytes as isize));
 }
 
 // SAFETY: every call goes to the system's allocator unchanged.
@@ -44,12 +46,12 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Relaxed);
+        shrunk(layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(place, layout) }
     }
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        IN_USE.fetch_sub(layout.size(), Relaxed);
+        shrunk(layout.size());
         grown(size);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.realloc(place, layout, size) }
