@@ -8,10 +8,11 @@ mod over_stream;
 mod respond;
 mod router;
 mod service;
+mod transfers;
 mod well_known;
 
 pub use call::{Call, OwnedCall};
-pub use guard::Verify;
+pub use guard::{Refusals, Verify};
 pub use observe::Subject;
 pub(crate) use observe::{Observed, Observers};
 pub use router::{

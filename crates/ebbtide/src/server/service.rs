@@ -3,7 +3,7 @@
 use super::ServerConfig;
 use super::block::{Blocks, Part, is_long};
 use super::call::Call;
-use super::guard::Guard;
+use super::guard::{Guard, HEADERS, Refusals};
 use super::observe::{Due, Observed};
 use super::respond::{Asked, Asker, finish, respond};
 use super::router::{Later, Reply, Route, Router};
@@ -14,10 +14,12 @@ use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, State};
 use crate::net::socket::Datagram;
 use crate::net::trace;
-use ebbtide_core::endpoint::{Incoming, Reliability};
+use ebbtide_core::endpoint::{Endpoint, Incoming, Reliability};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Message, Opt, OptionNumber, Type, encode_uint};
-use std::net::SocketAddr;
+use ebbtide_core::wire::{
+    Code, HEADER_LEN, MAX_TOKEN_LEN, Message, Opt, OptionNumber, Type, encode_uint,
+};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -44,7 +46,8 @@ pub(super) struct Inner {
 impl Service {
     pub(crate) fn new(router: Router, config: ServerConfig) -> Self {
         let guard = Guard::new(config.verify, config.max_rate);
-        let blocks = Blocks::new(config.net.max_body, config.max_block_bytes);
+        let lifetime = config.net.endpoint.params.exchange_lifetime();
+        let blocks = Blocks::new((config.net.max_body, config.max_block_bytes), lifetime);
         let inner = Inner {
             router,
             working: AtomicUsize::new(0),
@@ -66,8 +69,8 @@ impl Service {
     }
 
     /// What is held for requests that are not finished.
-    pub(crate) fn load(&self) -> Load {
-        let (block_bytes, uploads, downloads) = self.blocks().held();
+    pub(crate) fn load(&self, now: Instant) -> Load {
+        let (block_bytes, uploads, downloads) = self.blocks().held(now);
         let working = self.inner.working.load(Ordering::Relaxed);
         Load { working, block_bytes, uploads, downloads }
     }
@@ -78,6 +81,48 @@ impl Service {
 
     fn guard(&self) -> MutexGuard<'_, Guard> {
         self.inner.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has been turned away, but for what observers have.
+    pub(crate) fn refusals(&self) -> Refusals {
+        Refusals { uploads_evicted: self.blocks().evicted, ..self.guard().refusals }
+    }
+
+    /// The challenge for an address that has not shown that it is there; nothing for one that has,
+    /// be it with this request.
+    fn challenge(&self, now: Instant, from: IpAddr, message: &Message<'_>) -> Option<Response> {
+        let mut guard = self.guard();
+        guard.learn(now, from, message);
+        (!guard.trusts(from)).then(|| guard.challenge(now, from))
+    }
+
+    /// The answer to a request that is better not even remembered: one that is not idempotent, from
+    /// an address that may be forged, while much is remembered already. Otherwise whoever forges
+    /// addresses could fill that memory, and nobody's request would be processed for
+    /// EXCHANGE_LIFETIME.
+    pub(crate) fn turn_away(
+        &self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        datagram: &Datagram<'_>,
+    ) -> Option<Vec<u8>> {
+        let message = Message::parse(datagram.bytes).ok()?;
+        let (id, code) = (message.message_id(), message.code());
+        let concerns = code.is_request() && !code.is_idempotent();
+        if !concerns || endpoint.is_remembered(now, datagram.from, id) {
+            return None;
+        }
+        let challenge = self.challenge(now, datagram.from.ip(), &message)?;
+        let kind = match message.kind() {
+            Type::Confirmable => Type::Acknowledgement,
+            _ => Type::NonConfirmable,
+        };
+        challenge.with_content(None, |content| {
+            let mut bytes = vec![0; HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len()];
+            let encoded = content.encode(&mut bytes, kind, id, message.token()).ok()?;
+            bytes.truncate(encoded.len);
+            Some(bytes)
+        })
     }
 
     /// Answers a request, or starts to.
@@ -93,12 +138,12 @@ impl Service {
             // RFC 7252 section 8.1: such a request must be Non-confirmable.
             return shared.lock();
         }
-        let asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
+        let mut asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
         let span = trace::serve(incoming.remote, &message);
         let asker = (&asked.asker, self.sizes());
         match span.in_scope(|| self.reply(shared, now, asker, &message)) {
             Reply::Now(response) => {
-                let response = self.complete(now, &asked, &message, response);
+                let response = self.complete(now, &mut asked, &message, response);
                 if group {
                     self.at_leisure(shared, asked, response);
                     return shared.lock();
@@ -131,6 +176,12 @@ impl Service {
         }
         let mut body = None;
         if Blocks::concern(message) {
+            if asker.forgeable
+                && self.blocks().would_press(message, sizes)
+                && let Some(challenge) = self.challenge(now, from.ip(), message)
+            {
+                return Reply::Now(challenge);
+            }
             match self.blocks().take(now, from, message, sizes) {
                 Part::Answer(response) => return Reply::Now(response),
                 Part::Whole(whole) => body = whole,
@@ -168,7 +219,20 @@ impl Service {
         if observe.as_uint() == Some(1) {
             shared.observers(&mut |observers| observers.deregister(remote, token));
         } else if response.is_success() {
-            let who = (remote, token, asker.local);
+            let mut suspect = false;
+            if asker.forgeable {
+                // There must be room for a notification after this response.
+                let length = response.payload.len() + RESPONSE_OVERHEAD;
+                let request = message.as_bytes().len();
+                let allowed = self.guard().allowance(remote.ip(), request, (0, length));
+                if allowed < 2
+                    && let Some(challenge) = self.challenge(now, remote.ip(), message)
+                {
+                    return challenge;
+                }
+                suspect = !self.guard().trusts(remote.ip());
+            }
+            let who = (remote, token, asker.local, suspect);
             let max = self.inner.config.max_observers;
             let mut registered = None;
             shared.observers(&mut |observers| {
@@ -187,7 +251,7 @@ impl Service {
     pub(crate) fn complete(
         &self,
         now: Instant,
-        asked: &Asked,
+        asked: &mut Asked,
         message: &Message<'_>,
         mut response: Response,
     ) -> Response {
@@ -196,12 +260,16 @@ impl Service {
         let request = message.as_bytes().len();
         // The options that matter are few bytes; the payload is what amplifies.
         let length = response.payload.len() + RESPONSE_OVERHEAD;
-        if length + 28 > 3 * (request + 28) {
+        let allowance =
+            |guard: &Guard, length| guard.allowance(from.ip(), request, (asked.sent, length));
+        if asked.sent > 0 || length + HEADERS > 3 * (request + HEADERS) {
             let mut guard = self.guard();
             guard.learn(now, from.ip(), message);
-            if !guard.allows(from.ip(), request, length) {
-                return guard.challenge(now, from.ip());
+            if allowance(&guard, length) == 0 {
+                response = guard.challenge(now, from.ip());
             }
+            let length = response.payload.len() + RESPONSE_OVERHEAD;
+            asked.allowance = allowance(&guard, length).max(1);
         }
         response
     }
@@ -228,13 +296,13 @@ impl Service {
         &self,
         shared: &'s Arc<Shared>,
         now: Instant,
-        asked: Asked,
+        mut asked: Asked,
         message: &Message<'_>,
         mut later: Later,
     ) -> MutexGuard<'s, State> {
         let inner = &self.inner;
         if let Poll::Ready(response) = self.poll_once(&mut later) {
-            let response = self.complete(now, &asked, message, response);
+            let response = self.complete(now, &mut asked, message, response);
             let mut state = shared.lock();
             respond(&mut state, now, &asked, &response);
             return state;
@@ -249,6 +317,7 @@ impl Service {
     /// Polls a handler for the first time; none that is slow, if too many are at work.
     pub(super) fn poll_once(&self, later: &mut Later) -> Poll<Response> {
         if self.inner.working.load(Ordering::Relaxed) >= self.inner.config.max_working {
+            self.guard().refusals.overloaded += 1;
             return Poll::Ready(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1));
         }
         later.as_mut().poll(&mut Context::from_waker(Waker::noop()))
@@ -274,8 +343,8 @@ impl Service {
         });
     }
 
-    /// Makes and sends a notification.
-    pub(crate) fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) {
+    /// Makes and sends a notification. False if it found no room.
+    pub(crate) fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) -> bool {
         match self.state_for(&due) {
             Reply::Now(response) => self.send_notification(shared, now, &due, response),
             Reply::Later(later) => {
@@ -284,6 +353,7 @@ impl Service {
                     let response = later.await;
                     service.send_notification(&shared, shared.clock.now(), &due, response);
                 });
+                true
             }
         }
     }
@@ -309,8 +379,14 @@ impl Service {
         }
     }
 
-    fn send_notification(&self, shared: &Shared, now: Instant, due: &Due, mut response: Response) {
-        let Ok(message) = Message::parse(&due.request) else { return };
+    fn send_notification(
+        &self,
+        shared: &Shared,
+        now: Instant,
+        due: &Due,
+        mut response: Response,
+    ) -> bool {
+        let Ok(message) = Message::parse(&due.request) else { return false };
         if is_long(&response, self.sizes()) {
             response = self.blocks().give(now, due.remote, &message, response, self.sizes());
         }
@@ -329,6 +405,16 @@ impl Service {
             let sent = response.with_content(sequence, |content| {
                 state.endpoint.notify(now, (due.remote, due.token), content, reliability)
             });
+            if let (Ok(exchange), false) = (sent, due.proven) {
+                // The first response was as long, about (RFC 7641 section 7: notifications must
+                // not amplify).
+                let request = due.request.len();
+                let length = response.payload.len() + RESPONSE_OVERHEAD;
+                let sent = (length + HEADERS, length);
+                let allowance = self.guard().allowance(due.remote.ip(), request, sent);
+                state.endpoint.limit_transmissions(exchange, allowance.max(1));
+            }
+            let room = sent.is_ok();
             match sent {
                 Ok(exchange) if response.is_success() => state.pending.opened(Open {
                     exchange,
@@ -339,15 +425,15 @@ impl Service {
                 Ok(exchange) => {
                     let (owner, remote) = (Owner::Response, due.remote);
                     state.pending.opened(Open { exchange, owner, remote, local: due.local });
-                    state.observers.lost(due.observer, remote);
+                    state.observers.remove(due.observer, remote);
                 }
                 Err(error) => {
-                    // No room: the next change tries again.
                     tracing::warn!(peer = %due.remote, %error, "notification not sent");
-                    state.observers.arrived(due.observer);
+                    state.observers.postponed(due.observer, due.event.clone());
                 }
             }
-        });
+            room
+        })
     }
 }
 
