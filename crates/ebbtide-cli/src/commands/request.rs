@@ -1,10 +1,10 @@
 //! `ebbtide get`, `put`, `post`, `delete`, `fetch` and `patch`.
 
-use crate::client::{TalkArgs, block_on};
+use crate::client::{GROUP_WAIT, TalkArgs, block_on};
 use crate::failure::Failure;
 use bytes::Bytes;
 use clap::Args;
-use ebbtide::{Code, ContentFormat, Request, Response};
+use ebbtide::{Client, Code, ContentFormat, Request, Response};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
@@ -72,8 +72,24 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     if args.talk.non {
         request = request.non_confirmable();
     }
-    let response = args.talk.client()?.request(request).await?;
-    show(&args, &response)
+    let client = args.talk.client()?;
+    if request.uri().address().is_some_and(|address| address.is_multicast()) {
+        return ask_group(&args, &client, request).await;
+    }
+    show(&args, &client.request(request).await?)
+}
+
+/// Shows what each member of a group answers.
+async fn ask_group(args: &RequestArgs, client: &Client, request: Request) -> Result<(), Failure> {
+    let answers = client.request_group(request, args.talk.timeout.unwrap_or(GROUP_WAIT)).await?;
+    for (from, response) in &answers {
+        println!("{from}");
+        show(args, response)?;
+    }
+    if answers.is_empty() {
+        return Err(Failure::work(format_args!("{}: nobody answered", args.uri)));
+    }
+    Ok(())
 }
 
 fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {

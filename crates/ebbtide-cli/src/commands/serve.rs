@@ -4,7 +4,7 @@ use super::serve_resources;
 use crate::client::{block_on, control};
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::server::{ServerConfig, Subject};
+use ebbtide::server::{ServerConfig, Subject, interface_index};
 use ebbtide::{Config, Server};
 use std::time::Duration;
 
@@ -14,6 +14,10 @@ pub(crate) struct ServeArgs {
     /// Address and port, several times for several [default: 0.0.0.0:5683 and [::]:5683]
     #[arg(long, value_name = "ADDR")]
     bind: Vec<String>,
+    /// Answer what All CoAP Nodes are asked too (224.0.1.187, ff02::fd, ff05::fd), on this interface
+    /// or the one that the system chooses
+    #[arg(long, value_name = "INTERFACE")]
+    multicast: Option<Option<String>>,
     /// Congestion control of separate responses and notifications
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
     cc: String,
@@ -42,11 +46,14 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     let addresses = if args.bind.is_empty() {
         vec!["0.0.0.0:5683".to_owned(), "[::]:5683".to_owned()]
     } else {
-        args.bind
+        args.bind.clone()
     };
     let server = Server::with_config(router, config, addresses).map_err(Failure::work)?;
     for address in server.local_addrs() {
         println!("serving at coap://{address}");
+    }
+    if let Some(interface) = &args.multicast {
+        join(&server, interface.as_deref())?;
     }
     tokio::spawn(async move {
         let mut second = tokio::time::interval(Duration::from_secs(1));
@@ -58,6 +65,16 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     tokio::select! {
         () = server.run() => {}
         _ = tokio::signal::ctrl_c() => {}
+    }
+    Ok(())
+}
+
+/// Joins All CoAP Nodes on an interface.
+fn join(server: &Server, interface: Option<&str>) -> Result<(), Failure> {
+    let wrong = |error| Failure::usage(format_args!("--multicast: {error}"));
+    let interface = interface.map_or(Ok(0), interface_index).map_err(wrong)?;
+    for group in server.join_all_coap_nodes(interface).map_err(wrong)? {
+        println!("member of {group}");
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use super::Client;
 use crate::error::Error;
 use crate::message::{Options, Request, Response};
 use bytes::BytesMut;
+use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::wire::{Block, Code, OptionNumber};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,6 +48,23 @@ pub(crate) async fn complete(
     first: Response,
 ) -> Result<Response, Error> {
     Transfer::new(client, remote, request).fetch_rest(first).await
+}
+
+/// The whole answer of a group's member, whose first message is `first`.
+pub(crate) async fn complete_member(
+    client: &Client,
+    remote: SocketAddr,
+    request: &Request,
+    first: Response,
+) -> Result<Response, Error> {
+    // Only the group has to be asked Non-confirmable (RFC 7252 section 8.1).
+    let request = Request { reliability: Reliability::Confirmable, ..request.clone() };
+    let challenged = first.code == Code::UNAUTHORIZED;
+    if challenged && first.options.get(OptionNumber::ECHO).is_some() {
+        run(client, remote, &request).await
+    } else {
+        complete(client, remote, &request, first).await
+    }
 }
 
 struct Transfer<'a> {
