@@ -100,7 +100,6 @@ func (a asking) all() {
 	a.delete("/echo", codes.Deleted)
 	a.get("/separate", codes.Content, nil)
 	a.get("/large", codes.Content, large)
-	a.put("/upload", large, codes.Changed, nil)
 	a.put("/echo", large, codes.Changed, large)
 	a.get("/missing", codes.NotFound, nil)
 	a.delete("/test", codes.MethodNotAllowed)
@@ -144,7 +143,7 @@ func ask(address, what string) {
 		log.Fatal(err)
 	}
 	defer connection.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)
 	defer cancel()
 	a := asking{connection, ctx}
 	switch what {

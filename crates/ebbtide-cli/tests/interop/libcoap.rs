@@ -80,7 +80,6 @@ async fn its_client_sends_and_gets_bodies_of_a_megabyte() {
     std::fs::write(&file, &large).unwrap();
     let got = ask(&["-b", "1024"], ours.address, "/large").await;
     assert!(got.as_bytes() == large, "Block2: {} bytes", got.len());
-    assert_eq!(ask(&put, ours.address, "/upload").await, "", "Block1");
     let got = ask(&put, ours.address, "/echo").await;
     assert!(got.as_bytes() == large, "Block1 and Block2: {} bytes", got.len());
     std::fs::write(&file, digits(3 << 20)).unwrap();

@@ -38,7 +38,7 @@ const UNKNOWN: OptionNumber = OptionNumber(65001);
 
 pub(crate) async fn ask_everything(server: SocketAddr, manners: &Manners) {
     let work = everything(server, manners);
-    tokio::time::timeout(Duration::from_secs(60), work).await.expect("within a minute");
+    tokio::time::timeout(Duration::from_secs(120), work).await.expect("within two minutes");
 }
 
 async fn everything(server: SocketAddr, manners: &Manners) {
@@ -87,8 +87,6 @@ async fn blocks(client: &Client, base: &str, manners: &Manners) {
     if !manners.uploads {
         return;
     }
-    let got = client.put(format!("{base}/upload"), large.clone()).await.unwrap();
-    assert_eq!(got.code(), Code::CHANGED, "Block1: {}", brief(&got));
     let got = client.put(format!("{base}/echo"), large.clone()).await.unwrap();
     assert!(got.body() == &large, "Block1 and Block2: {}", brief(&got));
 }
