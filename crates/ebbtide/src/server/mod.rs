@@ -2,6 +2,7 @@
 
 mod block;
 mod call;
+mod group;
 mod guard;
 mod observe;
 mod over_stream;
@@ -12,6 +13,7 @@ mod transfers;
 mod well_known;
 
 pub use call::{Call, OwnedCall};
+pub use group::{ALL_COAP_NODES, interface_index};
 pub use guard::{Refusals, Verify};
 pub use observe::Subject;
 pub(crate) use observe::{Observed, Observers};
@@ -141,20 +143,39 @@ impl Server {
         Ok(self)
     }
 
-    /// Joins a group at every socket of its address family: a request to the group's address is
-    /// answered after a random part of DEFAULT_LEISURE (RFC 7252 section 8.2). `interface` is an
-    /// IPv6 interface's index, 0 for the system's choice.
+    /// Joins a group at the sockets that are bound to all addresses of its family: a request to the
+    /// group's address is answered after a random part of DEFAULT_LEISURE, unless there is nothing
+    /// to say (RFC 7252 section 8.2). `interface` is an interface's index ([`interface_index`]), 0
+    /// for the system's choice.
     ///
     /// # Errors
     ///
-    /// If the address is none of a group or there is no such interface.
+    /// If the address is none of a group, there is no such interface, or no such socket.
     pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
-        for (shared, _) in &self.sockets {
-            if shared.local_addr().is_ipv4() == group.is_ipv4() {
-                shared.socket.get_ref().0.join(group, interface)?;
+        if group::join(self.sockets.iter().map(|(shared, _)| shared), group, interface)? {
+            return Ok(());
+        }
+        let why = format!("group {group}: no socket is bound to all addresses (0.0.0.0 or [::])");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    }
+
+    /// Joins [`ALL_COAP_NODES`] as far as there are sockets for them, and says which it has joined.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::join`].
+    pub fn join_all_coap_nodes(&self, interface: u32) -> io::Result<Vec<IpAddr>> {
+        let mut joined = Vec::new();
+        for group in ALL_COAP_NODES {
+            if group::join(self.sockets.iter().map(|(shared, _)| shared), group, interface)? {
+                joined.push(group);
             }
         }
-        Ok(())
+        if joined.is_empty() {
+            let why = "no socket is bound to all addresses (0.0.0.0 or [::])";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(joined)
     }
 
     /// Chooses the congestion control of separate responses and notifications to one peer; it takes

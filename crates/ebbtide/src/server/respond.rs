@@ -128,5 +128,9 @@ pub(crate) async fn finish(
     };
     let Ok(message) = Message::parse(&request) else { return };
     let response = working.0.complete(shared.clock.now(), &mut asked, &message, response);
-    shared.with(|state, now| respond(state, now, &asked, &response));
+    if asked.asker.group {
+        working.0.at_leisure(&shared, asked, response);
+    } else {
+        shared.with(|state, now| respond(state, now, &asked, &response));
+    }
 }

@@ -144,13 +144,7 @@ impl Service {
         match span.in_scope(|| self.reply(shared, now, asker, &message)) {
             Reply::Now(response) => {
                 let response = self.complete(now, &mut asked, &message, response);
-                if group {
-                    self.at_leisure(shared, asked, response);
-                    return shared.lock();
-                }
-                let mut state = shared.lock();
-                respond(&mut state, now, &asked, &response);
-                state
+                self.answer(shared, now, asked, response)
             }
             Reply::Later(later) => {
                 let later =
@@ -158,6 +152,23 @@ impl Service {
                 self.later(shared, now, asked, &message, later)
             }
         }
+    }
+
+    /// Sends a response: now, or to a group's client at leisure.
+    pub(crate) fn answer<'s>(
+        &self,
+        shared: &'s Arc<Shared>,
+        now: Instant,
+        asked: Asked,
+        response: Response,
+    ) -> MutexGuard<'s, State> {
+        if asked.asker.group {
+            self.at_leisure(shared, asked, response);
+            return shared.lock();
+        }
+        let mut state = shared.lock();
+        respond(&mut state, now, &asked, &response);
+        state
     }
 
     /// The handler's answer, or one that is known without it.
@@ -303,9 +314,7 @@ impl Service {
         let inner = &self.inner;
         if let Poll::Ready(response) = self.poll_once(&mut later) {
             let response = self.complete(now, &mut asked, message, response);
-            let mut state = shared.lock();
-            respond(&mut state, now, &asked, &response);
-            return state;
+            return self.answer(shared, now, asked, response);
         }
         inner.working.fetch_add(1, Ordering::Relaxed);
         let working = Working(self.clone());
@@ -321,26 +330,6 @@ impl Service {
             return Poll::Ready(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1));
         }
         later.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-    }
-
-    /// Answers a request to a group: not at once, so that the members' answers do not collide, and
-    /// not at all if there is nothing to say (RFC 7252 section 8.2).
-    fn at_leisure(&self, shared: &Arc<Shared>, asked: Asked, response: Response) {
-        if !response.is_success() || response.payload.is_empty() {
-            return;
-        }
-        let shared = shared.clone();
-        let leisure = shared.lock().endpoint.params().default_leisure.to_duration();
-        let part = crate::net::clock::fraction();
-        let working = Working(self.clone());
-        if self.inner.working.fetch_add(1, Ordering::Relaxed) >= self.inner.config.max_working {
-            return;
-        }
-        tokio::spawn(async move {
-            tokio::time::sleep(leisure.mul_f64(part)).await;
-            shared.with(|state, now| respond(state, now, &asked, &response));
-            drop(working);
-        });
     }
 
     /// Makes and sends a notification. False if it found no room.
@@ -442,6 +431,16 @@ const RESPONSE_OVERHEAD: usize = 16;
 
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
 pub(crate) struct Working(pub(crate) Service);
+
+impl Working {
+    /// `None` if as many work as may.
+    pub(crate) fn begin(service: &Service) -> Option<Self> {
+        let inner = &service.inner;
+        let working = Self(service.clone());
+        let before = inner.working.fetch_add(1, Ordering::Relaxed);
+        (before < inner.config.max_working).then_some(working)
+    }
+}
 
 impl Drop for Working {
     fn drop(&mut self) {
