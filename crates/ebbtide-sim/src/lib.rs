@@ -13,6 +13,7 @@
 pub mod engine;
 mod host;
 pub mod medium;
+pub mod mesh;
 pub mod net;
 pub mod random;
 pub mod record;
