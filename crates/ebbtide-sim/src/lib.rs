@@ -15,6 +15,7 @@ pub mod emulation;
 pub mod engine;
 mod host;
 pub mod medium;
+pub mod mesh;
 pub mod net;
 pub mod random;
 pub mod record;

@@ -1,5 +1,6 @@
 //! The measurements of one replication.
 
+use crate::mesh::MeshRecord;
 use crate::net::LinkCounts;
 use crate::report::Series;
 use ebbtide_core::time::{Duration, Micros};
@@ -101,4 +102,7 @@ pub struct Totals {
     pub events: u64,
     /// What happened over time; only for the replications that were asked for.
     pub series: Option<Series>,
+    /// What is measured in a low-power network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshRecord>,
 }

@@ -11,6 +11,8 @@ pub use campaign::{
     Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
+pub(crate) use recorder::new_histogram;
 pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged};
 pub use reporting::report;
+pub(crate) use simulation::sparse;
 pub use simulation::{Controls, RunError, endpoint_config, simulate, simulate_with};

@@ -117,7 +117,7 @@ impl Default for Discard {
 }
 
 #[expect(clippy::expect_used, reason = "the bounds are constants that the crate accepts")]
-fn new_histogram() -> Histogram<u32> {
+pub(crate) fn new_histogram() -> Histogram<u32> {
     Histogram::new_with_bounds(1, u64::from(u32::MAX), 2).expect("constant bounds are valid")
 }
 

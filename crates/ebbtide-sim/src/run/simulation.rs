@@ -4,6 +4,7 @@ use super::network::{Event, LANES, Net};
 use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
 use crate::host::{Client, ClientSetup, Server, client_address, device_config};
+use crate::mesh;
 use crate::net::Delay;
 use crate::random::{Streams, uniform};
 use crate::record::{RunRecord, SparseHistogram, Totals};
@@ -96,7 +97,7 @@ fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
     record
 }
 
-fn sparse(histogram: &Histogram<u32>) -> SparseHistogram {
+pub(crate) fn sparse(histogram: &Histogram<u32>) -> SparseHistogram {
     let values = histogram.iter_recorded();
     SparseHistogram(
         values.map(|v| (v.value_iterated_to(), u64::from(v.count_at_value()))).collect(),
@@ -114,6 +115,9 @@ pub fn simulate_with<R: Recorder>(
     (seed, replication): (u64, u32),
     recorder: R,
 ) -> Result<(RunRecord, R), RunError> {
+    if scenario.network.mesh.is_some() {
+        return mesh::simulate(scenario, controls, (seed, replication), recorder);
+    }
     let mut simulation = Simulation::new(scenario, controls, seed, replication, recorder);
     simulation.run()?;
     Ok(simulation.finish(replication))
@@ -311,6 +315,7 @@ impl<R: Recorder> Simulation<R> {
                 sim_ns: self.engine.now().as_nanos(),
                 events: self.engine.handled(),
                 series: None,
+                mesh: None,
             },
             wall_s: 0.0,
         };

@@ -20,5 +20,10 @@ macro_rules! builtin {
 }
 
 /// All of them.
-pub const BUILTIN: &[Builtin] =
-    &[builtin!("nb-iot"), builtin!("container-ship"), builtin!("building")];
+pub const BUILTIN: &[Builtin] = &[
+    builtin!("nb-iot"),
+    builtin!("container-ship"),
+    builtin!("building"),
+    builtin!("lln-cloud"),
+    builtin!("lln-grid"),
+];

@@ -60,7 +60,7 @@ impl Source {
             ScenarioError::at(&self.place, self.line_of(&key), &key, &message)
         })?;
         if overrides.is_empty() {
-            return Ok(plain);
+            return Ok(settled(plain));
         }
         let mut table: Table =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
@@ -85,7 +85,7 @@ impl Source {
             let argument = fault.map_or(key, |change| format!("{}={}", change.key, change.value));
             ScenarioError::argument("--set", &argument, &message)
         })?;
-        Ok(scenario)
+        Ok(settled(scenario))
     }
 
     /// The dotted keys that a `--set` key stands for.
@@ -132,6 +132,12 @@ impl Source {
         }
         None
     }
+}
+
+/// What follows from the rest of a scenario.
+fn settled(mut scenario: Scenario) -> Scenario {
+    scenario.clients.count = scenario.client_count();
+    scenario
 }
 
 /// Sets a dotted key, making tables on the way.

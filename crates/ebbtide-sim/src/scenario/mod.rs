@@ -6,6 +6,8 @@
 mod builtin;
 mod error;
 mod load;
+mod mesh;
+mod mesh_validate;
 mod nearest;
 mod settings;
 pub mod units;
@@ -14,6 +16,7 @@ mod validate;
 pub use builtin::{BUILTIN, Builtin};
 pub use error::ScenarioError;
 pub use load::{Source, load};
+pub use mesh::{Addresses, Curve, DutyCycling, Lowpan, Mesh, MeshWorkload, Radio, Topology};
 pub use nearest::did_you_mean;
 pub use settings::{Axis, Override, combinations, parse_set};
 
@@ -43,6 +46,7 @@ pub struct Scenario {
     /// The way between clients and server.
     pub network: Network,
     /// The hosts that ask.
+    #[serde(default)]
     pub clients: Clients,
     /// The host that answers.
     #[serde(default)]
@@ -79,13 +83,19 @@ pub struct Network {
     #[serde(default = "defaults::none")]
     pub errors: String,
     /// From the clients to the server.
+    #[serde(default, skip_serializing_if = "LinkSpec::is_missing")]
     pub up: LinkSpec,
     /// From the server to the clients.
+    #[serde(default, skip_serializing_if = "LinkSpec::is_missing")]
     pub down: LinkSpec,
+    /// A low-power network: then `up` and `down` are the wired side of its border router, if it has
+    /// one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<Mesh>,
 }
 
-/// One direction of the bottleneck.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One direction of the bottleneck. The default, of no rate, is none at all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Rate of the link.
@@ -100,10 +110,11 @@ pub struct LinkSpec {
 }
 
 /// The hosts that ask.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
-    /// How many.
+    /// How many. In a low-power network the workload says so.
+    #[serde(default)]
     pub count: u32,
     /// Clients start at an instant drawn uniformly from this window; zero: all at once.
     #[serde(default)]
@@ -130,6 +141,7 @@ pub struct Workload {
     /// When requests are made.
     pub kind: WorkloadKind,
     /// Requests per client.
+    #[serde(default = "defaults::exchanges")]
     pub exchanges: u32,
     /// For `random`: the least and most requests of a batch, after which congestion-control state
     /// is dropped.
@@ -148,6 +160,9 @@ pub struct Workload {
     /// Bytes of payload in a request; with any, it is a PUT, else a GET.
     #[serde(default)]
     pub request_payload: u32,
+    /// What the workloads of low-power networks need.
+    #[serde(default)]
+    pub mesh: MeshWorkload,
 }
 
 /// When requests are made.
@@ -163,6 +178,31 @@ pub enum WorkloadKind {
     Mixed,
     /// One every period, whatever became of the one before.
     Periodic,
+    /// Low-power networks: one client in the Internet asks every mote in turn.
+    Baseline,
+    /// Low-power networks: a client in the Internet for each mote, back to back.
+    #[serde(rename = "many-to-many")]
+    ManyToMany,
+    /// Low-power networks: some clients in the Internet all the time, many more at one instant.
+    Burst,
+    /// Low-power networks: every node sends messages to the sink, one every period.
+    Monitoring,
+    /// Low-power networks: all nodes send a message to the sink whenever something happens.
+    Events,
+}
+
+impl WorkloadKind {
+    /// Whether it is one of a low-power network.
+    #[must_use]
+    pub const fn is_mesh(self) -> bool {
+        self.is_cloud() || matches!(self, Self::Monitoring | Self::Events)
+    }
+
+    /// Whether clients in the Internet ask the motes of a low-power network.
+    #[must_use]
+    pub const fn is_cloud(self) -> bool {
+        matches!(self, Self::Baseline | Self::ManyToMany | Self::Burst)
+    }
 }
 
 /// CoAP's transmission parameters (RFC 7252 section 4.8) in this scenario.
@@ -236,6 +276,9 @@ mod defaults {
     pub(super) fn none() -> String {
         "none".into()
     }
+    pub(super) const fn exchanges() -> u32 {
+        50
+    }
     pub(super) const fn batch() -> [u32; 2] {
         [1, 10]
     }
@@ -268,7 +311,43 @@ impl Default for Run {
     }
 }
 
+impl LinkSpec {
+    /// Whether the scenario has no such link.
+    #[must_use]
+    pub const fn is_missing(&self) -> bool {
+        self.rate.0 == 0
+    }
+}
+
 impl Scenario {
+    /// The average of the loss model that `network.errors` names, 0 to 1.
+    #[must_use]
+    pub fn average_loss(&self) -> f64 {
+        match self.errors.get(&self.network.errors) {
+            None => 0.0,
+            Some(
+                Errors::Independent { average }
+                | Errors::PerPacket { average, .. }
+                | Errors::TimeDriven { average, .. },
+            ) => *average,
+        }
+    }
+
+    /// How many clients there are: in a low-power network the topology and the workload say so.
+    #[must_use]
+    pub fn client_count(&self) -> u32 {
+        let Some(mesh) = &self.network.mesh else { return self.clients.count };
+        let others = mesh.topology.nodes().saturating_sub(1);
+        match self.workload.kind {
+            WorkloadKind::Baseline => 1,
+            WorkloadKind::Burst => {
+                let w = &self.workload.mesh;
+                w.steady_clients.saturating_add(w.burst_clients)
+            }
+            _ => others,
+        }
+    }
+
     /// The loss model that `network.errors` names; `LossModel::None` if it names none.
     #[must_use]
     pub fn loss_model(&self) -> LossModel {

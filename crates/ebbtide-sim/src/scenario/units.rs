@@ -14,7 +14,7 @@ pub struct Time(pub u64);
 pub struct Rate(pub u64);
 
 /// A number of bytes, written as a number or `"14.1 kB"`, or `"infinite"`.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buffer(pub Option<u64>);
 
 /// A span, or a range of spans to draw from: `"200 ms"` or `["10 ms", "20 ms"]`.

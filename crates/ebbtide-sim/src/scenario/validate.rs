@@ -6,17 +6,20 @@ use super::{Errors, Scenario};
 /// The most clients of one scenario: their addresses are those of 10.0.0.0/8.
 pub(crate) const MAX_CLIENTS: u32 = 1_000_000;
 /// A simulated century; longer spans are mistakes, and would overflow sums.
-const LONGEST: Time = Time(3_155_760_000_000_000_000);
+pub(super) const LONGEST: Time = Time(3_155_760_000_000_000_000);
 
-type Check = Result<(), (String, String)>;
+pub(super) type Check = Result<(), (String, String)>;
 
-fn range(ok: bool, key: &str, message: &str) -> Check {
+pub(super) fn range(ok: bool, key: &str, message: &str) -> Check {
     if ok { Ok(()) } else { Err((key.to_owned(), message.to_owned())) }
 }
 
 pub(super) fn check(s: &Scenario) -> Check {
     range(!s.name.is_empty(), "name", "must not be empty")?;
-    let n = s.clients.count;
+    if s.network.mesh.is_some() || s.workload.kind.is_mesh() {
+        super::mesh_validate::check(s)?;
+    }
+    let n = s.client_count();
     range((1..=MAX_CLIENTS).contains(&n), "clients.count", "must be from 1 to 1000000")?;
     range(s.clients.start_window <= LONGEST, "clients.start_window", "must be at most 36525 days")?;
     range(
@@ -59,6 +62,9 @@ fn network(s: &Scenario) -> Check {
         "must be above network.header plus the 4 bytes of a CoAP header, and at most 65535",
     )?;
     for (name, link) in [("up", &n.up), ("down", &n.down)] {
+        if s.network.mesh.is_none() || !link.is_missing() {
+            range(!link.is_missing(), &format!("network.{name}"), "is missing")?;
+        }
         let longest = |ends: (u64, u64)| ends.1 <= LONGEST.0;
         let key = |key: &str| format!("network.{name}.{key}");
         range(

@@ -1,0 +1,326 @@
+//! Nodes that queue, fragment, forward and put together again.
+
+use super::lowpan::{Ends, Fragments, compressed_header, fragments};
+use super::reassembly::Reassembly;
+use super::record::{Causes, NodeRecord};
+use super::{Routes, Topology};
+use crate::engine::Engine;
+use crate::host::Tag;
+use crate::medium::ieee802154::{DutyCycle, Event, Mac};
+use crate::medium::{Energy, Frame, Indication, Outcome};
+use crate::random::Streams;
+use crate::scenario::{Addresses, DutyCycling, Mesh, Scenario};
+use ebbtide_core::time::Instant;
+use std::collections::VecDeque;
+
+/// A datagram under way between two hosts. Hosts with numbers beyond the nodes' are in the
+/// Internet, behind the root.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Packet {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) tag: Tag,
+    pub(super) bytes: Vec<u8>,
+    /// Hands that it is in: the receiver's and, until its last fragment is done, the sender's.
+    holders: u8,
+}
+
+/// Why a datagram did not arrive.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Queue,
+    Retries,
+    Access,
+    Reassembly,
+}
+
+/// What became of a datagram in the network.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Ended {
+    /// It is at this node: its destination, or the root on its way to the Internet.
+    Arrived(u32, u32),
+    /// It was lost.
+    Lost(u32, Cause),
+}
+
+#[derive(Clone, Debug)]
+struct Outgoing {
+    packet: u32,
+    to: u32,
+    /// The datagram_tag of its fragments.
+    tag: u32,
+    frames: Fragments,
+    /// The fragment in the MAC's hand.
+    index: u32,
+    has_arrived: bool,
+    /// Whether all of it has arrived.
+    is_through: bool,
+}
+
+#[derive(Debug)]
+struct Node {
+    queue: VecDeque<Outgoing>,
+    /// Frames in it.
+    frames: u32,
+    next_tag: u32,
+    reassembly: Reassembly,
+    overflows: u64,
+    peak: u32,
+}
+
+/// The network.
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) mac: Mac,
+    pub(super) routes: Routes,
+    pub(super) topology: Topology,
+    nodes: Vec<Node>,
+    addresses: Addresses,
+    /// Frames that a node holds.
+    most_frames: u32,
+    packets: Vec<Packet>,
+    free: Vec<u32>,
+    ended: VecDeque<Ended>,
+    pub(super) set_out: u64,
+    pub(super) arrived: u64,
+    pub(super) lost: Causes,
+}
+
+impl Network {
+    pub(super) fn new(scenario: &Scenario, mesh: &Mesh, streams: &Streams) -> Self {
+        let loss = scenario.loss_model();
+        let topology = Topology::new(mesh, scenario.average_loss());
+        let duty = |phase_lock| Some(DutyCycle { period: 125_000_000, phase_lock });
+        let duty = match mesh.duty_cycle {
+            DutyCycling::Off => None,
+            DutyCycling::Contikimac => duty(false),
+            DutyCycling::ContikimacPhaseLock => duty(true),
+        };
+        let air = topology.air(mesh, loss, streams);
+        let nodes = (0..topology.nodes()).map(|_| Node {
+            queue: VecDeque::new(),
+            frames: 0,
+            next_tag: 0,
+            reassembly: Reassembly::new(mesh.lowpan.reassemblies, mesh.lowpan.reassembly_timeout.0),
+            overflows: 0,
+            peak: 0,
+        });
+        Self {
+            mac: Mac::new(air, topology.nodes(), mesh.csma, duty, streams),
+            routes: Routes::new(&topology, streams),
+            nodes: nodes.collect(),
+            topology,
+            addresses: mesh.lowpan.addresses,
+            most_frames: mesh.lowpan.queue,
+            packets: Vec::new(),
+            free: Vec::new(),
+            ended: VecDeque::new(),
+            set_out: 0,
+            arrived: 0,
+            lost: Causes::default(),
+        }
+    }
+
+    /// A place for a datagram; in the hand of the caller.
+    pub(super) fn packet(&mut self, from: u32, to: u32, tag: Tag, bytes: &[u8]) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(Packet::default());
+            (self.packets.len() - 1) as u32
+        });
+        let packet = &mut self.packets[place as usize];
+        (packet.from, packet.to, packet.tag, packet.holders) = (from, to, tag, 1);
+        packet.bytes.clear();
+        packet.bytes.extend_from_slice(bytes);
+        place
+    }
+
+    pub(super) fn get(&self, packet: u32) -> &Packet {
+        &self.packets[packet as usize]
+    }
+
+    /// The caller needs a datagram no more.
+    pub(super) fn release(&mut self, packet: u32) {
+        let holders = &mut self.packets[packet as usize].holders;
+        *holders -= 1;
+        if *holders == 0 {
+            self.free.push(packet);
+        }
+    }
+
+    /// A datagram sets out at a node.
+    pub(super) fn set_out<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        (node, packet): (u32, u32),
+        engine: &mut Engine<E>,
+    ) {
+        self.set_out += 1;
+        self.forward(now, (node, packet), engine);
+    }
+
+    /// What has become of datagrams since the last call. Those that arrived, and those that are
+    /// lost, are in the caller's hand.
+    pub(super) fn poll(&mut self) -> Option<Ended> {
+        self.ended.pop_front()
+    }
+
+    /// An event of the MAC has come.
+    pub(super) fn handle<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        event: Event,
+        engine: &mut Engine<E>,
+    ) {
+        self.mac.handle(now, event, engine);
+        while let Some(indication) = self.mac.poll() {
+            match indication {
+                Indication::Arrived(frame) => self.frame_arrived(now, frame, engine),
+                Indication::Done(frame, outcome) => self.frame_done(now, frame, outcome, engine),
+            }
+        }
+    }
+
+    fn forward<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        (at, place): (u32, u32),
+        engine: &mut Engine<E>,
+    ) {
+        let packet = &self.packets[place as usize];
+        let nodes = self.nodes.len() as u32;
+        let root = self.topology.root;
+        let goal = if packet.to < nodes { packet.to } else { root };
+        if goal == at {
+            self.arrived += 1;
+            self.ended.push_back(Ended::Arrived(at, place));
+            return;
+        }
+        let to = self.routes.next_hop(at, goal);
+        let ends = Ends {
+            from_sender: packet.from == at,
+            to_receiver: packet.to == to,
+            beyond: packet.from >= nodes || packet.to >= nodes,
+        };
+        let header = compressed_header(self.addresses, ends);
+        // Checked to be at most LARGEST_DATAGRAM.
+        let frames = fragments(self.addresses, header, packet.bytes.len() as u32);
+        let node = &mut self.nodes[at as usize];
+        if node.frames + frames.count > self.most_frames {
+            node.overflows += 1;
+            self.lose(place, Cause::Queue);
+            return;
+        }
+        node.frames += frames.count;
+        node.peak = node.peak.max(node.frames);
+        node.next_tag = node.next_tag.wrapping_add(1);
+        node.queue.push_back(Outgoing {
+            packet: place,
+            to,
+            tag: node.next_tag,
+            frames,
+            index: 0,
+            has_arrived: false,
+            is_through: false,
+        });
+        if node.queue.len() == 1 {
+            self.send_head(now, at, engine);
+        }
+    }
+
+    fn lose(&mut self, packet: u32, cause: Cause) {
+        match cause {
+            Cause::Queue => self.lost.queue += 1,
+            Cause::Retries => self.lost.retries += 1,
+            Cause::Access => self.lost.access += 1,
+            Cause::Reassembly => self.lost.reassembly += 1,
+        }
+        self.ended.push_back(Ended::Lost(packet, cause));
+    }
+
+    fn send_head<E: From<Event> + Copy>(&mut self, now: Instant, at: u32, engine: &mut Engine<E>) {
+        let queue = &self.nodes[at as usize].queue;
+        let Some(head) = queue.front() else { return };
+        let is_last = head.index + 1 == head.frames.count;
+        let frame = Frame {
+            from: at,
+            to: head.to,
+            bytes: head.frames.bytes(head.index),
+            token: head.tag,
+            more: !is_last || queue.get(1).is_some_and(|next| next.to == head.to),
+            confirmed: true,
+        };
+        self.mac.send(now, frame, engine);
+    }
+
+    fn frame_arrived<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let Some(head) = self.nodes[frame.from as usize].queue.front_mut() else { return };
+        head.has_arrived = true;
+        let (packet, count) = (head.packet, head.frames.count);
+        let receiver = &mut self.nodes[frame.to as usize];
+        if receiver.reassembly.arrived(now, (frame.from, frame.token), count) {
+            if let Some(head) = self.nodes[frame.from as usize].queue.front_mut() {
+                head.is_through = true;
+            }
+            self.packets[packet as usize].holders += 1;
+            self.forward(now, (frame.to, packet), engine);
+        }
+    }
+
+    fn frame_done<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        outcome: Outcome,
+        engine: &mut Engine<E>,
+    ) {
+        let node = &mut self.nodes[frame.from as usize];
+        let Some(head) = node.queue.front_mut() else { return };
+        head.index += 1;
+        node.frames -= 1;
+        let has_arrived = std::mem::take(&mut head.has_arrived);
+        // Without all of its fragments a datagram is of no use to anybody: the rest stays here.
+        let left = head.frames.count - head.index;
+        if has_arrived && left > 0 {
+            self.send_head(now, frame.from, engine);
+            return;
+        }
+        node.frames -= left;
+        let (packet, is_through) = (head.packet, head.is_through);
+        node.queue.pop_front();
+        if is_through {
+            self.release(packet);
+        } else {
+            self.lose(
+                packet,
+                match outcome {
+                    Outcome::ChannelAccessFailure => Cause::Access,
+                    _ if has_arrived => Cause::Reassembly,
+                    _ => Cause::Retries,
+                },
+            );
+        }
+        self.send_head(now, frame.from, engine);
+    }
+
+    /// Every node's measurements at `now`.
+    pub(super) fn records(&self, now: Instant) -> Vec<NodeRecord> {
+        let root = self.topology.root;
+        let all = self.nodes.iter().zip(&self.topology.places).zip(0..);
+        let record = |((node, place), number): ((&Node, &[f64; 2]), u32)| NodeRecord {
+            x: place[0],
+            y: place[1],
+            parent: self.routes.parent(number).unwrap_or(number),
+            hops: self.routes.hops(number, root),
+            frames: self.mac.counts(number),
+            overflows: node.overflows,
+            peak_queue: node.peak,
+            energy_mj: Energy::CC2420.millijoules(self.mac.radio_time(number, now), now.as_nanos()),
+        };
+        all.map(record).collect()
+    }
+}

@@ -1,0 +1,549 @@
+//! One replication in a low-power network.
+
+use super::asker::{Answerer, Asker, Ended as Exchange};
+use super::network::{Ended, Network};
+use super::record::MeshRecord;
+use super::workload::{Application, Plan, SINK, Step, next_event, plans};
+use crate::engine::Engine;
+use crate::host::{Tag, device_config};
+use crate::medium::ieee802154;
+use crate::net::{Delay, Fate, Link, Loss, LossModel};
+use crate::random::Streams;
+use crate::record::{Direction, RunRecord, SparseHistogram, Totals};
+use crate::run::{Recorder, RunError, endpoint_config, new_histogram, sparse};
+use crate::scenario::{LinkSpec, Scenario, WorkloadKind};
+use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::time::{Duration, Instant};
+use ebbtide_core::wire::{Block, Code, Content, Opt, OptionNumber};
+use hdrhistogram::Histogram;
+use rand_chacha::ChaCha8Rng;
+
+#[derive(Copy, Clone, Debug)]
+enum Event {
+    Mac(ieee802154::Event),
+    /// A client begins, or a message of its is due.
+    Due(u32),
+    /// A client's timer may be due.
+    Timer(u32),
+    /// A datagram from the Internet arrives at the root.
+    AtRoot(u32),
+    /// A datagram arrives at its host in the Internet.
+    AtCloud(u32),
+    /// A host has processed a request.
+    Processed(u32),
+    /// Something happens that every node reports.
+    Happens,
+}
+
+impl From<ieee802154::Event> for Event {
+    fn from(event: ieee802154::Event) -> Self {
+        Self::Mac(event)
+    }
+}
+
+/// Deliveries over the wire are in order, or nearly.
+const UP_LANE: u32 = 0;
+const DOWN_LANE: u32 = 1;
+const LANES: u32 = 2;
+/// Parts of the time in which completed exchanges are counted.
+const PARTS: u64 = 200;
+
+/// One direction of the wired side.
+struct Wire {
+    link: Link<ChaCha8Rng>,
+    beyond: Delay,
+    rng: ChaCha8Rng,
+}
+
+struct Client {
+    asker: Asker,
+    plan: Plan,
+}
+
+struct Simulation<'s, R> {
+    scenario: &'s Scenario,
+    engine: Engine<Event>,
+    network: Network,
+    up: Wire,
+    down: Wire,
+    clients: Vec<Client>,
+    /// The client on each host, if there is one.
+    client_of: Vec<Option<u32>>,
+    servers: Vec<Option<Answerer>>,
+    processing: (Delay, ChaCha8Rng),
+    happenings: ChaCha8Rng,
+    recorder: R,
+    undone: usize,
+    end: Option<Instant>,
+    payload: Vec<u8>,
+    record: MeshRecord,
+    requests: Direction,
+    responses: Direction,
+    first_timeouts: Histogram<u32>,
+    strong: Histogram<u32>,
+    weak: Histogram<u32>,
+    failed: Vec<Exchange>,
+}
+
+/// Runs one replication under an observer.
+///
+/// # Errors
+///
+/// If it never ends. See [`RunError`].
+pub(crate) fn simulate<R: Recorder>(
+    scenario: &Scenario,
+    controls: &[Config],
+    (seed, replication): (u64, u32),
+    recorder: R,
+) -> Result<(RunRecord, R), RunError> {
+    let Some(mut simulation) =
+        Simulation::new(scenario, controls, &Streams::new(seed, replication), recorder)
+    else {
+        return Err(RunError::NeverEnds);
+    };
+    let now = simulation.run()?;
+    Ok(simulation.finish(now, replication))
+}
+
+impl<'s, R: Recorder> Simulation<'s, R> {
+    fn new(
+        scenario: &'s Scenario,
+        controls: &[Config],
+        streams: &Streams,
+        recorder: R,
+    ) -> Option<Self> {
+        let mesh = scenario.network.mesh.as_ref()?;
+        let w = &scenario.workload;
+        let network = Network::new(scenario, mesh, streams);
+        let (nodes, root) = (network.topology.nodes(), network.topology.root);
+        let fallback = Config::new(Algorithm::Default);
+        let groups = controls.len().max(1);
+        let control =
+            |client: u32| controls.get(client as usize % groups).copied().unwrap_or(fallback);
+        let window = |client: u32| {
+            let config = endpoint_config(scenario, control(client));
+            u32::from(config.control.settings.nstart(&config.params))
+        };
+        let mut engine = Engine::new(LANES);
+        let plans = plans(scenario, (nodes, root), window, streams);
+        let hosts = plans.iter().map(|plan| plan.host + 1).max().unwrap_or(0).max(nodes);
+        let mut client_of = vec![None; hosts as usize];
+        let clients: Vec<Client> = plans
+            .into_iter()
+            .zip(0..)
+            .map(|(plan, number)| {
+                client_of[plan.host as usize] = Some(number);
+                engine.schedule(plan.start, Event::Due(number));
+                let mut config = endpoint_config(scenario, control(number));
+                // One client may ask every mote in turn.
+                config.limits.peers = nodes as usize + 1;
+                let rng = streams.stream(&format!("client/{number}"));
+                let group = (number as usize % groups) as u8;
+                Client { asker: Asker::new((number, plan.host, group), config, rng), plan }
+            })
+            .collect();
+        let is_cloud = w.kind.is_cloud();
+        let servers = (0..nodes).map(|node| {
+            let serves = if is_cloud { node != root } else { node == SINK };
+            serves.then(|| {
+                let mut config = device_config(endpoint_config(scenario, fallback), 1);
+                config.limits.peers = hosts as usize;
+                let rng = streams.stream(&format!("server/{node}"));
+                Answerer::new(config, w.response_payload, rng)
+            })
+        });
+        let mut happenings = streams.stream("workload/events");
+        if w.kind == WorkloadKind::Events {
+            let at = next_event(Instant::ZERO, w.mesh.event_interval.0, &mut happenings);
+            engine.schedule(at, Event::Happens);
+        }
+        let wire = |name: &str, spec: &LinkSpec| {
+            let stream = |what: &str| streams.stream(&format!("wire/{name}/{what}"));
+            let loss = Loss::new(LossModel::None, stream("loss"), stream("states"));
+            let delay = spec.delay.delay();
+            Wire {
+                link: Link::new(spec.rate.0, spec.buffer.0, delay, loss, stream("delay")),
+                beyond: spec.beyond.delay(),
+                rng: stream("beyond"),
+            }
+        };
+        let is_endless = w.kind != WorkloadKind::Baseline;
+        let record = MeshRecord { completions: vec![0; PARTS as usize], ..MeshRecord::default() };
+        Some(Self {
+            scenario,
+            engine,
+            up: wire("up", &scenario.network.up),
+            down: wire("down", &scenario.network.down),
+            undone: clients.len(),
+            clients,
+            client_of,
+            servers: servers.collect(),
+            processing: (scenario.server.processing.delay(), streams.stream("server/processing")),
+            happenings,
+            recorder,
+            end: is_endless.then(|| Instant::from_nanos(w.mesh.duration.0)),
+            payload: b"0123456789".iter().copied().cycle().take(1024).collect(),
+            record,
+            requests: Direction::default(),
+            responses: Direction::default(),
+            first_timeouts: new_histogram(),
+            strong: new_histogram(),
+            weak: new_histogram(),
+            failed: Vec::new(),
+            network,
+        })
+    }
+
+    /// Until the time is over or all clients are done.
+    fn run(&mut self) -> Result<Instant, RunError> {
+        const CENTURY: Instant = Instant::from_nanos(3_155_760_000_000_000_000);
+        while let Some((now, event)) = self.engine.pop() {
+            if let Some(end) = self.end
+                && now > end
+            {
+                return Ok(end);
+            }
+            if now > CENTURY {
+                return Err(RunError::NeverEnds);
+            }
+            self.handle(now, event);
+            if self.undone == 0 && self.end.is_none() {
+                return Ok(now);
+            }
+        }
+        Ok(self.end.unwrap_or_else(|| self.engine.now()))
+    }
+
+    fn handle(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Mac(event) => {
+                self.network.handle(now, event, &mut self.engine);
+                self.settle(now);
+            }
+            Event::Due(client) => self.due(now, client),
+            Event::Timer(client) => {
+                let asker = &mut self.clients[client as usize].asker;
+                // Only the timer event that was scheduled last counts: others are left over.
+                if asker.timer == Some(now) {
+                    asker.timer = None;
+                    asker.handle_timeout(now);
+                    self.act(now, client);
+                }
+            }
+            Event::AtRoot(packet) => {
+                let root = self.network.topology.root;
+                self.network.set_out(now, (root, packet), &mut self.engine);
+                self.settle(now);
+            }
+            Event::AtCloud(packet) => self.at_client(now, packet),
+            Event::Processed(packet) => self.answer(now, packet),
+            Event::Happens => {
+                let w = &self.scenario.workload.mesh;
+                for client in 0..self.clients.len() as u32 {
+                    let place = &mut self.clients[client as usize];
+                    if let Some(source) = place.plan.application.source() {
+                        source.due(w.event_message);
+                    }
+                    self.act(now, client);
+                }
+                let next = next_event(now, w.event_interval.0, &mut self.happenings);
+                self.engine.schedule(next, Event::Happens);
+            }
+        }
+    }
+
+    fn due(&mut self, now: Instant, client: u32) {
+        let plan = &mut self.clients[client as usize].plan;
+        if let (Some((bytes, period)), Some(source)) = (plan.periodic, plan.application.source()) {
+            source.due(bytes);
+            self.engine.schedule(now + period, Event::Due(client));
+        }
+        self.act(now, client);
+    }
+
+    /// Lets a client take its next steps and sends what its endpoint wants to send.
+    fn act(&mut self, now: Instant, client: u32) {
+        loop {
+            let place = &mut self.clients[client as usize];
+            let was_done = place.plan.application.is_done();
+            let step = place.plan.application.step();
+            match step {
+                Step::Wait => {
+                    if place.plan.application.is_done() && !was_done {
+                        self.undone -= 1;
+                    }
+                    if self.drain(now, client) {
+                        continue;
+                    }
+                    return;
+                }
+                Step::Ask(host) => self.ask(now, (client, host), None),
+                Step::Put(host, number, more) => {
+                    self.ask(now, (client, host), Some((number, more)))
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, now: Instant, (client, host): (u32, u32), block: Option<(u32, bool)>) {
+        let w = &self.scenario.workload;
+        let place = &mut self.clients[client as usize];
+        let path = Opt { number: OptionNumber::URI_PATH, value: w.path.as_bytes() };
+        let (number, more) = block.unwrap_or_default();
+        let fragment = w.mesh.fragment;
+        // Checked to be a power of two from 16 to 1024, and a message to be at most 1 MB long.
+        let size = fragment.trailing_zeros().saturating_sub(4) as u8;
+        let value = Block::new(number, more, size).map_or(0, Block::to_uint).to_be_bytes();
+        // An integer without leading zeros (RFC 7252 section 3.2).
+        let zeros = value.iter().take_while(|byte| **byte == 0).count();
+        let put = [
+            path,
+            Opt { number: OptionNumber::CONTENT_FORMAT, value: &[] },
+            Opt { number: OptionNumber::BLOCK1, value: &value[zeros..] },
+        ];
+        let content = match block {
+            Some(_) => {
+                let payload = &self.payload[..fragment as usize];
+                Content { code: Code::PUT, options: &put, payload }
+            }
+            None => Content { code: Code::GET, options: &put[..1], payload: &[] },
+        };
+        let taken = place.asker.ask(now, host, &content);
+        if !taken {
+            let ended = Exchange {
+                answered: false,
+                round_trip: ebbtide_core::time::Micros::ZERO,
+                retransmissions: 0,
+                early: 0,
+            };
+            place.plan.application.ended(ended);
+        }
+    }
+
+    /// Sends what a client has to send and schedules its timer. Whether exchanges failed.
+    fn drain(&mut self, now: Instant, client: u32) -> bool {
+        let mut failed = std::mem::take(&mut self.failed);
+        let place = &mut self.clients[client as usize];
+        let host = place.asker.host();
+        let mut sent = Vec::new();
+        let (network, timeouts) = (&mut self.network, &mut self.first_timeouts);
+        let timeout = place.asker.drain(
+            now,
+            &mut self.recorder,
+            |_, to, datagram, (tag, timeout)| {
+                if tag.ordinal == 0 {
+                    timeouts.saturating_record(timeout.get().into());
+                }
+                sent.push(network.packet(host, to, tag, datagram));
+            },
+            &mut failed,
+        );
+        if let Some(at) = timeout
+            && place.asker.timer.is_none_or(|scheduled| at < scheduled || scheduled < now)
+        {
+            place.asker.timer = Some(at.max(now));
+            self.engine.schedule(at, Event::Timer(client));
+        }
+        let any = !failed.is_empty();
+        for ended in failed.drain(..) {
+            place.plan.application.ended(ended);
+        }
+        self.failed = failed;
+        self.requests.sent += sent.len() as u64;
+        for packet in sent {
+            self.departs(now, host, packet);
+        }
+        any
+    }
+
+    /// A datagram leaves a host: over the air, or over the wire first.
+    fn departs(&mut self, now: Instant, host: u32, packet: u32) {
+        if host < self.network.topology.nodes() {
+            self.network.set_out(now, (host, packet), &mut self.engine);
+            self.settle(now);
+            return;
+        }
+        self.over_the_wire(now, packet, true);
+    }
+
+    fn over_the_wire(&mut self, now: Instant, packet: u32, upwards: bool) {
+        let length = self.network.get(packet).bytes.len() as u32 + self.scenario.network.header;
+        let wire = if upwards { &mut self.up } else { &mut self.down };
+        match wire.link.send(now, length) {
+            Fate::Delivered { at } => {
+                let at = at + Duration::from_nanos(wire.beyond.draw(&mut wire.rng));
+                let (lane, event) = match upwards {
+                    true => (UP_LANE, Event::AtRoot(packet)),
+                    false => (DOWN_LANE, Event::AtCloud(packet)),
+                };
+                self.engine.schedule_in(Engine::<Event>::lane(lane), at, event);
+            }
+            Fate::Dropped | Fate::Lost { .. } => {
+                let direction = if upwards { &mut self.requests } else { &mut self.responses };
+                direction.dropped_queue += 1;
+                self.network.release(packet);
+            }
+        }
+    }
+
+    /// Whatever has become of datagrams in the network.
+    fn settle(&mut self, now: Instant) {
+        while let Some(ended) = self.network.poll() {
+            match ended {
+                Ended::Arrived(node, packet) => self.arrived(now, node, packet),
+                Ended::Lost(packet, cause) => {
+                    let lost = self.network.get(packet);
+                    let hosts = [lost.from, lost.to];
+                    let is_request =
+                        self.client_of[lost.from as usize].is_some() && lost.from != SINK;
+                    let direction =
+                        if is_request { &mut self.requests } else { &mut self.responses };
+                    match cause {
+                        super::network::Cause::Queue => direction.dropped_queue += 1,
+                        _ => direction.lost_link += 1,
+                    }
+                    for host in hosts {
+                        if let Some(client) = self.client_of[host as usize]
+                            && let Some(source) =
+                                self.clients[client as usize].plan.application.source()
+                        {
+                            source.last_loss = Some(cause);
+                        }
+                    }
+                    self.network.release(packet);
+                }
+            }
+        }
+    }
+
+    fn arrived(&mut self, now: Instant, node: u32, packet: u32) {
+        let datagram = self.network.get(packet);
+        let to = datagram.to;
+        if to != node {
+            // The root, on the way to the Internet.
+            self.over_the_wire(now, packet, false);
+        } else if self.servers[to as usize].is_some() {
+            self.requests.delivered += 1;
+            self.at_server(now, packet);
+        } else {
+            self.at_client(now, packet);
+        }
+    }
+
+    /// A host takes one request after another; with no room for one more it is lost.
+    fn at_server(&mut self, now: Instant, packet: u32) {
+        let backlog = self.scenario.network.mesh.as_ref().map_or(0, |mesh| mesh.backlog);
+        let node = self.network.get(packet).to;
+        let Some(server) = &mut self.servers[node as usize] else { return };
+        let (delay, rng) = &mut self.processing;
+        let takes = delay.draw(rng);
+        if takes == 0 {
+            server.taken += 1;
+            self.answer(now, packet);
+        } else if server.taken > backlog {
+            self.record.lost.host += 1;
+            self.network.release(packet);
+        } else {
+            server.taken += 1;
+            server.busy_until = server.busy_until.max(now) + Duration::from_nanos(takes);
+            self.engine.schedule(server.busy_until, Event::Processed(packet));
+        }
+    }
+
+    fn answer(&mut self, now: Instant, packet: u32) {
+        let request = self.network.get(packet);
+        let (from, node, tag) = (request.from, request.to, request.tag);
+        let bytes = request.bytes.clone();
+        self.network.release(packet);
+        let Some(server) = &mut self.servers[node as usize] else { return };
+        server.taken -= 1;
+        let network = &mut self.network;
+        let mut sent = Vec::new();
+        server.answer(now, (from, &bytes), |to, datagram| {
+            sent.push(network.packet(node, to, tag, datagram));
+        });
+        self.responses.sent += sent.len() as u64;
+        for packet in sent {
+            self.departs(now, node, packet);
+        }
+    }
+
+    fn at_client(&mut self, now: Instant, packet: u32) {
+        let response = self.network.get(packet);
+        let (from, to, tag): (u32, u32, Tag) = (response.from, response.to, response.tag);
+        self.responses.delivered += 1;
+        if let Some(client) = self.client_of[to as usize] {
+            let place = &mut self.clients[client as usize];
+            let before = place.asker.record.payload_bytes;
+            let got = (from, &response.bytes[..], tag);
+            if let Some(ended) = place.asker.receive(now, got, &mut self.recorder) {
+                self.recorder.goodput(now, place.asker.record.payload_bytes - before);
+                place.plan.application.ended(ended);
+                if ended.answered {
+                    self.completed(now, ended);
+                }
+            }
+            self.network.release(packet);
+            self.act(now, client);
+        } else {
+            self.network.release(packet);
+        }
+    }
+
+    fn completed(&mut self, now: Instant, ended: Exchange) {
+        let round_trips =
+            if ended.retransmissions == 0 { &mut self.strong } else { &mut self.weak };
+        round_trips.saturating_record(ended.round_trip.get().into());
+        let duration = self.scenario.workload.mesh.duration.0.max(1);
+        let part = now.as_nanos().saturating_mul(PARTS) / duration;
+        let last = self.record.completions.len() - 1;
+        self.record.completions[(part as usize).min(last)] += 1;
+    }
+
+    fn finish(mut self, now: Instant, replication: u32) -> (RunRecord, R) {
+        let mut by_retransmissions: Vec<u64> = Vec::new();
+        for client in &mut self.clients {
+            client.asker.finish();
+            let counts = &client.asker.by_retransmissions;
+            if counts.len() > by_retransmissions.len() {
+                by_retransmissions.resize(counts.len(), 0);
+            }
+            by_retransmissions.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        let mut mesh = self.record;
+        mesh.nodes = self.network.records(now);
+        mesh.datagrams = self.network.set_out;
+        mesh.arrived = self.network.arrived;
+        mesh.lost = super::Causes { host: mesh.lost.host, ..self.network.lost };
+        mesh.first_timeouts = sparse(&self.first_timeouts);
+        mesh.strong_rtt = sparse(&self.strong);
+        mesh.weak_rtt = sparse(&self.weak);
+        mesh.measured_ns = now.as_nanos();
+        for client in &mut self.clients {
+            let messages = match &client.plan.application {
+                Application::Source(source) => source.messages,
+                Application::Requests(_) => super::Messages::default(),
+            };
+            mesh.messages.push(messages);
+            mesh.client_nodes.push(client.plan.host);
+        }
+        let record = RunRecord {
+            replication,
+            clients: self.clients.iter().map(|client| client.asker.record).collect(),
+            totals: Totals {
+                by_retransmissions,
+                up: self.requests,
+                down: self.responses,
+                rtt: SparseHistogram::default(),
+                durations: SparseHistogram::default(),
+                done_ns: now.as_nanos(),
+                sim_ns: now.as_nanos(),
+                events: self.engine.handled(),
+                series: None,
+                mesh: Some(mesh),
+            },
+            wall_s: 0.0,
+        };
+        (record, self.recorder)
+    }
+}

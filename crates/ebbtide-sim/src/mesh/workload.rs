@@ -1,0 +1,242 @@
+//! What the clients of a low-power network do.
+
+use super::asker::Ended;
+use super::network::Cause;
+use super::record::Messages;
+use crate::random::{Streams, exponential, uniform};
+use crate::scenario::{Scenario, WorkloadKind};
+use ebbtide_core::time::{Duration, Instant};
+use rand_chacha::ChaCha8Rng;
+
+/// A client's next step.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Ask this host.
+    Ask(u32),
+    /// Send this host a block of a message: its number, and whether more follow.
+    Put(u32, u32, bool),
+    /// Nothing until something ends or is due.
+    Wait,
+}
+
+/// The application of a client.
+#[derive(Clone, Debug)]
+pub(super) enum Application {
+    Requests(Requests),
+    Source(Source),
+}
+
+/// Asks hosts in turn, a number of times each, with as many requests open as NSTART allows.
+#[derive(Clone, Debug)]
+pub(super) struct Requests {
+    /// The hosts still to be asked, the current one last.
+    targets: Vec<u32>,
+    each: u32,
+    left: u32,
+    open: u32,
+    window: u32,
+}
+
+/// Sends messages, block by block; one that is due while the last is in transfer is lost.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    sink: u32,
+    fragment: u32,
+    /// Blocks of the message in transfer and the one that is next; none if there is no message.
+    blocks: Option<(u32, u32)>,
+    is_open: bool,
+    pub(super) messages: Messages,
+    /// What befell the last datagram of the message that was lost.
+    pub(super) last_loss: Option<Cause>,
+}
+
+impl Requests {
+    fn new(mut targets: Vec<u32>, each: u32, window: u32) -> Self {
+        targets.reverse();
+        Self { targets, each, left: each, open: 0, window }
+    }
+
+    fn step(&mut self) -> Step {
+        if self.left == 0 && self.open == 0 {
+            self.targets.pop();
+            self.left = self.each;
+        }
+        match self.targets.last() {
+            Some(target) if self.left > 0 && self.open < self.window => {
+                // Those that go on until the time is over have u32::MAX requests to make.
+                self.left -= u32::from(self.each < u32::MAX);
+                self.open += 1;
+                Step::Ask(*target)
+            }
+            _ => Step::Wait,
+        }
+    }
+}
+
+impl Source {
+    /// A message of `bytes` is due.
+    pub(super) fn due(&mut self, bytes: u32) {
+        self.messages.offered += 1;
+        if self.blocks.is_some() {
+            self.messages.busy += 1;
+        } else {
+            self.blocks = Some((bytes.div_ceil(self.fragment), 0));
+            self.last_loss = None;
+        }
+    }
+
+    const fn step(&mut self) -> Step {
+        match self.blocks {
+            Some((count, next)) if !self.is_open => {
+                self.is_open = true;
+                Step::Put(self.sink, next, next + 1 < count)
+            }
+            _ => Step::Wait,
+        }
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        self.is_open = false;
+        self.messages.early += u64::from(ended.early);
+        let Some((count, next)) = self.blocks else { return };
+        if !ended.answered {
+            self.messages.given_up += 1;
+            match self.last_loss {
+                Some(Cause::Queue) => self.messages.given_up_queue += 1,
+                Some(_) => self.messages.given_up_retries += 1,
+                None => {}
+            }
+            self.blocks = None;
+        } else if next + 1 == count {
+            self.messages.delivered += 1;
+            self.blocks = None;
+        } else {
+            self.blocks = Some((count, next + 1));
+        }
+    }
+}
+
+impl Application {
+    /// What to do now; to be asked until it is to wait.
+    pub(super) fn step(&mut self) -> Step {
+        match self {
+            Self::Requests(requests) => requests.step(),
+            Self::Source(source) => source.step(),
+        }
+    }
+
+    /// An exchange has ended, or could not begin.
+    pub(super) fn ended(&mut self, ended: Ended) {
+        match self {
+            Self::Requests(requests) => requests.open -= 1,
+            Self::Source(source) => source.ended(ended),
+        }
+    }
+
+    /// Whether nothing is left to do, ever.
+    pub(super) const fn is_done(&self) -> bool {
+        match self {
+            Self::Requests(requests) => requests.targets.is_empty(),
+            Self::Source(_) => false,
+        }
+    }
+
+    pub(super) const fn source(&mut self) -> Option<&mut Source> {
+        match self {
+            Self::Source(source) => Some(source),
+            Self::Requests(_) => None,
+        }
+    }
+}
+
+/// A client: the host that it is on, when it begins, and its application.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) host: u32,
+    pub(super) start: Instant,
+    pub(super) application: Application,
+    /// Bytes of its periodic messages and the time between them.
+    pub(super) periodic: Option<(u32, Duration)>,
+}
+
+/// The clients of a scenario. Hosts from `nodes` on are in the Internet.
+pub(super) fn plans(
+    scenario: &Scenario,
+    (nodes, root): (u32, u32),
+    windows: impl Fn(u32) -> u32,
+    streams: &Streams,
+) -> Vec<Plan> {
+    let w = &scenario.workload;
+    let mesh = &w.mesh;
+    let mut motes: Vec<u32> = (0..nodes).filter(|node| *node != root).collect();
+    let cloud = |client: u32, targets: Vec<u32>, each: u32, start: Instant| Plan {
+        host: nodes + client,
+        start,
+        application: Application::Requests(Requests::new(targets, each, windows(client))),
+        periodic: None,
+    };
+    match w.kind {
+        WorkloadKind::Baseline => vec![cloud(0, motes, w.exchanges, Instant::ZERO)],
+        WorkloadKind::ManyToMany => {
+            let each = motes.iter().zip(0..);
+            each.map(|(mote, client)| cloud(client, vec![*mote], u32::MAX, Instant::ZERO)).collect()
+        }
+        WorkloadKind::Burst => {
+            // Who asks whom is drawn, so that no place in the tree is always the busy one.
+            let mut rng = streams.stream("workload/targets");
+            for last in (1..motes.len()).rev() {
+                motes.swap(last, uniform(&mut rng, 0, last as u64) as usize);
+            }
+            let burst = Instant::from_nanos(mesh.burst_at.0);
+            let clients = mesh.steady_clients + mesh.burst_clients;
+            let targets = motes.iter().cycle().zip(0..clients);
+            targets
+                .map(|(mote, client)| match client < mesh.steady_clients {
+                    true => cloud(client, vec![*mote], u32::MAX, Instant::ZERO),
+                    false => cloud(client, vec![*mote], w.exchanges, burst),
+                })
+                .collect()
+        }
+        _ => {
+            let sources = nodes - 1;
+            let period = match w.kind {
+                WorkloadKind::Monitoring => {
+                    let bits = u64::from(mesh.message) * 8 * u64::from(sources);
+                    u128::from(bits) * 1_000_000_000 / u128::from(mesh.load.0)
+                }
+                _ => u128::from(mesh.background.0),
+            };
+            // Checked to be below a century.
+            let period = u64::try_from(period).unwrap_or(u64::MAX);
+            (0..nodes)
+                .filter(|node| *node != SINK)
+                .map(|node| source(node, mesh.message, mesh.fragment, period, streams))
+                .collect()
+        }
+    }
+}
+
+/// The corner of a grid to which all messages go.
+pub(super) const SINK: u32 = 0;
+
+fn source(node: u32, message: u32, fragment: u32, period: u64, streams: &Streams) -> Plan {
+    let mut rng = streams.stream(&format!("source/{node}"));
+    Plan {
+        host: node,
+        start: Instant::from_nanos(uniform(&mut rng, 0, period)),
+        application: Application::Source(Source {
+            sink: SINK,
+            fragment,
+            blocks: None,
+            is_open: false,
+            messages: Messages::default(),
+            last_loss: None,
+        }),
+        periodic: Some((message, Duration::from_nanos(period))),
+    }
+}
+
+/// When the next event comes that all nodes report.
+pub(super) fn next_event(now: Instant, mean_ns: u64, rng: &mut ChaCha8Rng) -> Instant {
+    now + Duration::from_nanos(exponential(rng, mean_ns))
+}

@@ -1,0 +1,228 @@
+//! Low-power networks in scenario files: `[network.mesh]` and `[workload.mesh]`.
+
+use super::units::{Rate, Time};
+use crate::medium::ieee802154::Csma;
+use serde::{Deserialize, Serialize};
+
+/// A multi-hop IEEE 802.15.4 network with 6LoWPAN. `network.up` and `network.down` are then the
+/// wired side of its border router, and `network.errors` the loss on each of its radio paths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mesh {
+    /// Where the nodes are.
+    pub topology: Topology,
+    /// How far they are heard.
+    pub radio: Radio,
+    /// Parameters of CSMA/CA; those of the standard if left out.
+    #[serde(default)]
+    pub csma: Csma,
+    /// How radios sleep; always on if left out.
+    #[serde(default)]
+    pub duty_cycle: DutyCycling,
+    /// Headers, fragments and buffers.
+    #[serde(default)]
+    pub lowpan: Lowpan,
+    /// Requests that wait in a mote while it processes another one; what does not fit is lost.
+    #[serde(default = "one")]
+    pub backlog: u32,
+}
+
+/// Where the nodes are, in metres.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Topology {
+    /// `n` rows of `n` nodes; the root of the routes is in the middle.
+    Grid {
+        /// Nodes in a row.
+        n: u32,
+        /// Between neighbours, m.
+        spacing: f64,
+    },
+    /// The border router, which is node 0, and motes anywhere.
+    Places {
+        /// The border router.
+        root: [f64; 2],
+        /// Nodes 1, 2, ...
+        motes: Vec<[f64; 2]>,
+    },
+}
+
+/// How far nodes are heard, m.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Radio {
+    /// Up to here every frame is received that nothing else spoils.
+    pub reliable: f64,
+    /// From here on none is.
+    pub reach: f64,
+    /// In between.
+    #[serde(default)]
+    pub curve: Curve,
+    /// Up to here transmissions make the channel busy and spoil others.
+    pub interference: f64,
+    /// How many times as far as the sender an interferer must be to do no harm; left out: however
+    /// far, within `interference`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<f64>,
+}
+
+/// How reception falls with distance.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Curve {
+    /// In proportion to the distance.
+    #[default]
+    Linear,
+    /// In proportion to its square, as Cooja's unit disk does.
+    Quadratic,
+}
+
+/// How radios sleep.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DutyCycling {
+    /// They do not.
+    #[default]
+    Off,
+    /// Wake-ups 8 times a second, strobes until acknowledged (ContikiMAC).
+    Contikimac,
+    /// The same; senders remember when their neighbours wake up.
+    ContikimacPhaseLock,
+}
+
+/// 6LoWPAN (RFC 4944, RFC 6282) and the buffers of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Lowpan {
+    /// Link-layer addresses of 8 bytes (`"long"`) or 2 (`"short"`).
+    pub addresses: Addresses,
+    /// Frames that a node holds, the one it is sending included.
+    pub queue: u32,
+    /// Fragmented datagrams that a node puts together at a time.
+    pub reassemblies: u32,
+    /// After which an incomplete one is dropped.
+    pub reassembly_timeout: Time,
+}
+
+/// Link-layer addresses.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Addresses {
+    /// EUI-64, 8 bytes.
+    #[default]
+    Long,
+    /// 16 bits.
+    Short,
+}
+
+/// What the clients of a low-power network do; each workload uses some of the keys.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MeshWorkload {
+    /// How long it lasts; `baseline` lasts until it is done.
+    pub duration: Time,
+    /// `burst`: continuous clients.
+    pub steady_clients: u32,
+    /// `burst`: clients that come on top, with `workload.exchanges` requests each.
+    pub burst_clients: u32,
+    /// `burst`: when they come.
+    pub burst_at: Time,
+    /// `monitoring`: payload of all sources together.
+    pub load: Rate,
+    /// `monitoring`: bytes of a message.
+    pub message: u32,
+    /// `monitoring` and `events`: bytes of a message that go into one exchange (block-wise).
+    pub fragment: u32,
+    /// `events`: bytes of a message about an event.
+    pub event_message: u32,
+    /// `events`: mean time between events.
+    pub event_interval: Time,
+    /// `events`: the time between background messages of a node.
+    pub background: Time,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Default for Lowpan {
+    fn default() -> Self {
+        Self {
+            addresses: Addresses::Long,
+            queue: 8,
+            reassemblies: 2,
+            reassembly_timeout: Time(8_000_000_000),
+        }
+    }
+}
+
+impl Default for MeshWorkload {
+    fn default() -> Self {
+        Self {
+            duration: Time(900_000_000_000),
+            steady_clients: 4,
+            burst_clients: 25,
+            burst_at: Time(450_000_000_000),
+            load: Rate(1000),
+            message: 96,
+            fragment: 32,
+            event_message: 192,
+            event_interval: Time(600_000_000_000),
+            background: Time(60_000_000_000),
+        }
+    }
+}
+
+impl Topology {
+    /// The places of all nodes.
+    #[must_use]
+    pub fn places(&self) -> Vec<[f64; 2]> {
+        match self {
+            Self::Grid { n, spacing } => {
+                let along = |index: u32| f64::from(index) * spacing;
+                (0..n * n).map(|node| [along(node % n), along(node / n)]).collect()
+            }
+            Self::Places { root, motes } => {
+                std::iter::once(*root).chain(motes.iter().copied()).collect()
+            }
+        }
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        match self {
+            Self::Grid { n, .. } => n * n,
+            Self::Places { motes, .. } => u32::try_from(motes.len() + 1).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The root of the routes.
+    #[must_use]
+    pub const fn root(&self) -> u32 {
+        match *self {
+            Self::Grid { n, .. } => n / 2 * n + n / 2,
+            Self::Places { .. } => 0,
+        }
+    }
+}
+
+impl Radio {
+    /// The share of frames that are received at a distance (m) when nothing else spoils them.
+    #[must_use]
+    pub fn reception(&self, distance: f64) -> f64 {
+        if distance <= self.reliable {
+            return 1.0;
+        }
+        if distance >= self.reach {
+            return 0.0;
+        }
+        match self.curve {
+            Curve::Linear => (self.reach - distance) / (self.reach - self.reliable),
+            Curve::Quadratic => {
+                let squares = |far: f64| far * far - self.reliable * self.reliable;
+                1.0 - squares(distance) / squares(self.reach)
+            }
+        }
+    }
+}

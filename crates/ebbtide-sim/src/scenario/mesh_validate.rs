@@ -1,0 +1,167 @@
+//! Low-power networks that parse but are impossible.
+
+use super::validate::{Check, LONGEST, range};
+use super::{Mesh, Scenario, Topology, WorkloadKind};
+use crate::mesh::{self, Ends, LARGEST_DATAGRAM, compressed_header, fragments};
+
+/// The most nodes: routes and paths are kept for every pair.
+const MAX_NODES: u32 = 1000;
+
+pub(super) fn check(s: &Scenario) -> Check {
+    let Some(mesh) = &s.network.mesh else {
+        let message = "is a workload of low-power networks: the scenario needs [network.mesh]";
+        return Err(("workload.kind".to_owned(), message.to_owned()));
+    };
+    range(
+        s.workload.kind.is_mesh(),
+        "workload.kind",
+        "must be baseline, many-to-many, burst, monitoring or events in a low-power network \
+         (network.mesh)",
+    )?;
+    topology(mesh)?;
+    radio(mesh)?;
+    buffers(mesh)?;
+    workload(s, mesh)?;
+    payloads(s, mesh)?;
+    mesh::check(s)
+}
+
+fn topology(mesh: &Mesh) -> Check {
+    match &mesh.topology {
+        Topology::Grid { n, spacing } => {
+            let key = "network.mesh.topology.n";
+            range(*n > 0, key, "is 0: a grid of no nodes has none that could send")?;
+            range((2..=31).contains(n), key, "must be from 2 to 31 nodes in a row")?;
+            let spaced = spacing.is_finite() && *spacing > 0.0;
+            range(spaced, "network.mesh.topology.spacing", "must be above 0 m")
+        }
+        Topology::Places { motes, root } => {
+            let key = "network.mesh.topology.motes";
+            range(!motes.is_empty(), key, "is empty: there is no node that could answer")?;
+            range(motes.len() < MAX_NODES as usize, key, "must be at most 999 nodes")?;
+            let bad = motes.iter().position(|at| at.iter().any(|x| !x.is_finite()));
+            range(
+                root.iter().all(|x| x.is_finite()),
+                "network.mesh.topology.root",
+                "must be two numbers",
+            )?;
+            match bad {
+                None => Ok(()),
+                Some(node) => Err((key.to_owned(), format!("node {} has no place", node + 1))),
+            }
+        }
+    }
+}
+
+fn radio(mesh: &Mesh) -> Check {
+    let r = &mesh.radio;
+    let key = |key: &str| format!("network.mesh.radio.{key}");
+    range(r.reliable.is_finite() && r.reliable > 0.0, &key("reliable"), "must be above 0 m")?;
+    range(
+        r.reach.is_finite() && r.reach > r.reliable,
+        &key("reach"),
+        "must be above network.mesh.radio.reliable",
+    )?;
+    range(
+        r.interference.is_finite() && r.interference >= r.reach,
+        &key("interference"),
+        "must be at least network.mesh.radio.reach: what is received is heard",
+    )?;
+    let capture = r.capture.is_none_or(|ratio| (1.0..=1000.0).contains(&ratio));
+    range(capture, &key("capture"), "must be a ratio of distances from 1 to 1000")?;
+    let c = &mesh.csma;
+    let exponents = c.min_be <= c.max_be && c.max_be <= 8;
+    range(exponents, "network.mesh.csma.min_be", "must be at most max_be, and that at most 8")?;
+    range(c.max_backoffs <= 5, "network.mesh.csma.max_backoffs", "must be from 0 to 5")?;
+    range(c.max_retries <= 7, "network.mesh.csma.max_retries", "must be from 0 to 7")
+}
+
+fn buffers(mesh: &Mesh) -> Check {
+    let key = |key: &str| format!("network.mesh.lowpan.{key}");
+    let l = &mesh.lowpan;
+    range((1..=10_000).contains(&l.queue), &key("queue"), "must be from 1 to 10000 frames")?;
+    let reassemblies = (1..=1000).contains(&l.reassemblies);
+    range(reassemblies, &key("reassemblies"), "must be from 1 to 1000")?;
+    // RFC 4944 section 5.3: at most 60 s.
+    let timeout = (1_000_000..=60_000_000_000).contains(&l.reassembly_timeout.0);
+    range(timeout, &key("reassembly_timeout"), "must be from 1 ms to 60 s")?;
+    range(mesh.backlog <= 10_000, "network.mesh.backlog", "must be from 0 to 10000 requests")
+}
+
+fn workload(s: &Scenario, mesh: &Mesh) -> Check {
+    let w = &s.workload.mesh;
+    let key = |key: &str| format!("workload.mesh.{key}");
+    let span = |time: super::units::Time| (1_000_000..=LONGEST.0).contains(&time.0);
+    for (name, time) in [
+        ("duration", w.duration),
+        ("event_interval", w.event_interval),
+        ("background", w.background),
+    ] {
+        range(span(time), &key(name), "must be from 1 ms to 36525 days")?;
+    }
+    range(w.burst_at < w.duration, &key("burst_at"), "must be before workload.mesh.duration")?;
+    let clients = w.steady_clients.saturating_add(w.burst_clients);
+    range(
+        (1..=100_000).contains(&clients),
+        &key("burst_clients"),
+        "must make 1 to 100000 clients",
+    )?;
+    range(
+        (16..=1024).contains(&w.fragment) && w.fragment.is_power_of_two(),
+        &key("fragment"),
+        "must be 16, 32, 64, 128, 256, 512 or 1024 bytes (RFC 7959 section 2.2)",
+    )?;
+    for (name, bytes) in [("message", w.message), ("event_message", w.event_message)] {
+        range((1..=1_000_000).contains(&bytes), &key(name), "must be from 1 to 1000000 bytes")?;
+    }
+    let needs_wire = s.workload.kind.is_cloud();
+    for (name, link) in [("up", &s.network.up), ("down", &s.network.down)] {
+        let message = "is missing: the clients of this workload are in the Internet";
+        range(!needs_wire || !link.is_missing(), &format!("network.{name}"), message)?;
+    }
+    let is_grid = matches!(mesh.topology, Topology::Grid { .. });
+    range(
+        needs_wire || is_grid,
+        "network.mesh.topology",
+        "must be a grid for the workloads monitoring and events, whose sink is its corner",
+    )
+}
+
+/// Whether every datagram fits a fragment chain and a queue.
+fn payloads(s: &Scenario, mesh: &Mesh) -> Check {
+    let w = &s.workload;
+    // Header 4, token up to 8, path, content format 1, block 4, marker 1.
+    let request = 4 + 8 + w.path.len() as u32 + 3 + 1 + 4 + 1;
+    let response = 4 + 8 + 2;
+    let is_cloud = w.kind.is_cloud();
+    let (asked, block) = match w.kind {
+        WorkloadKind::Monitoring | WorkloadKind::Events => {
+            (w.mesh.fragment, "workload.mesh.fragment")
+        }
+        _ => (0, "workload.path"),
+    };
+    for (key, overhead, payload) in
+        [(block, request, asked), ("workload.response_payload", response, w.response_payload)]
+    {
+        let datagram = payload.saturating_add(overhead);
+        let most = LARGEST_DATAGRAM - overhead;
+        range(
+            datagram <= LARGEST_DATAGRAM,
+            key,
+            &format!("is more than a chain of fragments can carry: at most {most} bytes"),
+        )?;
+        let ends = Ends { from_sender: false, to_receiver: false, beyond: is_cloud };
+        let header = compressed_header(mesh.lowpan.addresses, ends);
+        let frames = fragments(mesh.lowpan.addresses, header, datagram).count;
+        range(
+            frames <= mesh.lowpan.queue,
+            key,
+            &format!(
+                "makes {frames} fragments, more than the {} frames that a node holds \
+                 (network.mesh.lowpan.queue)",
+                mesh.lowpan.queue
+            ),
+        )?;
+    }
+    Ok(())
+}
