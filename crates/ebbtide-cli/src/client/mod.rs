@@ -1,5 +1,6 @@
 //! What the commands that speak CoAP have in common.
 
+pub(crate) mod flow;
 pub(crate) mod load;
 pub(crate) mod load_async;
 pub(crate) mod pretty;

@@ -44,6 +44,8 @@ pub(crate) struct BenchArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    flow: super::flow::FlowArgs,
 }
 
 #[derive(Copy, Clone, Debug, ValueEnum)]
@@ -82,6 +84,9 @@ struct Report<'a> {
 ///
 /// If the host does not resolve or an argument is wrong. Wrong or lost answers are exit code 1.
 pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
+    if args.flow.is_asked_for() {
+        return super::flow::run(&args.flow, &args.uri, &args.cc, args.json);
+    }
     let uri: Uri = args.uri.parse()?;
     let control = control(&args.cc)?;
     let mut endpoint =

@@ -17,6 +17,9 @@ pub(crate) struct ServeArgs {
     /// Congestion control of separate responses and notifications
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
     cc: String,
+    /// Offer the resource that a scenario's clients ask for, too
+    #[arg(long, value_name = "NAME|FILE")]
+    scenario: Option<String>,
     /// Show messages, timeouts and what congestion control learnt; on standard error
     #[arg(short, long)]
     verbose: bool,
@@ -38,7 +41,11 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
 
 async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     let time = Subject::default();
-    let router = serve_resources::router(&time);
+    let mut router = serve_resources::router(&time);
+    if let Some(name) = &args.scenario {
+        let workload = super::flow::scenario(name, &[])?.workload;
+        router = serve_resources::of_scenario(router, &workload);
+    }
     let addresses = if args.bind.is_empty() {
         vec!["0.0.0.0:5683".to_owned(), "[::]:5683".to_owned()]
     } else {
