@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 /// Clients that are known at once; beyond, the one that has been silent longest is forgotten.
 const MAX_CLIENTS: usize = 4096;
 /// Datagrams that are taken from one socket before the others and the clock are looked at.
-const BATCH: usize = 64;
+const BATCH: usize = 16;
 
 /// A listening socket and one toward the target for each client.
 pub(crate) struct Relay {

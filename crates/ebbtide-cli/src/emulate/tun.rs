@@ -8,7 +8,7 @@ use std::io;
 use tun_rs::SyncDevice;
 
 /// Packets that are taken from one device before the other one and the clock are looked at.
-const BATCH: usize = 64;
+const BATCH: usize = 16;
 
 /// The devices' and the server's TUN device.
 pub(crate) struct Tuns {
