@@ -2,7 +2,9 @@
 # Builds the peers that interop tests and benchmarks talk to, each into TARGET/interop/NAME with
 # one program NAME/peer that takes "server PORT" or "client PORT".
 #
-#   interop/build.sh [libcoap] [aiocoap] [californium] [go-coap] [limit]    (all without arguments)
+#   interop/build.sh [libcoap] [aiocoap] [californium] [go-coap] [limit] [libcoap-c]   (all without)
+#
+# limit and libcoap-c are for measuring: scripts/bench_peers.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 target=$(mkdir -p "${CARGO_TARGET_DIR:-../target}/interop" && cd "${CARGO_TARGET_DIR:-../target}/interop" && pwd)
@@ -11,7 +13,20 @@ need() { command -v "$1" >/dev/null || { echo "$1 is missing ($2)" >&2; return 1
 
 build_libcoap() { need coap-server-notls "Debian's libcoap3-bin" && need coap-client-notls "libcoap3-bin"; }
 
-build_limit() { need cc gcc && mkdir -p "$target/limit" && cc -O2 -o "$target/limit/peer" limit/responder.c; }
+build_limit() {
+    need cc gcc
+    mkdir -p "$target/limit"
+    cc -O2 -o "$target/limit/peer" limit/responder.c
+    cc -O2 -o "$target/limit/generator" limit/generator.c
+}
+
+build_libcoap-c() {
+    need cc gcc
+    echo '#include <coap3/coap.h>' | cc -E - >/dev/null 2>&1 ||
+        { echo "libcoap-c: no headers (Debian's libcoap3-dev), left out" >&2; return 0; }
+    mkdir -p "$target/libcoap"
+    cc -O2 -o "$target/libcoap/peer" libcoap/peer.c -lcoap-3-notls
+}
 
 build_aiocoap() {
     need python3 python3
@@ -41,7 +56,7 @@ build_californium() {
 }
 
 failed=0
-for peer in "${@:-libcoap aiocoap californium go-coap limit}"; do
+for peer in "${@:-libcoap aiocoap californium go-coap limit libcoap-c}"; do
     for name in $peer; do
         # Not in a condition: there `set -e` would be off inside.
         set +e

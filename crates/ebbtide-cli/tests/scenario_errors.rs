@@ -153,3 +153,28 @@ fn a_report_on_what_is_no_folder_of_results_is_refused() {
     refuse(&["report", folder.path().to_str().unwrap()], &["not a folder", "run --out"]);
     refuse(&["report", "no-such-folder"], &["no-such-folder", "not a folder"]);
 }
+
+#[test]
+fn a_misspelt_name_is_answered_by_the_one_that_was_meant() {
+    refuse(&["run", "nb-iott"], &["did you mean 'nb-iot'?"]);
+    refuse(&["run", "nb-iot", "--cc", "fasor-tokn"], &["did you mean 'fasor-token'?"]);
+    refuse(&["run", "nb-iot", "--cc", "cocoa:agein=off"], &["did you mean 'ageing'?"]);
+    refuse(&["run", "nb-iot", "--set", "client=5"], &["did you mean 'clients'?"]);
+    refuse(&["run", "nb-iot", "--set", "network.up.rat=1"], &["did you mean 'rate'?"]);
+    refuse(&["reproduce", "anrw19"], &["did you mean 'anrw18'?"]);
+    refuse(&["get", "--cc", "coca", "coap://127.0.0.1/"], &["did you mean 'cocoa'?"]);
+    impossible("mtu = 296", "mtuu = 296", &["did you mean 'mtu'?"]);
+    refuse(&["serv"], &["serve"]);
+}
+
+#[test]
+fn a_negative_number_is_refused_by_what_it_is_of() {
+    for command in [["run", "nb-iot"], ["reproduce", "anrw18"]] {
+        let with = |more: [&str; 2], parts: &[&str]| {
+            refuse(&[command.as_slice(), &more].concat(), parts);
+        };
+        with(["--reps", "-1"], &["--reps", "'-1'", "at least 1"]);
+        with(["--jobs", "-1"], &["--jobs", "'-1'", "at least 1"]);
+        with(["--seed", "-1"], &["--seed", "'-1'"]);
+    }
+}

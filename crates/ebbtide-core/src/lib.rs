@@ -5,6 +5,7 @@
 //!   allocator needed.
 //! * [`endpoint`]: RFC 7252's message layer for any number of peers (feature `alloc`, on by
 //!   default).
+//! * [`stream`]: RFC 8323's connections over reliable transports (feature `alloc`).
 //!
 //! Nothing here reads a clock, opens a socket or asks the operating system for randomness: the
 //! same code runs under a virtual clock in the testbed, under tokio, and on a microcontroller.
@@ -21,6 +22,8 @@ pub mod endpoint;
 #[cfg(feature = "alloc")]
 mod exchange;
 pub mod params;
+#[cfg(feature = "alloc")]
+pub mod stream;
 pub mod time;
 pub mod wire;
 

@@ -14,6 +14,7 @@
 pub mod emulation;
 pub mod engine;
 mod host;
+pub mod medium;
 pub mod net;
 pub mod random;
 pub mod record;

@@ -1,5 +1,6 @@
 //! What the commands that speak CoAP have in common.
 
+mod diagnostic;
 pub(crate) mod flow;
 pub(crate) mod load;
 pub(crate) mod load_async;
@@ -10,6 +11,7 @@ use crate::failure::Failure;
 use clap::Args;
 use ebbtide::core::cc::Config as Control;
 use ebbtide::{Client, Config};
+use ebbtide_sim::scenario::did_you_mean;
 use std::time::Duration;
 
 impl From<ebbtide::Error> for Failure {
@@ -34,13 +36,13 @@ pub(crate) struct TalkArgs {
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
     pub(crate) cc: String,
     /// Send Non-confirmable messages: once, without acknowledgement
-    #[arg(long)]
+    #[arg(short = 'N', long)]
     pub(crate) non: bool,
     /// Confirmable exchanges open at once to one peer (NSTART)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) nstart: Option<u16>,
     /// Give up after this many seconds, retransmissions and all blocks included
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
     /// Show messages, timeouts and what congestion control learnt; on standard error
     #[arg(short, long)]
@@ -69,7 +71,9 @@ impl TalkArgs {
 /// The congestion control that `--cc` means.
 pub(crate) fn control(text: &str) -> Result<Control, Failure> {
     Control::parse(text).map_err(|error| {
-        Failure::usage(format_args!("--cc {text}: {error}; `ebbtide list` names the controls"))
+        let (wanted, known) = error.unknown();
+        let hint = did_you_mean(wanted, known.iter().copied());
+        Failure::usage(format_args!("--cc {text}: {error}{hint}"))
     })
 }
 

@@ -1,21 +1,25 @@
 //! `-v`: what goes over the wire and what is learnt from it, a line each, on standard error.
 
-use std::fmt::{self, Write as _};
+use std::fmt::{self, Display, Formatter};
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Shows the library's events from now on.
+#[expect(clippy::disallowed_methods, reason = "lines for people say when they were written")]
 pub(crate) fn start() {
+    let printer = Printer { spans: AtomicU64::new(1), began: Instant::now() };
     // It fails only if it was called before.
-    let _ = tracing::subscriber::set_global_default(Printer { spans: AtomicU64::new(1) });
+    let _ = tracing::subscriber::set_global_default(printer);
 }
 
 /// Prints events; spans are only counted.
 struct Printer {
     spans: AtomicU64,
+    began: Instant,
 }
 
 impl Subscriber for Printer {
@@ -23,11 +27,13 @@ impl Subscriber for Printer {
         *metadata.level() <= Level::DEBUG && metadata.target().starts_with("ebbtide")
     }
 
+    #[expect(clippy::disallowed_methods, reason = "lines for people say when they were written")]
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
+        let seconds = self.began.elapsed().as_secs_f64();
         // Standard error may be closed: then nobody reads it.
-        let _ = writeln!(std::io::stderr().lock(), "{}{}", line.message, line.fields);
+        let _ = writeln!(std::io::stderr().lock(), "{seconds:>8.3}  {line}");
     }
 
     fn new_span(&self, _span: &Attributes<'_>) -> Id {
@@ -40,23 +46,95 @@ impl Subscriber for Printer {
     fn exit(&self, _span: &Id) {}
 }
 
+/// An event's message and fields.
 #[derive(Default)]
 struct Line {
-    message: String,
-    fields: String,
+    fields: Vec<(&'static str, String)>,
 }
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to a String does not fail.
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            "datagram" => write!(self.fields, "  {value:?}"),
-            name => write!(self.fields, "  {name} {value:?}"),
-        };
+        self.fields.push((field.name(), format!("{value:?}")));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        let _ = write!(self.fields, "  {} {value}", field.name());
+        self.fields.push((field.name(), value.to_owned()));
+    }
+}
+
+impl Line {
+    fn get(&self, name: &str) -> &str {
+        self.fields.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+
+    /// A field with words before it; nothing if there is no such field.
+    fn with(&self, before: &str, name: &str) -> String {
+        let value = self.get(name);
+        if value.is_empty() { String::new() } else { format!("{before}{value}") }
+    }
+}
+
+impl Display for Line {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (peer, datagram) = (self.get("peer"), self.get("datagram"));
+        match self.get("message") {
+            "sent" => {
+                write!(f, "> {peer}  {datagram}")?;
+                let repeated = self.with("retransmission ", "ordinal");
+                let repeated = if repeated.ends_with(" 0") { String::new() } else { repeated };
+                let timeout = self.with("timeout ", "timeout");
+                let separator = if repeated.is_empty() || timeout.is_empty() { "" } else { ", " };
+                if !repeated.is_empty() || !timeout.is_empty() {
+                    write!(f, "  ({repeated}{separator}{timeout})")?;
+                }
+                Ok(())
+            }
+            "received" => write!(f, "< {peer}  {datagram}"),
+            "timeout" => write!(f, "! {peer}  timeout, no answer yet"),
+            "failed" => write!(f, "! {}", self.get("reason")),
+            "learnt" => write!(
+                f,
+                "= {peer}  learnt{}{}{}{}{}",
+                self.with(": round trip ", "rtt"),
+                self.with(" of retransmission ", "answered")
+                    .trim_end_matches(" of retransmission 0"),
+                self.with(", smoothed ", "srtt"),
+                self.with(", next timeout about ", "rto"),
+                self.with(", state ", "state"),
+            ),
+            other => {
+                write!(f, "* {other}")?;
+                let rest = self.fields.iter().filter(|(name, _)| *name != "message");
+                rest.into_iter().try_for_each(|(name, value)| write!(f, "  {name} {value}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Line;
+
+    fn line(fields: &[(&'static str, &str)]) -> String {
+        let fields = fields.iter().map(|&(name, value)| (name, value.to_owned())).collect();
+        Line { fields }.to_string()
+    }
+
+    #[test]
+    fn a_first_transmission_tells_its_timeout_and_a_repeated_one_which_it_is() {
+        let sent = [("message", "sent"), ("peer", "p"), ("datagram", "CON GET")];
+        let with = |more: &[(&'static str, &str)]| line(&[&sent, more].concat());
+        assert_eq!(with(&[]), "> p  CON GET");
+        assert_eq!(with(&[("ordinal", "0"), ("timeout", "2s")]), "> p  CON GET  (timeout 2s)");
+        assert_eq!(
+            with(&[("ordinal", "2"), ("timeout", "8s")]),
+            "> p  CON GET  (retransmission 2, timeout 8s)"
+        );
+    }
+
+    #[test]
+    fn what_is_unknown_is_left_out() {
+        let learnt = [("message", "learnt"), ("peer", "p"), ("srtt", "5ms"), ("state", "")];
+        assert_eq!(line(&learnt), "= p  learnt, smoothed 5ms");
     }
 }

@@ -1,5 +1,6 @@
 //! `ebbtide discover`: which resources there are.
 
+use crate::client::pretty::links;
 use crate::client::{TalkArgs, block_on};
 use crate::failure::Failure;
 use clap::Args;
@@ -61,30 +62,4 @@ pub(crate) fn run(args: DiscoverArgs) -> Result<(), Failure> {
         }
         Ok(())
     })
-}
-
-/// The links of a list, a line each: commas within quotes and brackets do not separate them.
-fn links(text: &str) -> Vec<String> {
-    let (mut quoted, mut bracketed) = (false, false);
-    let parts = text.split(|c| {
-        match c {
-            '"' => quoted = !quoted,
-            '<' => bracketed = !quoted,
-            '>' => bracketed = false,
-            _ => {}
-        }
-        c == ',' && !quoted && !bracketed
-    });
-    parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::links;
-
-    #[test]
-    fn commas_in_quotes_do_not_separate_links() {
-        let list = "</a>;title=\"x, y\",</b,c>;rt=\"z\",\n</d>";
-        assert_eq!(links(list), ["</a>;title=\"x, y\"", "</b,c>;rt=\"z\"", "</d>"]);
-    }
 }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod bench;
+mod campaign;
 pub(crate) mod discover;
 pub(crate) mod emulate;
 pub(crate) mod flow;
@@ -13,5 +14,7 @@ pub(crate) mod reproduce;
 pub(crate) mod request;
 pub(crate) mod run;
 pub(crate) mod serve;
+mod serve_files;
+mod serve_metrics;
 mod serve_resources;
 pub(crate) mod shell;

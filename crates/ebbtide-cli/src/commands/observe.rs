@@ -1,10 +1,11 @@
 //! `ebbtide observe`: a resource's state, and each new one.
 
-use super::request::{format, write_payload};
+use super::request::{format, succeeded};
+use crate::client::pretty::ShowArgs;
 use crate::client::{TalkArgs, block_on, seconds};
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::{ContentFormat, Request};
+use ebbtide::{Client, ContentFormat, Request, Response};
 use std::time::Duration;
 
 /// Show a resource's state, and again whenever it changes
@@ -21,9 +22,8 @@ pub(crate) struct ObserveArgs {
     /// The format that is wanted
     #[arg(short = 'A', long, value_name = "FORMAT", value_parser = format)]
     accept: Option<ContentFormat>,
-    /// Write payloads as they come, whatever their format
-    #[arg(long)]
-    raw: bool,
+    #[command(flatten)]
+    show: ShowArgs,
     #[command(flatten)]
     talk: TalkArgs,
 }
@@ -35,36 +35,42 @@ pub(crate) struct ObserveArgs {
 /// If the server does not answer, or ends it before the time is over.
 pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
     block_on(async {
-        let watch = watch(&args);
+        let mut request = Request::get(args.uri.as_str())?;
+        if let Some(format) = args.accept {
+            request = request.accept(format);
+        }
+        if args.talk.non {
+            request = request.non_confirmable();
+        }
+        let client = args.talk.client()?;
+        let show = args.show.separated();
+        let states = watch(&client, request, args.count, |state| {
+            succeeded(state)?;
+            show.write(state)
+        });
         match args.duration {
-            None => watch.await,
-            Some(span) => tokio::time::timeout(span, watch).await.unwrap_or(Ok(())),
+            None => states.await,
+            Some(span) => tokio::time::timeout(span, states).await.unwrap_or(Ok(())),
         }
     })
 }
 
-async fn watch(args: &ObserveArgs) -> Result<(), Failure> {
-    let mut request = Request::get(args.uri.as_str())?;
-    if let Some(format) = args.accept {
-        request = request.accept(format);
-    }
-    if args.talk.non {
-        request = request.non_confirmable();
-    }
-    let client = args.talk.client()?;
+/// Shows states until there are `count`, or the server ends it, which is a failure.
+pub(crate) async fn watch(
+    client: &Client,
+    request: Request,
+    count: Option<u64>,
+    show: impl Fn(&Response) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut observation = client.observe_with(request).await?;
     let mut seen = 0;
     while let Some(state) = observation.next().await {
-        let state = state?;
-        if !state.is_success() {
-            let name = state.code().name().unwrap_or("unknown code");
-            return Err(Failure::work(format_args!("{} {name}", state.code())));
-        }
-        write_payload(&state, args.raw)?;
+        show(&state?)?;
         seen += 1;
-        if args.count.is_some_and(|count| seen >= count) {
+        if count.is_some_and(|count| seen >= count) {
             return Ok(());
         }
     }
-    Err(Failure::work(format_args!("{}: the server does not tell of changes", args.uri)))
+    let remote = observation.remote();
+    Err(Failure::work(format_args!("{remote} tells of no more changes")))
 }

@@ -1,7 +1,7 @@
 //! `ebbtide report`: the HTML page on a folder of results.
 
+use super::campaign::in_pool;
 use super::reproduce::write_pages;
-use super::run::in_pool;
 use crate::failure::Failure;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::render;

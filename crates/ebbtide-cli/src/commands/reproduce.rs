@@ -1,15 +1,14 @@
 //! `ebbtide reproduce`: the papers' experiments beside their published figures.
 
-use super::run::in_pool;
+use super::campaign::CampaignArgs;
 use crate::failure::Failure;
-use crate::output::progress::Bar;
 use crate::output::table::significant;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::{Comparison, render};
 use ebbtide_sim::reproduce::{Paper, compare, pages, plan};
 use ebbtide_sim::run::{Campaign, Results, VERSION};
+use ebbtide_sim::scenario::did_you_mean;
 use std::io::{Write, stdout};
-use std::path::PathBuf;
 
 /// Run the papers' experiments again and print their figures beside the measured ones
 #[derive(clap::Args)]
@@ -17,54 +16,30 @@ pub(crate) struct ReproduceArgs {
     /// anrw18, thesis19, or all
     #[arg(default_value = "all")]
     papers: Vec<String>,
-    /// Replications of each cell [default: the papers', 20, with link errors 40]
-    #[arg(long, value_name = "N")]
-    reps: Option<u32>,
-    /// Seed of all randomness [default: 1]
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "J")]
-    jobs: Option<usize>,
-    /// Keep results in this folder, with reports; what it already has is not run again
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    campaign: CampaignArgs,
 }
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let papers = named(&args.papers)?;
-    if args.reps == Some(0) {
-        return Err(Failure::usage("--reps: must be at least 1"));
-    }
-    let campaign = plan(&papers, (args.reps, args.seed)).map_err(Failure::work)?;
-    let store = args.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
-    if let Some(store) = &store {
-        store.save_manifest(&campaign.manifest()).map_err(Failure::work)?;
-    }
-    let bar = Bar::new(campaign.runs());
-    let results =
-        in_pool(args.jobs, || campaign.run(store.as_ref(), None, &bar))?.map_err(Failure::work)?;
-    let interrupted = bar.finish();
+    let run = (args.campaign.reps, args.campaign.seed);
+    let campaign = plan(&papers, run).map_err(Failure::work)?;
+    let ran = args.campaign.run(&campaign, None)?;
     let compared: Vec<(Paper, Vec<Comparison>)> =
-        papers.iter().map(|paper| (*paper, compare(*paper, &campaign, &results))).collect();
+        papers.iter().map(|paper| (*paper, compare(*paper, &campaign, &ran.results))).collect();
     let mut out = stdout().lock();
-    if args.json {
+    if args.campaign.json {
         json(&mut out, &campaign, &compared)?;
     } else {
         for (paper, rows) in &compared {
             table(&mut out, *paper, rows)?;
         }
     }
-    if let Some(store) = &store {
-        write_pages(&mut out, store, &papers, (&campaign, &results), args.json)?;
+    if let Some(store) = &ran.store {
+        let quietly = args.campaign.json;
+        write_pages(&mut out, store, &papers, (&campaign, &ran.results), quietly)?;
     }
-    if interrupted {
-        return Err(Failure::work("interrupted; run the same command again to complete it"));
-    }
-    Ok(())
+    ran.finish()
 }
 
 /// Writes the reports of a reproduction and says where they are.
@@ -95,8 +70,9 @@ fn named(names: &[String]) -> Result<Vec<Paper>, Failure> {
         if found.is_empty() {
             let known: Vec<&str> = Paper::ALL.iter().map(|paper| paper.name()).collect();
             return Err(Failure::usage(format!(
-                "'{name}' cannot be reproduced; there are {}, all",
-                known.join(", ")
+                "'{name}' cannot be reproduced; there are {}, all{}",
+                known.join(", "),
+                did_you_mean(name, known)
             )));
         }
         papers

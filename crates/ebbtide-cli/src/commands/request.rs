@@ -1,18 +1,22 @@
 //! `ebbtide get`, `put`, `post`, `delete`, `fetch` and `patch`.
 
-use crate::client::{TalkArgs, block_on};
+use super::observe;
+use crate::client::pretty::ShowArgs;
+use crate::client::{TalkArgs, block_on, seconds};
 use crate::failure::Failure;
 use bytes::Bytes;
 use clap::Args;
+use ebbtide::core::wire::OptionNumber;
 use ebbtide::{Code, ContentFormat, Request, Response};
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A request
 #[derive(Args, Debug)]
 pub(crate) struct RequestArgs {
     /// coap://HOST[:PORT]/PATH[?QUERY]
-    uri: String,
+    pub(crate) uri: String,
     /// The payload as text
     #[arg(short = 'e', long, value_name = "TEXT", conflicts_with = "file")]
     payload: Option<String>,
@@ -28,12 +32,17 @@ pub(crate) struct RequestArgs {
     /// The size of blocks: 16 to 1024 bytes
     #[arg(short, long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(16..=1024))]
     block_size: Option<u16>,
-    /// Write the payload to a file
+    /// An option by number, its value as text, or in hexadecimal after 0x; several times for several
+    #[arg(short = 'O', long = "option", value_name = "NUMBER,VALUE", value_parser = option)]
+    options: Vec<(OptionNumber, Vec<u8>)>,
+    /// Observe for this many seconds (GET and FETCH), as `ebbtide observe --for` does
+    #[arg(short = 's', long = "observe", value_name = "SECONDS", value_parser = seconds)]
+    observe: Option<Duration>,
+    /// Write the payload to a file, as it came; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write the payload as it came, whatever its format
-    #[arg(long)]
-    raw: bool,
+    #[command(flatten)]
+    show: ShowArgs,
     #[command(flatten)]
     talk: TalkArgs,
 }
@@ -46,12 +55,36 @@ pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
     })
 }
 
+/// Reads an option: `NUMBER,TEXT` or `NUMBER,0xHEX`.
+fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
+    let wrong = || format!("'{text}' is not NUMBER,TEXT or NUMBER,0xHEX");
+    let (number, value) = text.split_once(',').unwrap_or((text, ""));
+    let number = OptionNumber(number.parse().map_err(|_| wrong())?);
+    let value = match value.strip_prefix("0x") {
+        None => value.as_bytes().to_vec(),
+        Some(hex) => {
+            let digits: Option<Vec<u8>> =
+                hex.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
+            let digits = digits.filter(|digits| digits.len() % 2 == 0).ok_or_else(wrong)?;
+            digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+        }
+    };
+    if number.allows_length(value.len()) {
+        return Ok((number, value));
+    }
+    let (min, max) = number.length_bounds().unwrap_or_default();
+    Err(format!("{number} has {min} to {max} bytes, not {}", value.len()))
+}
+
 /// Sends a request with this method and writes the response.
 ///
 /// # Errors
 ///
 /// If there is no response, or an argument is wrong. An error response is exit code 1.
 pub(crate) fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
+    if args.observe.is_some() && !matches!(code, Code::GET | Code::FETCH) {
+        return Err(Failure::usage("--observe: only what get and fetch ask for can be observed"));
+    }
     block_on(send(code, args))
 }
 
@@ -66,14 +99,21 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     if let Some(bytes) = args.block_size {
         request = request.block_size(bytes.into());
     }
+    for (number, value) in &args.options {
+        request = request.option(*number, value);
+    }
     if let Some(span) = args.talk.timeout {
         request = request.timeout(span);
     }
     if args.talk.non {
         request = request.non_confirmable();
     }
-    let response = args.talk.client()?.request(request).await?;
-    show(&args, &response)
+    let client = args.talk.client()?;
+    if let Some(span) = args.observe {
+        let states = observe::watch(&client, request, None, |state| show(&args, state));
+        return tokio::time::timeout(span, states).await.unwrap_or(Ok(()));
+    }
+    show(&args, &client.request(request).await?)
 }
 
 fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {
@@ -92,33 +132,35 @@ fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {
         .map_err(|error| Failure::usage(format_args!("--file {}: {error}", path.display())))
 }
 
+/// Writes what came; an error response with its diagnostic payload is a failure.
 fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
-    let status =
-        format!("{} {}", response.code(), response.code().name().unwrap_or("unknown code"));
-    if response.is_success() && response.body().is_empty() && !args.raw {
-        eprintln!("{status}");
-    }
-    match &args.output {
-        Some(path) => std::fs::write(path, response.body())
-            .map_err(|error| Failure::work(format_args!("--output {}: {error}", path.display())))?,
-        None => write_payload(response, args.raw)?,
-    }
-    if response.is_success() { Ok(()) } else { Err(Failure::work(status)) }
-}
-
-/// Writes a payload to standard output: raw, or readable.
-pub(crate) fn write_payload(response: &Response, raw: bool) -> Result<(), Failure> {
-    let body = response.body();
-    if body.is_empty() {
+    succeeded(response)?;
+    if response.body().is_empty() && args.output.is_none() {
+        eprintln!("{}", status(response));
         return Ok(());
     }
-    let mut out = std::io::stdout().lock();
-    let written = if raw {
-        out.write_all(body)
-    } else {
-        let text = crate::client::pretty::readable(response);
-        out.write_all(&text)
-            .and_then(|()| if text.ends_with(b"\n") { Ok(()) } else { out.write_all(b"\n") })
-    };
-    Ok(written.and_then(|()| out.flush())?)
+    match &args.output {
+        Some(path) if path == Path::new("-") => {
+            let mut out = std::io::stdout().lock();
+            Ok(out.write_all(response.body()).and_then(|()| out.flush())?)
+        }
+        Some(path) => std::fs::write(path, response.body())
+            .map_err(|error| Failure::work(format_args!("--output {}: {error}", path.display()))),
+        None if args.observe.is_some() => args.show.separated().write(response),
+        None => args.show.write(response),
+    }
+}
+
+/// The failure that an error response is, with its diagnostic payload (RFC 7252 section 5.5.2).
+pub(crate) fn succeeded(response: &Response) -> Result<(), Failure> {
+    if response.is_success() {
+        return Ok(());
+    }
+    let (status, why) = (status(response), crate::client::pretty::readable(response));
+    let separator = if why.is_empty() { "" } else { ": " };
+    Err(Failure::work(format_args!("{status}{separator}{}", why.trim_end())))
+}
+
+fn status(response: &Response) -> String {
+    format!("{} {}", response.code(), response.code().name().unwrap_or("unknown code"))
 }

@@ -1,14 +1,14 @@
 //! `ebbtide run`: a scenario under one or more congestion controls.
 
+use super::campaign::CampaignArgs;
 use crate::failure::Failure;
-use crate::output::{json, progress::Bar, table};
+use crate::output::{json, table};
 use ebbtide_core::cc::Algorithm;
-use ebbtide_sim::record::Store;
 use ebbtide_sim::report::render;
-use ebbtide_sim::run::{Campaign, CampaignError, Results, Shard, report};
+use ebbtide_sim::run::{Campaign, Results, Shard, report};
 use ebbtide_sim::scenario::{load, parse_set};
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Run a scenario: every combination of settings and congestion controls
 #[derive(clap::Args)]
@@ -22,70 +22,37 @@ pub(crate) struct RunArgs {
     /// Set a key of the scenario; several values make a sweep
     #[arg(long, value_name = "KEY=VALUE[,VALUE...]")]
     set: Vec<String>,
-    /// Replications of each cell [default: the scenario's]
-    #[arg(long, value_name = "N")]
-    reps: Option<u32>,
-    /// Seed of all randomness [default: the scenario's]
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "J")]
-    jobs: Option<usize>,
-    /// Keep results in this folder, with a report; what it already has is not run again
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
     /// Compute only part I (from 1) of N of the replications, into --out
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<String>,
+    #[command(flatten)]
+    campaign: CampaignArgs,
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let axes = args.set.iter().map(|text| parse_set(text)).collect::<Result<_, _>>();
     let axes = axes.map_err(Failure::usage)?;
     let source = load(&args.scenario).map_err(Failure::usage)?;
-    if args.reps == Some(0) {
-        return Err(Failure::usage("--reps: must be at least 1"));
-    }
-    let run = (args.reps, args.seed);
+    let run = (args.campaign.reps, args.campaign.seed);
     let campaign =
         Campaign::plan(source, axes, controls(&args.cc)?, run).map_err(Failure::usage)?;
-    if args.jobs == Some(0) {
-        return Err(Failure::usage("--jobs: must be at least 1"));
-    }
     let shard = args.shard.as_deref().map(parse_shard).transpose()?;
-    let store = args.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
-    if let Some(store) = &store {
-        store.save_manifest(&campaign.manifest()).map_err(Failure::work)?;
-    }
-    let bar = Bar::new(campaign.runs());
-    let results =
-        in_pool(args.jobs, || campaign.run(store.as_ref(), shard, &bar))?.map_err(Failure::work)?;
-    let interrupted = bar.finish();
+    let ran = args.campaign.run(&campaign, shard)?;
     let mut out = stdout().lock();
-    if args.json {
-        json::write(&mut out, &campaign, &results)?;
+    if args.campaign.json {
+        json::write(&mut out, &campaign, &ran.results)?;
     } else {
-        table::write(&mut out, &campaign, &results)?;
+        table::write(&mut out, &campaign, &ran.results)?;
     }
-    if let Some(store) = &store {
+    if let Some(store) = &ran.store {
         let path = store
-            .save_text("report.html", &render(&report(&campaign, &results)))
+            .save_text("report.html", &render(&report(&campaign, &ran.results)))
             .map_err(Failure::work)?;
-        if !args.json {
-            say_where(&mut out, &path, &results, &campaign)?;
+        if !args.campaign.json {
+            say_where(&mut out, &path, &ran.results, &campaign)?;
         }
     }
-    if interrupted {
-        let kept = match &args.out {
-            Some(_) => "run the same command again to complete it",
-            None => "with --out DIR finished work would have been kept",
-        };
-        return Err(Failure::work(format!("interrupted; {kept}")));
-    }
-    Ok(())
+    ran.finish()
 }
 
 fn say_where(
@@ -120,16 +87,4 @@ fn parse_shard(text: &str) -> Result<Shard, Failure> {
         (1 <= index && index <= of).then(|| Shard { index: index - 1, of })
     });
     parsed.ok_or_else(|| Failure::usage(format!("--shard: '{text}' is not I/N with 1 <= I <= N")))
-}
-
-/// Runs `work` on a pool of `jobs` threads.
-pub(crate) fn in_pool<T: Send>(
-    jobs: Option<usize>,
-    work: impl FnOnce() -> Result<T, CampaignError> + Send,
-) -> Result<Result<T, CampaignError>, Failure> {
-    if jobs == Some(0) {
-        return Err(Failure::usage("--jobs: must be at least 1"));
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
-    Ok(pool.map_err(Failure::work)?.install(work))
 }

@@ -1,11 +1,14 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
-use super::serve_resources;
+use super::{serve_files, serve_metrics, serve_resources};
 use crate::client::{block_on, control};
 use crate::failure::Failure;
+use cap_std::fs::Dir;
 use clap::Args;
 use ebbtide::server::{ServerConfig, Subject};
-use ebbtide::{Config, Server};
+use ebbtide::{Config, DEFAULT_PORT, Server};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Serve resources to try things on, or the files of a folder
@@ -20,6 +23,15 @@ pub(crate) struct ServeArgs {
     /// Offer the resource that a scenario's clients ask for, too
     #[arg(long, value_name = "NAME|FILE")]
     scenario: Option<String>,
+    /// Serve the files of this folder
+    #[arg(short, long, value_name = "PATH")]
+    dir: Option<PathBuf>,
+    /// Let clients replace and delete those files (PUT, DELETE)
+    #[arg(long, requires = "dir")]
+    writable: bool,
+    /// Offer metrics to Prometheus at http://ADDR/metrics
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<String>,
     /// Show messages, timeouts and what congestion control learnt; on standard error
     #[arg(short, long)]
     verbose: bool,
@@ -41,19 +53,26 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
 
 async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     let time = Subject::default();
-    let mut router = serve_resources::router(&time);
+    let mut router = match &args.dir {
+        Some(path) => serve_files::router(open(path)?, args.writable),
+        None => serve_resources::router(&time),
+    };
     if let Some(name) = &args.scenario {
         let workload = super::flow::scenario(name, &[])?.workload;
         router = serve_resources::of_scenario(router, &workload);
     }
-    let addresses = if args.bind.is_empty() {
-        vec!["0.0.0.0:5683".to_owned(), "[::]:5683".to_owned()]
-    } else {
-        args.bind
+    let metrics = match &args.metrics {
+        Some(address) => Some(serve_metrics::bind(address).await?),
+        None => None,
     };
-    let server = Server::with_config(router, config, addresses).map_err(Failure::work)?;
+    let server = Server::with_config(router, config, addresses(&args.bind).await?);
+    let server = server.map_err(|error| Failure::work(format_args!("--bind: {error}")))?;
     for address in server.local_addrs() {
         println!("serving at coap://{address}");
+    }
+    if let Some(listener) = metrics {
+        println!("metrics at http://{}/metrics", listener.local_addr()?);
+        tokio::spawn(serve_metrics::answer(listener, server.meter()));
     }
     tokio::spawn(async move {
         let mut second = tokio::time::interval(Duration::from_secs(1));
@@ -67,4 +86,28 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         _ = tokio::signal::ctrl_c() => {}
     }
     Ok(())
+}
+
+/// The folder that `--dir` names.
+fn open(path: &Path) -> Result<Dir, Failure> {
+    Dir::open_ambient_dir(path, cap_std::ambient_authority())
+        .map_err(|error| Failure::usage(format_args!("--dir {}: {error}", path.display())))
+}
+
+/// The addresses that `--bind` names; without it all of this machine's.
+async fn addresses(texts: &[String]) -> Result<Vec<SocketAddr>, Failure> {
+    if texts.is_empty() {
+        let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        return Ok(any.map(|ip| SocketAddr::new(ip, DEFAULT_PORT)).to_vec());
+    }
+    let mut addresses = Vec::new();
+    for text in texts {
+        let found = tokio::net::lookup_host(text.as_str()).await.map_err(|error| {
+            Failure::usage(format_args!(
+                "--bind {text}: {error}; it takes HOST:PORT, such as 127.0.0.1:5683 or [::]:5683"
+            ))
+        })?;
+        addresses.extend(found);
+    }
+    Ok(addresses)
 }

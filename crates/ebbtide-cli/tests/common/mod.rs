@@ -1,8 +1,9 @@
 //! Runs the built program.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 /// The built-in scenario, to be copied and changed.
 pub(crate) const NB_IOT: &str = include_str!("../../../../scenarios/nb-iot.toml");
@@ -61,4 +62,44 @@ pub(crate) fn changed(folder: &Path, from: &str, to: &str) -> String {
 pub(crate) fn line_of(path: &str, text: &str) -> usize {
     let content = std::fs::read_to_string(path).unwrap();
     1 + content.lines().position(|line| line.contains(text)).unwrap()
+}
+
+/// `ebbtide serve` on a port that the system chose, stopped when the test is over.
+pub(crate) struct Serving {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+    /// `127.0.0.1:PORT`.
+    pub(crate) address: String,
+}
+
+impl Serving {
+    #[track_caller]
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut command = command(&["serve", "--bind", "127.0.0.1:0"]);
+        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut serving = Self { child, lines, address: String::new() };
+        serving.address = serving.after("serving at coap://");
+        serving
+    }
+
+    /// What follows `start` in the next line that it prints.
+    #[track_caller]
+    pub(crate) fn after(&mut self, start: &str) -> String {
+        let line = self.lines.next().unwrap().unwrap();
+        line.strip_prefix(start)
+            .unwrap_or_else(|| panic!("'{line}' begins not with {start}"))
+            .into()
+    }
+
+    pub(crate) fn uri(&self, path: &str) -> String {
+        format!("coap://{}{path}", self.address)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

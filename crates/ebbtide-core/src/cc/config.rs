@@ -23,6 +23,9 @@ macro_rules! algorithms {
             /// All of them, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
+            /// Their names, in the same order.
+            pub const NAMES: &'static [&'static str] = &[$($name,)*];
+
             /// The name.
             #[must_use]
             pub const fn name(self) -> &'static str {
@@ -372,6 +375,18 @@ pub enum ConfigError<'t> {
         /// What would be right.
         expected: &'static str,
     },
+}
+
+impl<'t> ConfigError<'t> {
+    /// What is not known, and the names that are; empty if the fault is a value.
+    #[must_use]
+    pub fn unknown(&self) -> (&'t str, &'static [&'static str]) {
+        match *self {
+            Self::Name { name } => (name, Algorithm::NAMES),
+            Self::Key { key } => (key, &KEYS),
+            Self::Value { .. } => ("", &[]),
+        }
+    }
 }
 
 impl fmt::Display for ConfigError<'_> {

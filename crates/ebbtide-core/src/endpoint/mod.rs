@@ -27,10 +27,12 @@ mod peers;
 mod receive;
 mod respond;
 mod send;
+mod statistics;
 mod types;
 
 pub use config::{EndpointConfig, Limits};
 pub use peers::Scope;
+pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
 pub use types::{
     Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, SendError, Sent,
     Transmit,
@@ -55,6 +57,8 @@ pub struct Endpoint {
     config: EndpointConfig,
     /// The controls that peers refer to; the first is the default.
     controls: Vec<Config>,
+    /// What was counted under each of them.
+    control_counters: Vec<ControlCounters>,
     exchange_lifetime: Duration,
     rng: Box<dyn Rng + Send>,
     now: Instant,
@@ -65,6 +69,7 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     dedup: Dedup,
     counters: Counters,
+    malformed: Malformed,
 }
 
 impl Endpoint {
@@ -75,6 +80,7 @@ impl Endpoint {
         let limits = config.limits;
         Self {
             controls: alloc::vec![config.control],
+            control_counters: alloc::vec![ControlCounters::default()],
             exchange_lifetime: config.params.exchange_lifetime(),
             now: Instant::ZERO,
             peers: Peers::new(limits.peers, limits.peer_retention, rng.next_u64()),
@@ -84,6 +90,7 @@ impl Endpoint {
             events: VecDeque::new(),
             dedup: Dedup::new(limits.remembered_messages, limits.remembered_bytes, rng.next_u64()),
             counters: Counters::default(),
+            malformed: Malformed::default(),
             config,
             rng,
         }
@@ -162,6 +169,7 @@ impl Endpoint {
             self.controls.pop();
             return Err(SendError::TooManyPeers);
         };
+        self.control_counters.resize(self.controls.len(), ControlCounters::default());
         let index = self.peer(now, remote)?;
         let peer = self.peers.get_mut(index);
         peer.control = number;
@@ -291,6 +299,7 @@ impl Endpoint {
             rng: &mut *self.rng,
         };
         if let Some(sample) = &sample {
+            self.control_counters[usize::from(peer.control)].answered(sample);
             peer.shell.on_feedback(&exchange.slot, sample, &mut cx);
         }
         let retransmissions = exchange.transmissions.saturating_sub(1);

@@ -26,6 +26,7 @@ impl Endpoint {
             Ok(message) => message,
             Err(error) => {
                 self.counters.malformed += 1;
+                self.malformed.count(&error);
                 // Section 4.2: a Confirmable message with a format error is rejected with a
                 // Reset; anything else is ignored (sections 3 and 4.3).
                 if let ParseError::Format { kind: Type::Confirmable, message_id, .. } = error {

@@ -303,6 +303,7 @@ impl Endpoint {
             rng: &mut *self.rng,
         };
         let timeout = peer.shell.on_transmit(ordinal, &mut exchange.slot, &mut cx);
+        self.control_counters[usize::from(peer.control)].transmitted(ordinal, timeout);
         // After the last transmission a peer gets at least PROCESSING_DELAY (RFC 7252 section
         // 4.8.2) before it is given up: on a short path all timeouts together may be less than the
         // time that a slow peer takes to acknowledge. That costs patience, no message.
@@ -372,9 +373,12 @@ impl Endpoint {
             settings: &self.controls[usize::from(peer.control)].settings,
             rng: &mut *self.rng,
         };
+        let counters = &mut self.control_counters[usize::from(peer.control)];
+        counters.timeouts += 1;
         if peer.shell.on_expire(exchange.transmissions, &exchange.slot, &mut cx) {
             self.transmit(now, index);
         } else {
+            counters.gave_up += 1;
             self.counters.gave_up += 1;
             self.fail(now, index, Outcome::GaveUp, Failure::GaveUp);
         }

@@ -143,6 +143,11 @@ impl Table {
         self.used
     }
 
+    /// Where each of them is in its life; unused places as well.
+    pub(crate) fn states(&self) -> impl Iterator<Item = State> + '_ {
+        self.places.iter().map(|exchange| exchange.state)
+    }
+
     /// Takes a free place; `None` if the table is full.
     pub(crate) fn take(&mut self, remote: SocketAddr, peer: u32, purpose: Purpose) -> Option<u32> {
         if self.used >= self.max {

@@ -6,8 +6,9 @@ use super::option::Opt;
 
 /// Which block of a body, whether more follow, and how large a block is.
 ///
-/// It has no SZX of 7: that is reserved over UDP (RFC 7959 section 2.2) and means BERT over TCP
-/// (RFC 8323 section 6), which is none of this type's business.
+/// A size exponent of 7 is reserved over UDP (RFC 7959 section 2.2), and refused unless one of the
+/// constructors for reliable transports is used. There it means BERT: a block is any number of
+/// units of 1024 bytes, counted in these (RFC 8323 section 6).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Block {
     num: u32,
@@ -21,7 +22,7 @@ pub struct Block {
 pub enum BlockError {
     /// More than three bytes, or a block number of more than 20 bits.
     TooLarge,
-    /// A size exponent of 7 or more.
+    /// A size exponent of 7, except over reliable transports, or more.
     Szx(u8),
 }
 
@@ -30,6 +31,8 @@ impl Block {
     pub const MAX_NUM: u32 = 0xf_ffff;
     /// The largest size exponent: blocks of 1024 bytes.
     pub const MAX_SZX: u8 = 6;
+    /// The size exponent that means BERT (RFC 8323 section 6).
+    pub const BERT_SZX: u8 = 7;
 
     /// Block `num` of blocks of `2^(szx + 4)` bytes, with `more` after it or not.
     ///
@@ -45,6 +48,34 @@ impl Block {
             return Err(BlockError::Szx(szx));
         }
         Ok(Self { num, more, szx })
+    }
+
+    /// A BERT block that begins at unit `num` of 1024 bytes (RFC 8323 section 6).
+    ///
+    /// # Errors
+    ///
+    /// If `num` is above [`Self::MAX_NUM`].
+    #[inline]
+    pub const fn bert(num: u32, more: bool) -> Result<Self, BlockError> {
+        if num > Self::MAX_NUM {
+            return Err(BlockError::TooLarge);
+        }
+        Ok(Self { num, more, szx: Self::BERT_SZX })
+    }
+
+    /// Reads an option's value on a reliable transport, where it may be BERT.
+    ///
+    /// # Errors
+    ///
+    /// If it is too large.
+    #[inline]
+    pub const fn from_reliable(opt: &Opt<'_>) -> Result<Self, BlockError> {
+        match opt.as_uint() {
+            Some(value) if opt.value.len() <= 3 && value & 0b111 == Self::BERT_SZX as u32 => {
+                Self::bert(value >> 4, value & 0b1000 != 0)
+            }
+            _ => Self::from_option(opt),
+        }
     }
 
     /// Reads the option's value as an integer: number, one bit for more, three for the size.
@@ -91,32 +122,56 @@ impl Block {
         self.more
     }
 
-    /// The size exponent, 0 to 6.
+    /// The size exponent, 0 to 6; 7 for BERT.
     #[inline]
     #[must_use]
     pub const fn szx(self) -> u8 {
         self.szx
     }
 
-    /// Bytes in a block: 16 to 1024.
+    /// Whether this is BERT.
+    #[inline]
+    #[must_use]
+    pub const fn is_bert(self) -> bool {
+        self.szx == Self::BERT_SZX
+    }
+
+    /// Bytes in a block, 16 to 1024; of BERT bytes in a unit.
     #[inline]
     #[must_use]
     pub const fn size(self) -> usize {
-        16 << self.szx
+        16 << self.unit_szx()
+    }
+
+    /// Whether `len` bytes of payload are a block of this size with more behind it: exactly a
+    /// block, of BERT one or more units (RFC 8323 section 6).
+    #[inline]
+    #[must_use]
+    pub const fn is_full(self, len: usize) -> bool {
+        if self.is_bert() { len > 0 && len.is_multiple_of(self.size()) } else { len == self.size() }
+    }
+
+    /// The size exponent in which the number counts.
+    const fn unit_szx(self) -> u8 {
+        if self.is_bert() { Self::MAX_SZX } else { self.szx }
     }
 
     /// Where the block begins in the body; at most 2^30 - 2^10.
     #[inline]
     #[must_use]
     pub const fn offset(self) -> u32 {
-        self.num << (self.szx + 4)
+        self.num << (self.unit_szx() + 4)
     }
 }
 
 impl fmt::Display for Block {
     /// RFC 7959's notation: number, more, size, as in `3/1/64`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.num, u8::from(self.more), self.size())
+        let more = u8::from(self.more);
+        match self.is_bert() {
+            true => write!(f, "{}/{more}/BERT", self.num),
+            false => write!(f, "{}/{more}/{}", self.num, self.size()),
+        }
     }
 }
 

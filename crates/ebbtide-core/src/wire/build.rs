@@ -3,6 +3,7 @@
 use super::PAYLOAD_MARKER;
 use super::code::Code;
 use super::error::EncodeError;
+use super::frame::{Framing, frame_header};
 use super::header::{MessageId, Type};
 use super::number::OptionNumber;
 use super::option::{MAX_OPTION_HEADER, MAX_OPTION_LEN, encode_uint};
@@ -51,7 +52,31 @@ impl<'b> Encoder<'b> {
         let [id_high, id_low] = id.0.to_be_bytes();
         // At most 8 by the type.
         let header = [kind.first_byte(token.len() as u8), code.0, id_high, id_low];
-        let len = append(buf, 0, &header)?;
+        Self::begin(buf, &header, token)
+    }
+
+    /// Begins a message for a reliable transport, whose options, payload marker and payload will
+    /// take `rest_len` bytes: there the length comes first (RFC 8323 section 3.2).
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::BufferTooSmall`].
+    #[inline]
+    pub fn framed(
+        buf: &'b mut [u8],
+        framing: Framing,
+        code: Code,
+        token: Token,
+        rest_len: usize,
+    ) -> Result<Self, EncodeError> {
+        // At most 8 by the type.
+        let (header, len) = frame_header(framing, code, token.len() as u8, rest_len);
+        Self::begin(buf, header.get(..len).unwrap_or_default(), token)
+    }
+
+    #[inline]
+    fn begin(buf: &'b mut [u8], header: &[u8], token: Token) -> Result<Self, EncodeError> {
+        let len = append(buf, 0, header)?;
         let len = append(buf, len, token.as_slice())?;
         Ok(Self { buf, len, last_option: OptionNumber(0), options_end: None })
     }

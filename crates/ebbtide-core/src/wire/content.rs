@@ -3,6 +3,7 @@
 use super::build::{Encoder, option_header_len};
 use super::code::Code;
 use super::error::EncodeError;
+use super::frame::{Framing, frame_header};
 use super::header::{MessageId, Type};
 use super::number::OptionNumber;
 use super::option::Opt;
@@ -59,7 +60,34 @@ impl Content<'_> {
         id: MessageId,
         token: Token,
     ) -> Result<Encoded, EncodeError> {
-        let mut encoder = Encoder::new(buf, kind, self.code, id, token)?;
+        self.write(Encoder::new(buf, kind, self.code, id, token)?)
+    }
+
+    /// The bytes of the whole message on a reliable transport.
+    #[must_use]
+    pub fn framed_len(&self, framing: Framing, token: Token) -> usize {
+        let rest = self.encoded_len();
+        // At most 8 by the type.
+        let (_, header) = frame_header(framing, self.code, token.len() as u8, rest);
+        header + token.len() + rest
+    }
+
+    /// Writes the whole message to the start of `buf` in the form of reliable transports (RFC 8323
+    /// sections 3.2 and 4.2). [`Self::framed_len`] bytes suffice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::encode`].
+    pub fn encode_framed(
+        &self,
+        buf: &mut [u8],
+        framing: Framing,
+        token: Token,
+    ) -> Result<Encoded, EncodeError> {
+        self.write(Encoder::framed(buf, framing, self.code, token, self.encoded_len())?)
+    }
+
+    fn write(&self, mut encoder: Encoder<'_>) -> Result<Encoded, EncodeError> {
         for opt in InOrder::new(self.options) {
             encoder.option(opt.number, opt.value)?;
         }

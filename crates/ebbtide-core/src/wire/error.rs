@@ -32,6 +32,8 @@ pub enum FormatError {
     /// A token length of 9 to 15: "MUST be processed as a message format error" (RFC 7252 section
     /// 3).
     TokenLength(u8),
+    /// The message ends within its header: only a WebSocket frame, or a stream that ends, can.
+    HeaderTruncated,
     /// The message ends within its token.
     TokenTruncated,
     /// An option delta of 15 that is not the payload marker (RFC 7252 section 3.1).
@@ -47,11 +49,14 @@ pub enum FormatError {
     PayloadMarkerWithoutPayload,
     /// Code 0.00 and yet a token, options or a payload (RFC 7252 section 4.1).
     EmptyMessageWithContent,
-    /// A code of class 1, 6 or 7, which are reserved over UDP (RFC 7252 sections 4.2 and 4.3).
+    /// A code of class 1, 6 or, over UDP, 7: reserved (RFC 7252 sections 4.2 and 4.3).
     ReservedCodeClass(Code),
     /// A code that this type of message cannot carry: an Empty NON, an ACK with a request, an RST
     /// that is not Empty (RFC 7252 section 4.3, table 1).
     CodeNotForType(Code),
+    /// A length other than zero in a message within a WebSocket frame: "The Length (Len) field
+    /// MUST be set to zero" (RFC 8323 section 4.2).
+    LengthInWebSocket(u8),
 }
 
 /// Why a message could not be written. The fault is the caller's.
@@ -91,6 +96,7 @@ impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TokenLength(len) => write!(f, "token length {len}, at most 8 allowed"),
+            Self::HeaderTruncated => f.write_str("message ends within its header"),
             Self::TokenTruncated => f.write_str("message ends within its token"),
             Self::OptionDelta15 => f.write_str("option delta 15 is reserved"),
             Self::OptionLength15 => f.write_str("option length 15 is reserved"),
@@ -103,6 +109,9 @@ impl fmt::Display for FormatError {
             Self::ReservedCodeClass(code) => write!(f, "code {code} is of a reserved class"),
             Self::CodeNotForType(code) => {
                 write!(f, "code {code} in a type of message that cannot carry it")
+            }
+            Self::LengthInWebSocket(len) => {
+                write!(f, "length {len} within a WebSocket frame, where it must be 0")
             }
         }
     }

@@ -3,6 +3,8 @@
 //! Reading: [`Message::parse`] looks at every byte of a datagram once and returns a view of it, or
 //! says what is wrong and to whom a Reset is due. Everything a `Message` then offers is infallible.
 //!
+//! Over reliable transports (RFC 8323) a message is a [`Frame`]: another header, the same rest.
+//!
 //! Writing: [`Content`] (a code, options in any order, a payload) is encoded into a buffer of the
 //! caller's; [`Encoder`] does the same option by option.
 //!
@@ -26,10 +28,12 @@ mod build;
 mod code;
 mod content;
 mod error;
+mod frame;
 mod header;
 mod message;
 mod number;
 mod option;
+mod signal;
 mod token;
 
 pub use block::{Block, BlockError};
@@ -38,10 +42,14 @@ pub use build::{Encoder, encode_option};
 pub use code::Code;
 pub use content::{Content, Encoded};
 pub use error::{EncodeError, FormatError, ParseError};
+pub use frame::{Frame, FrameHeader, Framing, MAX_FRAME_HEADER};
 pub use header::{HEADER_LEN, MAX_HEADER, MessageId, Type};
 pub use message::Message;
 pub use number::OptionNumber;
 pub use option::{MAX_OPTION_HEADER, MAX_OPTION_LEN, Opt, OptionIter, encode_uint};
+pub use signal::{
+    BASE_MAX_MESSAGE_SIZE, Csm, Release, SignalOption, critical_signal_option, signal_option,
+};
 pub use token::{MAX_TOKEN_LEN, Token};
 
 /// What separates the options from the payload (RFC 7252 section 3).

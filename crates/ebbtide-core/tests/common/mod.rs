@@ -11,6 +11,8 @@
 pub(crate) mod node;
 pub(crate) mod pair;
 pub(crate) mod path;
+pub(crate) mod split;
+pub(crate) mod wired;
 
 use core::convert::Infallible;
 use ebbtide_core::time::{Duration, Instant, Micros};

@@ -2,6 +2,7 @@
 
 use super::builtin::BUILTIN;
 use super::error::ScenarioError;
+use super::nearest::{did_you_mean, of_parser};
 use super::settings::Override;
 use super::{Scenario, validate};
 use std::path::Path;
@@ -30,7 +31,11 @@ pub fn load(name: &str) -> Result<Source, ScenarioError> {
         let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
         return Err(ScenarioError::file(
             name,
-            &format!("no such file, and no built-in scenario; there are {}", names.join(", ")),
+            &format!(
+                "no such file, and no built-in scenario; there are {}{}",
+                names.join(", "),
+                did_you_mean(name, names.iter().copied())
+            ),
         ));
     }
     let text = std::fs::read_to_string(name)
@@ -69,7 +74,7 @@ impl Source {
             }
             scenario = Value::Table(table.clone()).try_into().map_err(|error| {
                 let error: toml::de::Error = error;
-                fail(error.message())
+                fail(&format!("{}{}", error.message(), of_parser(error.message())))
             })?;
         }
         validate::check(&scenario).map_err(|(key, message)| {
@@ -93,8 +98,9 @@ impl Source {
         }
         let known: Vec<&str> = scenario.keys.keys().map(String::as_str).collect();
         let message = format!(
-            "no such key; there are {} and every dotted key of the file, such as network.up.rate",
-            known.join(", ")
+            "no such key; there are {} and every dotted key of the file, such as network.up.rate{}",
+            known.join(", "),
+            did_you_mean(key, known.iter().copied())
         );
         Err(ScenarioError::argument("--set", key, &message))
     }
@@ -104,7 +110,8 @@ impl Source {
             1 + self.text.as_bytes().iter().take(span.start).filter(|byte| **byte == b'\n').count()
         });
         let key = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
-        ScenarioError::at(&self.place, line, key.trim(), error.message())
+        let message = format!("{}{}", error.message(), of_parser(error.message()));
+        ScenarioError::at(&self.place, line, key.trim(), &message)
     }
 
     /// The line that sets a dotted key, found by its table header and name.

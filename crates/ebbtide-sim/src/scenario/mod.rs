@@ -6,6 +6,7 @@
 mod builtin;
 mod error;
 mod load;
+mod nearest;
 mod settings;
 pub mod units;
 mod validate;
@@ -13,6 +14,7 @@ mod validate;
 pub use builtin::{BUILTIN, Builtin};
 pub use error::ScenarioError;
 pub use load::{Source, load};
+pub use nearest::did_you_mean;
 pub use settings::{Axis, Override, combinations, parse_set};
 
 use crate::net::LossModel;
@@ -286,7 +288,9 @@ impl Scenario {
         use ebbtide_core::cc::Config;
         let name = text.split(':').next().unwrap_or_default();
         let fail = |error: ebbtide_core::cc::ConfigError<'_>| {
-            ScenarioError::argument("--cc", text, &error.to_string())
+            let (wanted, known) = error.unknown();
+            let hint = did_you_mean(wanted, known.iter().copied());
+            ScenarioError::argument("--cc", text, &format!("{error}{hint}"))
         };
         let mut config = Config::parse(name).map_err(fail)?;
         for (key, value) in self.control.get(name).into_iter().flatten() {

@@ -2,7 +2,7 @@
 
 use super::options::Options;
 use bytes::Bytes;
-use ebbtide_core::wire::{Code, Message, Opt, OptionNumber};
+use ebbtide_core::wire::{Body, Code, Message, Opt, OptionNumber};
 
 /// A response: what a handler returns and what a client receives.
 ///
@@ -113,11 +113,13 @@ impl Response {
 
     /// A copy of what arrived.
     pub(crate) fn from_message(message: &Message<'_>) -> Self {
-        Self {
-            code: message.code(),
-            options: message.options().into(),
-            payload: Bytes::copy_from_slice(message.payload()),
-        }
+        Self::from_body(message.code(), message.body())
+    }
+
+    /// A copy of what arrived, on whatever transport.
+    pub(crate) fn from_body(code: Code, body: &Body<'_>) -> Self {
+        let payload = Bytes::copy_from_slice(body.payload());
+        Self { code, options: body.options().into(), payload }
     }
 
     /// Calls `with` with it as the wire layer wants it, one more option added.
@@ -140,13 +142,21 @@ pub struct ContentFormat(pub u16);
 const FORMATS: &[(&str, u16)] = &[
     ("text/plain", 0),
     ("text", 0),
+    ("plain", 0),
+    ("image/gif", 21),
+    ("image/jpeg", 22),
+    ("image/png", 23),
     ("application/link-format", 40),
     ("link-format", 40),
+    ("link", 40),
     ("application/xml", 41),
     ("xml", 41),
     ("application/octet-stream", 42),
     ("octets", 42),
+    ("octet-stream", 42),
+    ("binary", 42),
     ("application/exi", 47),
+    ("exi", 47),
     ("application/json", 50),
     ("json", 50),
     ("application/json-patch+json", 51),
@@ -162,11 +172,15 @@ const FORMATS: &[(&str, u16)] = &[
     ("application/senml+cbor", 112),
     ("senml+cbor", 112),
     ("application/sensml+cbor", 113),
+    ("application/concise-problem-details+cbor", 257),
     ("application/missing-blocks+cbor-seq", 272),
     ("application/vnd.ocf+cbor", 10000),
     ("application/vnd.oma.lwm2m+tlv", 11542),
     ("application/vnd.oma.lwm2m+json", 11543),
     ("application/vnd.oma.lwm2m+cbor", 11544),
+    ("text/css", 20000),
+    ("text/javascript", 20002),
+    ("image/svg+xml", 30000),
 ];
 
 impl ContentFormat {

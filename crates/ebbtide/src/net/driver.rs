@@ -6,6 +6,7 @@
 
 use super::shared::{Shared, State};
 use super::socket::{Datagram, Inbox};
+use super::trace;
 use ebbtide_core::endpoint::Received;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
@@ -118,11 +119,7 @@ impl Driver {
         let now = self.shared.clock.now();
         let mut state = self.shared.lock();
         for datagram in self.inbox.datagrams() {
-            if tracing::enabled!(target: "ebbtide::message", tracing::Level::DEBUG)
-                && let Ok(message) = Message::parse(datagram.bytes)
-            {
-                tracing::debug!(target: "ebbtide::message", from = %datagram.from, datagram = ?message, "received");
-            }
+            trace::received(datagram.from, datagram.bytes);
             let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
             state = match received {
                 Received::Request(incoming, message) => {

@@ -6,3 +6,4 @@ pub(crate) mod driver;
 pub(crate) mod pending;
 pub(crate) mod shared;
 pub mod socket;
+pub(crate) mod trace;

@@ -5,17 +5,18 @@ use super::clock::{Clock, seeded};
 use super::config::Config;
 use super::pending::{Answer, Call, Open, Owner, Pending};
 use super::socket::{Outbound, Socket};
+use super::trace;
 use crate::error::{BindError, Error};
 use crate::message::Response;
 use crate::server::Service;
 use ebbtide_core::ExchangeId;
+use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::Message;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -135,6 +136,7 @@ impl Shared {
                 return Err(Error::Closed);
             }
             let exchange = start(&mut state.endpoint, now)?;
+            trace::began(exchange);
             let index = state.pending.add_call();
             if let Some(call) = state.pending.call(index) {
                 call.exchange = Some(exchange);
@@ -168,6 +170,53 @@ impl Shared {
     }
 }
 
+impl crate::client::Exchanges for Shared {
+    fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        let mut state = self.lock();
+        let closed = state.closed;
+        let Some(call) = state.pending.call(index) else { return Poll::Ready(None) };
+        if let Some(answer) = call.pop() {
+            return Poll::Ready(Some(answer));
+        }
+        if call.exchange.is_none() || closed {
+            return Poll::Ready(None);
+        }
+        call.wake_later(cx.waker());
+        Poll::Pending
+    }
+
+    fn is_registered(&self, index: u32) -> bool {
+        self.lock().pending.call(index).is_some_and(|call| call.registered)
+    }
+
+    fn forget(&self, index: u32) {
+        let over = {
+            let mut state = self.lock();
+            match state.pending.call(index) {
+                Some(call) if call.exchange.is_none() => {
+                    state.pending.remove_call(index);
+                    true
+                }
+                Some(_) => false,
+                None => true,
+            }
+        };
+        if !over {
+            self.with(|state, now| state.forget_call(now, index));
+        }
+    }
+}
+
+impl crate::server::Observed for Shared {
+    fn observers(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
+        change(&mut self.lock().observers);
+    }
+
+    fn tell(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
+        self.with(|state, _| change(&mut state.observers));
+    }
+}
+
 impl State {
     /// Takes what the endpoint wants to be done; called after each call that changed it.
     #[inline]
@@ -175,11 +224,11 @@ impl State {
         loop {
             match self.endpoint.poll_output() {
                 Output::Transmit(transmit) => {
+                    trace::sent(&transmit);
                     let local = match transmit.what {
                         Sent::Reply => from,
-                        Sent::Exchange { exchange, ordinal, timeout } => {
+                        Sent::Exchange { exchange, .. } => {
                             let open = self.pending.get(exchange);
-                            trace_sent(&transmit, ordinal, timeout);
                             // The first transmission leaves before the exchange is recorded.
                             open.map_or(from, |open| open.local)
                         }
@@ -187,6 +236,7 @@ impl State {
                     self.out.push(transmit.to, local, transmit.datagram, transmit.what);
                 }
                 Output::Event(Event::Failed { exchange, reason }) => {
+                    trace::failed(exchange, reason);
                     self.end(exchange, Answer::Failed(reason));
                 }
                 Output::Timeout(at) => {
@@ -201,12 +251,12 @@ impl State {
     pub(crate) fn dispatch(&mut self, from: SocketAddr, received: Received<'_>) {
         match received {
             Received::Response { exchange, sample, message } => {
-                self.trace_learnt(from, sample.as_ref());
+                self.learnt(from, exchange, sample.as_ref());
                 let response = Response::from_message(&message);
                 self.end(exchange, Answer::Response { from, response });
             }
             Received::Notification { exchange, sample, message } => {
-                self.trace_learnt(from, sample.as_ref());
+                self.learnt(from, exchange, sample.as_ref());
                 if let Some(&Open { owner: Owner::Call(index), .. }) = self.pending.get(exchange)
                     && let Some(call) = self.pending.call(index)
                 {
@@ -215,7 +265,7 @@ impl State {
                 }
             }
             Received::Acknowledged { exchange, sample } => {
-                self.trace_learnt(from, Some(&sample));
+                self.learnt(from, exchange, Some(&sample));
                 // A request goes on waiting for its separate response; all else has arrived.
                 match self.pending.get(exchange).map(|open| open.owner) {
                     Some(Owner::Notification(observer)) => {
@@ -234,7 +284,7 @@ impl State {
                 }
             }
             Received::Reset { exchange, sample } => {
-                self.trace_learnt(from, sample.as_ref());
+                self.learnt(from, exchange, sample.as_ref());
                 self.end(exchange, Answer::Reset { sample });
             }
             Received::Request(..) | Received::Ignored(_) => {}
@@ -292,34 +342,7 @@ impl State {
         core::mem::take(&mut self.wake)
     }
 
-    fn trace_learnt(&self, from: SocketAddr, sample: Option<&ebbtide_core::cc::Sample>) {
-        if !tracing::enabled!(target: "ebbtide::control", tracing::Level::DEBUG) {
-            return;
-        }
-        if let (Some(sample), Some(metrics)) = (sample, self.endpoint.metrics(from)) {
-            tracing::debug!(
-                target: "ebbtide::control",
-                peer = %from,
-                transmissions = sample.transmissions,
-                answered = ?sample.answered.map(|answered| answered.ordinal),
-                since_first = ?sample.since_first,
-                srtt = ?metrics.srtt,
-                rto = ?metrics.rto,
-                state = metrics.state,
-                "learnt"
-            );
-        }
-    }
-}
-
-fn trace_sent(
-    transmit: &ebbtide_core::endpoint::Transmit<'_>,
-    ordinal: u8,
-    timeout: ebbtide_core::time::Micros,
-) {
-    if tracing::enabled!(target: "ebbtide::message", tracing::Level::DEBUG)
-        && let Ok(message) = Message::parse(transmit.datagram)
-    {
-        tracing::debug!(target: "ebbtide::message", to = %transmit.to, ordinal, ?timeout, datagram = ?message, "sent");
+    fn learnt(&self, from: SocketAddr, exchange: ExchangeId, sample: Option<&Sample>) {
+        trace::learnt(from, exchange, sample, || self.endpoint.metrics(from));
     }
 }

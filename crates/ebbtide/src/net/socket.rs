@@ -202,6 +202,12 @@ impl<T: Copy> Outbound<T> {
         self.queue.is_empty()
     }
 
+    /// Datagrams that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queue.len() - self.next
+    }
+
     /// Bytes that wait.
     #[must_use]
     pub fn len_bytes(&self) -> usize {

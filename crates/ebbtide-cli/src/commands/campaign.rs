@@ -1,0 +1,85 @@
+//! What the commands that run campaigns have in common.
+
+use crate::failure::Failure;
+use crate::output::progress::Bar;
+use clap::Args;
+use ebbtide_sim::record::Store;
+use ebbtide_sim::run::{Campaign, CampaignError, Results, Shard};
+use std::path::PathBuf;
+
+/// How much to run, from which seed, and where results go.
+#[derive(Args)]
+pub(crate) struct CampaignArgs {
+    /// Replications of each cell [default: the scenario's or the paper's]
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
+    pub(crate) reps: Option<u32>,
+    /// Seed of all randomness [default: the scenario's, 1]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seed: Option<u64>,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = at_least_one, allow_negative_numbers = true)]
+    jobs: Option<u32>,
+    /// Keep results in this folder, with a report; what it already has is not run again
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What came of a campaign.
+pub(crate) struct Ran {
+    pub(crate) results: Results,
+    /// Where they are kept, with `--out`.
+    pub(crate) store: Option<Store>,
+    interrupted: bool,
+}
+
+impl CampaignArgs {
+    /// Runs what is missing, with a progress bar.
+    pub(crate) fn run(&self, campaign: &Campaign, shard: Option<Shard>) -> Result<Ran, Failure> {
+        let store = self.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
+        if let Some(store) = &store {
+            store.save_manifest(&campaign.manifest()).map_err(Failure::work)?;
+        }
+        let bar = Bar::new(campaign.runs());
+        let run = || campaign.run(store.as_ref(), shard, &bar);
+        let results = in_pool(self.jobs, run)?.map_err(Failure::work)?;
+        Ok(Ran { results, store, interrupted: bar.finish() })
+    }
+}
+
+impl Ran {
+    /// The failure that an interruption is, once what there is has been shown.
+    pub(crate) fn finish(&self) -> Result<(), Failure> {
+        match (self.interrupted, &self.store) {
+            (false, _) => Ok(()),
+            (true, Some(_)) => {
+                Err(Failure::work("interrupted; run the same command again to complete it"))
+            }
+            (true, None) => {
+                Err(Failure::work("interrupted; with --out DIR finished work would have been kept"))
+            }
+        }
+    }
+}
+
+/// A number of things of which there must be one.
+fn at_least_one(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("takes a whole number, at least 1 and at most {}", u32::MAX)),
+    }
+}
+
+/// Runs `work` on a pool of `jobs` threads.
+pub(crate) fn in_pool<T: Send>(
+    jobs: Option<u32>,
+    work: impl FnOnce() -> Result<T, CampaignError> + Send,
+) -> Result<Result<T, CampaignError>, Failure> {
+    // Rayon takes 0 for one per core.
+    let threads = jobs.map_or(0, |jobs| jobs as usize);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    Ok(pool.map_err(Failure::work)?.install(work))
+}

@@ -1,0 +1,89 @@
+//! `serve --metrics ADDR`: the server's metrics over HTTP, for Prometheus.
+//!
+//! A scrape is one short request, so this speaks as little HTTP as that takes: it reads a request's
+//! head, answers and closes. How many ask at once, how long they may take and how much they may
+//! send is bounded.
+
+use crate::failure::Failure;
+use ebbtide::metrics::Meter;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+/// Connections at once; more wait.
+const CONNECTIONS: usize = 16;
+/// How long a connection may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of a request's head.
+const MAX_HEAD: usize = 8192;
+
+/// Opens the address that `--metrics` names.
+pub(crate) async fn bind(address: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => Failure::usage(format_args!(
+            "--metrics {address}: no address: HOST:PORT, such as 127.0.0.1:9683"
+        )),
+        io::ErrorKind::AddrInUse => Failure::work(format_args!(
+            "--metrics: {address} is in use: another program serves there, choose another port"
+        )),
+        _ => Failure::work(format_args!("--metrics {address}: {error}")),
+    })
+}
+
+/// Answers scrapes as long as it is polled.
+pub(crate) async fn answer(listener: TcpListener, meter: Meter) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        // It is never closed.
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, most likely: they come back.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let meter = meter.clone();
+        tokio::spawn(async move {
+            // Who goes away or takes too long gets nothing.
+            let _ = tokio::time::timeout(PATIENCE, converse(stream, &meter)).await;
+            drop(place);
+        });
+    }
+}
+
+async fn converse(mut stream: TcpStream, meter: &Meter) -> io::Result<()> {
+    let mut head = Vec::new();
+    let status = loop {
+        if stream.read_buf(&mut head).await? == 0 {
+            return Ok(());
+        }
+        if head.windows(4).any(|end| end == b"\r\n\r\n") {
+            break status(&head);
+        }
+        if head.len() > MAX_HEAD {
+            break "431 Request Header Fields Too Large";
+        }
+    };
+    let body = if status == OK { meter.snapshot().to_string() } else { format!("{status}\n") };
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{}",
+        body.len(),
+        if head.starts_with(b"HEAD ") { "" } else { &body }
+    );
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+const OK: &str = "200 OK";
+
+fn status(head: &[u8]) -> &'static str {
+    let mut words = head.split(|byte| byte.is_ascii_whitespace());
+    match (words.next(), words.next()) {
+        (Some(b"GET" | b"HEAD"), Some(b"/metrics" | b"/")) => OK,
+        (Some(b"GET" | b"HEAD"), _) => "404 Not Found",
+        _ => "405 Method Not Allowed",
+    }
+}

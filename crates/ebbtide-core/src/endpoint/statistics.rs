@@ -1,0 +1,269 @@
+//! What an endpoint counts for those who look at it: per control, per reason, and how much is
+//! under way. Plain numbers in fixed places: counting allocates nothing.
+
+use super::{Counters, Endpoint};
+use crate::cc::{Config, Sample};
+use crate::exchange::table::State;
+use crate::time::Micros;
+use crate::wire::{FormatError, ParseError};
+
+/// How often spans of time fell below bounds that go 1, 2, 5, 10 and so on from 100 µs to 1000 s.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    counts: [u64; Self::BOUNDS.len() + 1],
+    sum: u64,
+}
+
+impl Histogram {
+    /// The upper bounds in microseconds, each included in what is below it.
+    pub const BOUNDS: [u32; 22] = [
+        100,
+        200,
+        500,
+        1_000,
+        2_000,
+        5_000,
+        10_000,
+        20_000,
+        50_000,
+        100_000,
+        200_000,
+        500_000,
+        1_000_000,
+        2_000_000,
+        5_000_000,
+        10_000_000,
+        20_000_000,
+        50_000_000,
+        100_000_000,
+        200_000_000,
+        500_000_000,
+        1_000_000_000,
+    ];
+
+    /// Counts a span.
+    pub fn record(&mut self, span: Micros) {
+        let place = Self::BOUNDS.partition_point(|bound| *bound < span.get());
+        self.counts[place] += 1;
+        self.sum = self.sum.saturating_add(span.get().into());
+    }
+
+    /// How many spans were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The sum of all spans, in microseconds.
+    #[must_use]
+    pub fn sum_micros(&self) -> u64 {
+        self.sum
+    }
+
+    /// Each bound in microseconds, with the number of spans up to it. Those above the last bound
+    /// are in [`Self::count`] only.
+    pub fn cumulative(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        Self::BOUNDS.iter().zip(&self.counts).scan(0, |sum, (bound, count)| {
+            *sum += count;
+            Some((*bound, *sum))
+        })
+    }
+
+    /// Adds what another one has counted.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
+            *mine += theirs;
+        }
+        self.sum = self.sum.saturating_add(other.sum);
+    }
+}
+
+/// What was counted under one congestion control, over all its peers.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlCounters {
+    /// Confirmable messages that left, retransmissions not counted.
+    pub messages: u64,
+    /// Retransmissions.
+    pub retransmissions: u64,
+    /// Expired timeouts.
+    pub timeouts: u64,
+    /// Exchanges given up after MAX_RETRANSMIT retransmissions.
+    pub gave_up: u64,
+    /// Retransmissions that left although an earlier copy was answered later. Only a mark tells
+    /// (see [`Marking`](crate::cc::Marking)), so under a control without marks there are none.
+    pub unnecessary: u64,
+    /// Round trips: of exchanges without a retransmission, and of others if a mark told which copy
+    /// was answered (Karn's algorithm).
+    pub rtt: Histogram,
+    /// Timeouts armed for the original transmission of each message: what the control made of the
+    /// round trips.
+    pub rto: Histogram,
+}
+
+impl ControlCounters {
+    /// A transmission left.
+    pub(super) fn transmitted(&mut self, ordinal: u8, timeout: Micros) {
+        if ordinal == 0 {
+            self.messages += 1;
+            self.rto.record(timeout);
+        } else {
+            self.retransmissions += 1;
+        }
+    }
+
+    /// An answer arrived.
+    pub(super) fn answered(&mut self, sample: &Sample) {
+        match sample.answered {
+            Some(answered) => {
+                self.rtt.record(answered.since);
+                let after = sample.retransmissions().saturating_sub(answered.ordinal);
+                self.unnecessary += u64::from(after);
+            }
+            None if sample.retransmissions() == 0 => self.rtt.record(sample.since_first),
+            None => {}
+        }
+    }
+
+    /// Adds what another one has counted.
+    pub fn add(&mut self, other: &Self) {
+        self.messages += other.messages;
+        self.retransmissions += other.retransmissions;
+        self.timeouts += other.timeouts;
+        self.gave_up += other.gave_up;
+        self.unnecessary += other.unnecessary;
+        self.rtt.add(&other.rtt);
+        self.rto.add(&other.rto);
+    }
+}
+
+/// Datagrams that were no messages, by what was wrong with them.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Malformed([u64; Self::REASONS.len()]);
+
+impl Malformed {
+    /// The names of the reasons: see [`ParseError`] and [`FormatError`].
+    pub const REASONS: [&str; 13] = [
+        "too-short",
+        "version",
+        "token-length",
+        "token-truncated",
+        "option-delta-15",
+        "option-length-15",
+        "option-truncated",
+        "option-number-overflow",
+        "payload-marker-without-payload",
+        "empty-message-with-content",
+        "reserved-code-class",
+        "code-not-for-type",
+        "length-in-websocket",
+    ];
+
+    pub(super) fn count(&mut self, error: &ParseError) {
+        let place = match error {
+            ParseError::TooShort => 0,
+            ParseError::Version(_) => 1,
+            ParseError::Format { reason, .. } => match reason {
+                FormatError::HeaderTruncated => 0,
+                FormatError::TokenLength(_) => 2,
+                FormatError::TokenTruncated => 3,
+                FormatError::OptionDelta15 => 4,
+                FormatError::OptionLength15 => 5,
+                FormatError::OptionTruncated => 6,
+                FormatError::OptionNumberOverflow => 7,
+                FormatError::PayloadMarkerWithoutPayload => 8,
+                FormatError::EmptyMessageWithContent => 9,
+                FormatError::ReservedCodeClass(_) => 10,
+                FormatError::CodeNotForType(_) => 11,
+                FormatError::LengthInWebSocket(_) => 12,
+            },
+        };
+        self.0[place] += 1;
+    }
+
+    /// Each reason with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Self::REASONS.into_iter().zip(self.0)
+    }
+
+    /// Adds what another one has counted.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// Exchanges that have not ended, by where they are in their life.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchanges {
+    /// Wait for congestion control's permission to leave.
+    pub queued: u64,
+    /// Confirmable, sent and not acknowledged; each holds one of the NSTART places.
+    pub open: u64,
+    /// Acknowledged or Non-confirmable, and wait for their response.
+    pub waiting: u64,
+    /// Registered as observers of a resource.
+    pub observing: u64,
+}
+
+impl Exchanges {
+    /// Adds those of another endpoint.
+    pub fn add(&mut self, other: &Self) {
+        self.queued += other.queued;
+        self.open += other.open;
+        self.waiting += other.waiting;
+        self.observing += other.observing;
+    }
+}
+
+impl Counters {
+    /// Adds what another endpoint has counted.
+    pub fn add(&mut self, other: &Self) {
+        self.received += other.received;
+        self.sent += other.sent;
+        self.retransmissions += other.retransmissions;
+        self.timeouts += other.timeouts;
+        self.gave_up += other.gave_up;
+        self.malformed += other.malformed;
+        self.pings += other.pings;
+        self.duplicates += other.duplicates;
+        self.unknown_answers += other.unknown_answers;
+        self.wrong_tokens += other.wrong_tokens;
+        self.bad_options += other.bad_options;
+        self.refused += other.refused;
+        self.unstored += other.unstored;
+        self.queue_full += other.queue_full;
+        self.outbox_full += other.outbox_full;
+        self.peers_evicted_early += other.peers_evicted_early;
+    }
+}
+
+impl Endpoint {
+    /// What was counted under each congestion control that this endpoint has been given, the
+    /// default one first.
+    pub fn controls(&self) -> impl Iterator<Item = (&Config, &ControlCounters)> {
+        self.controls.iter().zip(&self.control_counters)
+    }
+
+    /// Datagrams that were no messages, by reason.
+    #[must_use]
+    pub fn malformed(&self) -> Malformed {
+        self.malformed
+    }
+
+    /// Exchanges that have not ended, by state. Looks at each of them.
+    #[must_use]
+    pub fn exchanges(&self) -> Exchanges {
+        let mut exchanges = Exchanges::default();
+        for state in self.table.states() {
+            match state {
+                State::Queued => exchanges.queued += 1,
+                State::Open => exchanges.open += 1,
+                State::Waiting => exchanges.waiting += 1,
+                State::Observing => exchanges.observing += 1,
+                State::Free => {}
+            }
+        }
+        exchanges
+    }
+}

@@ -1,0 +1,163 @@
+//! Bytes on their way in and out.
+
+use crate::wire::{Content, EncodeError, Framing, Token};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Bytes that wait for the transport to take them: many messages, one write.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    bytes: Vec<u8>,
+    /// Those before this one have been taken.
+    taken: usize,
+    /// Where each message ends, if the transport must know.
+    ends: Option<VecDeque<usize>>,
+}
+
+impl Output {
+    pub(super) fn new(framing: Framing) -> Self {
+        let ends = (framing == Framing::WebSocket).then(VecDeque::new);
+        Self { bytes: Vec::new(), taken: 0, ends }
+    }
+
+    /// Appends a message.
+    pub(super) fn push(
+        &mut self,
+        content: &Content<'_>,
+        framing: Framing,
+        token: Token,
+        len: usize,
+    ) -> Result<(), EncodeError> {
+        let start = self.bytes.len();
+        self.bytes.resize(start + len, 0);
+        let room = self.bytes.get_mut(start..).unwrap_or_default();
+        let written = content.encode_framed(room, framing, token);
+        if written.is_err() {
+            self.bytes.truncate(start);
+        } else if let Some(ends) = &mut self.ends {
+            ends.push_back(self.bytes.len());
+        }
+        written.map(|_| ())
+    }
+
+    /// What the transport may take now: of a stream all that waits, else one message.
+    pub(super) fn next(&self) -> &[u8] {
+        let end = match &self.ends {
+            Some(ends) => ends.front().copied().unwrap_or(self.taken),
+            None => self.bytes.len(),
+        };
+        self.bytes.get(self.taken..end).unwrap_or_default()
+    }
+
+    /// The transport took `len` bytes of that.
+    pub(super) fn take(&mut self, len: usize) {
+        self.taken = (self.taken + len).min(self.bytes.len());
+        if let Some(ends) = &mut self.ends {
+            while ends.front().is_some_and(|&end| end <= self.taken) {
+                ends.pop_front();
+            }
+        }
+        if self.taken == self.bytes.len() {
+            self.clear();
+        } else if self.taken >= COMPACT && self.taken * 2 >= self.bytes.len() {
+            // Each byte is moved at most once for one that was taken.
+            self.bytes.drain(..self.taken);
+            for end in self.ends.iter_mut().flatten() {
+                *end -= self.taken;
+            }
+            self.taken = 0;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.taken = 0;
+        if let Some(ends) = &mut self.ends {
+            ends.clear();
+        }
+        if self.bytes.capacity() > KEEP {
+            self.bytes.shrink_to(KEEP);
+        }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.bytes.len() - self.taken
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Bytes that must have been taken before the rest is moved to the front.
+const COMPACT: usize = 16 << 10;
+/// Bytes of room that an empty buffer keeps.
+const KEEP: usize = 64 << 10;
+
+/// Bytes that were read from a byte stream and not yet taken: a helper for drivers.
+///
+/// ```
+/// # use ebbtide_core::{stream::{Config, Connection, Input}, time::Instant, wire::Framing};
+/// # let mut connection = Connection::new(Instant::ZERO, Framing::Stream, Config::default());
+/// # let now = Instant::ZERO;
+/// # let mut read = |room: &mut [u8]| { room[0] = 0; room[1] = 0; 2 };
+/// let mut input = Input::default();
+/// let len = read(input.room(connection.expects()));
+/// input.filled(len);
+/// while let Some(taken) = connection.handle_input(now, input.unread()) {
+///     let bytes = taken.bytes; // and do something about `taken.received`
+///     input.take(bytes);
+/// }
+/// ```
+#[derive(Debug, Default)]
+pub struct Input {
+    bytes: Vec<u8>,
+    /// Those before this one have been taken.
+    taken: usize,
+    /// Those before this one have been read.
+    filled: usize,
+}
+
+/// Bytes that are read at once, unless a longer message is expected.
+const READ: usize = 16 << 10;
+
+impl Input {
+    /// Room to read into, never empty, for a message that is expected to have `expected` bytes in
+    /// all. What is not taken yet stays in front of it.
+    pub fn room(&mut self, expected: usize) -> &mut [u8] {
+        if self.taken == self.filled {
+            self.taken = 0;
+            self.filled = 0;
+            if self.bytes.len() > READ && expected <= READ {
+                self.bytes.truncate(READ);
+                self.bytes.shrink_to_fit();
+            }
+        } else if self.taken > 0 {
+            // A part of one message: few bytes, or it has room behind it for many.
+            self.bytes.copy_within(self.taken..self.filled, 0);
+            self.filled -= self.taken;
+            self.taken = 0;
+        }
+        let wanted = expected.max(READ).max(self.filled + 1);
+        if self.bytes.len() < wanted {
+            self.bytes.resize(wanted, 0);
+        }
+        self.bytes.get_mut(self.filled..).unwrap_or_default()
+    }
+
+    /// `len` bytes have been read into that room.
+    pub fn filled(&mut self, len: usize) {
+        self.filled = (self.filled + len).min(self.bytes.len());
+    }
+
+    /// What was read and not taken.
+    #[must_use]
+    pub fn unread(&self) -> &[u8] {
+        self.bytes.get(self.taken..self.filled).unwrap_or_default()
+    }
+
+    /// `len` bytes of that have been taken.
+    pub fn take(&mut self, len: usize) {
+        self.taken = (self.taken + len).min(self.filled);
+    }
+}

@@ -1,0 +1,268 @@
+//! Messages that leave.
+
+use super::requests::{RequestId, State};
+use super::types::Closed;
+use super::types::{Fault, Incoming, SendError};
+use super::{Connection, Phase};
+use crate::time::Instant;
+use crate::wire::{Code, Content, Opt, OptionNumber, SignalOption, Token, encode_uint};
+use alloc::string::ToString;
+
+impl Connection {
+    /// Sends a request. One with the option Observe of value 0 stays open for notifications if the
+    /// response has that option (RFC 7641 section 3.1).
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub fn request(&mut self, now: Instant, content: &Content<'_>) -> Result<RequestId, SendError> {
+        let now = self.advance(now);
+        match self.phase {
+            Phase::Open => {}
+            Phase::Releasing | Phase::Leaving(_) => return Err(SendError::Releasing),
+            Phase::Closing(_) | Phase::Closed => return Err(SendError::Closed),
+        }
+        if !content.code.is_request() {
+            return Err(SendError::WrongCode(content.code));
+        }
+        let observe = |opt: &&Opt<'_>| opt.number == OptionNumber::OBSERVE;
+        let observe = content.options.iter().find(observe).and_then(Opt::as_uint) == Some(0);
+        let deadline = now + self.config.response_timeout;
+        let Some(request) = self.requests.open_one(observe, deadline) else {
+            self.counters.refused += 1;
+            return Err(SendError::TooManyRequests);
+        };
+        if let Err(error) = self.send(now, content, request.token()) {
+            self.requests.end(request);
+            return Err(error);
+        }
+        self.deadlines.used = now;
+        Ok(request)
+    }
+
+    /// Lets a request be: its response, should it come, is ignored. Until then, or until it is too
+    /// late, it counts as open, since the peer is at work on it.
+    pub fn cancel(&mut self, now: Instant, request: RequestId) {
+        let now = self.advance(now);
+        let deadline = match self.requests.state(request) {
+            Some(State::Open { deadline, .. }) => deadline,
+            Some(State::Observing) => now + self.config.response_timeout,
+            Some(State::Cancelled { .. } | State::Free) | None => return,
+        };
+        self.requests.set(request, State::Cancelled { deadline });
+    }
+
+    /// Ends an observation: sends `content`, which is the request that registered it with the
+    /// option Observe of value 1, with the same token. Over reliable transports there is no other
+    /// way: "a client that is no longer interested [...] MUST explicitly deregister" (RFC 8323
+    /// section 7.4). Whatever still comes is ignored.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; the observation then goes on.
+    pub fn deregister(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        content: &Content<'_>,
+    ) -> Result<(), SendError> {
+        let now = self.advance(now);
+        if !matches!(self.requests.state(request), Some(State::Open { .. } | State::Observing)) {
+            return Err(SendError::NoSuchRequest);
+        }
+        self.send(now, content, request.token())?;
+        let deadline = now + self.config.response_timeout;
+        self.requests.set(request, State::Cancelled { deadline });
+        Ok(())
+    }
+
+    /// Answers a request of the peer.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; the request then is still unanswered.
+    pub fn respond(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        content: &Content<'_>,
+    ) -> Result<(), SendError> {
+        self.notify(now, incoming.token, content)?;
+        self.answered(incoming);
+        Ok(())
+    }
+
+    /// Lets a request of the peer be unanswered, since it wants no response (RFC 7967 section 2).
+    pub fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
+        self.advance(now);
+        self.answered(incoming);
+    }
+
+    /// Sends a notification to the observer that registered with this token (RFC 7641 section 4.2).
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub fn notify(
+        &mut self,
+        now: Instant,
+        token: Token,
+        content: &Content<'_>,
+    ) -> Result<(), SendError> {
+        let now = self.advance(now);
+        if !content.code.is_response() {
+            return Err(SendError::WrongCode(content.code));
+        }
+        self.send(now, content, token)?;
+        self.deadlines.used = now;
+        Ok(())
+    }
+
+    /// Asks the peer for a sign of life (RFC 8323 section 5.4): [`Received::Pong`] is the answer,
+    /// and [`Fault::Silent`] the end if none comes. With `custody` it is asked to process first
+    /// what came before (section 5.4.1). One Ping is open at a time: a second one does nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    ///
+    /// [`Received::Pong`]: super::Received::Pong
+    pub fn ping(&mut self, now: Instant, custody: bool) -> Result<(), SendError> {
+        let now = self.advance(now);
+        if self.deadlines.pinged.is_some() {
+            return Ok(());
+        }
+        let option = [Opt { number: SignalOption::CUSTODY, value: &[] }];
+        let options = if custody { option.as_slice() } else { &[] };
+        self.send(now, &Content { code: Code::PING, options, payload: &[] }, Token::EMPTY)?;
+        self.deadlines.pinged = Some(now);
+        Ok(())
+    }
+
+    /// Ends the connection in good order (RFC 8323 section 5.5): no more requests of ours, the peer
+    /// answers those that are open and closes, at the latest after
+    /// [`Config::release_timeout`](super::Config::release_timeout).
+    pub fn release(&mut self, now: Instant) {
+        let now = self.advance(now);
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.signal(now, Code::RELEASE, &[], &[]);
+        self.phase = Phase::Releasing;
+        self.deadlines.end = Some(now + self.config.release_timeout);
+    }
+
+    /// Gives the connection up, with a diagnostic for people (RFC 8323 section 5.6).
+    pub fn abort(&mut self, now: Instant, diagnostic: &str) {
+        let now = self.advance(now);
+        self.abort_with(now, Fault::Application, diagnostic);
+    }
+
+    /// Aborts the connection for what the peer did.
+    pub(super) fn fault(&mut self, now: Instant, fault: Fault) {
+        self.abort_with(now, fault, &fault.to_string());
+    }
+
+    fn abort_with(&mut self, now: Instant, fault: Fault, diagnostic: &str) {
+        if matches!(self.phase, Phase::Closing(_) | Phase::Closed) {
+            return;
+        }
+        self.counters.aborted += 1;
+        let mut number = [0; 4];
+        let bad_csm_option = match fault {
+            Fault::CriticalOption { signal: Code::CSM, option } => Some(Opt {
+                number: SignalOption::BAD_CSM_OPTION,
+                value: encode_uint(option.0.into(), &mut number),
+            }),
+            _ => None,
+        };
+        self.signal(now, Code::ABORT, bad_csm_option.as_slice(), diagnostic.as_bytes());
+        self.close(now, Closed::Aborted(fault));
+    }
+
+    /// Our CSM (RFC 8323 section 5.3).
+    pub(super) fn send_csm(&mut self) {
+        let mut size = [0; 4];
+        let options = [
+            Opt {
+                number: SignalOption::MAX_MESSAGE_SIZE,
+                value: encode_uint(self.config.max_message_size, &mut size),
+            },
+            Opt { number: SignalOption::BLOCK_WISE_TRANSFER, value: &[] },
+        ];
+        self.signal(self.now, Code::CSM, &options, &[]);
+    }
+
+    pub(super) fn answer_ping(&mut self, now: Instant, token: Token, custody: bool) {
+        // Section 5.4.1: such a Pong waits until all that came before is processed. One waits at a
+        // time; the option is elective, so that another Ping may be answered without it.
+        if custody && self.unanswered > 0 && self.custody.held.is_none() {
+            self.custody.held = Some((token, self.unanswered));
+            self.custody.epoch = self.custody.epoch.wrapping_add(1);
+            return;
+        }
+        self.pong(now, token, custody && self.unanswered == 0);
+    }
+
+    fn pong(&mut self, now: Instant, token: Token, custody: bool) {
+        let option = [Opt { number: SignalOption::CUSTODY, value: &[] }];
+        let options = if custody { option.as_slice() } else { &[] };
+        self.enqueue(now, &Content { code: Code::PONG, options, payload: &[] }, token);
+    }
+
+    /// Answers a request with a code alone.
+    pub(super) fn refuse(&mut self, now: Instant, incoming: &Incoming, code: Code) {
+        self.enqueue(now, &Content { code, options: &[], payload: &[] }, incoming.token);
+        self.answered(incoming);
+    }
+
+    fn answered(&mut self, incoming: &Incoming) {
+        // A connection that is over has forgotten what was unanswered.
+        self.unanswered = self.unanswered.saturating_sub(1);
+        if let Some((token, earlier)) = &mut self.custody.held
+            && incoming.epoch != self.custody.epoch
+        {
+            *earlier = earlier.saturating_sub(1);
+            let token = *token;
+            if *earlier == 0 {
+                self.custody.held = None;
+                self.pong(self.now, token, true);
+            }
+        }
+        self.close_if_drained(self.now);
+    }
+
+    fn signal(&mut self, now: Instant, code: Code, options: &[Opt<'_>], diagnostic: &[u8]) {
+        self.enqueue(now, &Content { code, options, payload: diagnostic }, Token::EMPTY);
+    }
+
+    /// Queues a message that is short and ours, or answers one that was taken: it has a place,
+    /// since nothing more is taken long before the output is full.
+    fn enqueue(&mut self, now: Instant, content: &Content<'_>, token: Token) {
+        let len = content.framed_len(self.framing, token);
+        if self.output.push(content, self.framing, token, len).is_ok() {
+            self.counters.sent += 1;
+            self.deadlines.write.get_or_insert(now + self.config.write_timeout);
+        }
+    }
+
+    /// Queues a message of the application's.
+    fn send(&mut self, now: Instant, content: &Content<'_>, token: Token) -> Result<(), SendError> {
+        if matches!(self.phase, Phase::Closing(_) | Phase::Closed) {
+            return Err(SendError::Closed);
+        }
+        let (bytes, limit) = (content.framed_len(self.framing, token), self.message_limit());
+        if bytes > limit {
+            self.counters.refused += 1;
+            return Err(SendError::TooLong { bytes, limit });
+        }
+        if self.output.len() >= self.config.max_output {
+            self.counters.refused += 1;
+            return Err(SendError::OutputFull);
+        }
+        self.output.push(content, self.framing, token, bytes)?;
+        self.counters.sent += 1;
+        self.deadlines.write.get_or_insert(now + self.config.write_timeout);
+        Ok(())
+    }
+}

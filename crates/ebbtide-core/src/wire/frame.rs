@@ -1,0 +1,210 @@
+//! A message over a reliable transport: another header before the same [`Body`] (RFC 8323 sections
+//! 3.2 and 4.2).
+
+use core::fmt;
+
+use super::body::{Body, Path};
+use super::code::Code;
+use super::error::FormatError;
+use super::header::{MessageId, Type};
+use super::number::OptionNumber;
+use super::option::{Opt, OptionIter};
+use super::token::{MAX_TOKEN_LEN, Token};
+
+/// The most that can come before the token: the first byte, four of extended length, the code.
+pub const MAX_FRAME_HEADER: usize = 6;
+
+/// How a receiver knows where a message ends.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Framing {
+    /// By the length in the header: a byte stream, TCP or TLS (RFC 8323 section 3.2).
+    Stream,
+    /// By the WebSocket frame around it; the length in the header is zero (section 4.2).
+    WebSocket,
+}
+
+/// What the first bytes of a message tell.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct FrameHeader {
+    /// The code.
+    pub code: Code,
+    /// Bytes of the token, 0 to 8.
+    pub token_len: u8,
+    /// Bytes before the token, 2 to 6.
+    pub header_len: u8,
+    /// Bytes of options, payload marker and payload, as far as the header says: 0 within a
+    /// WebSocket frame.
+    pub rest_len: u64,
+}
+
+impl FrameHeader {
+    /// Reads the header that `bytes` begin with; `None` if it is not all there yet.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::TokenLength`]: 9 to 15 is reserved (RFC 7252 section 3), so that nobody knows
+    /// where the next message begins. [`FormatError::LengthInWebSocket`].
+    #[inline]
+    pub const fn parse(framing: Framing, bytes: &[u8]) -> Result<Option<Self>, FormatError> {
+        let [first, ..] = *bytes else { return Ok(None) };
+        let token_len = first & 0x0f;
+        if token_len as usize > MAX_TOKEN_LEN {
+            return Err(FormatError::TokenLength(token_len));
+        }
+        let length = first >> 4;
+        if matches!(framing, Framing::WebSocket) && length != 0 {
+            return Err(FormatError::LengthInWebSocket(length));
+        }
+        // RFC 8323 section 3.2: 13, 14 and 15 stand for one, two and four bytes that follow.
+        let (header_len, rest_len, code) = match (length, bytes) {
+            (13, &[_, a, code, ..]) => (3, a as u64 + 13, code),
+            (14, &[_, a, b, code, ..]) => (4, u16::from_be_bytes([a, b]) as u64 + 269, code),
+            (15, &[_, a, b, c, d, code, ..]) => {
+                (6, u32::from_be_bytes([a, b, c, d]) as u64 + 65_805, code)
+            }
+            (0..13, &[_, code, ..]) => (2, length as u64, code),
+            _ => return Ok(None),
+        };
+        Ok(Some(Self { code: Code(code), token_len, header_len, rest_len }))
+    }
+
+    /// Bytes of the whole message on a byte stream, header included: what Max-Message-Size bounds
+    /// (RFC 8323 section 5.3.1).
+    #[inline]
+    #[must_use]
+    pub const fn message_len(&self) -> u64 {
+        self.header_len as u64 + self.token_len as u64 + self.rest_len
+    }
+}
+
+/// The header of a message whose options and payload take `rest` bytes; and its length.
+#[inline]
+pub(super) const fn frame_header(
+    framing: Framing,
+    code: Code,
+    token_len: u8,
+    rest: usize,
+) -> ([u8; MAX_FRAME_HEADER], usize) {
+    // Beyond four gigabytes no length can say it; no buffer is that long either.
+    let rest = if matches!(framing, Framing::WebSocket) { 0 } else { rest as u64 };
+    match rest {
+        0..13 => ([((rest as u8) << 4) | token_len, code.0, 0, 0, 0, 0], 2),
+        13..269 => ([0xd0 | token_len, (rest - 13) as u8, code.0, 0, 0, 0], 3),
+        269..65_805 => {
+            let [a, b] = ((rest - 269) as u16).to_be_bytes();
+            ([0xe0 | token_len, a, b, code.0, 0, 0], 4)
+        }
+        _ => {
+            let [a, b, c, d] = ((rest - 65_805) as u32).to_be_bytes();
+            ([0xf0 | token_len, a, b, c, d, code.0], 6)
+        }
+    }
+}
+
+/// A view of a whole message on a reliable transport: every byte of it was checked.
+///
+/// It has neither type nor message ID: the transport below does what they are for (RFC 8323
+/// section 3.2).
+#[derive(Copy, Clone)]
+pub struct Frame<'a> {
+    code: Code,
+    /// Token, options, payload: the same bytes as over UDP.
+    content: &'a [u8],
+    body: Body<'a>,
+}
+
+impl<'a> Frame<'a> {
+    /// Checks a whole message, of which `header` is the header.
+    ///
+    /// # Errors
+    ///
+    /// The first thing wrong with its token, options and payload. The options of signaling messages
+    /// have other meanings, but the same format (RFC 8323 section 5.2).
+    #[inline]
+    pub fn parse(header: FrameHeader, message: &'a [u8]) -> Result<Self, FormatError> {
+        let code = header.code;
+        if code.is_reserved() {
+            return Err(FormatError::ReservedCodeClass(code));
+        }
+        let content = message.get(usize::from(header.header_len)..).unwrap_or_default();
+        let body = Body::parse(header.token_len, content)?;
+        Ok(Self { code, content, body })
+    }
+
+    /// Empty, a request's method, a response's code, or a signal's.
+    #[inline]
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The token.
+    #[inline]
+    #[must_use]
+    pub fn token(&self) -> Token {
+        self.body.token()
+    }
+
+    /// Every option in the order of their numbers.
+    #[inline]
+    #[must_use]
+    pub const fn options(&self) -> OptionIter<'a> {
+        self.body.options()
+    }
+
+    /// The first option of this number, unless it is to be treated as unrecognized: see
+    /// [`Body::option`]. Not for signaling messages, whose numbers mean something else.
+    #[inline]
+    #[must_use]
+    pub fn option(&self, number: OptionNumber) -> Option<Opt<'a>> {
+        self.body.option(number)
+    }
+
+    /// The payload; empty if there is none.
+    #[inline]
+    #[must_use]
+    pub const fn payload(&self) -> &'a [u8] {
+        self.body.payload()
+    }
+
+    /// The values of Uri-Path, one per segment.
+    #[inline]
+    #[must_use]
+    pub const fn path(&self) -> Path<'a> {
+        self.body.path()
+    }
+
+    /// Token, options and payload.
+    #[inline]
+    #[must_use]
+    pub const fn body(&self) -> &Body<'a> {
+        &self.body
+    }
+
+    /// The header of the same message over UDP, and the bytes that follow it there: what makes a
+    /// message that came over TCP one for code that takes [`Message`](super::Message)s. No signal
+    /// has such a form.
+    #[inline]
+    #[must_use]
+    pub fn as_datagram(&self, kind: Type, id: MessageId) -> ([u8; super::HEADER_LEN], &'a [u8]) {
+        let [id_high, id_low] = id.0.to_be_bytes();
+        // At most 8 by the type.
+        let first = kind.first_byte(self.token().len() as u8);
+        ([first, self.code.0, id_high, id_low], self.content)
+    }
+}
+
+impl fmt::Debug for Frame<'_> {
+    /// One line: `0.01 [20] [Uri-Path: "temperature"] 0 bytes`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{}] ", self.code, self.token())?;
+        if self.code.is_signaling() {
+            // Their options have names of their own.
+            let options = self.options().map(|opt| (opt.number.0, opt.value));
+            f.debug_list().entries(options).finish()?;
+        } else {
+            write!(f, "{:?}", self.options())?;
+        }
+        write!(f, " {} bytes", self.payload().len())
+    }
+}

@@ -1,0 +1,63 @@
+//! Where frames went: every one is in exactly one place.
+
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// The frames of a station, by what became of them.
+///
+/// Two sums hold at any time: `accepted` = `sent` + `no_ack` + `no_access` + the one in hand,
+/// and `transmitted` = `received` + `repeated` + `collided` + `faded` + `deaf` + `asleep` + the one
+/// on the air.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameCounts {
+    /// Frames that the layer above handed over.
+    pub accepted: u64,
+    /// Frames that were acknowledged, or sent without asking for that.
+    pub sent: u64,
+    /// Frames given up for want of an acknowledgement.
+    pub no_ack: u64,
+    /// Frames given up because the channel was busy.
+    pub no_access: u64,
+    /// Channel assessments.
+    pub assessments: u64,
+    /// Channel assessments that found it busy.
+    pub busy: u64,
+    /// Transmissions of frames, repetitions included, acknowledgements not.
+    pub transmitted: u64,
+    /// Transmissions that arrived, for the first time.
+    pub received: u64,
+    /// Transmissions that arrived again.
+    pub repeated: u64,
+    /// Transmissions lost to another one at the receiver.
+    pub collided: u64,
+    /// Transmissions that were too weak.
+    pub faded: u64,
+    /// Transmissions during which the receiver transmitted.
+    pub deaf: u64,
+    /// Transmissions that found the receiver's radio off.
+    pub asleep: u64,
+    /// Acknowledgements transmitted to this station.
+    pub acks: u64,
+    /// Acknowledgements that did not reach it.
+    pub acks_lost: u64,
+}
+
+impl AddAssign for FrameCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.accepted += other.accepted;
+        self.sent += other.sent;
+        self.no_ack += other.no_ack;
+        self.no_access += other.no_access;
+        self.assessments += other.assessments;
+        self.busy += other.busy;
+        self.transmitted += other.transmitted;
+        self.received += other.received;
+        self.repeated += other.repeated;
+        self.collided += other.collided;
+        self.faded += other.faded;
+        self.deaf += other.deaf;
+        self.asleep += other.asleep;
+        self.acks += other.acks;
+        self.acks_lost += other.acks_lost;
+    }
+}

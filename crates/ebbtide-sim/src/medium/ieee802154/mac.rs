@@ -1,0 +1,384 @@
+//! The stations' state machine.
+
+use super::Csma;
+use super::duty_cycle::{DutyCycle, LISTEN, STROBE_GAP, WAKE_UP};
+use super::timing::{
+    ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, TURNAROUND, airtime, interframe_spacing,
+};
+use crate::engine::Engine;
+use crate::medium::{Air, Frame, FrameCounts, Indication, Outcome, RadioTime, Reception};
+use crate::random::{Streams, uniform};
+use ebbtide_core::time::{Duration, Instant};
+use rand_chacha::ChaCha8Rng;
+use std::collections::VecDeque;
+
+/// Something that a station's frame has come to. The number is always that of the station that
+/// sends the data frame.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The channel assessment after a backoff ends.
+    Assessed(u32),
+    /// A transmission begins.
+    Begin(u32),
+    /// A transmission ends.
+    End(u32),
+    /// The receiver begins to acknowledge.
+    AckBegin(u32),
+    /// The acknowledgement ends.
+    AckEnd(u32),
+    /// No acknowledgement came in time.
+    Expired(u32),
+}
+
+#[derive(Debug)]
+struct Station {
+    /// The frame in hand.
+    frame: Option<Frame>,
+    /// NB and BE of section 7.5.1.4.
+    backoffs: u8,
+    exponent: u8,
+    retries: u8,
+    /// Whether the frame in hand has arrived: further copies of it have a known sequence number.
+    has_arrived: bool,
+    /// A data frame was received and its acknowledgement is not over yet.
+    owes_ack: bool,
+    /// The interframe spacing after the last frame ends.
+    ready: Instant,
+    /// The end of the strobes under way.
+    strobes_until: Option<Instant>,
+    /// When the radio wakes up first.
+    phase: u64,
+    /// A frame was received whose sender has more.
+    awake_until: Instant,
+    rng: ChaCha8Rng,
+    counts: FrameCounts,
+    time: RadioTime,
+}
+
+/// IEEE 802.15.4 stations on one channel.
+#[derive(Debug)]
+pub struct Mac {
+    air: Air,
+    csma: Csma,
+    duty: Option<DutyCycle>,
+    stations: Vec<Station>,
+    /// Whose phase each station knows, row by row.
+    knows: Vec<bool>,
+    indications: VecDeque<Indication>,
+}
+
+impl Mac {
+    /// Idle stations over `air`.
+    #[must_use]
+    pub fn new(
+        air: Air,
+        stations: u32,
+        csma: Csma,
+        duty: Option<DutyCycle>,
+        streams: &Streams,
+    ) -> Self {
+        let stations: Vec<Station> = (0..stations)
+            .map(|number| {
+                let mut rng = streams.stream(&format!("mac/{number}"));
+                let phase = duty.map_or(0, |duty| uniform(&mut rng, 0, duty.period - 1));
+                Station {
+                    frame: None,
+                    backoffs: 0,
+                    exponent: csma.min_be,
+                    retries: 0,
+                    has_arrived: false,
+                    owes_ack: false,
+                    ready: Instant::ZERO,
+                    strobes_until: None,
+                    phase,
+                    awake_until: Instant::ZERO,
+                    rng,
+                    counts: FrameCounts::default(),
+                    time: RadioTime::default(),
+                }
+            })
+            .collect();
+        let pairs = stations.len() * stations.len();
+        Self { air, csma, duty, stations, knows: vec![false; pairs], indications: VecDeque::new() }
+    }
+
+    /// Whether a station takes a frame.
+    #[must_use]
+    pub fn is_idle(&self, station: u32) -> bool {
+        self.stations[station as usize].frame.is_none()
+    }
+
+    /// Takes a frame of an idle station; [`Indication::Done`] comes when it is over.
+    pub fn send<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let station = &mut self.stations[frame.from as usize];
+        debug_assert!(station.frame.is_none(), "a station has one frame in hand");
+        station.frame = Some(frame);
+        station.counts.accepted += 1;
+        station.retries = 0;
+        station.has_arrived = false;
+        let start = now.max(station.ready);
+        self.contend(start, frame, engine);
+    }
+
+    /// What has happened since the last call.
+    pub fn poll(&mut self) -> Option<Indication> {
+        self.indications.pop_front()
+    }
+
+    /// The frames of a station.
+    #[must_use]
+    pub fn counts(&self, station: u32) -> FrameCounts {
+        self.stations[station as usize].counts
+    }
+
+    /// How long a station's radio was on until `now`.
+    #[must_use]
+    pub fn radio_time(&self, station: u32, now: Instant) -> RadioTime {
+        let time = self.stations[station as usize].time;
+        let elapsed = now.as_nanos();
+        let listen_ns = match self.duty {
+            None => elapsed.saturating_sub(time.transmit_ns),
+            Some(duty) => time.listen_ns + elapsed / duty.period * WAKE_UP,
+        };
+        RadioTime { listen_ns, ..time }
+    }
+
+    /// An event that was scheduled has come.
+    pub fn handle<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        event: Event,
+        engine: &mut Engine<E>,
+    ) {
+        let (Event::Assessed(number)
+        | Event::Begin(number)
+        | Event::End(number)
+        | Event::AckBegin(number)
+        | Event::AckEnd(number)
+        | Event::Expired(number)) = event;
+        let Some(frame) = self.stations[number as usize].frame else { return };
+        match event {
+            Event::Assessed(_) => self.assessed(now, frame, engine),
+            Event::Begin(_) => self.begin(now, frame, engine),
+            Event::End(_) => self.end(now, frame, engine),
+            Event::AckBegin(_) => {
+                self.air.begin(now, (frame.to, frame.from), true);
+                let airtime = airtime(ACK_BYTES);
+                self.stations[frame.to as usize].time.transmit_ns += airtime;
+                self.stations[number as usize].counts.acks += 1;
+                schedule(engine, now, airtime, Event::AckEnd(number));
+            }
+            Event::AckEnd(_) => self.ack_end(now, frame, engine),
+            Event::Expired(_) => self.expired(now, frame, engine),
+        }
+    }
+
+    /// Begins CSMA/CA for a frame (section 7.5.1.4, steps 1 and 2), at `now` or when its receiver is
+    /// about to wake up.
+    fn contend<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let mut start = now;
+        if let Some(duty) = self.duty
+            && duty.phase_lock
+            && self.knows[self.pair(frame)]
+            && self.stations[frame.to as usize].awake_until < now
+        {
+            start = duty.departure(self.stations[frame.to as usize].phase, now);
+        }
+        let station = &mut self.stations[frame.from as usize];
+        station.backoffs = 0;
+        station.exponent = self.csma.min_be;
+        station.strobes_until = None;
+        self.back_off(start, frame, engine);
+    }
+
+    fn back_off<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let station = &mut self.stations[frame.from as usize];
+        let units = uniform(&mut station.rng, 0, (1 << station.exponent) - 1);
+        schedule(engine, now, units * BACKOFF_UNIT + ASSESSMENT, Event::Assessed(frame.from));
+    }
+
+    /// Steps 3 to 5: transmit if the channel is idle, else back off longer or give up.
+    fn assessed<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let since = Instant::from_nanos(now.as_nanos().saturating_sub(ASSESSMENT));
+        let heard = self.air.was_busy(frame.from, since, now);
+        let csma = self.csma;
+        let station = &mut self.stations[frame.from as usize];
+        station.counts.assessments += 1;
+        station.time.listen_ns += ASSESSMENT;
+        if !heard && !station.owes_ack {
+            schedule(engine, now, TURNAROUND, Event::Begin(frame.from));
+            return;
+        }
+        station.counts.busy += 1;
+        station.backoffs += 1;
+        station.exponent = (station.exponent + 1).min(csma.max_be);
+        if station.backoffs > csma.max_backoffs {
+            self.done(now, frame, Outcome::ChannelAccessFailure);
+        } else {
+            self.back_off(now, frame, engine);
+        }
+    }
+
+    fn begin<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
+        let airtime = airtime(frame.bytes);
+        let is_awake = self.is_awake(now, frame.to);
+        self.air.begin(now, (frame.from, frame.to), is_awake);
+        if let Some(duty) = self.duty {
+            self.overhear(now, frame.from, airtime);
+            let station = &mut self.stations[frame.from as usize];
+            let end = now + Duration::from_nanos(duty.period + LISTEN);
+            station.strobes_until.get_or_insert(end);
+        }
+        let station = &mut self.stations[frame.from as usize];
+        station.counts.transmitted += 1;
+        station.time.transmit_ns += airtime;
+        schedule(engine, now, airtime, Event::End(frame.from));
+    }
+
+    fn end<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
+        let reception = self.air.end(now, frame.from);
+        let is_duty_cycled = self.duty.is_some();
+        let station = &mut self.stations[frame.from as usize];
+        let counts = &mut station.counts;
+        station.ready = now + Duration::from_nanos(interframe_spacing(frame.bytes));
+        match reception {
+            Reception::Received if station.has_arrived => counts.repeated += 1,
+            Reception::Received => counts.received += 1,
+            Reception::Collided => counts.collided += 1,
+            Reception::Faded => counts.faded += 1,
+            Reception::Deaf => counts.deaf += 1,
+            Reception::Asleep => counts.asleep += 1,
+        }
+        if !frame.confirmed {
+            if reception == Reception::Received && !station.has_arrived {
+                station.has_arrived = true;
+                self.indications.push_back(Indication::Arrived(frame));
+            }
+            match station.strobes_until {
+                Some(until) if now < until => {
+                    schedule(engine, now, STROBE_GAP, Event::Begin(frame.from));
+                }
+                _ => self.done(now, frame, Outcome::Sent),
+            }
+            return;
+        }
+        if reception != Reception::Received {
+            let wait = if is_duty_cycled { STROBE_GAP } else { ACK_WAIT };
+            station.time.listen_ns += wait;
+            schedule(engine, now, wait, Event::Expired(frame.from));
+            return;
+        }
+        if !station.has_arrived {
+            station.has_arrived = true;
+            self.indications.push_back(Indication::Arrived(frame));
+        }
+        let receiver = &mut self.stations[frame.to as usize];
+        receiver.owes_ack = true;
+        if frame.more {
+            receiver.awake_until = now + Duration::from_nanos(2 * LISTEN);
+        }
+        schedule(engine, now, TURNAROUND, Event::AckBegin(frame.from));
+    }
+
+    fn ack_end<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let reception = self.air.end(now, frame.to);
+        self.stations[frame.to as usize].owes_ack = false;
+        if reception == Reception::Received {
+            let pair = self.pair(frame);
+            self.knows[pair] = true;
+            let spacing = Duration::from_nanos(interframe_spacing(frame.bytes));
+            self.stations[frame.from as usize].ready = now + spacing;
+            self.done(now, frame, Outcome::Sent);
+            return;
+        }
+        self.stations[frame.from as usize].counts.acks_lost += 1;
+        let waited = TURNAROUND + airtime(ACK_BYTES);
+        let rest = if self.duty.is_some() { 0 } else { ACK_WAIT - waited };
+        schedule(engine, now, rest, Event::Expired(frame.from));
+    }
+
+    /// No acknowledgement: the next strobe, or CSMA/CA again, or the end (section 7.5.6.4.3).
+    fn expired<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let csma = self.csma;
+        let station = &mut self.stations[frame.from as usize];
+        if station.strobes_until.is_some_and(|until| now < until) {
+            // It may owe an acknowledgement to someone whom it heard between two strobes.
+            let wait = if station.owes_ack { STROBE_GAP } else { 0 };
+            let event =
+                if wait == 0 { Event::Begin(frame.from) } else { Event::Expired(frame.from) };
+            schedule(engine, now, wait, event);
+            return;
+        }
+        if station.retries == csma.max_retries {
+            self.done(now, frame, Outcome::NoAck);
+            return;
+        }
+        station.retries += 1;
+        self.contend(now, frame, engine);
+    }
+
+    fn done(&mut self, now: Instant, frame: Frame, outcome: Outcome) {
+        let station = &mut self.stations[frame.from as usize];
+        station.frame = None;
+        station.ready = station.ready.max(now);
+        match outcome {
+            Outcome::Sent => station.counts.sent += 1,
+            Outcome::NoAck => station.counts.no_ack += 1,
+            Outcome::ChannelAccessFailure => station.counts.no_access += 1,
+        }
+        self.indications.push_back(Indication::Done(frame, outcome));
+    }
+
+    fn is_awake(&self, now: Instant, station: u32) -> bool {
+        let Some(duty) = self.duty else { return true };
+        let station = &self.stations[station as usize];
+        now <= station.awake_until || duty.listens(station.phase, now)
+    }
+
+    /// Whoever is awake and in range listens to a transmission.
+    fn overhear(&mut self, now: Instant, from: u32, airtime: u64) {
+        for listener in 0..self.stations.len() as u32 {
+            if listener != from && self.air.hears(listener, from) && self.is_awake(now, listener) {
+                self.stations[listener as usize].time.listen_ns += airtime;
+            }
+        }
+    }
+
+    fn pair(&self, frame: Frame) -> usize {
+        frame.from as usize * self.stations.len() + frame.to as usize
+    }
+}
+
+fn schedule<E: From<Event> + Copy>(engine: &mut Engine<E>, now: Instant, after: u64, event: Event) {
+    engine.schedule(now + Duration::from_nanos(after), event.into());
+}

@@ -1,0 +1,35 @@
+//! IEEE 802.15.4 at 2.4 GHz, 250 kbit/s, without beacons: unslotted CSMA/CA (IEEE 802.15.4-2006,
+//! section 7.5.1.4), with or without radio duty cycling.
+
+mod duty_cycle;
+mod mac;
+mod timing;
+
+pub use duty_cycle::DutyCycle;
+pub use mac::{Event, Mac};
+pub use timing::{
+    ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, LARGEST_FRAME, PHY_BYTES, SYMBOL, TURNAROUND,
+    airtime, interframe_spacing,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// The MAC's parameters (IEEE 802.15.4-2006, table 86).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Csma {
+    /// macMinBE: the first backoff is 0 to 2^this - 1 units, 0 to 8.
+    pub min_be: u8,
+    /// macMaxBE, from `min_be` to 8.
+    pub max_be: u8,
+    /// macMaxCSMABackoffs: how often the channel may be found busy before a frame is given up.
+    pub max_backoffs: u8,
+    /// macMaxFrameRetries: how often a frame is repeated without an acknowledgement.
+    pub max_retries: u8,
+}
+
+impl Default for Csma {
+    fn default() -> Self {
+        Self { min_be: 3, max_be: 5, max_backoffs: 4, max_retries: 3 }
+    }
+}

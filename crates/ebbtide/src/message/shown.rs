@@ -1,0 +1,140 @@
+//! Messages as people read them: names instead of numbers, values by their format.
+
+use super::response::ContentFormat;
+use core::fmt::{self, Display, Formatter};
+use ebbtide_core::wire::{Block, Message, Opt, OptionNumber};
+
+/// `CON GET, MID 0x7d34, token 53aa01, Uri-Path "time", Observe 0, 5 bytes of payload`.
+pub(crate) struct Shown<'m>(pub(crate) &'m Message<'m>);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let message = self.0;
+        write!(f, "{} ", message.kind())?;
+        match message.code().name() {
+            Some(name) if message.code().is_request() => f.write_str(name)?,
+            Some(name) => write!(f, "{} {name}", message.code())?,
+            None => message.code().fmt(f)?,
+        }
+        write!(f, ", MID {}", message.message_id())?;
+        if !message.token().is_empty() {
+            write!(f, ", token {}", Hex(message.token().as_slice()))?;
+        }
+        for opt in message.options() {
+            write!(f, ", {}", ShownOption(&opt))?;
+        }
+        match message.payload().len() {
+            0 => Ok(()),
+            1 => f.write_str(", 1 byte of payload"),
+            bytes => write!(f, ", {bytes} bytes of payload"),
+        }
+    }
+}
+
+/// An option's name and its value in the format that its definition gives it (RFC 7252 section
+/// 5.10); what does not fit the format in hexadecimal.
+struct ShownOption<'o>(&'o Opt<'o>);
+
+impl Display for ShownOption<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let opt = self.0;
+        opt.number.fmt(f)?;
+        if opt.value.is_empty() && opt.number == OptionNumber::IF_NONE_MATCH {
+            return Ok(());
+        }
+        f.write_str(" ")?;
+        let number = opt.as_uint();
+        match opt.number {
+            OptionNumber::URI_HOST
+            | OptionNumber::URI_PATH
+            | OptionNumber::URI_QUERY
+            | OptionNumber::LOCATION_PATH
+            | OptionNumber::LOCATION_QUERY
+            | OptionNumber::PROXY_URI
+            | OptionNumber::PROXY_SCHEME => match opt.as_str() {
+                // Quoted, control characters escaped: a peer must not write on the terminal.
+                Some(text) => write!(f, "{text:?}"),
+                None => Hex(opt.value).fmt(f),
+            },
+            OptionNumber::CONTENT_FORMAT | OptionNumber::ACCEPT => {
+                match number.and_then(|number| u16::try_from(number).ok()) {
+                    Some(number) => ContentFormat(number).fmt(f),
+                    None => Hex(opt.value).fmt(f),
+                }
+            }
+            OptionNumber::BLOCK1 | OptionNumber::BLOCK2 => match Block::from_option(opt) {
+                Ok(block) => {
+                    let more = if block.more() { "more" } else { "last" };
+                    write!(f, "{}/{more}/{}", block.num(), block.size())
+                }
+                Err(_) => Hex(opt.value).fmt(f),
+            },
+            OptionNumber::OBSERVE
+            | OptionNumber::URI_PORT
+            | OptionNumber::MAX_AGE
+            | OptionNumber::HOP_LIMIT
+            | OptionNumber::SIZE1
+            | OptionNumber::SIZE2
+            | OptionNumber::NO_RESPONSE => match number {
+                Some(number) => number.fmt(f),
+                None => Hex(opt.value).fmt(f),
+            },
+            _ => Hex(opt.value).fmt(f),
+        }
+    }
+}
+
+struct Hex<'b>(&'b [u8]);
+
+impl Display for Hex<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("(empty)");
+        }
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_core::wire::{Code, Content, MessageId, Token, Type};
+
+    fn shown(code: Code, options: &[(OptionNumber, &[u8])], payload: &[u8]) -> String {
+        let options: Vec<_> =
+            options.iter().map(|&(number, value)| Opt { number, value }).collect();
+        let content = Content { code, options: &options, payload };
+        let mut buf = [0; 256];
+        let token = Token::new(&[0x53, 0xaa]).unwrap();
+        let encoded =
+            content.encode(&mut buf, Type::Confirmable, MessageId(0x7d34), token).unwrap();
+        Shown(&Message::parse(&buf[..encoded.len]).unwrap()).to_string()
+    }
+
+    #[test]
+    fn options_are_shown_by_name_with_what_their_values_mean() {
+        let options = [
+            (OptionNumber::ETAG, [1, 2].as_slice()),
+            (OptionNumber::OBSERVE, &[]),
+            (OptionNumber::URI_PATH, b"time"),
+            (OptionNumber::CONTENT_FORMAT, &[50]),
+            (OptionNumber::ACCEPT, &[60]),
+            (OptionNumber::BLOCK2, &[0x3e]),
+            (OptionNumber(65000), &[9]),
+        ];
+        assert_eq!(
+            shown(Code::GET, &options, b"hello"),
+            "CON GET, MID 0x7d34, token 53aa, ETag 0102, Observe 0, Uri-Path \"time\", \
+             Content-Format application/json, Accept application/cbor, Block2 3/more/1024, \
+             option 65000 09, 5 bytes of payload"
+        );
+    }
+
+    #[test]
+    fn what_a_peer_sends_cannot_write_on_the_terminal() {
+        let text = shown(Code::GET, &[(OptionNumber::URI_PATH, b"\x1b[2J\n")], b"");
+        assert!(!text.contains('\x1b') && !text.contains('\n'), "{text}");
+        let text = shown(Code::GET, &[(OptionNumber::URI_PATH, &[0xff, 0x1b])], b"");
+        assert!(text.ends_with("Uri-Path ff1b"), "{text}");
+    }
+}

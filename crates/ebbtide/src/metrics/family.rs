@@ -1,0 +1,190 @@
+//! Every metric with its name, in the form that exporters want.
+
+use super::Snapshot;
+use ebbtide_core::endpoint::{ControlCounters, Histogram};
+
+/// How a metric behaves.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows, from 0 at the start.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts values by size.
+    Histogram,
+}
+
+/// A metric: a name and its values.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// The name, with the unit at its end.
+    pub name: &'static str,
+    /// How it behaves.
+    pub kind: Kind,
+    /// What it counts, in a sentence.
+    pub help: &'static str,
+    /// Its values, one per value of its label.
+    pub samples: Vec<Sample>,
+}
+
+/// A value of a metric.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The label and its value, if the metric has one.
+    pub label: Option<(&'static str, String)>,
+    /// The value.
+    pub value: Value,
+}
+
+/// A number or a distribution.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Of a counter or a gauge.
+    Number(u64),
+    /// Of spans of time.
+    Spans(Histogram),
+}
+
+impl Family {
+    fn number(kind: Kind, name: &'static str, help: &'static str, value: u64) -> Self {
+        let samples = vec![Sample { label: None, value: Value::Number(value) }];
+        Self { name, kind, help, samples }
+    }
+
+    fn labelled<L: Into<String>>(
+        kind: Kind,
+        (name, label): (&'static str, &'static str),
+        help: &'static str,
+        values: impl IntoIterator<Item = (L, Value)>,
+    ) -> Self {
+        let sample =
+            |(name, value): (L, Value)| Sample { label: Some((label, name.into())), value };
+        Self { name, kind, help, samples: values.into_iter().map(sample).collect() }
+    }
+}
+
+impl Snapshot {
+    /// Every metric. The names, labels and units are part of the interface: `docs/metrics.md`.
+    #[must_use]
+    pub fn families(&self) -> Vec<Family> {
+        use Kind::{Counter, Gauge};
+        let counters = &self.counters;
+        let count = |name, help, value| Family::number(Counter, name, help, value);
+        let gauge = |name, help, value: usize| Family::number(Gauge, name, help, value as u64);
+        let mut families = vec![
+            count("ebbtide_datagrams_received_total", "Datagrams that arrived.", counters.received),
+            count("ebbtide_datagrams_sent_total", "Datagrams sent.", counters.sent),
+            Family::labelled(
+                Counter,
+                ("ebbtide_malformed_total", "reason"),
+                "Datagrams that were no CoAP message.",
+                self.malformed.iter().map(|(reason, n)| (reason, Value::Number(n))),
+            ),
+            Family::labelled(
+                Counter,
+                ("ebbtide_ignored_total", "reason"),
+                "Messages that were nothing for the application.",
+                numbers([
+                    ("ping", counters.pings),
+                    ("duplicate", counters.duplicates),
+                    ("unknown-answer", counters.unknown_answers),
+                    ("wrong-token", counters.wrong_tokens),
+                    ("bad-option", counters.bad_options),
+                ]),
+            ),
+            Family::labelled(
+                Counter,
+                ("ebbtide_dropped_total", "reason"),
+                "What found a queue or a table full.",
+                numbers([
+                    ("queue-full", counters.queue_full),
+                    ("outbox-full", counters.outbox_full),
+                    ("refused", counters.refused),
+                    ("unstored", counters.unstored),
+                    ("event", self.dropped_events),
+                    ("peer-evicted", counters.peers_evicted_early),
+                ]),
+            ),
+        ];
+        families.extend(self.control_families());
+        families.extend([
+            Family::labelled(
+                Gauge,
+                ("ebbtide_exchanges", "state"),
+                "Exchanges of our own that have not ended.",
+                numbers([
+                    ("queued", self.exchanges.queued),
+                    ("open", self.exchanges.open),
+                    ("waiting", self.exchanges.waiting),
+                    ("observing", self.exchanges.observing),
+                ]),
+            ),
+            gauge(
+                "ebbtide_outbox_datagrams",
+                "Datagrams that wait for the socket.",
+                self.outbox.datagrams,
+            ),
+            gauge("ebbtide_outbox_bytes", "Bytes that wait for the socket.", self.outbox.bytes),
+            gauge("ebbtide_peers", "Peers that congestion control keeps state for.", self.peers),
+            gauge(
+                "ebbtide_remembered_messages",
+                "Messages remembered against duplicates.",
+                self.remembered,
+            ),
+            gauge("ebbtide_observers", "Observers registered here.", self.observers),
+            gauge("ebbtide_working", "Requests that handlers work on.", self.load.working),
+            gauge("ebbtide_block_bytes", "Bytes of bodies in parts.", self.load.block_bytes),
+            Family::labelled(
+                Gauge,
+                ("ebbtide_block_transfers", "direction"),
+                "Bodies in parts.",
+                numbers([
+                    ("upload", self.load.uploads as u64),
+                    ("download", self.load.downloads as u64),
+                ]),
+            ),
+        ]);
+        families
+    }
+
+    /// What is told apart by congestion control.
+    fn control_families(&self) -> [Family; 7] {
+        let by_control = |name, kind, help, of: fn(&ControlCounters) -> Value| {
+            let values = self.controls.iter().map(|(control, c)| (control.to_string(), of(c)));
+            Family::labelled(kind, (name, "control"), help, values)
+        };
+        let count = |name, help, of| by_control(name, Kind::Counter, help, of);
+        let spans = |name, help, of| by_control(name, Kind::Histogram, help, of);
+        [
+            count("ebbtide_messages_total", "Confirmable messages sent, each counted once.", |c| {
+                Value::Number(c.messages)
+            }),
+            count(
+                "ebbtide_retransmissions_total",
+                "Retransmissions of Confirmable messages.",
+                |c| Value::Number(c.retransmissions),
+            ),
+            count(
+                "ebbtide_unnecessary_retransmissions_total",
+                "Retransmissions of what was answered, as far as marks tell.",
+                |c| Value::Number(c.unnecessary),
+            ),
+            count("ebbtide_timeouts_total", "Expired retransmission timeouts.", |c| {
+                Value::Number(c.timeouts)
+            }),
+            count("ebbtide_gave_up_total", "Exchanges given up unanswered.", |c| {
+                Value::Number(c.gave_up)
+            }),
+            spans("ebbtide_rtt_seconds", "Unambiguous round trips.", |c| Value::Spans(c.rtt)),
+            spans(
+                "ebbtide_rto_seconds",
+                "Timeouts armed for the first transmission of a message.",
+                |c| Value::Spans(c.rto),
+            ),
+        ]
+    }
+}
+
+fn numbers<const N: usize>(values: [(&'static str, u64); N]) -> [(&'static str, Value); N] {
+    values.map(|(name, value)| (name, Value::Number(value)))
+}

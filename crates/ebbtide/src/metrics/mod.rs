@@ -1,0 +1,126 @@
+//! Metrics: what a client or a server has counted, and how much is under way.
+//!
+//! Everything is counted in plain integers where it happens, which costs the receive loop neither
+//! an allocation nor a lock. A [`Snapshot`] is taken when somebody asks, and its `Display` is the
+//! text that Prometheus scrapes: serve it at any HTTP endpoint. `docs/metrics.md` lists every
+//! metric with its meaning.
+//!
+//! ```no_run
+//! # use ebbtide::{Server, server::Router};
+//! # async fn example(router: Router) -> Result<(), ebbtide::BindError> {
+//! let server = Server::bind(router, ["[::]:5683"])?;
+//! let meter = server.meter();
+//! tokio::spawn(server.run());
+//! println!("{}", meter.snapshot());
+//! assert_eq!(meter.snapshot().counters.malformed, 0);
+//! # Ok(()) }
+//! ```
+
+mod exposition;
+mod family;
+
+pub use family::{Family, Kind, Sample, Value};
+
+use crate::net::shared::Shared;
+use ebbtide_core::cc::Config as Control;
+use ebbtide_core::endpoint::{ControlCounters, Counters, Exchanges, Malformed};
+use std::sync::{Arc, Weak};
+
+/// Reads the metrics of a [`Server`](crate::Server), from anywhere and as long as it lives.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    sockets: Vec<Weak<Shared>>,
+}
+
+impl Meter {
+    pub(crate) fn new<'s>(sockets: impl Iterator<Item = &'s Arc<Shared>>) -> Self {
+        Self { sockets: sockets.map(Arc::downgrade).collect() }
+    }
+
+    /// What its sockets have counted, together; nothing once the server is gone.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let live: Vec<_> = self.sockets.iter().filter_map(Weak::upgrade).collect();
+        Snapshot::of(live.iter())
+    }
+}
+
+/// What was counted until an instant, and what was under way at it, over all sockets.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// What the message layer counted.
+    pub counters: Counters,
+    /// Datagrams that were no messages, by reason.
+    pub malformed: Malformed,
+    /// What was counted under each congestion control in use.
+    pub controls: Vec<(Control, ControlCounters)>,
+    /// Exchanges of our own that have not ended, by state.
+    pub exchanges: Exchanges,
+    /// Scopes that congestion control keeps state for.
+    pub peers: usize,
+    /// Messages remembered against duplicates.
+    pub remembered: usize,
+    /// Datagrams that wait for the socket to take them, and their bytes.
+    pub outbox: Queue,
+    /// Observers that are registered here (RFC 7641).
+    pub observers: usize,
+    /// Events that an observer was too slow for.
+    pub dropped_events: u64,
+    /// What the server's handlers and block-wise transfers hold.
+    pub load: Load,
+}
+
+/// How much waits.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// How many datagrams.
+    pub datagrams: usize,
+    /// Their bytes.
+    pub bytes: usize,
+}
+
+/// What a server holds for requests that are not finished.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Requests that asynchronous handlers work on.
+    pub working: usize,
+    /// Bytes of bodies in parts (RFC 7959), both directions together.
+    pub block_bytes: usize,
+    /// Bodies that clients send in blocks.
+    pub uploads: usize,
+    /// Bodies that clients fetch in blocks.
+    pub downloads: usize,
+}
+
+impl Snapshot {
+    /// Looks at sockets that belong together: of one client, or of one server.
+    pub(crate) fn of<'s>(sockets: impl Iterator<Item = &'s Arc<Shared>>) -> Self {
+        let mut snapshot = Self::default();
+        for shared in sockets {
+            // All sockets of a server have the same service.
+            if let Some(service) = &shared.service {
+                snapshot.load = service.load();
+            }
+            let state = shared.lock();
+            let endpoint = &state.endpoint;
+            snapshot.counters.add(&endpoint.counters());
+            snapshot.malformed.add(&endpoint.malformed());
+            endpoint.controls().for_each(|counted| snapshot.add_control(counted));
+            snapshot.exchanges.add(&endpoint.exchanges());
+            snapshot.peers += endpoint.peers();
+            snapshot.remembered += endpoint.remembered();
+            snapshot.outbox.datagrams += state.out.len();
+            snapshot.outbox.bytes += state.out.len_bytes();
+            snapshot.observers += state.observers.len();
+            snapshot.dropped_events += state.observers.dropped_events;
+        }
+        snapshot
+    }
+
+    fn add_control(&mut self, (control, counters): (&Control, &ControlCounters)) {
+        match self.controls.iter_mut().find(|(known, _)| known == control) {
+            Some((_, sum)) => sum.add(counters),
+            None => self.controls.push((*control, *counters)),
+        }
+    }
+}

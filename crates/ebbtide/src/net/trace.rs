@@ -1,0 +1,126 @@
+//! Events of `tracing`, all at level DEBUG, and spans of requests. Without a subscriber that wants
+//! them they cost a comparison each.
+//!
+//! | target | event or span | fields |
+//! |---|---|---|
+//! | `ebbtide::request` | span `request`, of a client | `method`, `path`, `peer`, `exchange` |
+//! | `ebbtide::request` | span `serve`, of a server's handler | `method`, `path`, `peer`, `mid` |
+//! | `ebbtide::message` | `sent` | `peer`, `exchange`, `ordinal`, `timeout`, `datagram` |
+//! | `ebbtide::message` | `received` | `peer`, `datagram` |
+//! | `ebbtide::message` | `timeout`: the copy `ordinal` follows | `peer`, `exchange`, `ordinal` |
+//! | `ebbtide::message` | `failed` | `exchange`, `reason` |
+//! | `ebbtide::control` | `learnt` | `peer`, `exchange`, `rtt`, `transmissions`, `answered`, `srtt`, `rto`, `state` |
+//!
+//! `exchange` is small, and unique among the exchanges that are open at one socket at a time; what
+//! is sent in answer has none.
+
+use crate::message::{Request, Shown};
+use ebbtide_core::ExchangeId;
+use ebbtide_core::cc::{Metrics, Sample};
+use ebbtide_core::endpoint::{Failure, Sent, Transmit};
+use ebbtide_core::time::Micros;
+use ebbtide_core::wire::Message;
+use std::net::SocketAddr;
+use tracing::field::Empty;
+use tracing::{Level, Span, debug, debug_span, enabled};
+
+#[inline]
+pub(crate) fn received(from: SocketAddr, datagram: &[u8]) {
+    if enabled!(target: "ebbtide::message", Level::DEBUG)
+        && let Ok(message) = Message::parse(datagram)
+    {
+        debug!(target: "ebbtide::message", peer = %from, datagram = %Shown(&message), "received");
+    }
+}
+
+#[inline]
+pub(crate) fn sent(transmit: &Transmit<'_>) {
+    if !enabled!(target: "ebbtide::message", Level::DEBUG) {
+        return;
+    }
+    let (peer, Ok(message)) = (transmit.to, Message::parse(transmit.datagram)) else { return };
+    let datagram = Shown(&message);
+    match transmit.what {
+        Sent::Reply => debug!(target: "ebbtide::message", %peer, %datagram, "sent"),
+        Sent::Exchange { exchange, ordinal, timeout } => {
+            let exchange = exchange.index();
+            if ordinal > 0 {
+                debug!(target: "ebbtide::message", %peer, exchange, ordinal, "timeout");
+            }
+            // A Non-confirmable message is not repeated.
+            let timeout = (timeout > Micros::ZERO).then(|| timeout.to_duration());
+            debug!(
+                target: "ebbtide::message",
+                %peer, exchange, ordinal, timeout = timeout.map(tracing::field::debug), %datagram,
+                "sent"
+            );
+        }
+    }
+}
+
+pub(crate) fn failed(exchange: ExchangeId, reason: Failure) {
+    debug!(target: "ebbtide::message", exchange = exchange.index(), %reason, "failed");
+}
+
+/// Says what congestion control made of an answer; `metrics` is asked only if somebody listens.
+#[inline]
+pub(crate) fn learnt(
+    peer: SocketAddr,
+    exchange: ExchangeId,
+    sample: Option<&Sample>,
+    metrics: impl FnOnce() -> Option<Metrics>,
+) {
+    if !enabled!(target: "ebbtide::control", Level::DEBUG) {
+        return;
+    }
+    if let (Some(sample), Some(metrics)) = (sample, metrics()) {
+        let span = |span: Micros| tracing::field::debug(span.to_duration());
+        let rtt = match sample.answered {
+            Some(answered) => Some(answered.since),
+            None => (sample.transmissions == 1).then_some(sample.since_first),
+        };
+        debug!(
+            target: "ebbtide::control",
+            %peer,
+            exchange = exchange.index(),
+            rtt = rtt.map(span),
+            transmissions = sample.transmissions,
+            answered = sample.answered.map(|answered| answered.ordinal),
+            srtt = metrics.srtt.map(span),
+            rto = metrics.rto.map(span),
+            state = metrics.state,
+            "learnt"
+        );
+    }
+}
+
+/// The span of a client's request, all its blocks included.
+pub(crate) fn request(request: &Request, peer: SocketAddr) -> Span {
+    if !enabled!(target: "ebbtide::request", Level::DEBUG) {
+        return Span::none();
+    }
+    let path = path(request.uri.path().map(str::as_bytes));
+    let method = request.code.name();
+    let exchange = Empty;
+    debug_span!(target: "ebbtide::request", "request", method, path, %peer, exchange)
+}
+
+/// The exchange that the current request's next message is of.
+pub(crate) fn began(exchange: ExchangeId) {
+    Span::current().record("exchange", exchange.index());
+}
+
+/// The span of a request that a handler answers.
+#[inline]
+pub(crate) fn serve(peer: SocketAddr, message: &Message<'_>) -> Span {
+    if !enabled!(target: "ebbtide::request", Level::DEBUG) {
+        return Span::none();
+    }
+    let (method, path, mid) = (message.code().name(), path(message.path()), message.message_id());
+    debug_span!(target: "ebbtide::request", "serve", method, path, %peer, %mid)
+}
+
+/// A path as in a URI.
+fn path<'s>(segments: impl Iterator<Item = &'s [u8]>) -> String {
+    segments.fold(String::new(), |path, segment| format!("{path}/{}", segment.escape_ascii()))
+}
