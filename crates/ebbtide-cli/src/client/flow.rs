@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use ebbtide::core::cc::Config as Control;
 use ebbtide::core::time::Duration as Span;
-use ebbtide::{Client, Config, Request, Response, Uri};
+use ebbtide::{Client, Config, Request, Response, Scheme, Uri};
 use ebbtide_sim::random::{Streams, uniform};
 use ebbtide_sim::run::endpoint_config;
 use ebbtide_sim::scenario::{Scenario, WorkloadKind};
@@ -27,10 +27,13 @@ pub(crate) struct Flow {
 /// What all clients share.
 #[derive(Clone, Debug)]
 struct Plan {
+    uri: Uri,
     request: Request,
     config: Config,
     exchanges: u32,
     kind: WorkloadKind,
+    /// A continuous client's connection is there before its first request is timed.
+    connects_first: bool,
     batch: [u32; 2],
     payload: usize,
 }
@@ -50,8 +53,10 @@ pub(crate) async fn run(
     let mut endpoint = endpoint_config(scenario, control);
     endpoint.limits.message_bytes = ebbtide::core::endpoint::Limits::default().message_bytes;
     let plan = Plan {
+        uri: uri.clone(),
         request: Request::get(uri.clone())?,
-        config: Config { endpoint, ..Config::default() },
+        config: over_tcp_as_in_a_scenario(Config { endpoint, ..Config::default() }),
+        connects_first: uri.scheme() == Scheme::CoapTcp && workload.kind == WorkloadKind::Continuous,
         exchanges: workload.exchanges,
         kind: workload.kind,
         batch: workload.batch,
@@ -75,10 +80,36 @@ pub(crate) async fn run(
     Ok(flows)
 }
 
+/// How a scenario's hosts speak CoAP over TCP: they wait for as long as it takes, since what is
+/// measured is TCP's patience and not theirs; no token, as over UDP; Nagle's algorithm on.
+pub(crate) fn over_tcp_as_in_a_scenario(mut config: Config) -> Config {
+    const LONG: Duration = Duration::from_secs(86_400);
+    let stream = &mut config.stream;
+    (stream.handshake_timeout, stream.nodelay) = (LONG, false);
+    let connection = &mut stream.connection;
+    connection.token_length = config.endpoint.token_length;
+    connection.keep_alive = None;
+    for timeout in [
+        &mut connection.csm_timeout,
+        &mut connection.message_timeout,
+        &mut connection.write_timeout,
+        &mut connection.response_timeout,
+        &mut connection.release_timeout,
+        &mut connection.pong_timeout,
+    ] {
+        *timeout = LONG;
+    }
+    config
+}
+
 async fn flow(plan: Plan, start: Duration, mut batches: ChaCha8Rng) -> Result<Flow, Failure> {
     tokio::time::sleep(start).await;
     let mut flow = Flow::default();
     let mut left = plan.exchanges;
+    let connected = Client::with_config(plan.config.clone());
+    if plan.connects_first {
+        connected.ping(plan.uri.clone()).await?;
+    }
     let began = now();
     while left > 0 {
         let [least, most] = plan.batch.map(u64::from);
@@ -89,7 +120,10 @@ async fn flow(plan: Plan, start: Duration, mut batches: ChaCha8Rng) -> Result<Fl
             }
             _ => left,
         };
-        let client = Client::with_config(plan.config.clone());
+        let client = match plan.kind {
+            WorkloadKind::Random => Client::with_config(plan.config.clone()),
+            _ => connected.clone(),
+        };
         for _ in 0..batch {
             let asked = now();
             let answer = client.request(plan.request.clone()).await;

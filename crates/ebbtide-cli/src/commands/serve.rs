@@ -1,11 +1,13 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
 use super::{serve_files, serve_metrics, serve_resources};
+use crate::client::flow::over_tcp_as_in_a_scenario;
 use crate::client::{block_on, control};
 use crate::failure::Failure;
 use cap_std::fs::Dir;
 use clap::Args;
 use ebbtide::server::{ServerConfig, Subject};
+use ebbtide::stream::Listen;
 use ebbtide::{Config, DEFAULT_PORT, Server};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,7 +22,8 @@ pub(crate) struct ServeArgs {
     /// Congestion control of separate responses and notifications
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
     cc: String,
-    /// Offer the resource that a scenario's clients ask for, too
+    /// Be a scenario's server, too: offer what its clients ask for, over UDP and TCP, with its
+    /// patience
     #[arg(long, value_name = "NAME|FILE")]
     scenario: Option<String>,
     /// Serve the files of this folder
@@ -46,8 +49,11 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     if args.verbose {
         crate::client::verbose::start();
     }
-    let config =
-        ServerConfig { net: Config::with_control(control(&args.cc)?), ..ServerConfig::default() };
+    let mut net = Config::with_control(control(&args.cc)?);
+    if args.scenario.is_some() {
+        net = over_tcp_as_in_a_scenario(net);
+    }
+    let config = ServerConfig { net, ..ServerConfig::default() };
     block_on(serve(args, config))
 }
 
@@ -65,8 +71,14 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         Some(address) => Some(serve_metrics::bind(address).await?),
         None => None,
     };
-    let server = Server::with_config(router, config, addresses(&args.bind).await?);
-    let server = server.map_err(|error| Failure::work(format_args!("--bind: {error}")))?;
+    let failed = |error| Failure::work(format_args!("--bind: {error}"));
+    let addresses = addresses(&args.bind).await?;
+    let mut server = Server::with_config(router, config, &addresses[..]).map_err(failed)?;
+    if args.scenario.is_some() {
+        for address in addresses {
+            server = server.listen(Listen::Tcp(address)).map_err(failed)?;
+        }
+    }
     for address in server.local_addrs() {
         println!("serving at coap://{address}");
     }
