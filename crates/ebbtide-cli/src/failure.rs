@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The work itself failed: exit code 1.
     Work(String),
+    /// A program that was run ended with this exit code, and has said why itself.
+    Exit(u8),
     /// Nobody reads the output any more (`| head`): no message, exit code 0.
     OutputClosed,
 }
@@ -35,6 +37,7 @@ impl Failure {
                 eprintln!("ebbtide: {message}");
                 ExitCode::from(1)
             }
+            Self::Exit(code) => ExitCode::from(*code),
             Self::OutputClosed => ExitCode::SUCCESS,
         }
     }

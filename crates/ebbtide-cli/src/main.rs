@@ -2,6 +2,8 @@
 
 mod client;
 mod commands;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod failure;
 mod output;
 
@@ -45,6 +47,7 @@ enum Command {
     Run(commands::run::RunArgs),
     Reproduce(commands::reproduce::ReproduceArgs),
     Replay(commands::replay::ReplayArgs),
+    Emulate(commands::emulate::EmulateArgs),
     Report(commands::report::ReportArgs),
     Completions(commands::shell::CompletionsArgs),
     Man(commands::shell::ManArgs),
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(&args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Emulate(args) => commands::emulate::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Completions(args) => commands::shell::completions::<Arguments>(&args),
         Command::Man(args) => commands::shell::man::<Arguments>(&args),

@@ -1,6 +1,7 @@
 //! What the commands that speak CoAP have in common.
 
 mod diagnostic;
+pub(crate) mod flow;
 pub(crate) mod load;
 pub(crate) mod load_async;
 pub(crate) mod load_stream;

@@ -47,6 +47,8 @@ pub(crate) struct BenchArgs {
     json: bool,
     #[command(flatten)]
     tls: TlsArgs,
+    #[command(flatten)]
+    flow: super::flow::FlowArgs,
 }
 
 #[derive(Copy, Clone, Debug, ValueEnum)]
@@ -85,6 +87,9 @@ struct Report<'a> {
 ///
 /// If the host does not resolve or an argument is wrong. Wrong or lost answers are exit code 1.
 pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
+    if args.flow.is_asked_for() {
+        return super::flow::run(&args.flow, &args.uri, &args.cc, args.json);
+    }
     let uri: Uri = args.uri.parse()?;
     let control = control(&args.cc)?;
     let mut endpoint =

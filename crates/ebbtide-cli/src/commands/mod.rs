@@ -3,6 +3,8 @@
 pub(crate) mod bench;
 mod campaign;
 pub(crate) mod discover;
+pub(crate) mod emulate;
+pub(crate) mod flow;
 pub(crate) mod list;
 pub(crate) mod observe;
 pub(crate) mod ping;

@@ -2,11 +2,13 @@
 
 use super::serve_binds::Binds;
 use super::{serve_files, serve_metrics, serve_resources};
+use crate::client::flow::over_tcp_as_in_a_scenario;
 use crate::client::{block_on, control, tls};
 use crate::failure::Failure;
 use cap_std::fs::Dir;
 use clap::Args;
 use ebbtide::server::{ServerConfig, Subject, interface_index};
+use ebbtide::stream::Listen;
 use ebbtide::{Config, Server};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,6 +34,10 @@ pub(crate) struct ServeArgs {
     /// Congestion control of separate responses and notifications
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
     cc: String,
+    /// Be a scenario's server, too: offer what its clients ask for, over UDP and TCP, with its
+    /// patience
+    #[arg(long, value_name = "NAME|FILE")]
+    scenario: Option<String>,
     /// Serve the files of this folder
     #[arg(short, long, value_name = "PATH")]
     dir: Option<PathBuf>,
@@ -55,23 +61,33 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     if args.verbose {
         crate::client::verbose::start();
     }
-    let config =
-        ServerConfig { net: Config::with_control(control(&args.cc)?), ..ServerConfig::default() };
+    let mut net = Config::with_control(control(&args.cc)?);
+    if args.scenario.is_some() {
+        net = over_tcp_as_in_a_scenario(net);
+    }
+    let config = ServerConfig { net, ..ServerConfig::default() };
     block_on(serve(args, config))
 }
 
 async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     let time = Subject::default();
-    let router = match &args.dir {
+    let mut router = match &args.dir {
         Some(path) => serve_files::router(open(path)?, args.writable),
         None => serve_resources::router(&time),
     };
+    if let Some(name) = &args.scenario {
+        let workload = super::flow::scenario(name, &[])?.workload;
+        router = serve_resources::of_scenario(router, &workload);
+    }
     let metrics = match &args.metrics {
         Some(address) => Some(serve_metrics::bind(address).await?),
         None => None,
     };
     let identity = tls::identity(args.cert.as_deref(), args.key.as_deref())?;
-    let binds = Binds::read(&args.bind, identity).await?;
+    let mut binds = Binds::read(&args.bind, identity).await?;
+    if args.scenario.is_some() {
+        binds.listeners.extend(binds.sockets.iter().copied().map(Listen::Tcp));
+    }
     let failed = |error| Failure::work(format_args!("--bind: {error}"));
     let mut server = Server::with_config(router, config, binds.sockets).map_err(failed)?;
     for listener in binds.listeners {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use ebbtide::server::{Call, OwnedCall, Router, Subject, get, get_async, post};
 use ebbtide::{Code, ContentFormat, Response};
+use ebbtide_sim::scenario::Workload;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -56,6 +57,14 @@ pub(crate) fn router(time: &Subject) -> Router {
             })
             .attribute("title", "counts what it is sent"),
         )
+}
+
+/// Adds what a scenario's server answers with.
+pub(crate) fn of_scenario(router: Router, workload: &Workload) -> Router {
+    let digits = TEST.bytes().cycle().take(workload.response_payload as usize);
+    let payload = Bytes::from_iter(digits);
+    let answer = move |_: &Call<'_>| Response::content(payload.clone()).format(ContentFormat::TEXT);
+    router.route(&format!("/{}", workload.path), get(answer).attribute("title", "a scenario's"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the time of day is what this resource is about")]

@@ -13,6 +13,9 @@ pub struct StreamConfig {
     /// How long connecting may take: TCP, TLS and WebSocket handshakes, together, on either side.
     /// Default 15 s.
     pub handshake_timeout: Duration,
+    /// Whether segments leave at once. Otherwise a short one waits until the one before it is
+    /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.
+    pub nodelay: bool,
     /// Which certificates a server must have for a client of ours to speak to it.
     pub trust: Trust,
     /// With which certificate a client shows who it is, if servers ask for one.
@@ -28,6 +31,7 @@ impl Default for StreamConfig {
         Self {
             connection,
             handshake_timeout: Duration::from_secs(15),
+            nodelay: true,
             trust: Trust::default(),
             identity: None,
         }

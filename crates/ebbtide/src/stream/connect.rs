@@ -42,7 +42,7 @@ async fn open(
 ) -> Result<Arc<Link>, Error> {
     let failed = |source| Error::Network { remote, source };
     let stream = TcpStream::connect(remote).await.map_err(failed)?;
-    stream.set_nodelay(true).map_err(failed)?;
+    stream.set_nodelay(config.nodelay).map_err(failed)?;
     let starting = Starting { config, tally, uri, remote };
     if !uri.scheme().is_secure() {
         return starting.over(stream).await;

@@ -144,7 +144,7 @@ impl Shared {
 impl Admitted {
     async fn serve(self, stream: TcpStream) {
         // Without it answers would wait for each other; that it cannot be set is no reason to fail.
-        let _ = stream.set_nodelay(true);
+        let _ = stream.set_nodelay(self.shared.service.config().net.stream.nodelay);
         match &self.shared.tls {
             None => self.over(stream).await,
             Some(acceptor) => {

@@ -1,0 +1,153 @@
+//! A scenario's workload over real sockets: the library's clients, as many as the scenario has,
+//! each with a port of its own, each with the scenario's number of requests.
+
+use crate::failure::Failure;
+use ebbtide::core::cc::Config as Control;
+use ebbtide::core::time::Duration as Span;
+use ebbtide::{Client, Config, Request, Response, Scheme, Uri};
+use ebbtide_sim::random::{Streams, uniform};
+use ebbtide_sim::run::endpoint_config;
+use ebbtide_sim::scenario::{Scenario, WorkloadKind};
+use rand_chacha::ChaCha8Rng;
+use std::time::{Duration, Instant};
+
+/// What a client measured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    /// From the first request to the response of the last, or its failure.
+    pub(crate) completion: Duration,
+    pub(crate) completed: u32,
+    /// Requests without a response, and responses with the wrong content.
+    pub(crate) failed: u32,
+    pub(crate) retransmissions: u64,
+    /// What each exchange took.
+    pub(crate) durations: Vec<Duration>,
+}
+
+/// What all clients share.
+#[derive(Clone, Debug)]
+struct Plan {
+    uri: Uri,
+    request: Request,
+    config: Config,
+    exchanges: u32,
+    kind: WorkloadKind,
+    /// A continuous client's connection is there before its first request is timed.
+    connects_first: bool,
+    batch: [u32; 2],
+    payload: usize,
+}
+
+/// Runs all flows at once.
+///
+/// # Errors
+///
+/// If a client cannot start at all.
+pub(crate) async fn run(
+    uri: &Uri,
+    scenario: &Scenario,
+    control: Control,
+    seed: u64,
+) -> Result<Vec<Flow>, Failure> {
+    let workload = &scenario.workload;
+    let mut endpoint = endpoint_config(scenario, control);
+    endpoint.limits.message_bytes = ebbtide::core::endpoint::Limits::default().message_bytes;
+    let plan = Plan {
+        uri: uri.clone(),
+        request: Request::get(uri.clone())?,
+        config: over_tcp_as_in_a_scenario(Config { endpoint, ..Config::default() }),
+        connects_first: uri.scheme() == Scheme::CoapTcp
+            && workload.kind == WorkloadKind::Continuous,
+        exchanges: workload.exchanges,
+        kind: workload.kind,
+        batch: workload.batch,
+        payload: workload.response_payload as usize,
+    };
+    let streams = Streams::new(seed, 0);
+    let tasks: Vec<_> = (0..scenario.clients.count)
+        .map(|number| {
+            // The draws of the simulator's client of this number.
+            let mut starts = streams.stream(&format!("client/{number}/start"));
+            let window = scenario.clients.start_window.0;
+            let start = if window == 0 { 0 } else { uniform(&mut starts, 0, window) };
+            let batches = streams.stream(&format!("client/{number}/batches"));
+            tokio::spawn(flow(plan.clone(), Span::from_nanos(start), batches))
+        })
+        .collect();
+    let mut flows = Vec::new();
+    for task in tasks {
+        flows.push(task.await.map_err(Failure::work)??);
+    }
+    Ok(flows)
+}
+
+/// How a scenario's hosts speak CoAP over TCP: they wait for as long as it takes, since what is
+/// measured is TCP's patience and not theirs; no token, as over UDP; Nagle's algorithm on.
+pub(crate) fn over_tcp_as_in_a_scenario(mut config: Config) -> Config {
+    const LONG: Duration = Duration::from_secs(86_400);
+    let stream = &mut config.stream;
+    (stream.handshake_timeout, stream.nodelay) = (LONG, false);
+    let connection = &mut stream.connection;
+    connection.token_length = config.endpoint.token_length;
+    connection.keep_alive = None;
+    for timeout in [
+        &mut connection.csm_timeout,
+        &mut connection.message_timeout,
+        &mut connection.write_timeout,
+        &mut connection.response_timeout,
+        &mut connection.release_timeout,
+        &mut connection.pong_timeout,
+    ] {
+        *timeout = LONG;
+    }
+    config
+}
+
+async fn flow(plan: Plan, start: Duration, mut batches: ChaCha8Rng) -> Result<Flow, Failure> {
+    tokio::time::sleep(start).await;
+    let mut flow = Flow::default();
+    let mut left = plan.exchanges;
+    let connected = Client::with_config(plan.config.clone());
+    if plan.connects_first {
+        connected.ping(plan.uri.clone()).await?;
+    }
+    let began = now();
+    while left > 0 {
+        let [least, most] = plan.batch.map(u64::from);
+        let batch = match plan.kind {
+            // Another device takes over: another client, which knows nothing.
+            WorkloadKind::Random => {
+                u32::try_from(uniform(&mut batches, least, most)).unwrap_or(left).min(left)
+            }
+            _ => left,
+        };
+        let client = match plan.kind {
+            WorkloadKind::Random => Client::with_config(plan.config.clone()),
+            _ => connected.clone(),
+        };
+        for _ in 0..batch {
+            let asked = now();
+            let answer = client.request(plan.request.clone()).await;
+            let answered = now();
+            flow.durations.push(answered - asked);
+            flow.completion = answered - began;
+            match answer {
+                Ok(response) if is_right(&response, plan.payload) => flow.completed += 1,
+                Ok(_) | Err(_) => flow.failed += 1,
+            }
+        }
+        let counters = client.counters().into_iter().flatten();
+        flow.retransmissions += counters.map(|counters| counters.retransmissions).sum::<u64>();
+        left -= batch;
+    }
+    Ok(flow)
+}
+
+fn is_right(response: &Response, payload: usize) -> bool {
+    response.is_success() && response.body().len() == payload
+}
+
+#[expect(clippy::disallowed_methods, reason = "a load generator measures wall time")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,73 @@
+//! `ebbtide emulate`: real programs with a scenario's link between them.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Run programs with a modelled link between them (Linux)
+///
+/// COMMAND runs where the devices are: in a network namespace whose only way out is the link. What
+/// it reaches as 10.83.0.1 is this machine behind the link, or with --server the namespace in which
+/// the server runs. Its own addresses are 10.83.1.1 and the following ones.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Exit codes: COMMAND's own, 128 + N if signal N ended it; 1 if the emulation \
+    failed or was not valid, 2 if the call was wrong.\n\n\
+    Example: ebbtide emulate --link nb-iot --server 'ebbtide serve' -- ebbtide get coap://10.83.0.1/test"
+)]
+pub(crate) struct EmulateArgs {
+    /// A scenario whose network it is: a built-in one (see `ebbtide list scenarios`) or a TOML file
+    #[arg(long, value_name = "NAME|FILE")]
+    link: String,
+    /// Set a key of the scenario, such as buffer=2500 or errors=low
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Seed of delays and losses [default: the scenario's]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Addresses on the devices' side, from 10.83.1.1 on
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    hosts: u32,
+    /// A command line (for `sh -c`) that runs in a namespace of its own behind the link; COMMAND
+    /// starts when it listens
+    #[arg(long, value_name = "COMMAND LINE")]
+    server: Option<String>,
+    /// Use other addresses than 10.83.0.0/16: two numbers, such as 10.84
+    #[arg(long, value_name = "A.B", default_value = "10.83", value_parser = subnet)]
+    subnet: (u8, u8),
+    /// Without namespaces and privileges: pass datagrams between a UDP port and a target
+    #[arg(long, value_name = "LISTEN=TARGET", conflicts_with_all = ["hosts", "server", "subnet"])]
+    relay: Option<String>,
+    /// Write a packet capture (pcapng) of both ends
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Print the summary as one JSON object, on standard output after COMMAND's own
+    #[arg(long)]
+    json: bool,
+    /// What to run where the devices are
+    #[arg(last = true, required_unless_present = "relay", value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+fn subnet(text: &str) -> Result<(u8, u8), String> {
+    let parsed = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    parsed.ok_or_else(|| format!("'{text}' is not two numbers from 0 to 255, such as 10.84"))
+}
+
+/// Runs the programs.
+///
+/// # Errors
+///
+/// If the call was wrong, or what it needs is not there or not permitted; the message says what to
+/// do. COMMAND's exit code is passed on.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn run(_: &EmulateArgs) -> Result<(), crate::failure::Failure> {
+    Err(crate::failure::Failure::work(
+        "emulate: needs Linux, whose network namespaces and TUN devices it uses",
+    ))
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::run;
+
+#[cfg(target_os = "linux")]
+mod linux;

@@ -1,0 +1,186 @@
+//! The command where there are namespaces.
+
+use super::EmulateArgs;
+use crate::commands::flow::scenario;
+use crate::emulate::capture::Recorder;
+use crate::emulate::clock::Clock;
+use crate::emulate::forward::{Forwarded, Forwarder};
+use crate::emulate::namespace::{Privilege, Site};
+use crate::emulate::programs::{self, Ended, Programs, exit_code};
+use crate::emulate::relay::Relay;
+use crate::emulate::tun::Tuns;
+use crate::failure::Failure;
+use crate::output::emulation;
+use ebbtide_sim::emulation::Emulation;
+use ebbtide_sim::scenario::Scenario;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
+
+pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
+    let scenario = scenario(&args.link, &args.set)?;
+    // Before there are other threads: both concern the whole process.
+    let programs = Programs::new()?;
+    let outcome = match &args.relay {
+        Some(relay) => through_relay(args, &scenario, &programs, relay),
+        None => through_namespaces(args, &scenario, &programs),
+    };
+    programs.end_descendants();
+    outcome
+}
+
+fn through_namespaces(
+    args: &EmulateArgs,
+    scenario: &Scenario,
+    programs: &Programs,
+) -> Result<(), Failure> {
+    let privilege = Privilege::obtain()?;
+    if privilege == Privilege::OwnNamespacesOnly && args.server.is_none() {
+        return Err(Failure::work(
+            "without root only namespaces can be connected: name what runs behind the link with \
+             --server, or run it as root, or use --relay",
+        ));
+    }
+    let (a, b) = args.subnet;
+    let (server_address, first) = (Ipv4Addr::new(a, b, 0, 1), Ipv4Addr::new(a, b, 1, 1));
+    let (devices, devices_tun) = Site::isolated()?;
+    devices.configure(scenario.network.mtu, (first, args.hosts), &["default".into()])?;
+    let (behind, server_tun) = match args.server {
+        Some(_) => Site::isolated()?,
+        None => Site::here()?,
+    };
+    let routes = [format!("{a}.{b}.0.0/16")];
+    behind.configure(scenario.network.mtu, (server_address, 1), &routes)?;
+
+    let environment = [
+        ("EBBTIDE_SERVER", server_address.to_string()),
+        ("EBBTIDE_HOST", first.to_string()),
+        ("EBBTIDE_HOSTS", args.hosts.to_string()),
+    ];
+    let mut server = match &args.server {
+        None => None,
+        Some(line) => Some(start_server(&behind, line, &environment)?),
+    };
+    let outcome = (|| {
+        if let Some(server) = &mut server {
+            programs.wait_until_it_listens(server)?;
+        }
+        let emulation = Emulation::new(scenario, seed(args, scenario)).map_err(Failure::work)?;
+        let (clock, capture) = clock(args)?;
+        let ends = Tuns::new(devices_tun, server_tun);
+        let forwarder = Forwarder::start(ends, emulation, clock, capture)?;
+        let ended =
+            run_command(args, programs, &environment, &forwarder, |command| devices.spawn(command));
+        conclude(args, scenario, ended, forwarder)
+    })();
+    if let Some(server) = &mut server {
+        programs.end(server)?;
+    }
+    outcome
+}
+
+/// Starts the program behind the link; what it says goes to standard error.
+fn start_server(site: &Site, line: &str, environment: &[(&str, String)]) -> Result<Child, Failure> {
+    let mut command = Command::new("sh");
+    let stdout = std::io::stderr().as_fd().try_clone_to_owned()?;
+    command.args(["-c", line]).stdin(Stdio::null()).stdout(stdout);
+    command.envs(environment.iter().map(|(key, value)| (key, value)));
+    site.spawn(&mut command).map_err(|error| Failure::work(format_args!("--server: {error}")))
+}
+
+fn through_relay(
+    args: &EmulateArgs,
+    scenario: &Scenario,
+    programs: &Programs,
+    relay: &str,
+) -> Result<(), Failure> {
+    let wrong = |what: &str| Failure::usage(format_args!("--relay {relay}: {what}"));
+    let Some((listen, target)) = relay.split_once('=') else {
+        return Err(wrong("must be LISTEN=TARGET, such as 127.0.0.1:5700=192.0.2.7:5683"));
+    };
+    let address = |text: &str| -> Result<SocketAddr, Failure> {
+        let mut found = text.to_socket_addrs().map_err(|e| wrong(&format!("'{text}': {e}")))?;
+        found.next().ok_or_else(|| wrong(&format!("'{text}' has no address")))
+    };
+    let (listen, target) = (address(listen)?, address(target)?);
+    let network = &scenario.network;
+    let relay = Relay::bind(listen, target, (network.header, network.mtu))
+        .map_err(|error| wrong(&format!("{listen}: {error}")))?;
+    let local = relay.local_addr()?;
+    eprintln!("relaying from {local} to {target} through {}; Ctrl-C ends it", args.link);
+    let emulation = Emulation::new(scenario, seed(args, scenario)).map_err(Failure::work)?;
+    let (clock, capture) = clock(args)?;
+    let forwarder = Forwarder::start(relay, emulation, clock, capture)?;
+    let environment = [("EBBTIDE_SERVER", local.to_string())];
+    let ended = run_command(args, programs, &environment, &forwarder, programs::spawn);
+    conclude(args, scenario, ended, forwarder)
+}
+
+fn seed(args: &EmulateArgs, scenario: &Scenario) -> u64 {
+    args.seed.unwrap_or(scenario.run.seed)
+}
+
+fn clock(args: &EmulateArgs) -> Result<(Clock, Option<Recorder>), Failure> {
+    let clock = Clock::start();
+    let capture = args.pcap.as_ref().map(|path| {
+        Recorder::create(path, clock)
+            .map_err(|error| Failure::work(format_args!("{}: {error}", path.display())))
+    });
+    Ok((clock, capture.transpose()?))
+}
+
+/// Runs COMMAND, if there is one, until it or the emulation ends.
+fn run_command(
+    args: &EmulateArgs,
+    programs: &Programs,
+    environment: &[(&str, String)],
+    forwarder: &Forwarder,
+    spawn: impl FnOnce(&mut Command) -> std::io::Result<Child>,
+) -> Result<Ended, Failure> {
+    let Some((name, arguments)) = args.command.split_first() else {
+        return programs.wait(None, || forwarder.has_failed());
+    };
+    let mut command = Command::new(name);
+    command.args(arguments).envs(environment.iter().map(|(key, value)| (key, value)));
+    let mut child = spawn(&mut command)
+        .map_err(|error| Failure::usage(format_args!("{name}: cannot be started: {error}")))?;
+    let ended = programs.wait(Some(&mut child), || forwarder.has_failed());
+    if !matches!(ended, Ok(Ended::Program(_))) {
+        programs.end(&mut child)?;
+    }
+    ended
+}
+
+/// Stops forwarding, prints what there was, and decides how the command ends.
+fn conclude(
+    args: &EmulateArgs,
+    scenario: &Scenario,
+    ended: Result<Ended, Failure>,
+    forwarder: Forwarder,
+) -> Result<(), Failure> {
+    let forwarded: Forwarded = forwarder
+        .finish()
+        .map_err(|error| Failure::work(format_args!("the emulation failed: {error}")))?;
+    let code = match ended? {
+        Ended::Program(status) => exit_code(status),
+        Ended::Told | Ended::Failed => 0,
+    };
+    let about = emulation::About {
+        link: &args.link,
+        settings: &args.set,
+        seed: seed(args, scenario),
+        exit_code: code,
+    };
+    if args.json {
+        emulation::json(&about, &forwarded)?;
+    } else {
+        emulation::text(&about, &forwarded)?;
+    }
+    if !forwarded.summary.is_valid() {
+        return Err(Failure::work(emulation::INVALID));
+    }
+    match code {
+        0 => Ok(()),
+        code => Err(Failure::Exit(code)),
+    }
+}

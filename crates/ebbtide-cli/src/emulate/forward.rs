@@ -1,0 +1,172 @@
+//! The thread that moves packets between the ends and the emulation, on time.
+
+use super::capture::Recorder;
+use super::clock::Clock;
+use super::{Ends, Packet};
+use ebbtide_core::time::Duration;
+use ebbtide_sim::emulation::{Emulation, Summary};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use thread_priority::{
+    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
+
+/// The last part of a wait is spent looking at the clock: the kernel wakes a thread some tens of
+/// microseconds late. Not more than that: a thread of real-time priority that never sleeps is
+/// stopped by the kernel now and then, for the sake of the others.
+const SPIN: Duration = Duration::from_micros(20);
+const TIMER: u64 = 0;
+const STOP: u64 = 1;
+const FIRST: u64 = 2;
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Forwarded {
+    pub(crate) summary: Summary,
+    /// Whether the thread had real-time priority.
+    pub(crate) is_realtime: bool,
+    /// What was left out, in words.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// The running thread.
+pub(crate) struct Forwarder {
+    stop: Arc<EventFd>,
+    thread: JoinHandle<io::Result<Forwarded>>,
+}
+
+impl Forwarder {
+    /// Starts forwarding.
+    ///
+    /// # Errors
+    ///
+    /// If there are no threads or descriptors left.
+    pub(crate) fn start<E: Ends + 'static>(
+        ends: E,
+        emulation: Emulation<E::Packet>,
+        clock: Clock,
+        capture: Option<Recorder>,
+    ) -> io::Result<Self> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let stop = Arc::new(EventFd::from_value_and_flags(0, flags)?);
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("forward".into()).spawn(move || {
+            let is_realtime = be_punctual();
+            let mut path = Path { ends, emulation, clock, capture };
+            path.forward(&stopped)?;
+            path.finish(is_realtime)
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Whether it has ended by itself, which it does only when it fails.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Stops it.
+    ///
+    /// # Errors
+    ///
+    /// What made it fail.
+    pub(crate) fn finish(self) -> io::Result<Forwarded> {
+        self.stop.write(1)?;
+        self.thread.join().map_err(|_| io::Error::other("the forwarding thread panicked"))?
+    }
+}
+
+/// Asks for exact timers and, where it is permitted, for a priority above all ordinary threads.
+fn be_punctual() -> bool {
+    // Without it timers may be 50 us late by design, no more.
+    let _ = nix::sys::prctl::set_timerslack(1);
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
+}
+
+struct Path<E: Ends> {
+    ends: E,
+    emulation: Emulation<E::Packet>,
+    clock: Clock,
+    capture: Option<Recorder>,
+}
+
+impl<E: Ends> Path<E> {
+    fn forward(&mut self, stop: &EventFd) -> io::Result<()> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER))?;
+        epoll.add(stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP))?;
+        self.ends.register(&epoll, FIRST)?;
+        let mut events = [EpollEvent::empty(); 64];
+        loop {
+            self.deliver()?;
+            let timeout = self.arm(&timer)?;
+            let count = match epoll.wait(&mut events, timeout) {
+                Ok(count) => count,
+                Err(nix::errno::Errno::EINTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            for event in events.iter().take(count) {
+                match event.data() {
+                    // It has woken us, which is all it is for.
+                    TIMER => drop(timer.wait()),
+                    STOP => return Ok(()),
+                    token => self.receive(token, &epoll)?,
+                }
+            }
+        }
+    }
+
+    /// Hands over what is due.
+    fn deliver(&mut self) -> io::Result<()> {
+        while let Some(delivery) = self.emulation.poll_packet(self.clock.now()) {
+            if let Some(capture) = &mut self.capture {
+                capture.left(self.clock.now(), delivery.direction, delivery.packet.frame());
+            }
+            self.ends.deliver(delivery.direction, delivery.packet)?;
+        }
+        Ok(())
+    }
+
+    /// How long to wait for packets: until shortly before the next one is due.
+    fn arm(&mut self, timer: &TimerFd) -> io::Result<EpollTimeout> {
+        let Some(at) = self.emulation.poll_timeout() else { return Ok(EpollTimeout::NONE) };
+        let left = at.saturating_since(self.clock.now());
+        if left <= SPIN {
+            return Ok(EpollTimeout::ZERO);
+        }
+        let expiration = Expiration::OneShot(TimeSpec::from_duration(left - SPIN));
+        timer.set(expiration, TimerSetTimeFlags::empty())?;
+        Ok(EpollTimeout::NONE)
+    }
+
+    fn receive(&mut self, token: u64, epoll: &Epoll) -> io::Result<()> {
+        let Self { ends, emulation, clock, capture } = self;
+        ends.receive(token, epoll, &mut |direction, bytes, packet| {
+            let now = clock.now();
+            if let Some(capture) = capture {
+                capture.entered(now, direction, packet.frame());
+            }
+            emulation.handle_packet(now, direction, bytes, packet);
+        })
+    }
+
+    fn finish(self, is_realtime: bool) -> io::Result<Forwarded> {
+        let summary = self.emulation.summary(self.clock.now());
+        let mut remarks = self.ends.remarks();
+        if let Some(capture) = self.capture {
+            match capture.finish()? {
+                0 => {}
+                missed => remarks.push(format!("{missed} packets are missing in the capture")),
+            }
+        }
+        Ok(Forwarded { summary, is_realtime, remarks })
+    }
+}

@@ -1,0 +1,152 @@
+//! Network namespaces, each with a TUN device as its only way out.
+//!
+//! A namespace belongs to a thread on Linux: one thread enters a new one and opens the TUN device
+//! there, others enter it again to run something in it. Nothing has a name in the file system, so
+//! nothing has to be removed: namespace and device go with the last process and descriptor.
+
+use super::programs;
+use crate::failure::Failure;
+use nix::sched::{CloneFlags, setns, unshare};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::process::{Child, Command, Stdio};
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+/// Whether this process may make namespaces and devices: as it is, or only as root of a user
+/// namespace of its own.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Privilege {
+    /// In the network that it is in, too.
+    Full,
+    /// Only in namespaces that it makes.
+    OwnNamespacesOnly,
+}
+
+const NO_NAMESPACE: &str = "no network namespace can be made here. Run it as root, or allow user \
+    namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, \
+    kernel.apparmor_restrict_unprivileged_userns=0), or emulate for one UDP port with --relay, \
+    which needs no privilege";
+const NO_TUN: &str = "load the module (modprobe tun); in a container allow it with \
+    --device /dev/net/tun --cap-add NET_ADMIN";
+
+impl Privilege {
+    /// Takes what can be had. Must be called before there are other threads.
+    pub(crate) fn obtain() -> Result<Self, Failure> {
+        let network = || unshare(CloneFlags::CLONE_NEWNET).is_ok();
+        if in_thread(network)? {
+            return Ok(Self::Full);
+        }
+        let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
+        let refused = |error| Failure::work(format_args!("{NO_NAMESPACE} ({error})"));
+        unshare(CloneFlags::CLONE_NEWUSER).map_err(refused)?;
+        // user_namespaces(7): one's own identity may be mapped without privilege, the group's only
+        // once setgroups is denied.
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
+        fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;
+        if !in_thread(network)? {
+            return Err(Failure::work(NO_NAMESPACE));
+        }
+        Ok(Self::OwnNamespacesOnly)
+    }
+}
+
+/// A place where programs run.
+pub(crate) struct Site {
+    /// The namespace; `None` for the one this process is in.
+    namespace: Option<File>,
+    /// The name of its TUN device.
+    device: String,
+}
+
+impl Site {
+    /// A new namespace with a TUN device.
+    pub(crate) fn isolated() -> Result<(Self, SyncDevice), Failure> {
+        let (namespace, device) = in_thread(|| -> Result<_, Failure> {
+            unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(|error| Failure::work(format_args!("{NO_NAMESPACE} ({error})")))?;
+            // Routers are not looked for through the link. Older kernels may lack the switch.
+            let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+            let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+            let namespace = File::open("/proc/thread-self/ns/net")?;
+            Ok((namespace, open_tun()?))
+        })??;
+        let name = device.name()?;
+        let site = Self { namespace: Some(namespace), device: name };
+        site.ip("link set lo up\n")?;
+        Ok((site, device))
+    }
+
+    /// A TUN device in the network that this process is in.
+    pub(crate) fn here() -> Result<(Self, SyncDevice), Failure> {
+        let device = open_tun()?;
+        let name = device.name()?;
+        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+        Ok((Self { namespace: None, device: name }, device))
+    }
+
+    /// Gives the device its MTU, addresses (`count` from `first` on) and routes.
+    pub(crate) fn configure(
+        &self,
+        mtu: u32,
+        (first, count): (Ipv4Addr, u32),
+        routes: &[String],
+    ) -> Result<(), Failure> {
+        let device = &self.device;
+        // The queue is the link model's; the device's own must not drop what the model would take.
+        let mut batch = format!("link set {device} mtu {mtu} txqueuelen 100000 multicast off up\n");
+        for number in 0..count {
+            let address = Ipv4Addr::from_bits(first.to_bits() + number);
+            batch += &format!("address add {address}/32 dev {device}\n");
+        }
+        for route in routes {
+            batch += &format!("route add {route} dev {device} src {first}\n");
+        }
+        self.ip(&batch)
+    }
+
+    /// Starts a program here.
+    pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        in_thread(|| {
+            if let Some(namespace) = &self.namespace {
+                setns(namespace, CloneFlags::CLONE_NEWNET)?;
+            }
+            programs::spawn(command)
+        })?
+    }
+
+    /// Runs iproute2's `ip` on a batch of commands.
+    fn ip(&self, batch: &str) -> Result<(), Failure> {
+        let mut command = Command::new("ip");
+        command.args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.spawn(&mut command).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                Failure::work("the program `ip` is missing: install iproute2")
+            }
+            _ => Failure::work(format_args!("ip: {error}")),
+        })?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(batch.as_bytes())?;
+        }
+        let output = child.wait_with_output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(Failure::work(format_args!("ip: {}", said.trim())))
+    }
+}
+
+fn open_tun() -> Result<SyncDevice, Failure> {
+    let opened = DeviceBuilder::new().name("ebb%d").build_sync();
+    opened.map_err(|error| Failure::work(format_args!("/dev/net/tun: {error}: {NO_TUN}")))
+}
+
+/// Runs `work` in a thread of its own, whose namespace nobody shares.
+fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
+        thread.join().map_err(|_| io::Error::other("a thread panicked"))
+    })
+}

@@ -1,0 +1,261 @@
+//! The ends of a path as UDP sockets: clients send to one port, and each reaches the target from a
+//! socket of its own, so that the target tells them apart. Needs no privilege.
+
+use super::capture::Frame;
+use super::{Ends, Packet};
+use ebbtide_sim::emulation::Direction;
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// Clients that are known at once; beyond, the one that has been silent longest is forgotten.
+const MAX_CLIENTS: usize = 4096;
+/// Datagrams that are taken from one socket before the others and the clock are looked at.
+const BATCH: usize = 16;
+
+/// A listening socket and one toward the target for each client.
+pub(crate) struct Relay {
+    listen: UdpSocket,
+    target: SocketAddr,
+    /// Bytes of headers that a datagram has on the emulated link.
+    header: u32,
+    mtu: u32,
+    /// The token of the listening socket; clients' are those after it.
+    first: u64,
+    clients: BTreeMap<u64, Client>,
+    numbers: BTreeMap<SocketAddr, u64>,
+    next: u64,
+    buffer: Vec<u8>,
+    datagrams: u64,
+    too_long: u64,
+    forgotten: u64,
+}
+
+struct Client {
+    address: SocketAddr,
+    socket: UdpSocket,
+    /// The count of datagrams when it was last heard of.
+    heard: u64,
+}
+
+/// A datagram between a client and the target.
+pub(crate) struct Datagram {
+    client: u64,
+    from: SocketAddr,
+    to: SocketAddr,
+    payload: Vec<u8>,
+}
+
+impl Packet for Datagram {
+    fn frame(&self) -> Frame {
+        Frame::Datagram(self.from, self.to, self.payload.clone())
+    }
+}
+
+impl Relay {
+    /// Listens on an address for datagrams to the target. `header` and `mtu` are the scenario's.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be bound.
+    pub(crate) fn bind(
+        listen: SocketAddr,
+        target: SocketAddr,
+        (header, mtu): (u32, u32),
+    ) -> io::Result<Self> {
+        // As many sockets as may be; with fewer, fewer clients are known at once.
+        if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+        }
+        let listen = UdpSocket::bind(listen)?;
+        listen.set_nonblocking(true)?;
+        Ok(Self {
+            listen,
+            target,
+            header,
+            mtu,
+            first: 0,
+            clients: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            next: 1,
+            buffer: vec![0; 65_536],
+            datagrams: 0,
+            too_long: 0,
+            forgotten: 0,
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listen.local_addr()
+    }
+
+    /// The number of the client at an address, which is a new one if it is not known.
+    fn client(&mut self, address: SocketAddr, epoll: &Epoll) -> io::Result<u64> {
+        if let Some(number) = self.numbers.get(&address) {
+            return Ok(*number);
+        }
+        if self.clients.len() >= MAX_CLIENTS {
+            self.forget_one(epoll);
+        }
+        let socket = match self.connect() {
+            // No descriptor is free.
+            Err(error) if error.raw_os_error() == Some(nix::errno::Errno::EMFILE as i32) => {
+                self.forget_one(epoll);
+                self.connect()?
+            }
+            other => other?,
+        };
+        let number = self.next;
+        self.next += 1;
+        epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, self.first + number))?;
+        self.clients.insert(number, Client { address, socket, heard: self.datagrams });
+        self.numbers.insert(address, number);
+        Ok(number)
+    }
+
+    fn connect(&self) -> io::Result<UdpSocket> {
+        let any = match self.target {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let socket = UdpSocket::bind(any)?;
+        socket.set_nonblocking(true)?;
+        socket.connect(self.target)?;
+        Ok(socket)
+    }
+
+    fn forget_one(&mut self, epoll: &Epoll) {
+        let oldest = self.clients.iter().min_by_key(|(_, client)| client.heard);
+        let Some(number) = oldest.map(|(number, _)| *number) else { return };
+        if let Some(client) = self.clients.remove(&number) {
+            // Closing it removes it, too.
+            let _ = epoll.delete(&client.socket);
+            self.numbers.remove(&client.address);
+            self.forgotten += 1;
+        }
+    }
+
+    /// The length on the emulated link; `None`, and counted, beyond its MTU.
+    fn length(&mut self, payload: usize) -> Option<u32> {
+        let length = u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.header);
+        if length > self.mtu {
+            self.too_long += 1;
+            return None;
+        }
+        Some(length)
+    }
+
+    fn take_from_clients(
+        &mut self,
+        epoll: &Epoll,
+        take: &mut dyn FnMut(Direction, u32, Datagram),
+    ) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let Some((length, from)) = received(self.listen.recv_from(&mut self.buffer))? else {
+                return Ok(());
+            };
+            self.datagrams += 1;
+            let client = self.client(from, epoll)?;
+            let heard = self.datagrams;
+            if let Some(client) = self.clients.get_mut(&client) {
+                client.heard = heard;
+            }
+            if let Some(bytes) = self.length(length) {
+                let payload = self.buffer.get(..length).unwrap_or_default().to_vec();
+                let to = self.target;
+                take(Direction::Up, bytes, Datagram { client, from, to, payload });
+            }
+        }
+        Ok(())
+    }
+
+    fn take_from_target(
+        &mut self,
+        number: u64,
+        take: &mut dyn FnMut(Direction, u32, Datagram),
+    ) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let Some(client) = self.clients.get(&number) else { return Ok(()) };
+            let to = client.address;
+            let Some(length) = received(client.socket.recv(&mut self.buffer))? else {
+                return Ok(());
+            };
+            if let Some(bytes) = self.length(length) {
+                let payload = self.buffer.get(..length).unwrap_or_default().to_vec();
+                let from = self.target;
+                take(Direction::Down, bytes, Datagram { client: number, from, to, payload });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Ends for Relay {
+    type Packet = Datagram;
+
+    fn register(&mut self, epoll: &Epoll, first: u64) -> io::Result<()> {
+        self.first = first;
+        epoll.add(&self.listen, EpollEvent::new(EpollFlags::EPOLLIN, first))?;
+        Ok(())
+    }
+
+    fn receive(
+        &mut self,
+        token: u64,
+        epoll: &Epoll,
+        take: &mut dyn FnMut(Direction, u32, Datagram),
+    ) -> io::Result<()> {
+        match token - self.first {
+            0 => self.take_from_clients(epoll, take),
+            number => self.take_from_target(number, take),
+        }
+    }
+
+    fn deliver(&mut self, direction: Direction, datagram: Datagram) -> io::Result<()> {
+        // A socket that cannot take a datagram loses it, as a host does.
+        let _ = match direction {
+            Direction::Up => match self.clients.get(&datagram.client) {
+                Some(client) => client.socket.send(&datagram.payload),
+                None => Ok(0), // forgotten meanwhile
+            },
+            Direction::Down => self.listen.send_to(&datagram.payload, datagram.to),
+        };
+        Ok(())
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.too_long > 0 {
+            let (count, mtu) = (self.too_long, self.mtu);
+            remarks.push(format!("{count} datagrams were longer than the MTU of {mtu} bytes"));
+        }
+        if self.forgotten > 0 {
+            let count = self.forgotten;
+            remarks.push(format!("{count} clients were forgotten to make room for others"));
+        }
+        remarks
+    }
+}
+
+/// What a socket gave; `None` if it has nothing more. A datagram of ours that was refused
+/// elsewhere shows as an error here, and is none.
+fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(received) => Ok(Some(received)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

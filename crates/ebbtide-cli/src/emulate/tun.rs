@@ -1,0 +1,101 @@
+//! The ends of a path as two TUN devices: IP packets, as long as they are.
+
+use super::capture::Frame;
+use super::{Ends, Packet};
+use ebbtide_sim::emulation::Direction;
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use std::io;
+use tun_rs::SyncDevice;
+
+/// Packets that are taken from one device before the other one and the clock are looked at.
+const BATCH: usize = 16;
+
+/// The devices' and the server's TUN device.
+pub(crate) struct Tuns {
+    devices: SyncDevice,
+    server: SyncDevice,
+    /// The token of the devices' one; the server's is the next.
+    first: u64,
+    buffer: Vec<u8>,
+    not_ipv4: u64,
+    undeliverable: u64,
+}
+
+impl Tuns {
+    /// The two ends of a path.
+    pub(crate) fn new(devices: SyncDevice, server: SyncDevice) -> Self {
+        let buffer = vec![0; 65_536];
+        Self { devices, server, first: 0, buffer, not_ipv4: 0, undeliverable: 0 }
+    }
+}
+
+/// An IP packet.
+pub(crate) struct IpPacket(Vec<u8>);
+
+impl Packet for IpPacket {
+    fn frame(&self) -> Frame {
+        Frame::Packet(self.0.clone())
+    }
+}
+
+impl Ends for Tuns {
+    type Packet = IpPacket;
+
+    fn register(&mut self, epoll: &Epoll, first: u64) -> io::Result<()> {
+        self.first = first;
+        for (token, device) in (first..).zip([&self.devices, &self.server]) {
+            device.set_nonblocking(true)?;
+            epoll.add(device, EpollEvent::new(EpollFlags::EPOLLIN, token))?;
+        }
+        Ok(())
+    }
+
+    fn receive(
+        &mut self,
+        token: u64,
+        _epoll: &Epoll,
+        take: &mut dyn FnMut(Direction, u32, IpPacket),
+    ) -> io::Result<()> {
+        let (device, direction) = if token == self.first {
+            (&self.devices, Direction::Up)
+        } else {
+            (&self.server, Direction::Down)
+        };
+        for _ in 0..BATCH {
+            let packet = match device.recv(&mut self.buffer) {
+                Ok(length) => self.buffer.get(..length).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            if packet.first().is_none_or(|byte| byte >> 4 != 4) {
+                self.not_ipv4 += 1;
+                continue;
+            }
+            // A TUN device gives packets of at most 65535 bytes.
+            take(direction, packet.len() as u32, IpPacket(packet.to_vec()));
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, direction: Direction, packet: IpPacket) -> io::Result<()> {
+        let device = match direction {
+            Direction::Up => &self.server,
+            Direction::Down => &self.devices,
+        };
+        if device.send(&packet.0).is_err() {
+            self.undeliverable += 1;
+        }
+        Ok(())
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.not_ipv4 > 0 {
+            remarks.push(format!("{} packets were not IPv4 and went nowhere", self.not_ipv4));
+        }
+        if self.undeliverable > 0 {
+            remarks.push(format!("the system took {} packets not", self.undeliverable));
+        }
+        remarks
+    }
+}

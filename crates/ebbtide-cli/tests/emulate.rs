@@ -1,0 +1,194 @@
+//! `ebbtide emulate` with real programs: what passes through the link, how it ends, and that
+//! nothing stays behind. Lower bounds of time only: a busy machine makes everything late.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
+mod common;
+
+use common::{ebbtide, refuse};
+use std::fs;
+use std::net::UdpSocket;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const EBBTIDE: &str = env!("CARGO_BIN_EXE_ebbtide");
+const DIGITS: &str = "012345678901234567890123456789012345678901234567890123456789";
+
+/// Whether namespaces can be made here; in continuous integration they must.
+fn can_make_namespaces() -> bool {
+    let made = Command::new("unshare").args(["-Urn", "true"]).stderr(Stdio::null()).status();
+    let can = made.is_ok_and(|status| status.success()) && fs::exists("/dev/net/tun").unwrap();
+    let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(can || !ci, "no user namespaces or no /dev/net/tun");
+    if !can {
+        eprintln!("skipped: no user namespaces or no /dev/net/tun");
+    }
+    can
+}
+
+/// The summary that `--json` prints after the command's own output.
+fn summary(out: &str) -> String {
+    out.lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_request_through_the_namespaces_takes_the_round_trip_of_the_link() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let capture = folder.path().join("both.pcapng");
+    let server = format!("'{EBBTIDE}' serve");
+    let began = Instant::now();
+    let answer = ebbtide(&[
+        "emulate",
+        "--link",
+        "nb-iot",
+        "--server",
+        &server,
+        "--json",
+        "--pcap",
+        capture.to_str().unwrap(),
+        "--",
+        EBBTIDE,
+        "get",
+        "--cc",
+        "default",
+        "coap://10.83.0.1/test",
+    ]);
+    assert!(began.elapsed() >= Duration::from_millis(620), "faster than its own delays");
+    assert!(answer.out.starts_with(DIGITS), "{}{}", answer.out, answer.err);
+    // One request and one response, unless the machine was so slow that it was repeated.
+    let summary = summary(&answer.out);
+    assert!(summary.contains("\"delivered\":"), "{summary}");
+    assert!(!summary.contains("\"delivered\":0"), "{summary}");
+    // Each is seen at both ends.
+    assert!(packets(&fs::read(capture).unwrap()) >= 4);
+}
+
+/// Enhanced packet blocks of a pcapng file (its draft's section 4.3).
+fn packets(mut file: &[u8]) -> usize {
+    let word = |bytes: &[u8]| u32::from_le_bytes(bytes[..4].try_into().unwrap());
+    let mut count = 0;
+    while file.len() >= 12 {
+        count += usize::from(word(file) == 6);
+        file = &file[word(&file[4..]) as usize..];
+    }
+    count
+}
+
+#[test]
+fn the_commands_exit_code_is_passed_on() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let server = format!("'{EBBTIDE}' serve");
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 128 + 9)] {
+        let answer = ebbtide(&[
+            "emulate", "--link", "nb-iot", "--server", &server, "--", "sh", "-c", script,
+        ]);
+        assert_eq!(answer.code, Some(code), "{script}: {}", answer.err);
+    }
+}
+
+#[test]
+fn what_the_command_leaves_behind_ends_with_it() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let script = format!("sleep 1000 & echo $! > {}", file.display());
+    let server = format!("'{EBBTIDE}' serve");
+    ebbtide(&["emulate", "--link", "nb-iot", "--server", &server, "--", "sh", "-c", &script]);
+    let left = fs::read_to_string(file).unwrap();
+    assert!(!fs::exists(format!("/proc/{}", left.trim())).unwrap(), "{left} is alive");
+}
+
+#[test]
+fn a_terminated_emulation_ends_its_programs() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let server = format!("'{EBBTIDE}' serve");
+    let mut child = Command::new(EBBTIDE)
+        .args(["emulate", "--link", "nb-iot", "--server", &server, "--", "sleep", "1000"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = child.id().to_string();
+    // As soon as the command runs.
+    let runs = || {
+        let task = format!("/proc/{pid}/task");
+        let tasks = fs::read_dir(task).into_iter().flatten().flatten();
+        let children = tasks.filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
+        let children: String = children.collect();
+        children.split_whitespace().any(|child| {
+            fs::read_to_string(format!("/proc/{child}/comm"))
+                .is_ok_and(|name| name.trim() == "sleep")
+        })
+    };
+    while !runs() {
+        assert!(child.try_wait().unwrap().is_none(), "ended too early");
+    }
+    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    // It would otherwise take a thousand seconds.
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn each_client_of_a_relay_reaches_the_target_from_a_port_of_its_own() {
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    target.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let relay = format!("{free}={}", target.local_addr().unwrap());
+    let mut child = Command::new(EBBTIDE)
+        .args(["emulate", "--link", "building", "--relay", &relay, "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let clients = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let mut buffer = [0; 100];
+    let mut seen = Vec::new();
+    for (client, text) in clients.iter().zip([b"one", b"two"]) {
+        client.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        // Until the relay listens.
+        for _ in 0..100 {
+            client.send_to(text, free).unwrap();
+            target.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+            let Ok((length, from)) = target.recv_from(&mut buffer) else { continue };
+            assert_eq!(&buffer[..length], text);
+            target.send_to(&buffer[..length], from).unwrap();
+            seen.push(from);
+            break;
+        }
+        client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        assert_eq!(client.recv_from(&mut buffer).unwrap(), (3, free), "from where it was sent to");
+        assert_eq!(&buffer[..3], text);
+    }
+    assert_ne!(seen[0], seen[1]);
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let mut out = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
+    child.wait().unwrap();
+    assert!(summary(&out).contains("\"link\":\"building\""), "{out}");
+}
+
+#[test]
+fn a_wrong_call_is_told_what_would_be_right() {
+    refuse(&["emulate", "--link", "nope", "--", "true"], &["nope", "nb-iot"]);
+    refuse(
+        &["emulate", "--link", "nb-iot", "--set", "buffer=1,2", "--", "true"],
+        &["--set buffer", "one value"],
+    );
+    refuse(&["emulate", "--link", "nb-iot", "--relay", "5683"], &["LISTEN=TARGET"]);
+    refuse(&["emulate", "--link", "nb-iot", "--subnet", "10", "--", "true"], &["10.84"]);
+    refuse(&["emulate", "--link", "nb-iot"], &["COMMAND"]);
+}
