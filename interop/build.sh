@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the peers that interop tests and benchmarks talk to, each into TARGET/interop/NAME with
-# one program NAME/peer that takes "server PORT" or "client PORT".
+# one program NAME/peer; README.md says what it takes. What is newer than its sources stays.
 #
 #   interop/build.sh [libcoap] [aiocoap] [californium] [go-coap] [limit] [libcoap-c]   (all without)
 #
@@ -10,6 +10,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 target=$(mkdir -p "${CARGO_TARGET_DIR:-../target}/interop" && cd "${CARGO_TARGET_DIR:-../target}/interop" && pwd)
 
 need() { command -v "$1" >/dev/null || { echo "$1 is missing ($2)" >&2; return 1; }; }
+
+fresh() { # NAME
+    [ -x "$target/$1/peer" ] && [ -z "$(find "$1" build.sh -newer "$target/$1/peer" -print -quit)" ]
+}
 
 build_libcoap() { need coap-server-notls "Debian's libcoap3-bin" && need coap-client-notls "libcoap3-bin"; }
 
@@ -33,20 +37,20 @@ build_aiocoap() {
     [ -x "$target/aiocoap/bin/python" ] || python3 -m venv "$target/aiocoap"
     "$target/aiocoap/bin/python" -I -c 'import aiocoap' 2>/dev/null ||
         "$target/aiocoap/bin/pip" install --quiet --disable-pip-version-check aiocoap==0.4.17
-    printf '#!/bin/sh\nexec "%s" "%s/aiocoap/$1.py" "$2"\n' "$target/aiocoap/bin/python" "$PWD" \
-        >"$target/aiocoap/peer"
+    printf '#!/bin/sh\nprogram=$1\nshift\nexec "%s" "%s/aiocoap/$program.py" "$@"\n' \
+        "$target/aiocoap/bin/python" "$PWD" >"$target/aiocoap/peer"
     chmod +x "$target/aiocoap/peer"
 }
 
 build_go-coap() {
-    need go "Go 1.23"
+    need go "Go 1.24"
     mkdir -p "$target/go-coap"
     (cd go-coap && go build -mod=mod -o "$target/go-coap/peer" .)
 }
 
 build_californium() {
-    need mvn Maven && need java "Java 17"
-    mkdir -p "$target/californium"
+    need mvn Maven && need javac "Java 17"
+    rm -rf "$target/californium" && mkdir -p "$target/californium"
     mvn -q -f californium/pom.xml -DbuildDirectory="$target/californium" \
         package dependency:copy-dependencies -DoutputDirectory="$target/californium/lib" >&2
     cp californium/target/interop-1.jar "$target/californium/lib/" && rm -r californium/target
@@ -58,12 +62,22 @@ build_californium() {
 failed=0
 for peer in "${@:-libcoap aiocoap californium go-coap limit libcoap-c}"; do
     for name in $peer; do
+        if fresh "$name"; then
+            echo "$name: built before"
+            continue
+        fi
         # Not in a condition: there `set -e` would be off inside.
         set +e
         (set -e; "build_$name")
         rc=$?
         set -e
-        if [ $rc = 0 ]; then echo "$name: built"; else echo "$name: FAILED" >&2; failed=1; fi
+        if [ $rc = 0 ]; then
+            [ ! -e "$target/$name/peer" ] || touch "$target/$name/peer"
+            echo "$name: built"
+        else
+            echo "$name: FAILED" >&2
+            failed=1
+        fi
     done
 done
 exit $failed

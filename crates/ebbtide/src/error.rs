@@ -3,8 +3,10 @@
 use crate::message::UriError;
 use core::fmt;
 use ebbtide_core::endpoint::{Failure, SendError};
+use ebbtide_core::stream::{self, Closed, Fault};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// A socket could not be bound.
 #[derive(Debug)]
@@ -62,7 +64,31 @@ pub enum Error {
         /// Why.
         reason: Failure,
     },
-    /// The network refused: no route, or no program at the port (ICMP).
+    /// A connection did not accept the message for sending.
+    NotSent {
+        /// With whom it is.
+        remote: SocketAddr,
+        /// Why.
+        reason: stream::SendError,
+    },
+    /// A request over a connection ended without an answer, most often because the connection
+    /// did.
+    Connection {
+        /// With whom it was.
+        remote: SocketAddr,
+        /// Why.
+        reason: stream::Failure,
+        /// What the peer's Abort said, if it sent one that says something.
+        diagnostic: Option<Arc<str>>,
+    },
+    /// No TLS: the peer's certificate is not trusted, or it speaks something else.
+    Tls {
+        /// With whom.
+        remote: SocketAddr,
+        /// What rustls said.
+        source: io::Error,
+    },
+    /// The network refused: no route, or no program at the port (ICMP, TCP).
     Network {
         /// Whom it could not reach.
         remote: SocketAddr,
@@ -95,6 +121,22 @@ pub enum Error {
     Closed,
 }
 
+impl Error {
+    /// Whether the connection that a request went over ended.
+    pub(crate) fn is_lost_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::Connection {
+                reason: stream::Failure::Closed(Closed::Released | Closed::ByPeer | Closed::Lost),
+                ..
+            } | Self::NotSent {
+                reason: stream::SendError::Releasing | stream::SendError::Closed,
+                ..
+            }
+        )
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,6 +148,32 @@ impl fmt::Display for Error {
             Self::Resolve { host, source: None } => write!(f, "'{host}' has no address"),
             Self::Send(error) => error.fmt(f),
             Self::Failed { remote, reason } => write!(f, "{remote}: {reason}"),
+            Self::NotSent { remote, reason } => write!(f, "{remote}: {reason}"),
+            Self::Connection { remote, reason, diagnostic } => {
+                write!(f, "{remote}: {reason}")?;
+                if let Some(diagnostic) = diagnostic {
+                    write!(f, ": {diagnostic}")?;
+                }
+                let aborted = stream::Failure::Closed(Closed::Aborted(Fault::CsmLate));
+                let missing = matches!(
+                    reason,
+                    stream::Failure::Closed(Closed::Aborted(Fault::CsmMissing(_)))
+                );
+                if *reason == aborted || missing {
+                    f.write_str(
+                        "; a peer that exchanges no CSM, as Californium does not, speaks a TCP \
+                         that is not RFC 8323's: ask it by coap:// instead",
+                    )?;
+                }
+                Ok(())
+            }
+            Self::Tls { remote, source } => {
+                write!(f, "{remote}: no TLS: {source}")?;
+                if crate::stream::is_distrust(source) {
+                    f.write_str("; name the authority to trust, if it is not the system's")?;
+                }
+                Ok(())
+            }
             Self::Network { remote, source } => match source.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     write!(f, "{remote} refused: no program listens at that port")
@@ -134,9 +202,11 @@ impl core::error::Error for Error {
             Self::Uri(error) => Some(error),
             Self::Bind(error) => Some(error),
             Self::Send(error) => Some(error),
-            Self::Network { source, .. } | Self::Resolve { source: Some(source), .. } => {
-                Some(source)
-            }
+            Self::NotSent { reason, .. } => Some(reason),
+            Self::Connection { reason, .. } => Some(reason),
+            Self::Tls { source, .. }
+            | Self::Network { source, .. }
+            | Self::Resolve { source: Some(source), .. } => Some(source),
             _ => None,
         }
     }

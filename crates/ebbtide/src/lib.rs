@@ -2,7 +2,8 @@
 //!
 //! A [`Client`] asks, a [`Server`] answers; both are a core endpoint
 //! ([`ebbtide_core::endpoint`]) with a socket and a clock, and a congestion control that keeps
-//! retransmissions from melting the network.
+//! retransmissions from melting the network. Over TCP, TLS and WebSockets ([`stream`]) it is the
+//! same client and the same handlers, and the transport's congestion control.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ebbtide::Error> {
@@ -32,12 +33,13 @@ mod message;
 pub mod metrics;
 mod net;
 pub mod server;
+pub mod stream;
 
 pub use client::Client;
 pub use ebbtide_core as core;
 pub use ebbtide_core::wire::{Code, OptionNumber};
 pub use error::{BindError, Error};
-pub use message::{ContentFormat, DEFAULT_PORT, Options, Request, Response, Uri, UriError};
+pub use message::{ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, Uri, UriError};
 pub use net::config::Config;
 pub use net::socket;
 pub use server::Server;

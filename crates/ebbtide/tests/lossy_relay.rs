@@ -8,7 +8,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod common;
+mod relay;
 
 use ebbtide::server::{Call, Router, Server, ServerConfig, get, post};
 use ebbtide::{Client, Code, Config, Request, Response};
@@ -38,7 +38,8 @@ async fn soak(count: usize) {
         );
     let settings = ServerConfig { net: config(), ..ServerConfig::default() };
     let server = Server::with_config(router, settings, ["127.0.0.1:0"]).unwrap();
-    let relay = common::relay(server.local_addrs()[0], 10, 42).await;
+    let trouble = relay::Trouble { lost: 10, repeated: 10, late: 10, damaged: 10 };
+    let relay = relay::relay(server.local_addrs()[0], trouble, 42).await;
     let client = Client::with_config(config());
     let workers = 16;
     let tasks: Vec<_> = (0..workers)

@@ -7,6 +7,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
+use ebbtide::core::time::Micros;
 use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, get_async};
 use ebbtide::{Client, Request, Response};
@@ -110,6 +111,30 @@ async fn an_observer_that_resets_a_notification_is_forgotten() {
     while subject.observers() > 0 {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn non_confirmable_notifications_follow_each_other_without_waiting_for_a_reset() {
+    let subject = Subject::non_confirmable();
+    let resource = get(|_: &Call<'_>| Response::content("state")).observable(&subject);
+    let mut config = ServerConfig::default();
+    // A Reset would be waited for during eight of these, congestion control's pace is one.
+    config.net.endpoint.params.ack_timeout = Micros::from_millis(500);
+    let (_server, socket) = serve(config, Router::new().route("/s", resource)).await;
+    send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s")]).await;
+    receive(&socket).await.unwrap();
+    let mut notified = 0;
+    let begin = async {
+        while notified < 3 {
+            subject.changed();
+            if let Some(notification) = receive(&socket).await {
+                assert_eq!(Message::parse(&notification).unwrap().kind(), Type::NonConfirmable);
+                notified += 1;
+            }
+        }
+    };
+    let done = tokio::time::timeout(Duration::from_secs(4), begin).await;
+    assert!(done.is_ok(), "{notified} notifications within the wait for one Reset");
 }
 
 #[tokio::test]

@@ -70,21 +70,7 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         clients.push(client);
     }
     let clock = Clock::start();
-    let mut run = Run {
-        load,
-        content,
-        reference: None,
-        next_address: 0,
-        asked: 0,
-        outcome: Outcome {
-            answered: 0,
-            wrong: 0,
-            failed: 0,
-            retransmissions: 0,
-            elapsed: Duration::ZERO,
-            latency: Histogram::new(3).map_err(io::Error::other)?,
-        },
-    };
+    let mut run = Run { load, content, next_address: 0, asked: 0, book: Book::new(load.code)? };
     let mut inbox = Inbox::new();
     let end = Instant::ZERO + load.duration;
     for client in &mut clients {
@@ -117,17 +103,16 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         }
     }
     for client in &clients {
-        run.outcome.failed += client.endpoint.open_exchanges() as u64;
-        run.outcome.retransmissions += client.endpoint.counters().retransmissions;
+        run.book.outcome.failed += client.endpoint.open_exchanges() as u64;
+        run.book.outcome.retransmissions += client.endpoint.counters().retransmissions;
     }
-    run.outcome.elapsed = run.outcome.elapsed.max(Duration::from_nanos(1));
-    Ok(run.outcome)
+    Ok(run.book.outcome)
 }
 
 /// How often timeouts are looked at. They are seconds apart, and only after a loss.
-const TICK: Duration = Duration::from_millis(10);
+pub(super) const TICK: Duration = Duration::from_millis(10);
 /// How long the last answers are waited for.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 struct Client {
     socket: Socket,
@@ -157,11 +142,9 @@ impl Client {
 struct Run<'l> {
     load: &'l Load,
     content: Content<'l>,
-    /// The first answer: all others must be like it.
-    reference: Option<(Code, Vec<u8>)>,
     next_address: u32,
     asked: u64,
-    outcome: Outcome,
+    book: Book,
 }
 
 impl Run<'_> {
@@ -216,7 +199,7 @@ impl Run<'_> {
             for datagram in inbox.datagrams() {
                 let received = client.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
                 if let Received::Response { exchange, message, .. } = received {
-                    self.validate(message.code(), message.payload());
+                    self.book.validate(message.code(), message.payload());
                     self.record(client, exchange, now);
                     answered += 1;
                 }
@@ -234,26 +217,14 @@ impl Run<'_> {
         }
     }
 
-    fn validate(&mut self, code: Code, payload: &[u8]) {
-        let (first_code, first) = self.reference.get_or_insert_with(|| (code, payload.to_vec()));
-        let same =
-            *first_code == code && (payload == first.as_slice() || !self.load.code.is_idempotent());
-        self.outcome.wrong += u64::from(!same || code.class() != 2);
-    }
-
     fn record(&mut self, client: &Client, exchange: ExchangeId, now: Instant) {
-        let began = client.began.get(exchange.index()).copied().unwrap_or(now);
-        let span = now.saturating_since(began).as_nanos() as u64;
-        // The histogram grows by itself.
-        let _ = self.outcome.latency.record(span.max(1));
-        self.outcome.answered += 1;
-        self.outcome.elapsed = now.saturating_since(Instant::ZERO);
+        self.book.record(client.began.get(exchange.index()).copied().unwrap_or(now), now);
     }
 
     fn drain(&mut self, client: &mut Client, now: Instant, end: Instant) -> io::Result<()> {
         let mut failed = 0;
         send_all(client, None, |_| failed += 1);
-        self.outcome.failed += failed;
+        self.book.outcome.failed += failed;
         if now < end {
             for _ in 0..failed {
                 self.ask(client, now)?;
@@ -283,16 +254,55 @@ fn send_all(client: &mut Client, from: Option<IpAddr>, mut failed: impl FnMut(Ex
     }
 }
 
-struct Clock(std::time::Instant);
+/// What has been answered so far.
+pub(super) struct Book {
+    /// The method that is asked with.
+    code: Code,
+    /// The first answer: all others must be like it.
+    reference: Option<(Code, Vec<u8>)>,
+    pub(super) outcome: Outcome,
+}
+
+impl Book {
+    pub(super) fn new(code: Code) -> io::Result<Self> {
+        let latency = Histogram::new(3).map_err(io::Error::other)?;
+        let outcome = Outcome {
+            answered: 0,
+            wrong: 0,
+            failed: 0,
+            retransmissions: 0,
+            elapsed: Duration::from_nanos(1),
+            latency,
+        };
+        Ok(Self { code, reference: None, outcome })
+    }
+
+    pub(super) fn validate(&mut self, code: Code, payload: &[u8]) {
+        let (first_code, first) = self.reference.get_or_insert_with(|| (code, payload.to_vec()));
+        let same =
+            *first_code == code && (payload == first.as_slice() || !self.code.is_idempotent());
+        self.outcome.wrong += u64::from(!same || code.class() != 2);
+    }
+
+    pub(super) fn record(&mut self, began: Instant, now: Instant) {
+        let span = now.saturating_since(began).as_nanos() as u64;
+        // The histogram grows by itself.
+        let _ = self.outcome.latency.record(span.max(1));
+        self.outcome.answered += 1;
+        self.outcome.elapsed = now.saturating_since(Instant::ZERO).max(Duration::from_nanos(1));
+    }
+}
+
+pub(super) struct Clock(std::time::Instant);
 
 impl Clock {
     #[expect(clippy::disallowed_methods, reason = "a load generator is a driver")]
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self(std::time::Instant::now())
     }
 
     #[expect(clippy::disallowed_methods, reason = "a load generator is a driver")]
-    fn now(&self) -> Instant {
+    pub(super) fn now(&self) -> Instant {
         Instant::from_nanos(self.0.elapsed().as_nanos() as u64)
     }
 }

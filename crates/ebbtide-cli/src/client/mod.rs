@@ -3,7 +3,9 @@
 mod diagnostic;
 pub(crate) mod load;
 pub(crate) mod load_async;
+pub(crate) mod load_stream;
 pub(crate) mod pretty;
+pub(crate) mod tls;
 pub(crate) mod verbose;
 
 use crate::failure::Failure;
@@ -46,6 +48,8 @@ pub(crate) struct TalkArgs {
     /// Show messages, timeouts and what congestion control learnt; on standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) tls: tls::TlsArgs,
 }
 
 impl TalkArgs {
@@ -58,6 +62,7 @@ impl TalkArgs {
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
         }
+        self.tls.apply(&mut config)?;
         Ok(config)
     }
 

@@ -1,20 +1,21 @@
 //! `ebbtide bench`: how many requests a server answers, and how fast.
 
 use crate::client::load::{self, Load, Outcome};
-use crate::client::{block_on, control, seconds};
+use crate::client::tls::TlsArgs;
+use crate::client::{block_on, control, load_stream, seconds};
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use ebbtide::core::endpoint::EndpointConfig;
-use ebbtide::{Client, Code, Config, Uri};
+use ebbtide::{Client, Code, Config, Scheme, Uri};
 use serde::Serialize;
 use std::time::Duration;
 
 /// Measure a server: rate, round trips, and whether every answer is right
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// coap://HOST[:PORT]/PATH[?QUERY]
+    /// coap://HOST[:PORT]/PATH[?QUERY], or coap+tcp://; other schemes with --engine client
     uri: String,
-    /// Clients, each with a port of its own
+    /// Clients, each with a port or connection of its own
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     clients: u32,
     /// Requests that each client keeps open
@@ -44,6 +45,8 @@ pub(crate) struct BenchArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 #[derive(Copy, Clone, Debug, ValueEnum)]
@@ -94,7 +97,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
             if args.addresses.is_some() && !remote.ip().is_loopback() {
                 return Err(Failure::usage("--addresses: only for a server on 127.0.0.1"));
             }
-            load::run(&Load {
+            let load = Load {
                 remote,
                 code: match args.method {
                     Method::Get => Code::GET,
@@ -110,11 +113,21 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
                 endpoint,
                 addresses: args.addresses,
                 requests: args.requests,
-            })
-            .map_err(|error| Failure::work(format_args!("{}: {error}", args.uri)))?
+            };
+            let ran = match uri.scheme() {
+                Scheme::Coap => load::run(&load),
+                Scheme::CoapTcp => load_stream::run(&load),
+                scheme => {
+                    let text = format_args!("{scheme}://: ask with --engine client");
+                    return Err(Failure::usage(text));
+                }
+            };
+            ran.map_err(|error| Failure::work(format_args!("{}: {error}", args.uri)))?
         }
         Engine::Client => {
-            let config = Config { endpoint, ..Config::default() };
+            let mut config = Config { endpoint, ..Config::default() };
+            config.stream.connection.max_requests = args.window;
+            args.tls.apply(&mut config)?;
             block_on(crate::client::load_async::run(&args.uri, config, args.window, args.duration))?
         }
     };

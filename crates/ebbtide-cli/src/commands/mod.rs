@@ -12,6 +12,7 @@ pub(crate) mod reproduce;
 pub(crate) mod request;
 pub(crate) mod run;
 pub(crate) mod serve;
+mod serve_binds;
 mod serve_files;
 mod serve_metrics;
 mod serve_resources;

@@ -1,22 +1,30 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
+use super::serve_binds::Binds;
 use super::{serve_files, serve_metrics, serve_resources};
-use crate::client::{block_on, control};
+use crate::client::{block_on, control, tls};
 use crate::failure::Failure;
 use cap_std::fs::Dir;
 use clap::Args;
 use ebbtide::server::{ServerConfig, Subject};
-use ebbtide::{Config, DEFAULT_PORT, Server};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use ebbtide::{Config, Server};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Serve resources to try things on, or the files of a folder
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Address and port, several times for several [default: 0.0.0.0:5683 and [::]:5683]
+    /// Address and port, several times for several [default: 0.0.0.0:5683 and [::]:5683]; not UDP
+    /// but TCP, TLS or WebSockets as in coap+tcp://0.0.0.0:5683, coaps+tcp://, coap+ws://,
+    /// coaps+ws://
     #[arg(long, value_name = "ADDR")]
     bind: Vec<String>,
+    /// The certificate for TLS and the chain to its authority, PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The certificate's private key, PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
     /// Congestion control of separate responses and notifications
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
     cc: String,
@@ -58,10 +66,18 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         Some(address) => Some(serve_metrics::bind(address).await?),
         None => None,
     };
-    let server = Server::with_config(router, config, addresses(&args.bind).await?);
-    let server = server.map_err(|error| Failure::work(format_args!("--bind: {error}")))?;
+    let identity = tls::identity(args.cert.as_deref(), args.key.as_deref())?;
+    let binds = Binds::read(&args.bind, identity).await?;
+    let failed = |error| Failure::work(format_args!("--bind: {error}"));
+    let mut server = Server::with_config(router, config, binds.sockets).map_err(failed)?;
+    for listener in binds.listeners {
+        server = server.listen(listener).map_err(failed)?;
+    }
     for address in server.local_addrs() {
         println!("serving at coap://{address}");
+    }
+    for (scheme, address) in server.listeners() {
+        println!("serving at {scheme}://{address}");
     }
     if let Some(listener) = metrics {
         println!("metrics at http://{}/metrics", listener.local_addr()?);
@@ -85,22 +101,4 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
 fn open(path: &Path) -> Result<Dir, Failure> {
     Dir::open_ambient_dir(path, cap_std::ambient_authority())
         .map_err(|error| Failure::usage(format_args!("--dir {}: {error}", path.display())))
-}
-
-/// The addresses that `--bind` names; without it all of this machine's.
-async fn addresses(texts: &[String]) -> Result<Vec<SocketAddr>, Failure> {
-    if texts.is_empty() {
-        let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
-        return Ok(any.map(|ip| SocketAddr::new(ip, DEFAULT_PORT)).to_vec());
-    }
-    let mut addresses = Vec::new();
-    for text in texts {
-        let found = tokio::net::lookup_host(text.as_str()).await.map_err(|error| {
-            Failure::usage(format_args!(
-                "--bind {text}: {error}; it takes HOST:PORT, such as 127.0.0.1:5683 or [::]:5683"
-            ))
-        })?;
-        addresses.extend(found);
-    }
-    Ok(addresses)
 }

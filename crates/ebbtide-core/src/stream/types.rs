@@ -321,3 +321,37 @@ pub struct Counters {
     /// Aborts received: 1 at most.
     pub aborted_by_peer: u64,
 }
+
+impl core::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        // Named one by one, so that none is forgotten.
+        let Self {
+            received,
+            sent,
+            requests,
+            responses,
+            empty,
+            pings,
+            unknown_signals,
+            unknown_tokens,
+            bad_options,
+            unanswered,
+            refused,
+            aborted,
+            aborted_by_peer,
+        } = other;
+        self.received += received;
+        self.sent += sent;
+        self.requests += requests;
+        self.responses += responses;
+        self.empty += empty;
+        self.pings += pings;
+        self.unknown_signals += unknown_signals;
+        self.unknown_tokens += unknown_tokens;
+        self.bad_options += bad_options;
+        self.unanswered += unanswered;
+        self.refused += refused;
+        self.aborted += aborted;
+        self.aborted_by_peer += aborted_by_peer;
+    }
+}

@@ -6,16 +6,17 @@ mod transfer;
 
 pub use observe::Observation;
 
-pub(crate) use pending::Pending;
+pub(crate) use pending::{Exchanges, Pending};
 
 use crate::error::{BindError, Error};
-use crate::message::{Options, Request, Response, Uri, UriError};
+use crate::message::{Options, Request, Response, Scheme, Uri, UriError};
 use crate::metrics::Snapshot;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::pending::Answer;
 use crate::net::shared::{Shared, State};
 use crate::net::trace;
+use crate::stream::{Link, Pool, StreamCounters};
 use bytes::Bytes;
 use ebbtide_core::cc::{Config as Control, Metrics, Sample};
 use ebbtide_core::endpoint::Counters;
@@ -25,7 +26,8 @@ use std::sync::{Arc, OnceLock};
 use tracing::Instrument;
 
 /// A CoAP client: one socket per address family, opened when it is first needed, for any number
-/// of peers and requests at once.
+/// of peers and requests at once; and for URIs such as `coap+tcp://` one connection per server,
+/// which all requests share and which is opened again when it is lost.
 ///
 /// Cloning it is cheap; all clones share the sockets and what congestion control has learnt. The
 /// sockets close when the last clone is dropped. It must be used within a tokio runtime.
@@ -52,6 +54,15 @@ struct Inner {
     config: Config,
     v4: OnceLock<Arc<Shared>>,
     v6: OnceLock<Arc<Shared>>,
+    connections: Pool,
+}
+
+/// Where a request goes, and what it goes over.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub(crate) remote: SocketAddr,
+    /// The connection, unless it goes by datagrams.
+    pub(crate) link: Option<Arc<Link>>,
 }
 
 impl Client {
@@ -67,7 +78,12 @@ impl Client {
     /// A client with these settings.
     #[must_use]
     pub fn with_config(config: Config) -> Self {
-        let inner = Inner { config, v4: OnceLock::new(), v6: OnceLock::new() };
+        let inner = Inner {
+            config,
+            v4: OnceLock::new(),
+            v6: OnceLock::new(),
+            connections: Pool::default(),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -130,13 +146,39 @@ impl Client {
     pub async fn request(&self, request: Request) -> Result<Response, Error> {
         let remote = self.resolve(&request.uri).await?;
         let span = trace::request(&request, remote);
-        let exchange = transfer::run(self, remote, &request).instrument(span);
+        let exchange = self.transfer(remote, &request).instrument(span);
         match request.timeout {
             None => exchange.await,
             Some(span) => tokio::time::timeout(span, exchange)
                 .await
                 .unwrap_or(Err(Error::TimedOut { remote })),
         }
+    }
+
+    async fn transfer(&self, remote: SocketAddr, request: &Request) -> Result<Response, Error> {
+        let route = self.route(&request.uri, remote).await?;
+        let answered = transfer::run(self, &route, request).await;
+        match &answered {
+            // The connection ended under way, most often before the request, which found out. To
+            // ask once more is safe if doing it twice is doing it once (RFC 7252 section 5.1).
+            Err(error) if error.is_lost_connection() && request.code.is_idempotent() => {
+                let route = self.route(&request.uri, remote).await?;
+                transfer::run(self, &route, request).await
+            }
+            _ => answered,
+        }
+    }
+
+    /// What a request to a URI goes over: a connection is opened if there is none.
+    async fn route(&self, uri: &Uri, remote: SocketAddr) -> Result<Route, Error> {
+        let link = match uri.scheme() {
+            Scheme::Coap => None,
+            _ => {
+                let config = &self.inner.config.stream;
+                Some(self.inner.connections.link(config, uri, remote).await?)
+            }
+        };
+        Ok(Route { remote, link })
     }
 
     /// Observes a resource (RFC 7641): its state now, and again whenever it changes.
@@ -158,8 +200,9 @@ impl Client {
     /// As [`Self::get`].
     pub async fn observe_with(&self, request: Request) -> Result<Observation, Error> {
         let remote = self.resolve(&request.uri).await?;
+        let route = self.route(&request.uri, remote).await?;
         let span = trace::request(&request, remote);
-        span.in_scope(|| Observation::start(self.clone(), remote, request))
+        span.in_scope(|| Observation::start(self.clone(), route, request))
     }
 
     /// Sends a request to a group and collects what its members answer within `wait`, which should
@@ -179,7 +222,8 @@ impl Client {
             return Ok(vec![(remote, self.request(request.timeout(wait)).await?)]);
         }
         let options = transfer::base_options(&request);
-        let pending = self.start(remote, &request, &options, &request.payload)?;
+        let route = Route { remote, link: None };
+        let pending = self.start(&route, &request, &options, &request.payload)?;
         let mut answers = Vec::new();
         let collect = async {
             while let Some(answer) = pending.answer().await {
@@ -188,7 +232,9 @@ impl Client {
                         answers.push((from, response));
                     }
                     Answer::Failed(_) | Answer::Reset { .. } => return Ok(()),
-                    other @ Answer::Network(_) => return Err(pending.error(other)),
+                    other @ (Answer::Network(_) | Answer::Ended { .. }) => {
+                        return Err(pending.error(other));
+                    }
                 }
             }
             Ok(())
@@ -202,11 +248,15 @@ impl Client {
     /// Starts one exchange.
     fn start(
         &self,
-        remote: SocketAddr,
+        route: &Route,
         request: &Request,
         options: &Options,
         payload: &[u8],
     ) -> Result<Pending, Error> {
+        if let Some(link) = &route.link {
+            return link.call(request.code, options, payload);
+        }
+        let remote = route.remote;
         self.shared(remote)?.call(remote, |endpoint, now| {
             options.with_slice(None, |options| {
                 let content = Content { code: request.code, options, payload };
@@ -215,7 +265,8 @@ impl Client {
         })
     }
 
-    /// A CoAP ping (RFC 7252 section 4.3): the round trip, if the answer told.
+    /// A CoAP ping (RFC 7252 section 4.3, RFC 8323 section 5.4): the round trip, if the answer
+    /// told.
     ///
     /// # Errors
     ///
@@ -226,6 +277,9 @@ impl Client {
     ) -> Result<Option<Sample>, Error> {
         let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
         let remote = self.resolve(&uri).await?;
+        if let Some(link) = self.route(&uri, remote).await?.link {
+            return link.ping()?.reset().await;
+        }
         let pending =
             self.shared(remote)?.call(remote, |endpoint, now| endpoint.ping(now, remote))?;
         pending.reset().await
@@ -287,7 +341,14 @@ impl Client {
     #[must_use]
     pub fn open_exchanges(&self) -> usize {
         let sockets = [&self.inner.v4, &self.inner.v6].into_iter().filter_map(|place| place.get());
-        sockets.map(|shared| shared.lock().endpoint.open_exchanges()).sum()
+        let datagrams: usize = sockets.map(|shared| shared.lock().endpoint.open_exchanges()).sum();
+        datagrams + self.inner.connections.open_requests()
+    }
+
+    /// What all connections have counted.
+    #[must_use]
+    pub fn stream_counters(&self) -> StreamCounters {
+        self.inner.connections.counters()
     }
 
     fn now(&self, remote: SocketAddr) -> ebbtide_core::time::Instant {
@@ -320,6 +381,7 @@ impl Client {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.connections.close();
         for place in [&self.v4, &self.v6] {
             if let Some(shared) = place.get() {
                 shared.close();

@@ -1,7 +1,7 @@
 //! Observing a resource from the client's side (RFC 7641 section 3).
 
-use super::transfer::{base_options, block_of, complete};
-use super::{Client, Pending};
+use super::transfer::{base_options, complete, has_more};
+use super::{Client, Pending, Route};
 use crate::error::Error;
 use crate::message::{Request, Response};
 use crate::net::pending::Answer;
@@ -20,8 +20,9 @@ const MAX_AGE: u32 = 60;
 ///
 /// The state that it has now and each later one comes out of [`Self::next`]; states that others
 /// overtook on the way do not. Without notifications it registers anew when the last state is no
-/// longer fresh. Dropping it ends it: the server learns that from the Reset that its next
-/// notification gets.
+/// longer fresh, and over a new connection when its own is lost. Dropping it ends it: the server
+/// learns that from the Reset that its next notification gets, over a connection from a GET that
+/// says so.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), ebbtide::Error> {
@@ -35,7 +36,7 @@ const MAX_AGE: u32 = 60;
 #[derive(Debug)]
 pub struct Observation {
     client: Client,
-    remote: SocketAddr,
+    route: Route,
     request: Request,
     pending: Option<Pending>,
     freshness: Freshness,
@@ -43,14 +44,10 @@ pub struct Observation {
 }
 
 impl Observation {
-    pub(super) fn start(
-        client: Client,
-        remote: SocketAddr,
-        request: Request,
-    ) -> Result<Self, Error> {
+    pub(super) fn start(client: Client, route: Route, request: Request) -> Result<Self, Error> {
         let mut observation = Self {
             client,
-            remote,
+            route,
             request,
             pending: None,
             freshness: Freshness::default(),
@@ -63,7 +60,7 @@ impl Observation {
     /// Who is asked.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
-        self.remote
+        self.route.remote
     }
 
     fn register(&mut self) -> Result<(), Error> {
@@ -71,8 +68,14 @@ impl Observation {
         options.push_uint(OptionNumber::OBSERVE, 0);
         let payload = self.request.payload.clone();
         self.freshness = Freshness::default();
-        self.pending = Some(self.client.start(self.remote, &self.request, &options, &payload)?);
+        self.pending = Some(self.client.start(&self.route, &self.request, &options, &payload)?);
         Ok(())
+    }
+
+    /// Over a new connection, since the old one is lost.
+    async fn register_anew(&mut self) -> Result<(), Error> {
+        self.route = self.client.route(&self.request.uri, self.route.remote).await?;
+        self.register()
     }
 
     /// The next state. `None` when the server has ended the observation, or never began it: the
@@ -95,9 +98,11 @@ impl Observation {
                     return None;
                 }
                 Ok(Some(Answer::More { response, .. })) => {
-                    let now = self.client.now(self.remote);
+                    let now = self.client.now(self.route.remote);
                     let sequence = response.options.get_uint(OptionNumber::OBSERVE).unwrap_or(0);
-                    if self.freshness.accept(now, sequence) {
+                    // RFC 8323 section 7.1: over a connection they come in order, whatever their
+                    // numbers say.
+                    if self.route.link.is_some() || self.freshness.accept(now, sequence) {
                         return Some(self.whole(response).await);
                     }
                 }
@@ -108,7 +113,12 @@ impl Observation {
                 Ok(Some(other)) => {
                     let error = pending.error(other);
                     self.pending = None;
-                    return Some(Err(error));
+                    if !error.is_lost_connection() {
+                        return Some(Err(error));
+                    }
+                    if let Err(error) = self.register_anew().await {
+                        return Some(Err(error));
+                    }
                 }
             }
         }
@@ -117,9 +127,8 @@ impl Observation {
     /// A notification with all its blocks.
     async fn whole(&mut self, first: Response) -> Result<Response, Error> {
         self.max_age = first.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE);
-        let more = block_of(&first, OptionNumber::BLOCK2).is_some_and(|block| block.more());
-        if more {
-            complete(&self.client, self.remote, &self.request, first).await
+        if has_more(&first) {
+            complete(&self.client, &self.route, &self.request, first).await
         } else {
             Ok(first)
         }

@@ -3,43 +3,40 @@
 use crate::error::Error;
 use crate::message::Response;
 use crate::net::pending::Answer;
-use crate::net::shared::Shared;
 use ebbtide_core::cc::Sample;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+/// Where calls wait for their answers: the endpoint behind a socket, or a connection.
+pub(crate) trait Exchanges: core::fmt::Debug + Send + Sync {
+    /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
+    fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>>;
+
+    /// Whether a call is a registered observation: its answers came, and more may come.
+    fn is_registered(&self, index: u32) -> bool;
+
+    /// Nobody waits for a call any more: what is still open of it is cancelled.
+    fn forget(&self, index: u32);
+}
+
 /// An exchange under way. Dropping it cancels the exchange.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    shared: Arc<Shared>,
+    exchanges: Arc<dyn Exchanges>,
     index: u32,
     remote: SocketAddr,
 }
 
 impl Pending {
-    pub(crate) fn new(shared: Arc<Shared>, index: u32, remote: SocketAddr) -> Self {
-        Self { shared, index, remote }
-    }
-
-    pub(crate) fn poll_answer(&self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        let mut state = self.shared.lock();
-        let closed = state.closed;
-        let Some(call) = state.pending.call(self.index) else { return Poll::Ready(None) };
-        if let Some(answer) = call.pop() {
-            return Poll::Ready(Some(answer));
-        }
-        if call.exchange.is_none() || closed {
-            return Poll::Ready(None);
-        }
-        call.wake_later(cx.waker());
-        Poll::Pending
+    pub(crate) fn new(exchanges: Arc<dyn Exchanges>, index: u32, remote: SocketAddr) -> Self {
+        Self { exchanges, index, remote }
     }
 
     /// The next answer; `None` once the exchange is over and all answers were fetched.
     pub(crate) async fn answer(&self) -> Option<Answer> {
-        poll_fn(|cx| self.poll_answer(cx)).await
+        poll_fn(|cx| self.exchanges.poll_answer(self.index, cx)).await
     }
 
     /// The one response that a request has.
@@ -66,6 +63,9 @@ impl Pending {
             Answer::Reset { .. } => Error::Reset { remote },
             Answer::Failed(reason) => Error::Failed { remote, reason },
             Answer::Network(source) => Error::Network { remote, source },
+            Answer::Ended { reason, diagnostic } => {
+                Error::Connection { remote, reason, diagnostic }
+            }
             Answer::Response { .. } | Answer::More { .. } => {
                 Error::Protocol { remote, what: "it answered a ping with a response" }
             }
@@ -74,26 +74,12 @@ impl Pending {
 
     /// Whether an observation is registered: its answers came, and more may come.
     pub(crate) fn is_registered(&self) -> bool {
-        let mut state = self.shared.lock();
-        state.pending.call(self.index).is_some_and(|call| call.registered)
+        self.exchanges.is_registered(self.index)
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        let over = {
-            let mut state = self.shared.lock();
-            match state.pending.call(self.index) {
-                Some(call) if call.exchange.is_none() => {
-                    state.pending.remove_call(self.index);
-                    true
-                }
-                Some(_) => false,
-                None => true,
-            }
-        };
-        if !over {
-            self.shared.with(|state, now| state.forget_call(now, self.index));
-        }
+        self.exchanges.forget(self.index);
     }
 }

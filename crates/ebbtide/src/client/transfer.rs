@@ -1,12 +1,11 @@
 //! One request and its response, whatever number of exchanges that takes: blocks in both
 //! directions (RFC 7959), a challenge in between (RFC 9175).
 
-use super::Client;
+use super::{Client, Route};
 use crate::error::Error;
-use crate::message::{Options, Request, Response};
+use crate::message::{Options, Request, Response, Sizes};
 use bytes::BytesMut;
 use ebbtide_core::wire::{Block, Code, OptionNumber};
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often a body is asked for anew because it changed on the way.
@@ -30,10 +29,10 @@ pub(crate) fn base_options(request: &Request) -> Options {
 /// Sends a request and puts its response together.
 pub(crate) async fn run(
     client: &Client,
-    remote: SocketAddr,
+    route: &Route,
     request: &Request,
 ) -> Result<Response, Error> {
-    let mut transfer = Transfer::new(client, remote, request);
+    let mut transfer = Transfer::new(client, route, request);
     let first = transfer.send_body().await?;
     transfer.fetch_rest(first).await
 }
@@ -42,26 +41,35 @@ pub(crate) async fn run(
 /// 2.6).
 pub(crate) async fn complete(
     client: &Client,
-    remote: SocketAddr,
+    route: &Route,
     request: &Request,
     first: Response,
 ) -> Result<Response, Error> {
-    Transfer::new(client, remote, request).fetch_rest(first).await
+    Transfer::new(client, route, request).fetch_rest(first).await
 }
 
 struct Transfer<'a> {
     client: &'a Client,
-    remote: SocketAddr,
+    route: &'a Route,
     request: &'a Request,
     options: Options,
-    szx: u8,
+    sizes: Sizes,
     echoes: usize,
 }
 
 impl<'a> Transfer<'a> {
-    fn new(client: &'a Client, remote: SocketAddr, request: &'a Request) -> Self {
-        let szx = request.block_szx.unwrap_or(client.inner.config.block_szx).min(Block::MAX_SZX);
-        Self { client, remote, request, options: base_options(request), szx, echoes: 0 }
+    fn new(client: &'a Client, route: &'a Route, request: &'a Request) -> Self {
+        let options = base_options(request);
+        let sizes = match &route.link {
+            Some(link) => link.sizes(&options),
+            None => Sizes::of_datagrams(client.inner.config.block_szx),
+        };
+        // RFC 8323 section 6: BERT, too, unless the caller wants smaller blocks.
+        let sizes = request.block_szx.map_or(sizes, |szx| match route.link {
+            None => Sizes::of_datagrams(szx),
+            Some(_) => sizes.at_most(szx),
+        });
+        Self { client, route, request, options, sizes, echoes: 0 }
     }
 
     /// One exchange, and another one if the server wants an Echo (RFC 9175 section 2.3).
@@ -75,7 +83,7 @@ impl<'a> Transfer<'a> {
             for (number, value) in extra {
                 options.push_uint(*number, *value);
             }
-            let pending = self.client.start(self.remote, self.request, &options, payload)?;
+            let pending = self.client.start(self.route, self.request, &options, payload)?;
             let response = pending.response().await?;
             match response.options.get(OptionNumber::ECHO) {
                 Some(echo) if response.code == Code::UNAUTHORIZED && self.echoes < ECHOES => {
@@ -91,7 +99,7 @@ impl<'a> Transfer<'a> {
     /// Sends the request with its whole body (RFC 7959 section 2.5).
     async fn send_body(&mut self) -> Result<Response, Error> {
         let body = self.request.payload.clone();
-        if body.len() <= 16 << self.szx {
+        if body.len() <= self.sizes.whole {
             // Early negotiation: which size of blocks is wanted in return (section 2.4).
             let wanted = self.request.block_szx.and_then(|szx| Block::new(0, false, szx).ok());
             let extra = wanted.map(|block| (OptionNumber::BLOCK2, block.to_uint()));
@@ -102,20 +110,20 @@ impl<'a> Transfer<'a> {
         let size = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let mut at = 0;
         loop {
-            let end = (at + (16 << self.szx)).min(body.len());
+            let end = (at + self.sizes.block).min(body.len());
             let more = end < body.len();
-            let block = self.block((at >> (self.szx + 4)) as u32, more)?;
+            let block = self.block(at, more)?;
             let mut extra = vec![(OptionNumber::BLOCK1, block.to_uint())];
             if at == 0 {
                 extra.push((OptionNumber::SIZE1, size));
             }
             let response = self.ask(&extra, body.get(at..end).unwrap_or_default()).await?;
-            let echoed = block_of(&response, OptionNumber::BLOCK1);
-            let smaller = echoed.filter(|echoed| echoed.szx() < self.szx);
+            let echoed = self.block_of(&response, OptionNumber::BLOCK1);
+            let smaller = echoed.filter(|echoed| echoed.szx() < self.sizes.szx);
             if response.code == Code::REQUEST_ENTITY_TOO_LARGE && at == 0 {
                 // A hint to begin again with smaller blocks (section 2.9.3).
                 let Some(smaller) = smaller else { return Ok(response) };
-                self.szx = smaller.szx();
+                self.sizes = self.sizes.at_most(smaller.szx());
                 continue;
             }
             if response.code != Code::CONTINUE || !more {
@@ -125,7 +133,7 @@ impl<'a> Transfer<'a> {
                 // Section 2.5: the rest in blocks of the size that the server prefers. Of this
                 // block it has taken what it says: a block of its size, if it is the first.
                 at += if at == 0 { smaller.size().min(end) } else { end - at };
-                self.szx = smaller.szx();
+                self.sizes = self.sizes.at_most(smaller.szx());
             } else {
                 at = end;
             }
@@ -136,13 +144,13 @@ impl<'a> Transfer<'a> {
     async fn fetch_rest(&mut self, first: Response) -> Result<Response, Error> {
         let mut response = first;
         for _ in 0..RESTARTS {
-            let Some(block) = block_of(&response, OptionNumber::BLOCK2) else {
+            let Some(block) = self.block_of(&response, OptionNumber::BLOCK2) else {
                 return Ok(response);
             };
             if !block.more() {
                 return Ok(response);
             }
-            if block.num() != 0 || response.payload.len() != block.size() {
+            if block.num() != 0 || !block.is_full(response.payload.len()) {
                 return Err(self.broken("its first block is not the first, or not whole"));
             }
             match self.blocks_after(&response, block).await? {
@@ -170,12 +178,12 @@ impl<'a> Transfer<'a> {
         // A body that was sent in blocks is not sent again (section 3.3); a short one is part of
         // what is asked for (RFC 8132 section 2.1).
         let payload = self.request.payload.clone();
-        let payload = if payload.len() <= 16 << self.szx { payload } else { bytes::Bytes::new() };
-        self.szx = block.szx();
+        let payload = if payload.len() <= self.sizes.whole { payload } else { bytes::Bytes::new() };
+        let mut szx = block.szx();
         loop {
-            let wanted = self.block((body.len() >> (self.szx + 4)) as u32, false)?;
+            let wanted = self.sizes.at(body.len(), false, szx).map_err(|_| self.too_large())?;
             let response = self.ask(&[(OptionNumber::BLOCK2, wanted.to_uint())], &payload).await?;
-            let Some(got) = block_of(&response, OptionNumber::BLOCK2) else {
+            let Some(got) = self.block_of(&response, OptionNumber::BLOCK2) else {
                 return if response.is_success() {
                     Err(self.broken("a block has no block option"))
                 } else {
@@ -191,31 +199,40 @@ impl<'a> Transfer<'a> {
             if got.offset() as usize != body.len() {
                 return Err(self.broken("it sent another block than the one asked for"));
             }
-            if got.more() && response.payload.len() != got.size() {
+            if got.more() && !got.is_full(response.payload.len()) {
                 return Err(self.broken("a block is shorter than it says"));
             }
             if body.len() + response.payload.len() > limit {
                 return Err(Error::TooLarge { limit });
             }
             body.extend_from_slice(&response.payload);
-            self.szx = got.szx().min(self.szx);
+            szx = got.szx().min(szx);
             if !got.more() {
                 return Ok(Ok(body));
             }
         }
     }
 
-    fn block(&self, num: u32, more: bool) -> Result<Block, Error> {
-        // 2^20 blocks: a gigabyte in blocks of 1024 bytes, 16 MiB in blocks of 16.
-        let limit = (Block::MAX_NUM as usize + 1) << (self.szx + 4);
-        Block::new(num, more, self.szx).map_err(|_| Error::TooLarge { limit })
+    /// The block of our size that begins at this byte.
+    fn block(&self, offset: usize, more: bool) -> Result<Block, Error> {
+        self.sizes.at(offset, more, self.sizes.szx).map_err(|_| self.too_large())
+    }
+
+    /// 2^20 blocks: a gigabyte in blocks of 1024 bytes, 16 MiB in blocks of 16.
+    fn too_large(&self) -> Error {
+        Error::TooLarge { limit: (Block::MAX_NUM as usize + 1) << (self.sizes.szx.min(6) + 4) }
+    }
+
+    fn block_of(&self, response: &Response, number: OptionNumber) -> Option<Block> {
+        self.sizes.read(&response.options.get(number)?).ok()
     }
 
     fn broken(&self, what: &'static str) -> Error {
-        Error::Protocol { remote: self.remote, what }
+        Error::Protocol { remote: self.route.remote, what }
     }
 }
 
-pub(crate) fn block_of(response: &Response, number: OptionNumber) -> Option<Block> {
-    Block::from_option(&response.options.get(number)?).ok()
+/// Whether a response is the first of several blocks. The bit is where it is for any size.
+pub(crate) fn has_more(response: &Response) -> bool {
+    response.options.get_uint(OptionNumber::BLOCK2).is_some_and(|value| value & 0b1000 != 0)
 }

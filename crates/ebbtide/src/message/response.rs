@@ -2,7 +2,7 @@
 
 use super::options::Options;
 use bytes::Bytes;
-use ebbtide_core::wire::{Code, Message, Opt, OptionNumber};
+use ebbtide_core::wire::{Body, Code, Message, Opt, OptionNumber};
 
 /// A response: what a handler returns and what a client receives.
 ///
@@ -113,11 +113,13 @@ impl Response {
 
     /// A copy of what arrived.
     pub(crate) fn from_message(message: &Message<'_>) -> Self {
-        Self {
-            code: message.code(),
-            options: message.options().into(),
-            payload: Bytes::copy_from_slice(message.payload()),
-        }
+        Self::from_body(message.code(), message.body())
+    }
+
+    /// A copy of what arrived, on whatever transport.
+    pub(crate) fn from_body(code: Code, body: &Body<'_>) -> Self {
+        let payload = Bytes::copy_from_slice(body.payload());
+        Self { code, options: body.options().into(), payload }
     }
 
     /// Calls `with` with it as the wire layer wants it, one more option added.

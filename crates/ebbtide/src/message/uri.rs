@@ -1,6 +1,7 @@
-//! CoAP URIs (RFC 7252 section 6).
+//! CoAP URIs (RFC 7252 section 6, RFC 8323 section 8).
 
 use super::options::Options;
+use super::scheme::Scheme;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 use core::str::FromStr;
@@ -9,7 +10,7 @@ use ebbtide_core::wire::OptionNumber;
 /// The port of `coap` (RFC 7252 section 6.1).
 pub const DEFAULT_PORT: u16 = 5683;
 
-/// A `coap` URI, taken apart.
+/// A URI of one of the [`Scheme`]s, taken apart.
 ///
 /// ```
 /// use ebbtide::Uri;
@@ -21,6 +22,7 @@ pub const DEFAULT_PORT: u16 = 5683;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
+    scheme: Scheme,
     host: String,
     /// The host as an address, if it is one; its zone apart.
     address: Option<IpAddr>,
@@ -33,7 +35,7 @@ pub struct Uri {
 /// Why a text is not a URI that can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
-    /// It does not begin with `coap://`.
+    /// It does not begin with a scheme that is spoken here and `://`.
     Scheme(String),
     /// No host, or one with characters that no host has.
     Host(String),
@@ -48,6 +50,12 @@ pub enum UriError {
 }
 
 impl Uri {
+    /// How it is asked for.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
     /// The host: a name, or an address without brackets.
     #[must_use]
     pub fn host(&self) -> &str {
@@ -66,7 +74,7 @@ impl Uri {
         self.zone.as_deref()
     }
 
-    /// The port, 5683 if none is given.
+    /// The port, the scheme's own if none is given.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -103,19 +111,18 @@ impl FromStr for Uri {
     fn from_str(text: &str) -> Result<Self, UriError> {
         let (scheme, rest) =
             text.split_once("://").ok_or_else(|| UriError::Scheme(text.to_owned()))?;
-        if !scheme.eq_ignore_ascii_case("coap") && !scheme.eq_ignore_ascii_case("coap+udp") {
-            return Err(UriError::Scheme(scheme.to_owned()));
-        }
+        let scheme = Scheme::parse(scheme).ok_or_else(|| UriError::Scheme(scheme.to_owned()))?;
         if rest.contains('#') {
             return Err(UriError::Fragment);
         }
         let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, q)| (rest, Some(q)));
         let (authority, path) = rest.split_once('/').map_or((rest, ""), |(a, path)| (a, path));
-        let (host, zone, port) = split_authority(authority)?;
+        let (host, zone, port) = split_authority(authority, scheme.default_port())?;
         let address = host.parse::<IpAddr>().ok();
         // A lone slash is no path (section 6.4 step 8), but "a/" ends with an empty segment.
         let path = if path.is_empty() { Ok(Vec::new()) } else { decode_all(path.split('/')) };
         Ok(Self {
+            scheme,
             host,
             address,
             zone,
@@ -153,7 +160,10 @@ impl From<core::convert::Infallible> for UriError {
     }
 }
 
-fn split_authority(authority: &str) -> Result<(String, Option<String>, u16), UriError> {
+fn split_authority(
+    authority: &str,
+    default_port: u16,
+) -> Result<(String, Option<String>, u16), UriError> {
     let bad = || UriError::Host(authority.to_owned());
     let (host, zone, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (address, port) = rest.split_once(']').ok_or_else(bad)?;
@@ -173,9 +183,9 @@ fn split_authority(authority: &str) -> Result<(String, Option<String>, u16), Uri
         return Err(bad());
     }
     let port = match port.strip_prefix(':') {
-        None if port.is_empty() => DEFAULT_PORT,
+        None if port.is_empty() => default_port,
         None => return Err(bad()),
-        Some("") => DEFAULT_PORT,
+        Some("") => default_port,
         Some(text) => match text.parse() {
             Ok(port) if port != 0 => port,
             _ => return Err(UriError::Port(text.to_owned())),
@@ -213,7 +223,8 @@ impl fmt::Display for UriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheme(what) => {
-                write!(f, "'{what}' has no scheme that is spoken here: coap://HOST[:PORT]/PATH")
+                write!(f, "'{what}' has no scheme that is spoken here: coap://HOST[:PORT]/PATH")?;
+                f.write_str(", or coap+tcp, coaps+tcp, coap+ws, coaps+ws")
             }
             Self::Host(what) => {
                 write!(f, "'{what}' is no host: a name, an IPv4 address, or an IPv6 address in []")
@@ -259,9 +270,25 @@ mod tests {
     }
 
     #[test]
+    fn each_scheme_has_its_port() {
+        for (text, scheme, port) in [
+            ("coap://a/", Scheme::Coap, 5683),
+            ("coap+tcp://a/", Scheme::CoapTcp, 5683),
+            ("COAPS+TCP://a/", Scheme::CoapsTcp, 5684),
+            ("coap+ws://a/", Scheme::CoapWs, 80),
+            ("coaps+ws://a:/", Scheme::CoapsWs, 443),
+            ("coap+ws://a:8080/", Scheme::CoapWs, 8080),
+        ] {
+            let uri = parse(text);
+            assert_eq!((uri.scheme(), uri.port()), (scheme, port), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_uri_says_why() {
         for (text, error) in [
             ("http://a/b", UriError::Scheme("http".into())),
+            ("coaps://a/b", UriError::Scheme("coaps".into())),
             ("host/path", UriError::Scheme("host/path".into())),
             ("coap:///x", UriError::Host(String::new())),
             ("coap://a:0/", UriError::Port("0".into())),

@@ -1,5 +1,6 @@
 //! What a client or a server is told when it is made.
 
+use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
 use std::time::Duration;
@@ -12,14 +13,21 @@ pub struct Config {
     /// Bytes of the longest body that is put together from blocks, in either direction. Default
     /// 16 MiB.
     pub max_body: usize,
-    /// The size exponent of blocks that are sent, 0 to 6 for 16 to 1024 bytes (RFC 7959 section
+    /// The size exponent of blocks that are sent over UDP, 0 to 6 for 16 to 1024 bytes (RFC 7959 section
     /// 2.2). Default 6.
     pub block_szx: u8,
+    /// Connections over TCP, TLS and WebSockets.
+    pub stream: StreamConfig,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { endpoint: EndpointConfig::default(), max_body: 16 << 20, block_szx: 6 }
+        Self {
+            endpoint: EndpointConfig::default(),
+            max_body: 16 << 20,
+            block_szx: 6,
+            stream: StreamConfig::default(),
+        }
     }
 }
 

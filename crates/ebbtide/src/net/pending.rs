@@ -31,6 +31,12 @@ pub(crate) enum Answer {
     },
     Failed(Failure),
     Network(io::Error),
+    /// A request over a connection failed.
+    Ended {
+        reason: ebbtide_core::stream::Failure,
+        /// What the peer's Abort said.
+        diagnostic: Option<std::sync::Arc<str>>,
+    },
 }
 
 /// A request of the application. It outlives its exchange until the application has its answers.

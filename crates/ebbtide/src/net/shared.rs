@@ -12,11 +12,11 @@ use crate::server::Service;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Instant, Micros};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -170,6 +170,53 @@ impl Shared {
     }
 }
 
+impl crate::client::Exchanges for Shared {
+    fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        let mut state = self.lock();
+        let closed = state.closed;
+        let Some(call) = state.pending.call(index) else { return Poll::Ready(None) };
+        if let Some(answer) = call.pop() {
+            return Poll::Ready(Some(answer));
+        }
+        if call.exchange.is_none() || closed {
+            return Poll::Ready(None);
+        }
+        call.wake_later(cx.waker());
+        Poll::Pending
+    }
+
+    fn is_registered(&self, index: u32) -> bool {
+        self.lock().pending.call(index).is_some_and(|call| call.registered)
+    }
+
+    fn forget(&self, index: u32) {
+        let over = {
+            let mut state = self.lock();
+            match state.pending.call(index) {
+                Some(call) if call.exchange.is_none() => {
+                    state.pending.remove_call(index);
+                    true
+                }
+                Some(_) => false,
+                None => true,
+            }
+        };
+        if !over {
+            self.with(|state, now| state.forget_call(now, index));
+        }
+    }
+}
+
+impl crate::server::Observed for Shared {
+    fn observers(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
+        change(&mut self.lock().observers);
+    }
+
+    fn tell(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
+        self.with(|state, _| change(&mut state.observers));
+    }
+}
+
 impl State {
     /// Takes what the endpoint wants to be done; called after each call that changed it.
     #[inline]
@@ -180,8 +227,15 @@ impl State {
                     trace::sent(&transmit);
                     let local = match transmit.what {
                         Sent::Reply => from,
-                        Sent::Exchange { exchange, .. } => {
+                        Sent::Exchange { exchange, timeout, .. } => {
                             let open = self.pending.get(exchange);
+                            if timeout == Micros::ZERO
+                                && let Some(&Open { owner: Owner::Notification(index), .. }) = open
+                            {
+                                // A Non-confirmable notification waits for a Reset at most, and
+                                // no longer for congestion control: the next one may line up.
+                                self.observers.arrived(index);
+                            }
                             // The first transmission leaves before the exchange is recorded.
                             open.map_or(from, |open| open.local)
                         }
@@ -246,19 +300,20 @@ impl State {
 
     /// An exchange is over.
     fn end(&mut self, exchange: ExchangeId, answer: Answer) {
-        match self.pending.ended(exchange).map(|open| open.owner) {
-            Some(Owner::Call(index)) => {
+        let Some(open) = self.pending.ended(exchange) else { return };
+        match open.owner {
+            Owner::Call(index) => {
                 if let Some(call) = self.pending.call(index) {
                     call.exchange = None;
                     self.wake.extend(call.push(answer));
                 }
             }
-            Some(Owner::Notification(observer)) => match answer {
+            Owner::Notification(observer) => match answer {
                 // A Non-confirmable notification that nobody has reset.
-                Answer::Failed(Failure::NoResponse) => self.observers.arrived(observer),
-                _ => self.observers.lost(observer),
+                Answer::Failed(Failure::NoResponse) => {}
+                _ => self.observers.lost(observer, open.remote),
             },
-            Some(Owner::Response) | None => {}
+            Owner::Response => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! Block-wise transfers on the server's side (RFC 7959), with bounded memory.
 
-use crate::message::Response;
+use crate::message::{Response, Sizes};
 use bytes::{Bytes, BytesMut};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
@@ -49,7 +49,6 @@ pub(crate) struct Blocks {
     bytes: usize,
     max_body: usize,
     max_bytes: usize,
-    szx: u8,
 }
 
 #[derive(Debug)]
@@ -73,7 +72,7 @@ pub(crate) enum Part {
 }
 
 impl Blocks {
-    pub(crate) fn new(max_body: usize, max_bytes: usize, szx: u8) -> Self {
+    pub(crate) fn new(max_body: usize, max_bytes: usize) -> Self {
         Self {
             uploads: HashMap::new(),
             downloads: HashMap::new(),
@@ -82,7 +81,6 @@ impl Blocks {
             bytes: 0,
             max_body,
             max_bytes,
-            szx: szx.min(Block::MAX_SZX),
         }
     }
 
@@ -101,18 +99,24 @@ impl Blocks {
     }
 
     /// Takes a request with block options.
-    pub(crate) fn take(&mut self, now: Instant, remote: SocketAddr, message: &Message<'_>) -> Part {
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        message: &Message<'_>,
+        sizes: Sizes,
+    ) -> Part {
         self.expire(now);
-        match block(message, OptionNumber::BLOCK1) {
+        match block(message, OptionNumber::BLOCK1, sizes) {
             Err(()) => return Part::Answer(Response::new(Code::BAD_REQUEST)),
             Ok(Some(block)) => return self.upload(now, key(remote, message), message, block),
             Ok(None) => {}
         }
-        match block(message, OptionNumber::BLOCK2) {
+        match block(message, OptionNumber::BLOCK2, sizes) {
             Err(()) => Part::Answer(Response::new(Code::BAD_REQUEST)),
             Ok(Some(wanted)) if wanted.num() > 0 => {
                 match self.downloads.get(&key(remote, message)) {
-                    Some(download) => Part::Answer(slice(&download.response, wanted, self.szx)),
+                    Some(download) => Part::Answer(slice(&download.response, wanted, sizes)),
                     // What changes nothing may be asked for again.
                     None if matches!(message.code(), Code::GET | Code::FETCH) => Part::Whole(None),
                     None => Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),
@@ -138,7 +142,7 @@ impl Blocks {
             }
             return too_large(self.max_body);
         }
-        if block.more() && payload.len() != block.size() {
+        if block.more() && !block.is_full(payload.len()) {
             return Part::Answer(Response::new(Code::BAD_REQUEST));
         }
         if block.num() == 0 {
@@ -196,13 +200,14 @@ impl Blocks {
         remote: SocketAddr,
         message: &Message<'_>,
         mut response: Response,
+        sizes: Sizes,
     ) -> Response {
-        let wanted = block(message, OptionNumber::BLOCK2).ok().flatten();
-        let first = Block::new(0, false, wanted.map_or(self.szx, Block::szx).min(self.szx));
-        let Ok(first) = first else { return response };
-        let wanted = wanted.unwrap_or(first);
+        let asked = block(message, OptionNumber::BLOCK2, sizes).ok().flatten();
+        let sizes = asked.map_or(sizes, |asked| sizes.at_most(asked.szx()));
+        let Ok(first) = sizes.at(0, false, sizes.szx) else { return response };
+        let wanted = asked.unwrap_or(first);
         let key = key(remote, message);
-        if response.payload.len() > first.size() || wanted.num() > 0 {
+        if response.payload.len() > sizes.whole || wanted.num() > 0 {
             if response.options.get(OptionNumber::ETAG).is_none() && response.code == Code::CONTENT
             {
                 // RFC 7959 section 2.4: so that the client does not mix two versions.
@@ -211,9 +216,9 @@ impl Blocks {
                 response = response.etag(&hasher.finish().to_be_bytes());
             }
             self.keep(now, key, &response);
-            response = slice(&response, wanted, self.szx);
+            response = slice(&response, wanted, sizes);
         }
-        if let Ok(Some(block1)) = block(message, OptionNumber::BLOCK1) {
+        if let Ok(Some(block1)) = block(message, OptionNumber::BLOCK1, sizes) {
             response.options.push_uint(OptionNumber::BLOCK1, block1.to_uint());
             if let Some(upload) = self.uploads.get_mut(&key) {
                 upload.done = Some(response.clone());
@@ -272,30 +277,29 @@ impl Blocks {
 }
 
 /// A block option of a request: an error if it has no meaning (RFC 7959 section 2.2).
-fn block(message: &Message<'_>, number: OptionNumber) -> Result<Option<Block>, ()> {
+fn block(message: &Message<'_>, number: OptionNumber, sizes: Sizes) -> Result<Option<Block>, ()> {
     match message.option(number) {
         None => Ok(None),
-        Some(opt) => Block::from_option(&opt).map(Some).map_err(|_| ()),
+        Some(opt) => sizes.read(&opt).map(Some).map_err(|_| ()),
     }
 }
 
 /// One block of a response.
-fn slice(response: &Response, wanted: Block, szx: u8) -> Response {
+fn slice(response: &Response, wanted: Block, sizes: Sizes) -> Response {
     // A smaller block than asked for begins at the same byte (RFC 7959 section 2.4).
-    let szx = wanted.szx().min(szx);
-    let num = wanted.offset() >> (szx + 4);
+    let szx = wanted.szx().min(sizes.szx);
     let start = wanted.offset() as usize;
     let total = response.payload.len();
     if start >= total && start > 0 {
         return Response::new(Code::BAD_REQUEST).payload("no such block");
     }
-    let end = (start + (16 << szx)).min(total);
+    let end = (start + sizes.bytes(szx)).min(total);
     let mut part = response.clone();
     part.payload = response.payload.slice(start..end);
-    if let Ok(block) = Block::new(num, end < total, szx) {
+    if let Ok(block) = sizes.at(start, end < total, szx) {
         part.options.push_uint(OptionNumber::BLOCK2, block.to_uint());
     }
-    if num == 0 {
+    if start == 0 {
         part.options.push_uint(OptionNumber::SIZE2, u32::try_from(total).unwrap_or(u32::MAX));
     }
     part
@@ -303,6 +307,6 @@ fn slice(response: &Response, wanted: Block, szx: u8) -> Response {
 
 /// Whether a response needs blocks.
 #[inline]
-pub(crate) fn is_long(response: &Response, szx: u8) -> bool {
-    response.payload.len() > 16 << szx.min(Block::MAX_SZX)
+pub(crate) fn is_long(response: &Response, sizes: Sizes) -> bool {
+    response.payload.len() > sizes.whole
 }

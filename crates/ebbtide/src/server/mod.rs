@@ -4,6 +4,7 @@ mod block;
 mod call;
 mod guard;
 mod observe;
+mod over_stream;
 mod respond;
 mod router;
 mod service;
@@ -11,8 +12,8 @@ mod well_known;
 
 pub use call::{Call, OwnedCall};
 pub use guard::Verify;
-pub(crate) use observe::Observers;
 pub use observe::Subject;
+pub(crate) use observe::{Observed, Observers};
 pub use router::{
     Resource, Router, delete, delete_async, fetch, fetch_async, get, get_async, ipatch,
     ipatch_async, patch, patch_async, post, post_async, put, put_async,
@@ -20,10 +21,12 @@ pub use router::{
 pub(crate) use service::Service;
 
 use crate::error::BindError;
+use crate::message::Scheme;
 use crate::metrics::Meter;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::shared::Shared;
+use crate::stream::{Listen, Listener, StreamCounters, StreamLimits, Tally};
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{Counters, SendError};
 use std::io;
@@ -53,6 +56,8 @@ pub struct ServerConfig {
     /// Which addresses get no more than three times the bytes they sent before they have echoed a
     /// challenge (RFC 9175 section 2.4).
     pub verify: Verify,
+    /// How many connections over TCP, TLS and WebSockets are accepted.
+    pub stream: StreamLimits,
 }
 
 impl Default for ServerConfig {
@@ -65,6 +70,7 @@ impl Default for ServerConfig {
             max_observers: 131_072,
             max_rate: None,
             verify: Verify::default(),
+            stream: StreamLimits::default(),
         }
     }
 }
@@ -72,7 +78,10 @@ impl Default for ServerConfig {
 /// A CoAP server. Dropping it closes its sockets.
 #[derive(Debug)]
 pub struct Server {
+    service: Service,
     sockets: Vec<(Arc<Shared>, JoinHandle<()>)>,
+    listeners: Vec<Listener>,
+    tally: Arc<Tally>,
 }
 
 impl Server {
@@ -108,7 +117,27 @@ impl Server {
             }
         }
         let start = |shared: Arc<Shared>| (shared.clone(), Driver::spawn(shared));
-        Ok(Self { sockets: bound.into_iter().map(start).collect() })
+        let sockets = bound.into_iter().map(start).collect();
+        Ok(Self { service, sockets, listeners: Vec::new(), tally: Arc::default() })
+    }
+
+    /// Serves over TCP, TLS or WebSockets as well: the same resources by the same handlers.
+    ///
+    /// ```no_run
+    /// # async fn example(router: ebbtide::server::Router) -> Result<(), ebbtide::BindError> {
+    /// use ebbtide::{Server, stream::Listen};
+    ///
+    /// let server = Server::bind(router, ["0.0.0.0:5683"])?
+    ///     .listen(Listen::Tcp(([0, 0, 0, 0], 5683).into()))?;
+    /// # server.run().await; Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be bound, or the certificate not be used.
+    pub fn listen(mut self, at: Listen) -> Result<Self, BindError> {
+        self.listeners.push(Listener::start(at, self.service.clone(), self.tally.clone())?);
+        Ok(self)
     }
 
     /// Joins a group at every socket of its address family: a request to the group's address is
@@ -148,6 +177,20 @@ impl Server {
         self.sockets.iter().map(|(shared, _)| shared.local_addr()).collect()
     }
 
+    /// Where it listens for connections.
+    #[must_use]
+    pub fn listeners(&self) -> Vec<(Scheme, SocketAddr)> {
+        self.listeners.iter().map(|listener| (listener.scheme, listener.address)).collect()
+    }
+
+    /// What all connections have counted.
+    #[must_use]
+    pub fn stream_counters(&self) -> StreamCounters {
+        let mut counters = self.tally.counters();
+        self.listeners.iter().for_each(|listener| listener.add_open(&mut counters));
+        counters
+    }
+
     /// What each socket has counted.
     #[must_use]
     pub fn counters(&self) -> Vec<Counters> {
@@ -166,6 +209,10 @@ impl Server {
             // It only fails if the runtime shuts down.
             let _ = driver.await;
         }
+        for listener in &mut self.listeners {
+            // Likewise, or because it was closed.
+            let _ = (&mut listener.task).await;
+        }
     }
 
     /// Stops serving.
@@ -173,6 +220,7 @@ impl Server {
         for (shared, _) in &self.sockets {
             shared.close();
         }
+        self.listeners.iter().for_each(Listener::close);
     }
 }
 

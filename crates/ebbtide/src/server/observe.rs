@@ -1,7 +1,6 @@
 //! Observers (RFC 7641): who is told what when something changes.
 
 use crate::message::Response;
-use crate::net::shared::Shared;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::Token;
 use std::collections::{HashMap, VecDeque};
@@ -38,7 +37,16 @@ pub struct Subject {
 struct SubjectInner {
     id: u64,
     confirmable: bool,
-    sockets: Mutex<Vec<Weak<Shared>>>,
+    sockets: Mutex<Vec<Weak<dyn Observed>>>,
+}
+
+/// What has observers: a socket, or a connection.
+pub(crate) trait Observed: core::fmt::Debug + Send + Sync {
+    /// Changes who observes.
+    fn observers(&self, change: &mut dyn FnMut(&mut Observers));
+
+    /// Changes what they are to be told, and sees to it that they are.
+    fn tell(&self, change: &mut dyn FnMut(&mut Observers));
 }
 
 static NEXT_SUBJECT: AtomicU64 = AtomicU64::new(1);
@@ -95,14 +103,16 @@ impl Subject {
         let live: Vec<_> = sockets.iter().filter_map(Weak::upgrade).collect();
         drop(sockets);
         for shared in live {
-            shared.with(|state, _| tell(&mut state.observers));
+            shared.tell(&mut tell);
         }
     }
 
-    pub(crate) fn attach(&self, shared: &Arc<Shared>) {
+    pub(crate) fn attach<O: Observed + 'static>(&self, shared: &Arc<O>) {
         let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        if !sockets.iter().any(|known| core::ptr::eq(known.as_ptr(), Arc::as_ptr(shared))) {
-            sockets.push(Arc::downgrade(shared));
+        let address = Arc::as_ptr(shared).cast::<()>();
+        if !sockets.iter().any(|known| known.as_ptr().cast::<()>() == address) {
+            let shared: Arc<dyn Observed> = shared.clone();
+            sockets.push(Arc::downgrade(&shared));
         }
     }
 
@@ -169,6 +179,10 @@ impl Observers {
         self.by_key.len()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
     pub(crate) fn any_due(&self) -> bool {
         !self.due.is_empty()
     }
@@ -224,7 +238,7 @@ impl Observers {
 
     pub(crate) fn deregister(&mut self, remote: SocketAddr, token: Token) {
         if let Some(&index) = self.by_key.get(&(remote, token)) {
-            self.lost(index);
+            self.lost(index, remote);
         }
     }
 
@@ -299,9 +313,10 @@ impl Observers {
         }
     }
 
-    /// The observer is gone.
-    pub(crate) fn lost(&mut self, index: u32) {
-        if let Some(observer) = self.places.get_mut(index as usize).and_then(Option::take) {
+    /// The observer at `remote` is gone; its place may be another one's by now.
+    pub(crate) fn lost(&mut self, index: u32, remote: SocketAddr) {
+        let Some(place) = self.places.get_mut(index as usize) else { return };
+        if let Some(observer) = place.take_if(|observer| observer.remote == remote) {
             self.by_key.remove(&(observer.remote, observer.token));
             self.free.push(index);
         }

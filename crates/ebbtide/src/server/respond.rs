@@ -8,21 +8,29 @@ use crate::net::shared::{Shared, State};
 use bytes::Bytes;
 use ebbtide_core::endpoint::Incoming;
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Message, OptionNumber};
-use std::net::IpAddr;
+use ebbtide_core::wire::{Code, Message, OptionNumber, Token};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 
-/// A request whose answer is being made.
+/// Who asked, over whatever transport.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Asked {
-    pub(crate) incoming: Incoming,
+pub(crate) struct Asker {
+    pub(crate) remote: SocketAddr,
+    pub(crate) token: Token,
     /// From which of our addresses to answer, if that matters.
     pub(crate) local: Option<IpAddr>,
     /// Whether a group was asked.
     pub(crate) group: bool,
     /// Classes of responses that the client does not want (RFC 7967 section 2.1).
     unwanted: u8,
+}
+
+/// A request over UDP whose answer is being made.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) incoming: Incoming,
+    pub(crate) asker: Asker,
 }
 
 impl Asked {
@@ -33,12 +41,21 @@ impl Asked {
         local: Option<IpAddr>,
         group: bool,
     ) -> Self {
+        let asker = Asker { local, group, ..Asker::new(incoming.remote, message) };
+        Self { incoming, asker }
+    }
+}
+
+impl Asker {
+    #[inline]
+    pub(crate) fn new(remote: SocketAddr, message: &Message<'_>) -> Self {
         let unwanted = message.option(OptionNumber::NO_RESPONSE).and_then(|opt| opt.as_uint());
-        Self { incoming, local, group, unwanted: unwanted.unwrap_or(0) as u8 }
+        let unwanted = unwanted.unwrap_or(0) as u8;
+        Self { remote, token: message.token(), local: None, group: false, unwanted }
     }
 
     /// RFC 7967 section 2.1: 2 stands for 2.xx, 8 for 4.xx, 16 for 5.xx.
-    fn wants(&self, code: Code) -> bool {
+    pub(crate) fn wants(&self, code: Code) -> bool {
         let class = 1_u8.checked_shl(u32::from(code.class()).saturating_sub(1)).unwrap_or(0);
         self.unwanted & class == 0
     }
@@ -47,10 +64,10 @@ impl Asked {
 /// Sends a response.
 pub(crate) fn respond(state: &mut State, now: Instant, asked: &Asked, response: &Response) {
     let incoming = &asked.incoming;
-    if !asked.wants(response.code) {
+    if !asked.asker.wants(response.code) {
         // A Confirmable request is acknowledged all the same (RFC 7967 section 2.1).
         state.endpoint.acknowledge(now, &mut incoming.clone());
-        state.drain(asked.local);
+        state.drain(asked.asker.local);
         return;
     }
     let sent =
@@ -59,7 +76,7 @@ pub(crate) fn respond(state: &mut State, now: Instant, asked: &Asked, response: 
         Ok(None) => {}
         Ok(Some(exchange)) => {
             let (owner, remote) = (Owner::Response, incoming.remote);
-            state.pending.opened(Open { exchange, owner, remote, local: asked.local });
+            state.pending.opened(Open { exchange, owner, remote, local: asked.asker.local });
         }
         Err(error) => {
             tracing::warn!(peer = %incoming.remote, %error, "response not sent");
@@ -69,7 +86,7 @@ pub(crate) fn respond(state: &mut State, now: Instant, asked: &Asked, response: 
                 sorry.with_content(None, |content| state.endpoint.respond(now, incoming, content));
         }
     }
-    state.drain(asked.local);
+    state.drain(asked.asker.local);
 }
 
 /// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
@@ -88,7 +105,7 @@ pub(crate) async fn finish(
         Err(_) => {
             shared.with(|state, now| {
                 state.endpoint.acknowledge(now, &mut asked.incoming);
-                state.drain(asked.local);
+                state.drain(asked.asker.local);
             });
             later.await
         }

@@ -4,11 +4,11 @@ use super::ServerConfig;
 use super::block::{Blocks, Part, is_long};
 use super::call::Call;
 use super::guard::Guard;
-use super::observe::Due;
-use super::respond::{Asked, finish, respond};
+use super::observe::{Due, Observed};
+use super::respond::{Asked, Asker, finish, respond};
 use super::router::{Later, Reply, Route, Router};
 use super::well_known;
-use crate::message::Response;
+use crate::message::{Response, Sizes};
 use crate::metrics::Load;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, State};
@@ -17,6 +17,7 @@ use crate::net::trace;
 use ebbtide_core::endpoint::{Incoming, Reliability};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, Opt, OptionNumber, Type, encode_uint};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -25,15 +26,15 @@ use tracing::Instrument;
 /// What answers the requests of all sockets of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    router: Router,
-    config: ServerConfig,
+pub(super) struct Inner {
+    pub(super) router: Router,
+    pub(super) config: ServerConfig,
     /// Requests that asynchronous handlers are at work on.
-    working: AtomicUsize,
+    pub(super) working: AtomicUsize,
     blocks: Mutex<Blocks>,
     guard: Mutex<Guard>,
     /// Whether requests are counted per address at all.
@@ -43,7 +44,7 @@ struct Inner {
 impl Service {
     pub(crate) fn new(router: Router, config: ServerConfig) -> Self {
         let guard = Guard::new(config.verify, config.max_rate);
-        let blocks = Blocks::new(config.net.max_body, config.max_block_bytes, config.net.block_szx);
+        let blocks = Blocks::new(config.net.max_body, config.max_block_bytes);
         let inner = Inner {
             router,
             working: AtomicUsize::new(0),
@@ -59,6 +60,11 @@ impl Service {
         &self.inner.config
     }
 
+    /// What fits into a datagram.
+    fn sizes(&self) -> Sizes {
+        Sizes::of_datagrams(self.inner.config.net.block_szx)
+    }
+
     /// What is held for requests that are not finished.
     pub(crate) fn load(&self) -> Load {
         let (block_bytes, uploads, downloads) = self.blocks().held();
@@ -66,7 +72,7 @@ impl Service {
         Load { working, block_bytes, uploads, downloads }
     }
 
-    fn blocks(&self) -> MutexGuard<'_, Blocks> {
+    pub(super) fn blocks(&self) -> MutexGuard<'_, Blocks> {
         self.inner.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,7 +95,8 @@ impl Service {
         }
         let asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
         let span = trace::serve(incoming.remote, &message);
-        match span.in_scope(|| self.reply(shared, now, &asked, &message)) {
+        let asker = (&asked.asker, self.sizes());
+        match span.in_scope(|| self.reply(shared, now, asker, &message)) {
             Reply::Now(response) => {
                 let response = self.complete(now, &asked, &message, response);
                 if group {
@@ -109,14 +116,14 @@ impl Service {
     }
 
     /// The handler's answer, or one that is known without it.
-    fn reply(
+    pub(super) fn reply<O: Observed + 'static>(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<O>,
         now: Instant,
-        asked: &Asked,
+        (asker, sizes): (&Asker, Sizes),
         message: &Message<'_>,
     ) -> Reply {
-        let from = asked.incoming.remote;
+        let from = asker.remote;
         if self.inner.watches_rates
             && let Some(answer) = self.guard().admit(now, from.ip())
         {
@@ -124,7 +131,7 @@ impl Service {
         }
         let mut body = None;
         if Blocks::concern(message) {
-            match self.blocks().take(now, from, message) {
+            match self.blocks().take(now, from, message, sizes) {
                 Part::Answer(response) => return Reply::Now(response),
                 Part::Whole(whole) => body = whole,
             }
@@ -137,38 +144,39 @@ impl Service {
         let reply = route.resource.call(&call);
         match (reply, message.option(OptionNumber::OBSERVE)) {
             (Reply::Now(response), Some(observe)) => {
-                Reply::Now(self.observe(shared, now, (asked, message), (route, observe), response))
+                Reply::Now(self.observe(shared, now, (asker, message), (route, observe), response))
             }
             (reply, _) => reply,
         }
     }
 
     /// Registers an observer, or removes it (RFC 7641 section 4.1).
-    fn observe(
+    fn observe<O: Observed + 'static>(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<O>,
         now: Instant,
-        (asked, message): (&Asked, &Message<'_>),
+        (asker, message): (&Asker, &Message<'_>),
         (route, observe): (&Route, Opt<'_>),
         mut response: Response,
     ) -> Response {
         let Some(subject) = &route.resource.subject else { return response };
-        let (remote, token) = (asked.incoming.remote, asked.incoming.token);
+        let (remote, token) = (asker.remote, asker.token);
         let observable = matches!(message.code(), Code::GET | Code::FETCH);
-        if !observable || asked.group {
+        if !observable || asker.group {
             return response;
         }
-        let mut state = shared.lock();
         if observe.as_uint() == Some(1) {
-            state.observers.deregister(remote, token);
+            shared.observers(&mut |observers| observers.deregister(remote, token));
         } else if response.is_success() {
-            let who = (remote, token, asked.local);
+            let who = (remote, token, asker.local);
             let max = self.inner.config.max_observers;
-            let registered = state.observers.register(now, who, subject, message.as_bytes(), max);
+            let mut registered = None;
+            shared.observers(&mut |observers| {
+                registered = observers.register(now, who, subject, message.as_bytes(), max);
+            });
             if let Some(sequence) = registered {
                 response.options.push_uint(OptionNumber::OBSERVE, sequence & 0xff_ffff);
             }
-            drop(state);
             subject.attach(shared);
         }
         response
@@ -184,12 +192,7 @@ impl Service {
         mut response: Response,
     ) -> Response {
         let from = asked.incoming.remote;
-        if (is_long(&response, self.inner.config.net.block_szx) || Blocks::concern(message))
-            && response.options.get(OptionNumber::BLOCK2).is_none()
-            && response.code != Code::CONTINUE
-        {
-            response = self.blocks().give(now, from, message, response);
-        }
+        response = self.in_blocks(now, from, message, response, self.sizes());
         let request = message.as_bytes().len();
         // The options that matter are few bytes; the payload is what amplifies.
         let length = response.payload.len() + RESPONSE_OVERHEAD;
@@ -203,6 +206,23 @@ impl Service {
         response
     }
 
+    /// A block of a response that is long, or that was asked for in blocks.
+    pub(super) fn in_blocks(
+        &self,
+        now: Instant,
+        from: SocketAddr,
+        message: &Message<'_>,
+        response: Response,
+        sizes: Sizes,
+    ) -> Response {
+        let concerns = is_long(&response, sizes) || Blocks::concern(message);
+        let is_block = response.options.get(OptionNumber::BLOCK2).is_some();
+        if !concerns || is_block || response.code == Code::CONTINUE {
+            return response;
+        }
+        self.blocks().give(now, from, message, response, sizes)
+    }
+
     /// Polls a handler once: most are ready then. What is not becomes a task.
     fn later<'s>(
         &self,
@@ -213,12 +233,7 @@ impl Service {
         mut later: Later,
     ) -> MutexGuard<'s, State> {
         let inner = &self.inner;
-        let ready = if inner.working.load(Ordering::Relaxed) >= inner.config.max_working {
-            Poll::Ready(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1))
-        } else {
-            later.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-        };
-        if let Poll::Ready(response) = ready {
+        if let Poll::Ready(response) = self.poll_once(&mut later) {
             let response = self.complete(now, &asked, message, response);
             let mut state = shared.lock();
             respond(&mut state, now, &asked, &response);
@@ -229,6 +244,14 @@ impl Service {
         let request = bytes::Bytes::copy_from_slice(message.as_bytes());
         tokio::spawn(finish(shared.clone(), asked, request, later, working));
         shared.lock()
+    }
+
+    /// Polls a handler for the first time; none that is slow, if too many are at work.
+    pub(super) fn poll_once(&self, later: &mut Later) -> Poll<Response> {
+        if self.inner.working.load(Ordering::Relaxed) >= self.inner.config.max_working {
+            return Poll::Ready(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1));
+        }
+        later.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     }
 
     /// Answers a request to a group: not at once, so that the members' answers do not collide, and
@@ -253,21 +276,7 @@ impl Service {
 
     /// Makes and sends a notification.
     pub(crate) fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) {
-        let Ok(message) = Message::parse(&due.request) else { return };
-        let reply = match due.event.clone() {
-            Some(event) => Reply::Now(event),
-            None => match self.inner.router.find(message.path()) {
-                Some((route, params)) => route.resource.call(&Call {
-                    remote: due.remote,
-                    message,
-                    payload: message.payload(),
-                    names: &route.names,
-                    params,
-                }),
-                None => Reply::Now(Response::new(Code::NOT_FOUND)),
-            },
-        };
-        match reply {
+        match self.state_for(&due) {
             Reply::Now(response) => self.send_notification(shared, now, &due, response),
             Reply::Later(later) => {
                 let (service, shared) = (self.clone(), shared.clone());
@@ -279,10 +288,31 @@ impl Service {
         }
     }
 
+    /// What an observer is to be told.
+    pub(super) fn state_for(&self, due: &Due) -> Reply {
+        // It was a message when it came.
+        let Ok(message) = Message::parse(&due.request) else {
+            return Reply::Now(Response::new(Code::INTERNAL_SERVER_ERROR));
+        };
+        match due.event.clone() {
+            Some(event) => Reply::Now(event),
+            None => match self.inner.router.find(message.path()) {
+                Some((route, params)) => route.resource.call(&Call {
+                    remote: due.remote,
+                    message,
+                    payload: message.payload(),
+                    names: &route.names,
+                    params,
+                }),
+                None => Reply::Now(Response::new(Code::NOT_FOUND)),
+            },
+        }
+    }
+
     fn send_notification(&self, shared: &Shared, now: Instant, due: &Due, mut response: Response) {
         let Ok(message) = Message::parse(&due.request) else { return };
-        if is_long(&response, self.inner.config.net.block_szx) {
-            response = self.blocks().give(now, due.remote, &message, response);
+        if is_long(&response, self.sizes()) {
+            response = self.blocks().give(now, due.remote, &message, response, self.sizes());
         }
         let reliability = if due.confirmable || !response.is_success() {
             Reliability::Confirmable
@@ -309,7 +339,7 @@ impl Service {
                 Ok(exchange) => {
                     let (owner, remote) = (Owner::Response, due.remote);
                     state.pending.opened(Open { exchange, owner, remote, local: due.local });
-                    state.observers.lost(due.observer);
+                    state.observers.lost(due.observer, remote);
                 }
                 Err(error) => {
                     // No room: the next change tries again.

@@ -1,0 +1,60 @@
+//! Certificates and keys on the command line.
+
+use crate::failure::Failure;
+use clap::Args;
+use ebbtide::Config;
+use ebbtide::stream::{Identity, Trust};
+use std::path::{Path, PathBuf};
+
+/// Whom to trust, and who we are, with coaps+tcp and coaps+ws
+#[derive(Args, Debug, Clone)]
+pub(crate) struct TlsArgs {
+    /// Trust servers with a certificate of the authorities in this PEM file, instead of the
+    /// system's
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Our certificate and the chain to its authority, PEM, for servers that ask for one
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// The certificate's private key, PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+    /// Dangerous: trust any server, whoever it is
+    #[arg(long)]
+    pub(crate) insecure: bool,
+}
+
+impl TlsArgs {
+    /// Puts them into a client's settings.
+    pub(crate) fn apply(&self, config: &mut Config) -> Result<(), Failure> {
+        if let Some(path) = &self.ca {
+            let trust = Trust::authorities(&read("--ca", path)?);
+            config.stream.trust = trust.map_err(|error| wrong("--ca", path, &error))?;
+        } else if self.insecure {
+            config.stream.trust = Trust::dangerously_anyone();
+        }
+        config.stream.identity = identity(self.cert.as_deref(), self.key.as_deref())?;
+        Ok(())
+    }
+}
+
+/// The certificate and key that `--cert` and `--key` name.
+pub(crate) fn identity(
+    cert: Option<&Path>,
+    key: Option<&Path>,
+) -> Result<Option<Identity>, Failure> {
+    let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
+    let identity = Identity::from_pem(&read("--cert", cert)?, &read("--key", key)?);
+    identity.map(Some).map_err(|error| {
+        let (cert, key) = (cert.display(), key.display());
+        Failure::usage(format_args!("--cert {cert} --key {key}: {error}"))
+    })
+}
+
+fn read(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| wrong(option, path, &error))
+}
+
+fn wrong(option: &str, path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format_args!("{option} {}: {error}", path.display()))
+}

@@ -1,0 +1,24 @@
+//! Other implementations, each as a client of our server and as a server for our client.
+//! `interop/build.sh` brings them, `docs/interop.md` says what they do; where one is missing its
+//! tests say so and are skipped, but fail in continuous integration.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
+mod both_ways;
+mod libcoap;
+mod our_client;
+mod our_server;
+mod peers;
+#[path = "../../../ebbtide/tests/relay/mod.rs"]
+mod relay;
+
+#[tokio::test]
+async fn our_client_gets_everything_from_our_server() {
+    let ours = our_server::serve("127.0.0.1");
+    our_client::ask_everything(ours.address, &our_client::Manners::default()).await;
+}

@@ -1,0 +1,152 @@
+//! Our client, asking a server with the resources of `interop/README.md`.
+
+use super::our_server::{DIGITS, digits, patient};
+use super::peers::{LOSING, REPEATING};
+use super::relay::relay;
+use ebbtide::{Client, Code, OptionNumber, Request, Response};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What a server may do otherwise than ours; `docs/interop.md` has the proofs.
+pub(crate) struct Manners {
+    /// Whether it puts an upload together from blocks, each of which has a token of its own.
+    pub(crate) uploads: bool,
+    /// What it says to a body of 3 MiB.
+    pub(crate) too_large: Option<Code>,
+    /// What it says to a critical option that nobody knows.
+    pub(crate) bad_option: Code,
+    /// Whether it spares those who ask for it a response (RFC 7967).
+    pub(crate) spares_responses: bool,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self {
+            uploads: true,
+            too_large: Some(Code::REQUEST_ENTITY_TOO_LARGE),
+            bad_option: Code::BAD_OPTION,
+            spares_responses: true,
+        }
+    }
+}
+
+/// A critical option for experiments (RFC 7252 section 12.2).
+const UNKNOWN: OptionNumber = OptionNumber(65001);
+
+pub(crate) async fn ask_everything(server: SocketAddr, manners: &Manners) {
+    let work = everything(server, manners);
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("within a minute");
+}
+
+async fn everything(server: SocketAddr, manners: &Manners) {
+    let base = format!("coap://{server}");
+    let client = Client::new().unwrap();
+    assert_eq!(client.get(format!("{base}/test")).await.unwrap().text(), DIGITS);
+    for code in [Code::PUT, Code::POST] {
+        let request = Request::new(code, format!("{base}/echo")).unwrap().payload("hi");
+        let got = client.request(request).await.unwrap();
+        assert_eq!((got.code(), got.text().as_ref()), (Code::CHANGED, "hi"));
+    }
+    let deleted = client.delete(format!("{base}/echo")).await.unwrap();
+    assert_eq!(deleted.code(), Code::DELETED);
+    let slow = client.get(format!("{base}/separate")).await.unwrap();
+    assert_eq!(slow.text(), "that took a while");
+    blocks(&client, &base, manners).await;
+    errors(&client, &base, manners).await;
+    options(&client, &base, manners).await;
+    observe(&client, &format!("{base}/time"), |state| state.parse::<u64>().is_ok()).await;
+    observe(&client, &format!("{base}/times"), |state| {
+        state.len() == 3000 && state.bytes().all(|byte| byte == state.as_bytes()[0])
+    })
+    .await;
+    client.ping(base.as_str()).await.unwrap();
+    assert_eq!(client.open_exchanges(), 0);
+}
+
+async fn blocks(client: &Client, base: &str, manners: &Manners) {
+    let large = digits(1 << 20);
+    let got = client.get(format!("{base}/large")).await.unwrap();
+    assert!(got.body() == &large, "Block2: {}", brief(&got));
+    if !manners.uploads {
+        return;
+    }
+    let got = client.put(format!("{base}/upload"), large.clone()).await.unwrap();
+    assert_eq!(got.code(), Code::CHANGED, "Block1: {}", brief(&got));
+    let got = client.put(format!("{base}/echo"), large.clone()).await.unwrap();
+    assert!(got.body() == &large, "Block1 and Block2: {}", brief(&got));
+}
+
+async fn errors(client: &Client, base: &str, manners: &Manners) {
+    let missing = client.get(format!("{base}/missing")).await.unwrap();
+    assert_eq!(missing.code(), Code::NOT_FOUND);
+    let deleted = client.delete(format!("{base}/test")).await.unwrap();
+    assert_eq!(deleted.code(), Code::METHOD_NOT_ALLOWED);
+    if let Some(code) = manners.too_large {
+        let got = client.put(format!("{base}/echo"), digits(3 << 20)).await.unwrap();
+        assert_eq!(got.code(), code, "{}", brief(&got));
+    }
+    let unknown = Request::get(format!("{base}/test")).unwrap().option(UNKNOWN, b"x");
+    let got = client.request(unknown).await.unwrap();
+    assert_eq!(got.code(), manners.bad_option, "{}", brief(&got));
+}
+
+async fn options(client: &Client, base: &str, manners: &Manners) {
+    let test = || Request::get(format!("{base}/test")).unwrap();
+    // RFC 8768 section 3: who is no proxy ignores it.
+    let hops = client.request(test().option(OptionNumber::HOP_LIMIT, &[3])).await.unwrap();
+    assert_eq!(hops.text(), DIGITS);
+    let silent = test().option(OptionNumber::NO_RESPONSE, &[2]).non_confirmable();
+    let got = client.request(silent.timeout(Duration::from_millis(500))).await;
+    assert_eq!(got.is_err(), manners.spares_responses, "{got:?}");
+}
+
+/// Observes three states, and no more once the observation is dropped.
+async fn observe(client: &Client, uri: &str, right: fn(&str) -> bool) {
+    let mut observation = client.observe(uri).await.unwrap();
+    let mut states = Vec::new();
+    while states.len() < 3 {
+        let state = observation.next().await.expect("more states").unwrap();
+        let text = state.text().into_owned();
+        assert!(right(&text), "{uri}: {}", brief(&state));
+        states.push(text);
+    }
+    assert!(states[0] != states[1] || states[1] != states[2], "{uri}: {states:?}");
+    drop(observation);
+}
+
+/// Each POST is counted once, however often its datagrams come.
+async fn count(client: &Client, base: &str, times: u64) {
+    let mut first = 0;
+    for n in 0..times {
+        let got = client.post(format!("{base}/count"), "").await.unwrap();
+        let counted: u64 = got.text().parse().unwrap();
+        first = if n == 0 { counted } else { first };
+        assert_eq!(counted, first + n);
+    }
+}
+
+/// Through a relay that repeats everything.
+pub(crate) async fn count_repeated(server: SocketAddr) {
+    let relay = relay(server, REPEATING, 4).await;
+    count(&Client::new().unwrap(), &format!("coap://{relay}"), 10).await;
+}
+
+/// Through a relay that loses a tenth each way.
+pub(crate) async fn ask_lossy(server: SocketAddr, manners: &Manners) {
+    let base = format!("coap://{}", relay(server, LOSING, 4).await);
+    let client = Client::with_config(patient());
+    count(&client, &base, 12).await;
+    for _ in 0..5 {
+        assert_eq!(client.get(format!("{base}/test")).await.unwrap().text(), DIGITS);
+    }
+    let body = digits(if manners.uploads { 10_000 } else { 1000 });
+    let got = client.put(format!("{base}/echo"), body.clone()).await.unwrap();
+    assert!(got.body() == &body, "{}", brief(&got));
+    let slow = client.get(format!("{base}/separate")).await.unwrap();
+    assert_eq!(slow.text(), "that took a while");
+    assert_eq!(client.open_exchanges(), 0);
+}
+
+fn brief(response: &Response) -> String {
+    format!("{} with {} bytes", response.code(), response.body().len())
+}

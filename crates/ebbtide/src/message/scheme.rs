@@ -1,0 +1,75 @@
+//! What a URI's scheme says about the transport.
+
+use core::fmt;
+
+/// How requests travel.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scheme {
+    /// `coap`: UDP (RFC 7252 section 6.1).
+    #[default]
+    Coap,
+    /// `coap+tcp`: TCP (RFC 8323 section 8.1).
+    CoapTcp,
+    /// `coaps+tcp`: TLS over TCP (section 8.2).
+    CoapsTcp,
+    /// `coap+ws`: WebSockets (section 8.3).
+    CoapWs,
+    /// `coaps+ws`: WebSockets over TLS (section 8.4).
+    CoapsWs,
+}
+
+impl Scheme {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Coap, Self::CoapTcp, Self::CoapsTcp, Self::CoapWs, Self::CoapsWs];
+
+    /// What stands before `://`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Coap => "coap",
+            Self::CoapTcp => "coap+tcp",
+            Self::CoapsTcp => "coaps+tcp",
+            Self::CoapWs => "coap+ws",
+            Self::CoapsWs => "coaps+ws",
+        }
+    }
+
+    /// The scheme of this name, whatever its case (RFC 3986 section 3.1).
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        if name.eq_ignore_ascii_case("coap+udp") {
+            return Some(Self::Coap);
+        }
+        Self::ALL.into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The port where none is given.
+    #[must_use]
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Coap | Self::CoapTcp => 5683,
+            Self::CoapsTcp => 5684,
+            Self::CoapWs => 80,
+            Self::CoapsWs => 443,
+        }
+    }
+
+    /// Whether it is TLS.
+    #[must_use]
+    pub const fn is_secure(self) -> bool {
+        matches!(self, Self::CoapsTcp | Self::CoapsWs)
+    }
+
+    /// Whether messages are WebSocket frames.
+    #[must_use]
+    pub const fn is_websocket(self) -> bool {
+        matches!(self, Self::CoapWs | Self::CoapsWs)
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

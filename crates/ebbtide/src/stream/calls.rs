@@ -1,0 +1,119 @@
+//! The application's calls over one connection.
+
+use crate::message::Options;
+use crate::net::pending::{Answer, Call};
+use bytes::Bytes;
+use ebbtide_core::stream::RequestId;
+use ebbtide_core::wire::Code;
+use std::task::Waker;
+
+/// A call outlives its request until the application has its answers.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) call: Call,
+    pub(crate) request: Option<RequestId>,
+    /// Of an observation: what ends it, but for the value of Observe.
+    pub(crate) observation: Option<Observation>,
+    /// Whether a Pong is waited for.
+    pinging: bool,
+}
+
+/// The request that registered an observation.
+#[derive(Debug)]
+pub(crate) struct Observation {
+    pub(crate) code: Code,
+    pub(crate) options: Options,
+    pub(crate) payload: Bytes,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    places: Vec<Option<Place>>,
+    free: Vec<u32>,
+    /// The call of each request, by the request's place.
+    by_request: Vec<Option<u32>>,
+}
+
+impl Calls {
+    /// A call that waits for a response, or, without a request, for a Pong.
+    pub(crate) fn add(
+        &mut self,
+        request: Option<RequestId>,
+        observation: Option<Observation>,
+    ) -> u32 {
+        let pinging = request.is_none();
+        let place = Some(Place { call: Call::default(), request, observation, pinging });
+        let index = match self.free.pop() {
+            Some(index) => {
+                if let Some(free) = self.places.get_mut(index as usize) {
+                    *free = place;
+                }
+                index
+            }
+            None => {
+                self.places.push(place);
+                // Bounded by the requests of a connection and the applications' futures.
+                (self.places.len() - 1) as u32
+            }
+        };
+        if let Some(request) = request {
+            if request.index() >= self.by_request.len() {
+                self.by_request.resize(request.index() + 1, None);
+            }
+            if let Some(entry) = self.by_request.get_mut(request.index()) {
+                *entry = Some(index);
+            }
+        }
+        index
+    }
+
+    pub(crate) fn get(&mut self, index: u32) -> Option<&mut Place> {
+        self.places.get_mut(index as usize)?.as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Place> {
+        let place = self.places.get_mut(index as usize)?.take()?;
+        self.free.push(index);
+        if let Some(request) = place.request {
+            self.unlink(request);
+        }
+        Some(place)
+    }
+
+    fn unlink(&mut self, request: RequestId) -> Option<u32> {
+        self.by_request.get_mut(request.index())?.take()
+    }
+
+    /// An answer after which more may come.
+    pub(crate) fn more(&mut self, request: RequestId, answer: Answer) -> Option<Waker> {
+        let index = (*self.by_request.get(request.index())?)?;
+        self.get(index)?.call.push(answer)
+    }
+
+    /// The last answer: the request is over.
+    pub(crate) fn end(&mut self, request: RequestId, answer: Answer) -> Option<Waker> {
+        let index = self.unlink(request)?;
+        let place = self.get(index)?;
+        place.request = None;
+        place.call.push(answer)
+    }
+
+    /// Every call that waits for a Pong has its answer.
+    pub(crate) fn end_pings(&mut self, answer: impl Fn() -> Answer) -> Vec<Waker> {
+        let waiting = self.places.iter_mut().flatten().filter(|place| place.pinging);
+        waiting
+            .filter_map(|place| {
+                place.pinging = false;
+                place.call.push(answer())
+            })
+            .collect()
+    }
+}
+
+impl Place {
+    /// Whether more answers may come.
+    pub(crate) fn is_open(&self) -> bool {
+        self.request.is_some() || self.pinging
+    }
+}

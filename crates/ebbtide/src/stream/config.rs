@@ -1,0 +1,70 @@
+//! What clients and servers are told about connections.
+
+use super::tls::{Identity, Trust};
+use ebbtide_core::stream::Config as ConnectionConfig;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Settings of connections, opened or accepted.
+#[derive(Clone, Debug)]
+pub struct StreamConfig {
+    /// Message sizes, bounds and patience of one connection.
+    pub connection: ConnectionConfig,
+    /// How long connecting may take: TCP, TLS and WebSocket handshakes, together, on either side.
+    /// Default 15 s.
+    pub handshake_timeout: Duration,
+    /// Which certificates a server must have for a client of ours to speak to it.
+    pub trust: Trust,
+    /// With which certificate a client shows who it is, if servers ask for one.
+    pub identity: Option<Identity>,
+}
+
+impl Default for StreamConfig {
+    fn default() -> Self {
+        let connection = ConnectionConfig {
+            keep_alive: Some(Duration::from_secs(240)),
+            ..ConnectionConfig::default()
+        };
+        Self {
+            connection,
+            handshake_timeout: Duration::from_secs(15),
+            trust: Trust::default(),
+            identity: None,
+        }
+    }
+}
+
+/// How many connections a server accepts. Beyond that they are closed at once, and counted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// In all, at all listeners together. Default 16384.
+    pub connections: usize,
+    /// From one address. Default 1024, for the sake of address translators.
+    pub per_address: usize,
+    /// After which time without a request or notification a connection is released, unless
+    /// somebody observes something over it. Default one hour.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        Self {
+            connections: 16_384,
+            per_address: 1024,
+            idle_timeout: Some(Duration::from_secs(3600)),
+        }
+    }
+}
+
+/// Where a server listens for connections.
+#[derive(Clone, Debug)]
+pub enum Listen {
+    /// `coap+tcp`.
+    Tcp(SocketAddr),
+    /// `coaps+tcp`, with this certificate.
+    Tls(SocketAddr, Identity),
+    /// `coap+ws`.
+    Ws(SocketAddr),
+    /// `coaps+ws`, with this certificate.
+    Wss(SocketAddr, Identity),
+}

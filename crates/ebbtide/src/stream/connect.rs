@@ -1,0 +1,104 @@
+//! Connections that a client opens.
+
+use super::config::StreamConfig;
+use super::counters::Tally;
+use super::link::Link;
+use super::task::Task;
+use super::wire::{Bytes, Wire};
+use super::{tls, ws};
+use crate::error::Error;
+use crate::message::{Scheme, Uri};
+use ebbtide_core::wire::Framing;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// Connects to where a URI points, and starts the connection's task.
+pub(crate) async fn connect(
+    config: &StreamConfig,
+    tally: &Arc<Tally>,
+    uri: &Uri,
+    remote: SocketAddr,
+) -> Result<Arc<Link>, Error> {
+    let opened = open(config, tally, uri, remote);
+    match tokio::time::timeout(config.handshake_timeout, opened).await {
+        Ok(link) => link,
+        Err(_) => {
+            tally.handshake_failed();
+            Err(Error::TimedOut { remote })
+        }
+    }
+}
+
+async fn open(
+    config: &StreamConfig,
+    tally: &Arc<Tally>,
+    uri: &Uri,
+    remote: SocketAddr,
+) -> Result<Arc<Link>, Error> {
+    let failed = |source| Error::Network { remote, source };
+    let stream = TcpStream::connect(remote).await.map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    let starting = Starting { config, tally, uri, remote };
+    if !uri.scheme().is_secure() {
+        return starting.over(stream).await;
+    }
+    let settings = tls::client(&config.trust, config.identity.as_ref())
+        .map_err(|error| Error::Tls { remote, source: io::Error::other(error) })?;
+    let name = ServerName::try_from(uri.host().to_owned())
+        .map_err(|error| Error::Tls { remote, source: io::Error::other(error) })?;
+    match TlsConnector::from(settings).connect(name, stream).await {
+        Ok(stream) => starting.over(stream).await,
+        Err(source) => {
+            tally.handshake_failed();
+            Err(Error::Tls { remote, source })
+        }
+    }
+}
+
+struct Starting<'a> {
+    config: &'a StreamConfig,
+    tally: &'a Arc<Tally>,
+    uri: &'a Uri,
+    remote: SocketAddr,
+}
+
+impl Starting<'_> {
+    /// Over TCP or TLS: as it is, or a WebSocket.
+    async fn over<T>(self, stream: T) -> Result<Arc<Link>, Error>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        if !self.uri.scheme().is_websocket() {
+            return Ok(self.start(Bytes(stream)));
+        }
+        let max = self.config.connection.max_message_size;
+        match ws::connect(stream, &authority(self.uri), max).await {
+            Ok(frames) => Ok(self.start(frames)),
+            Err(source) => {
+                self.tally.handshake_failed();
+                Err(Error::Network { remote: self.remote, source })
+            }
+        }
+    }
+
+    fn start<W: Wire>(self, wire: W) -> Arc<Link> {
+        let framing: Framing = W::FRAMING;
+        let link = Link::new(self.remote, framing, self.config.connection, None);
+        self.tally.established();
+        tokio::spawn(Task::new(link.clone(), wire, self.tally.clone()));
+        link
+    }
+}
+
+/// Host and port as they stand in HTTP's Host.
+fn authority(uri: &Uri) -> String {
+    let host =
+        if uri.host().contains(':') { format!("[{}]", uri.host()) } else { uri.host().to_owned() };
+    let default = if uri.scheme() == Scheme::CoapWs { 80 } else { 443 };
+    if uri.port() == default { host } else { format!("{host}:{}", uri.port()) }
+}

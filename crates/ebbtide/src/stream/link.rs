@@ -1,0 +1,290 @@
+//! One connection, shared by its task, the application's calls and the handlers.
+
+use super::calls::{Calls, Observation};
+use crate::client::Exchanges;
+use crate::error::Error;
+use crate::message::{Options, Response, Sizes};
+use crate::net::clock::Clock;
+use crate::net::pending::Answer;
+use crate::server::{Observed, Observers, Service};
+use ebbtide_core::cc::Sample;
+use ebbtide_core::stream::{Closed, Connection, Event, Failure, Incoming, Received, SendError};
+use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::wire::{Code, Content, Framing, OptionNumber};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) remote: SocketAddr,
+    pub(crate) clock: Clock,
+    /// What answers the peer's requests; a client's connection has nothing that does.
+    pub(crate) service: Option<Service>,
+    state: Mutex<State>,
+}
+
+/// What changes.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) connection: Connection,
+    calls: Calls,
+    pub(crate) observers: Observers,
+    /// Wakes the task.
+    pub(crate) task: Option<Waker>,
+    /// Wakers to call once the lock is free.
+    wake: Vec<Waker>,
+    pub(crate) over: Option<Closed>,
+    /// What the peer's Abort said.
+    diagnostic: Option<Arc<str>>,
+}
+
+impl Link {
+    pub(crate) fn new(
+        remote: SocketAddr,
+        framing: Framing,
+        config: ebbtide_core::stream::Config,
+        service: Option<Service>,
+    ) -> Arc<Self> {
+        let clock = Clock::start();
+        let state = State {
+            connection: Connection::new(clock.now(), framing, config),
+            calls: Calls::default(),
+            observers: Observers::default(),
+            task: None,
+            wake: Vec::new(),
+            over: None,
+            diagnostic: None,
+        };
+        Arc::new(Self { remote, clock, service, state: Mutex::new(state) })
+    }
+
+    /// The state. A thread that panicked with it (a bug of ours: no handler runs under the lock)
+    /// does not take the others along.
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state from outside the task, which then sends what has to be sent.
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut State, Instant) -> R) -> R {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let result = change(&mut state, now);
+        let task = state.task.take();
+        let woken = state.take_wakers();
+        drop(state);
+        woken.into_iter().chain(task).for_each(Waker::wake);
+        result
+    }
+
+    /// Whether requests can be sent.
+    pub(crate) fn is_open(&self) -> bool {
+        self.lock().connection.is_open()
+    }
+
+    /// What fits into a message with these options.
+    pub(crate) fn sizes(&self, options: &Options) -> Sizes {
+        // An option's header is at most five bytes.
+        let bytes = options.iter().map(|opt| opt.value.len() + 5).sum();
+        Sizes::of_connection(&self.lock().connection, bytes)
+    }
+
+    /// Requests of ours that are open.
+    pub(crate) fn open_requests(&self) -> usize {
+        self.lock().connection.open_requests()
+    }
+
+    /// Starts a call.
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        code: Code,
+        options: &Options,
+        payload: &[u8],
+    ) -> Result<crate::client::Pending, Error> {
+        let index = self.with(|state, now| {
+            let request = options.with_slice(None, |options| {
+                state.connection.request(now, &Content { code, options, payload })
+            });
+            let request = request.map_err(|error| state.refused(self.remote, error))?;
+            let observes = options.get_uint(OptionNumber::OBSERVE) == Some(0);
+            let observation = observes.then(|| Observation {
+                code,
+                options: options.clone(),
+                payload: bytes::Bytes::copy_from_slice(payload),
+            });
+            Ok::<_, Error>(state.calls.add(Some(request), observation))
+        })?;
+        Ok(crate::client::Pending::new(self.clone(), index, self.remote))
+    }
+
+    /// Pings the peer.
+    pub(crate) fn ping(self: &Arc<Self>) -> Result<crate::client::Pending, Error> {
+        let index = self.with(|state, now| {
+            let pinged = state.connection.ping(now, false);
+            pinged.map_err(|error| state.refused(self.remote, error))?;
+            Ok::<_, Error>(state.calls.add(None, None))
+        })?;
+        Ok(crate::client::Pending::new(self.clone(), index, self.remote))
+    }
+
+    /// Ends it in good order.
+    pub(crate) fn release(&self) {
+        self.with(|state, now| state.connection.release(now));
+    }
+}
+
+impl State {
+    /// Why a message was not accepted, for the application.
+    fn refused(&self, remote: SocketAddr, reason: SendError) -> Error {
+        match self.over {
+            // It ended before the application looked: what ended it says more.
+            Some(closed) => Error::Connection {
+                remote,
+                reason: Failure::Closed(closed),
+                diagnostic: self.diagnostic.clone(),
+            },
+            None => Error::NotSent { remote, reason },
+        }
+    }
+
+    /// Hands on what a message meant, requests excepted.
+    pub(crate) fn dispatch(&mut self, from: SocketAddr, received: Received<'_>) {
+        match received {
+            Received::Response { request, message } => {
+                let response = Response::from_body(message.code(), message.body());
+                self.wake.extend(self.calls.end(request, Answer::Response { from, response }));
+            }
+            Received::Notification { request, message } => {
+                let response = Response::from_body(message.code(), message.body());
+                self.wake.extend(self.calls.more(request, Answer::More { from, response }));
+            }
+            Received::Pong { round_trip, .. } => {
+                let span = Micros::from_duration(round_trip);
+                let sample = Sample {
+                    since_first: span,
+                    since_last: span,
+                    transmissions: 1,
+                    answered: None,
+                };
+                let woken = self.calls.end_pings(|| Answer::Reset { sample: Some(sample) });
+                self.wake.extend(woken);
+            }
+            Received::Abort(diagnostic) => {
+                let text = String::from_utf8_lossy(diagnostic);
+                tracing::debug!(target: "ebbtide::stream", peer = %from, diagnostic = %text, "aborted by the peer");
+                if !text.is_empty() {
+                    self.diagnostic =
+                        Some(text.chars().take(MAX_DIAGNOSTIC).collect::<String>().into());
+                }
+            }
+            Received::Release(_) => {
+                tracing::debug!(target: "ebbtide::stream", peer = %from, "released by the peer");
+            }
+            Received::Capabilities(_) | Received::Ignored(_) | Received::Request(..) => {}
+        }
+    }
+
+    /// Tells calls what happened without a message. True once the connection is over.
+    pub(crate) fn take_events(&mut self) -> bool {
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Failed { request, reason } => {
+                    let answer = Answer::Ended { reason, diagnostic: self.diagnostic.clone() };
+                    self.wake.extend(self.calls.end(request, answer));
+                }
+                Event::Closed(closed) => {
+                    self.over = Some(closed);
+                    let diagnostic = self.diagnostic.clone();
+                    let reason = Failure::Closed(closed);
+                    let woken = self
+                        .calls
+                        .end_pings(|| Answer::Ended { reason, diagnostic: diagnostic.clone() });
+                    self.wake.extend(woken);
+                }
+            }
+        }
+        self.over.is_some()
+    }
+
+    /// Sends a response, or something in its place.
+    pub(crate) fn respond(&mut self, now: Instant, incoming: &Incoming, response: &Response) {
+        let sent =
+            response.with_content(None, |content| self.connection.respond(now, incoming, content));
+        match sent {
+            Ok(()) | Err(SendError::Closed) => {}
+            Err(SendError::OutputFull) => {
+                self.connection.abort(now, "too many answers wait to be taken");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "response not sent");
+                let sorry = Response::new(Code::INTERNAL_SERVER_ERROR);
+                let sent = sorry
+                    .with_content(None, |content| self.connection.respond(now, incoming, content));
+                if sent.is_err() {
+                    self.connection.abort(now, "no answer can be sent");
+                }
+            }
+        }
+    }
+
+    /// Wakers to call once the lock is free.
+    pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
+        core::mem::take(&mut self.wake)
+    }
+}
+
+/// Characters of a peer's diagnostic that are kept.
+const MAX_DIAGNOSTIC: usize = 200;
+
+impl Exchanges for Link {
+    fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        let mut state = self.lock();
+        let over = state.over.is_some();
+        let Some(place) = state.calls.get(index) else { return Poll::Ready(None) };
+        if let Some(answer) = place.call.pop() {
+            return Poll::Ready(Some(answer));
+        }
+        if !place.is_open() || over {
+            return Poll::Ready(None);
+        }
+        place.call.wake_later(cx.waker());
+        Poll::Pending
+    }
+
+    fn is_registered(&self, index: u32) -> bool {
+        self.lock().calls.get(index).is_some_and(|place| place.call.registered)
+    }
+
+    fn forget(&self, index: u32) {
+        let mut state = self.lock();
+        let Some(place) = state.calls.remove(index) else { return };
+        let Some(request) = place.request else { return };
+        drop(state);
+        self.with(|state, now| {
+            let Some(mut ended) = place.observation else {
+                return state.connection.cancel(now, request);
+            };
+            // RFC 8323 section 7.4: there is no Reset that could end it.
+            ended.options.set_uint(OptionNumber::OBSERVE, 1);
+            let sent = ended.options.with_slice(None, |options| {
+                let content = Content { code: ended.code, options, payload: &ended.payload };
+                state.connection.deregister(now, request, &content)
+            });
+            if sent.is_err() {
+                state.connection.cancel(now, request);
+            }
+        });
+    }
+}
+
+impl Observed for Link {
+    fn observers(&self, change: &mut dyn FnMut(&mut Observers)) {
+        change(&mut self.lock().observers);
+    }
+
+    fn tell(&self, change: &mut dyn FnMut(&mut Observers)) {
+        self.with(|state, _| change(&mut state.observers));
+    }
+}

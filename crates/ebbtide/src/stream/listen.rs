@@ -1,0 +1,195 @@
+//! Connections that a server accepts.
+
+use super::config::Listen;
+use super::counters::{StreamCounters, Tally};
+use super::link::Link;
+use super::task::Task;
+use super::wire::{Bytes, Wire};
+use super::ws;
+use crate::error::BindError;
+use crate::message::Scheme;
+use crate::server::Service;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+/// How long nothing is accepted after the system could not: it has no descriptors left.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// A socket that accepts connections, and those it has accepted.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) scheme: Scheme,
+    pub(crate) address: SocketAddr,
+    shared: Arc<Shared>,
+    pub(crate) task: JoinHandle<()>,
+}
+
+struct Shared {
+    service: Service,
+    tally: Arc<Tally>,
+    tls: Option<TlsAcceptor>,
+    websocket: bool,
+    links: Mutex<BTreeMap<SocketAddr, Weak<Link>>>,
+}
+
+impl core::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Shared").field("links", &self.links().len()).finish_non_exhaustive()
+    }
+}
+
+impl Listener {
+    /// Binds and starts to accept. `tally` is shared by all listeners of a server.
+    pub(crate) fn start(
+        listen: Listen,
+        service: Service,
+        tally: Arc<Tally>,
+    ) -> Result<Self, BindError> {
+        let (scheme, address, identity) = match listen {
+            Listen::Tcp(address) => (Scheme::CoapTcp, address, None),
+            Listen::Tls(address, identity) => (Scheme::CoapsTcp, address, Some(identity)),
+            Listen::Ws(address) => (Scheme::CoapWs, address, None),
+            Listen::Wss(address, identity) => (Scheme::CoapsWs, address, Some(identity)),
+        };
+        let failed = |source| BindError { address, source };
+        let tls = identity.map(|identity| identity.server().map_err(io::Error::other)).transpose();
+        let tls = tls.map_err(failed)?.map(TlsAcceptor::from);
+        let listener = bind(address).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let websocket = scheme.is_websocket();
+        let links = Mutex::default();
+        let shared = Arc::new(Shared { service, tally, tls, websocket, links });
+        let task = tokio::spawn(accept(listener, shared.clone()));
+        Ok(Self { scheme, address, shared, task })
+    }
+
+    /// Accepts no more and releases what is open.
+    pub(crate) fn close(&self) {
+        self.task.abort();
+        let links: Vec<_> = self.shared.links().values().filter_map(Weak::upgrade).collect();
+        links.iter().for_each(|link| link.release());
+    }
+
+    /// Adds what connections that are not over have counted.
+    pub(crate) fn add_open(&self, counters: &mut StreamCounters) {
+        let links: Vec<_> = self.shared.links().values().filter_map(Weak::upgrade).collect();
+        for link in links {
+            let state = link.lock();
+            if state.over.is_none() {
+                counters.messages += state.connection.counters();
+            }
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // A server that is started again need not wait until its old connections are forgotten.
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "no connection can be accepted");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let limits = shared.service.config().stream;
+        if shared.tally.admit(from.ip(), limits.connections, limits.per_address) {
+            tokio::spawn(Admitted { shared: shared.clone(), from }.serve(stream));
+        }
+    }
+}
+
+/// A connection that was counted in; dropping it counts it out.
+struct Admitted {
+    shared: Arc<Shared>,
+    from: SocketAddr,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.shared.tally.leave(self.from.ip());
+        self.shared.links().remove(&self.from);
+    }
+}
+
+impl Shared {
+    fn links(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Weak<Link>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Admitted {
+    async fn serve(self, stream: TcpStream) {
+        // Without it answers would wait for each other; that it cannot be set is no reason to fail.
+        let _ = stream.set_nodelay(true);
+        match &self.shared.tls {
+            None => self.over(stream).await,
+            Some(acceptor) => {
+                if let Some(stream) = self.timely(acceptor.accept(stream)).await {
+                    self.over(stream).await;
+                }
+            }
+        }
+    }
+
+    /// Over TCP or TLS: as it is, or a WebSocket.
+    async fn over<T>(&self, stream: T)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        if !self.shared.websocket {
+            return self.drive(Bytes(stream)).await;
+        }
+        let max = self.shared.service.config().net.stream.connection.max_message_size;
+        if let Some(frames) = self.timely(ws::accept(stream, max)).await {
+            self.drive(frames).await;
+        }
+    }
+
+    /// A handshake, unless it fails or takes too long.
+    async fn timely<R>(&self, handshake: impl Future<Output = io::Result<R>>) -> Option<R> {
+        let span = self.shared.service.config().net.stream.handshake_timeout;
+        let done = match tokio::time::timeout(span, handshake).await {
+            Ok(Ok(done)) => return Some(done),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it took too long".to_owned(),
+        };
+        tracing::debug!(target: "ebbtide::stream", peer = %self.from, reason = done, "no handshake");
+        self.shared.tally.handshake_failed();
+        None
+    }
+
+    async fn drive<W: Wire>(&self, wire: W) {
+        let config = self.shared.service.config();
+        let mut connection = config.net.stream.connection;
+        connection.idle_timeout = config.stream.idle_timeout;
+        let service = Some(self.shared.service.clone());
+        let link = Link::new(self.from, W::FRAMING, connection, service);
+        self.shared.links().insert(self.from, Arc::downgrade(&link));
+        self.shared.tally.established();
+        Task::new(link, wire, self.shared.tally.clone()).await;
+    }
+}

@@ -1,0 +1,27 @@
+//! CoAP over TCP, TLS and WebSockets (RFC 8323): the drivers of
+//! [`ebbtide_core::stream::Connection`].
+//!
+//! A [`Client`](crate::Client) uses them by the scheme of a URI, a [`Server`](crate::Server) by
+//! [`Server::listen`](crate::Server::listen). One task drives each connection; the application's
+//! calls, the handlers and the task share its state.
+
+mod calls;
+mod config;
+mod connect;
+mod counters;
+mod link;
+mod listen;
+mod pool;
+mod task;
+mod tls;
+mod wire;
+mod ws;
+
+pub use config::{Listen, StreamConfig, StreamLimits};
+pub use counters::StreamCounters;
+pub(crate) use counters::Tally;
+pub(crate) use link::{Link, State};
+pub(crate) use listen::Listener;
+pub(crate) use pool::Pool;
+pub(crate) use tls::is_distrust;
+pub use tls::{Identity, TlsError, Trust};

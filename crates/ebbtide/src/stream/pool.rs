@@ -1,0 +1,92 @@
+//! A client's connections: one for each place, used by all requests to it.
+
+use super::config::StreamConfig;
+use super::connect::connect;
+use super::counters::{StreamCounters, Tally};
+use super::link::Link;
+use crate::error::Error;
+use crate::message::{Scheme, Uri};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// With whom, and by which name: TLS certificates and HTTP's Host are about names.
+type Key = (Scheme, SocketAddr, String);
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    places: Mutex<BTreeMap<Key, Arc<Place>>>,
+    tally: Arc<Tally>,
+}
+
+/// A place to connect to. The lock is held while connecting, so that requests that come meanwhile
+/// wait for the same connection.
+#[derive(Debug, Default)]
+struct Place {
+    link: tokio::sync::Mutex<Option<Arc<Link>>>,
+}
+
+impl Pool {
+    fn places(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<Place>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection for a URI: the one that is open, or a new one.
+    pub(crate) async fn link(
+        &self,
+        config: &StreamConfig,
+        uri: &Uri,
+        remote: SocketAddr,
+    ) -> Result<Arc<Link>, Error> {
+        let named = uri.scheme().is_secure() || uri.scheme().is_websocket();
+        let name = if named { uri.host().to_owned() } else { String::new() };
+        let place = {
+            let mut places = self.places();
+            let key = (uri.scheme(), remote, name);
+            if !places.contains_key(&key) {
+                // What is over goes when something new comes; a place that is locked is in use.
+                places.retain(|_, place| match place.link.try_lock() {
+                    Ok(link) => link.as_ref().is_some_and(|link| link.is_open()),
+                    Err(_) => true,
+                });
+            }
+            places.entry(key).or_default().clone()
+        };
+        let mut open = place.link.lock().await;
+        if let Some(link) = open.as_ref().filter(|link| link.is_open()) {
+            return Ok(link.clone());
+        }
+        let link = connect(config, &self.tally, uri, remote).await?;
+        *open = Some(link.clone());
+        Ok(link)
+    }
+
+    fn links(&self) -> Vec<Arc<Link>> {
+        let places = self.places();
+        let links = places.values().filter_map(|place| place.link.try_lock().ok()?.clone());
+        links.collect()
+    }
+
+    /// Requests that have not ended.
+    pub(crate) fn open_requests(&self) -> usize {
+        self.links().iter().map(|link| link.open_requests()).sum()
+    }
+
+    pub(crate) fn counters(&self) -> StreamCounters {
+        let mut counters = self.tally.counters();
+        for link in self.links() {
+            let state = link.lock();
+            if state.over.is_none() {
+                counters.open += 1;
+                counters.messages += state.connection.counters();
+            }
+        }
+        counters
+    }
+
+    /// Releases all connections.
+    pub(crate) fn close(&self) {
+        self.links().iter().for_each(|link| link.release());
+    }
+}

@@ -1,0 +1,216 @@
+//! TLS by rustls: whom to trust, and who we are (RFC 8323 section 9).
+
+use core::fmt;
+use std::io;
+use std::sync::Arc;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature,
+};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme,
+};
+
+/// The protocol that both sides must name (RFC 8323 section 8.2).
+const ALPN: &[u8] = b"coap";
+
+/// Which certificates of servers are accepted.
+#[derive(Clone, Debug, Default)]
+pub struct Trust(Roots);
+
+#[derive(Clone, Debug, Default)]
+enum Roots {
+    #[default]
+    System,
+    Authorities(Vec<CertificateDer<'static>>),
+    Nobody,
+}
+
+impl Trust {
+    /// Those of authorities that the operating system trusts. The default.
+    #[must_use]
+    pub const fn system() -> Self {
+        Self(Roots::System)
+    }
+
+    /// Those of the authorities in this PEM text, and no others.
+    ///
+    /// # Errors
+    ///
+    /// If it holds no certificate.
+    pub fn authorities(pem: &[u8]) -> Result<Self, TlsError> {
+        certificates(pem).map(Roots::Authorities).map(Self)
+    }
+
+    /// Any. Dangerous: whoever is on the way can read and change everything, as without TLS. To
+    /// try things on a machine of one's own.
+    #[must_use]
+    pub const fn dangerously_anyone() -> Self {
+        Self(Roots::Nobody)
+    }
+}
+
+/// A certificate with the chain to its authority, and its key.
+#[derive(Clone)]
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: Arc<PrivateKeyDer<'static>>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key is nobody's business.
+        write!(f, "Identity({} certificates)", self.chain.len())
+    }
+}
+
+impl Identity {
+    /// Reads a chain, our own certificate first, and a key, both PEM. They may be one text.
+    ///
+    /// # Errors
+    ///
+    /// If there is no certificate or no key, or the two do not belong together.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        let chain = certificates(chain)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey)?;
+        let identity = Self { chain, key: Arc::new(key) };
+        identity.server()?;
+        Ok(identity)
+    }
+
+    /// The settings of a server that shows this certificate.
+    pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, TlsError> {
+        let builder = ServerConfig::builder_with_provider(provider());
+        let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
+        let mut config = builder
+            .with_no_client_auth()
+            .with_single_cert(self.chain.clone(), self.key.clone_key())
+            .map_err(TlsError::Rejected)?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
+    if found.is_empty() { Err(TlsError::NoCertificate) } else { Ok(found) }
+}
+
+/// The settings of a client.
+pub(crate) fn client(
+    trust: &Trust,
+    identity: Option<&Identity>,
+) -> Result<Arc<ClientConfig>, TlsError> {
+    let provider = provider();
+    let builder = ClientConfig::builder_with_provider(provider.clone());
+    let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
+    let builder = match &trust.0 {
+        Roots::System => builder.with_root_certificates(system_roots()?),
+        Roots::Authorities(authorities) => {
+            let mut roots = RootCertStore::empty();
+            for authority in authorities {
+                roots.add(authority.clone()).map_err(TlsError::Rejected)?;
+            }
+            builder.with_root_certificates(roots)
+        }
+        Roots::Nobody => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+        }
+    };
+    let mut config = match identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => builder
+            .with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())
+            .map_err(TlsError::Rejected)?,
+    };
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    Ok(Arc::new(config))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() { Err(TlsError::NoSystemRoots) } else { Ok(roots) }
+}
+
+/// Accepts every certificate: see [`Trust::dangerously_anyone`].
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    // That the peer has the certificate's key is checked all the same.
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Whether TLS failed because the peer's certificate was not accepted.
+pub(crate) fn is_distrust(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    matches!(inner, Some(Error::InvalidCertificate(_)))
+}
+
+/// Why certificates or a key cannot be used. The fault is the caller's.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TlsError {
+    /// No certificate in the PEM text.
+    NoCertificate,
+    /// No private key in the PEM text.
+    NoKey,
+    /// The operating system has no authorities that it trusts.
+    NoSystemRoots,
+    /// The certificate, or the key, is not accepted.
+    Rejected(Error),
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCertificate => f.write_str("no certificate: a PEM text has BEGIN CERTIFICATE"),
+            Self::NoKey => f.write_str("no private key: a PEM text has BEGIN PRIVATE KEY"),
+            Self::NoSystemRoots => f.write_str(
+                "the system trusts no authority: install its certificates, or name one to trust",
+            ),
+            Self::Rejected(error) => write!(f, "certificate or key not accepted: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for TlsError {}
