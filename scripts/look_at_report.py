@@ -62,6 +62,16 @@ TOUCH = """(() => {
     button.click();
     if (document.querySelector(".off")) return "legend does not undo";
   }
+  // On a phone a wide table scrolls, and the names of its rows stay in sight.
+  for (const box of document.querySelectorAll(".scroll")) {
+    const name = box.querySelector("tbody th");
+    if (window.innerWidth > 760 || !name || box.scrollWidth <= box.clientWidth) continue;
+    box.scrollLeft = box.scrollWidth;
+    if (name.getBoundingClientRect().left < box.getBoundingClientRect().left - 1) {
+      return "names scroll out of " + name.closest("table").className;
+    }
+    box.scrollLeft = 0;
+  }
   const target = document.querySelector("figure [data-tip]");
   if (target) {
     target.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: 50, clientY: 50}));

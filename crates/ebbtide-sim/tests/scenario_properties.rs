@@ -152,7 +152,8 @@ proptest! {
         for client in &record.clients {
             prop_assert_eq!(client.completed + client.failed, scenario.workload.exchanges);
             prop_assert!(client.unnecessary <= client.retransmissions);
-            let payload = u64::from(client.completed) * u64::from(scenario.workload.response_payload);
+            let exchanged = scenario.workload.request_payload + scenario.workload.response_payload;
+            let payload = u64::from(client.completed) * u64::from(exchanged);
             prop_assert_eq!(client.payload_bytes, payload);
         }
         let completed: u32 = record.clients.iter().map(|client| client.completed).sum();

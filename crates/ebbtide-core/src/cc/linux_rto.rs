@@ -1,5 +1,6 @@
 //! `linux-rto`: TCP's retransmission timer over UDP, with Linux's rules.
 
+use super::karn::Karn;
 use super::{
     Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Slot,
     Transmission, admit_non_at_interval,
@@ -24,27 +25,23 @@ pub struct LinuxRto {
     mdev: Micros,
     /// The variation in use (Linux's `rttvar`), already four times the deviation.
     rttvar: Micros,
-    /// The backed-off timeout that Karn's algorithm keeps; zero if none.
-    kept: Micros,
+    karn: Karn,
 }
 
 impl LinuxRto {
     /// A control without a sample.
     #[must_use]
     pub const fn new() -> Self {
-        Self { srtt: Micros::ZERO, mdev: Micros::ZERO, rttvar: Micros::ZERO, kept: Micros::ZERO }
+        Self { srtt: Micros::ZERO, mdev: Micros::ZERO, rttvar: Micros::ZERO, karn: Karn::new() }
     }
 
     fn rto(&self, cx: &Context<'_>) -> Micros {
-        if self.kept > Micros::ZERO {
-            return self.kept;
-        }
-        let rto = if self.srtt > Micros::ZERO {
+        let estimate = if self.srtt > Micros::ZERO {
             self.srtt.saturating_add(self.rttvar)
         } else {
             cx.settings.initial_rto(cx.params)
         };
-        rto.max(cx.settings.floor).min(cx.settings.bound.unwrap_or(Micros::MAX))
+        self.karn.timeout(estimate, cx)
     }
 
     fn update(&mut self, sample: Micros) {
@@ -90,17 +87,12 @@ impl CongestionControl for LinuxRto {
         slot: &mut Slot,
         cx: &mut Context<'_>,
     ) -> Micros {
-        if transmission.ordinal == 0 {
-            self.rto(cx)
-        } else {
-            slot.armed.scale(2, 1).min(cx.settings.bound.unwrap_or(Micros::MAX))
-        }
+        if transmission.ordinal == 0 { self.rto(cx) } else { Karn::backed_off(slot, cx) }
     }
 
     fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, _cx: &mut Context<'_>) {
-        if sample.retransmissions() == 0 {
-            self.update(sample.since_first);
-            self.kept = Micros::ZERO;
+        if let Some(round_trip) = self.karn.round_trip(sample) {
+            self.update(round_trip);
         }
     }
 
@@ -111,9 +103,7 @@ impl CongestionControl for LinuxRto {
         retransmissions: u8,
         _cx: &mut Context<'_>,
     ) {
-        if retransmissions > 0 {
-            self.kept = slot.armed;
-        }
+        self.karn.close(slot, retransmissions);
     }
 
     fn metrics(&self) -> Metrics {
@@ -122,8 +112,8 @@ impl CongestionControl for LinuxRto {
             srtt: measured.then_some(self.srtt),
             rttvar: measured.then_some(self.rttvar),
             rto: measured.then(|| self.srtt.saturating_add(self.rttvar)),
-            second: (self.kept > Micros::ZERO).then_some(self.kept),
-            state: if self.kept > Micros::ZERO { "backed-off" } else { "" },
+            second: self.karn.kept(),
+            state: self.karn.state(),
         }
     }
 }

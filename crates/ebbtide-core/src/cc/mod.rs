@@ -26,6 +26,7 @@ mod default;
 mod estimator;
 mod fasor;
 mod full_backoff;
+mod karn;
 mod linux_rto;
 mod peak_hopper;
 mod shell;

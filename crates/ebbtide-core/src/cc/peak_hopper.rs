@@ -1,6 +1,7 @@
 //! `peak-hopper`: the Peak-Hopper RTO over UDP (Ekstrom and Ludwig, "The Peak-Hopper: A New
 //! End-to-End Retransmission Timer for Reliable Unicast Transport", INFOCOM 2004).
 
+use super::karn::Karn;
 use super::{
     Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Slot,
     Transmission, admit_non_at_interval,
@@ -18,8 +19,7 @@ use crate::time::Micros;
 pub struct PeakHopper {
     rto: Micros,
     previous: Micros,
-    /// The backed-off timeout that Karn's algorithm keeps; zero if none.
-    kept: Micros,
+    karn: Karn,
     /// B in thousandths.
     boost_permille: u16,
 }
@@ -33,18 +33,13 @@ impl PeakHopper {
     /// A control without a sample.
     #[must_use]
     pub const fn new() -> Self {
-        Self { rto: Micros::ZERO, previous: Micros::ZERO, kept: Micros::ZERO, boost_permille: 0 }
+        Self { rto: Micros::ZERO, previous: Micros::ZERO, karn: Karn::new(), boost_permille: 0 }
     }
 
     fn timeout(&self, cx: &Context<'_>) -> Micros {
-        let rto = if self.kept > Micros::ZERO {
-            self.kept
-        } else if self.rto > Micros::ZERO {
-            self.rto
-        } else {
-            cx.settings.initial_rto(cx.params)
-        };
-        rto.max(cx.settings.floor).min(cx.settings.bound.unwrap_or(Micros::MAX))
+        let estimate =
+            if self.rto > Micros::ZERO { self.rto } else { cx.settings.initial_rto(cx.params) };
+        self.karn.timeout(estimate, cx)
     }
 
     fn update(&mut self, sample: Micros, cx: &Context<'_>) {
@@ -84,17 +79,12 @@ impl CongestionControl for PeakHopper {
         slot: &mut Slot,
         cx: &mut Context<'_>,
     ) -> Micros {
-        if transmission.ordinal == 0 {
-            self.timeout(cx)
-        } else {
-            slot.armed.scale(2, 1).min(cx.settings.bound.unwrap_or(Micros::MAX))
-        }
+        if transmission.ordinal == 0 { self.timeout(cx) } else { Karn::backed_off(slot, cx) }
     }
 
     fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
-        if sample.retransmissions() == 0 {
-            self.update(sample.since_first, cx);
-            self.kept = Micros::ZERO;
+        if let Some(round_trip) = self.karn.round_trip(sample) {
+            self.update(round_trip, cx);
         }
     }
 
@@ -105,9 +95,7 @@ impl CongestionControl for PeakHopper {
         retransmissions: u8,
         _cx: &mut Context<'_>,
     ) {
-        if retransmissions > 0 {
-            self.kept = slot.armed;
-        }
+        self.karn.close(slot, retransmissions);
     }
 
     fn metrics(&self) -> Metrics {
@@ -116,8 +104,8 @@ impl CongestionControl for PeakHopper {
             srtt: some(self.previous),
             rttvar: None,
             rto: some(self.rto),
-            second: some(self.kept),
-            state: if self.kept > Micros::ZERO { "backed-off" } else { "" },
+            second: self.karn.kept(),
+            state: self.karn.state(),
         }
     }
 }

@@ -178,7 +178,8 @@ impl Client {
                 let rtt = request.sent.get(answered).map(|sent| now.micros_since(*sent));
                 let unnecessary = transmissions.saturating_sub(1 + answered);
                 self.record.unnecessary += u32::try_from(unnecessary).unwrap_or(u32::MAX);
-                self.record.payload_bytes += message.payload().len() as u64;
+                let delivered = self.payload.len() + message.payload().len();
+                self.record.payload_bytes += delivered as u64;
                 self.record.completed += 1;
                 let class = transmissions.saturating_sub(1);
                 if class >= self.by_retransmissions.len() {

@@ -29,7 +29,7 @@ pub struct ClientRecord {
     pub completed: u32,
     /// Exchanges that failed, or were not accepted by a full queue.
     pub failed: u32,
-    /// Payload received in first responses.
+    /// Payload of answered requests and of their first responses.
     pub payload_bytes: u64,
 }
 

@@ -1,0 +1,55 @@
+//! Karn's algorithm, as TCP's timers have it (Karn and Partridge 1987; RFC 6298 sections 3 and 5).
+
+use super::{Context, Sample, Slot};
+use crate::time::Micros;
+
+/// An answer after a retransmission may be to either copy, so it tells no round trip; the timeout
+/// that was backed off to stays in force until an answer tells one.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Karn {
+    /// Zero if none.
+    kept: Micros,
+}
+
+impl Karn {
+    pub(super) const fn new() -> Self {
+        Self { kept: Micros::ZERO }
+    }
+
+    /// The timeout of a message's first transmission: the one that is kept, else what the
+    /// estimator says, within the control's bounds.
+    pub(super) fn timeout(self, estimate: Micros, cx: &Context<'_>) -> Micros {
+        let timeout = self.kept().unwrap_or(estimate);
+        timeout.max(cx.settings.floor).min(cx.settings.bound.unwrap_or(Micros::MAX))
+    }
+
+    /// The timeout of a retransmission: twice the one before (RFC 6298 section 5.5).
+    pub(super) fn backed_off(slot: &Slot, cx: &Context<'_>) -> Micros {
+        slot.armed.scale(2, 1).min(cx.settings.bound.unwrap_or(Micros::MAX))
+    }
+
+    /// The round trip that an answer tells, if it tells one; then nothing is kept any more.
+    pub(super) fn round_trip(&mut self, sample: &Sample) -> Option<Micros> {
+        if sample.retransmissions() > 0 {
+            return None;
+        }
+        self.kept = Micros::ZERO;
+        Some(sample.since_first)
+    }
+
+    /// An exchange is over: what it backed off to is kept.
+    pub(super) fn close(&mut self, slot: &Slot, retransmissions: u8) {
+        if retransmissions > 0 {
+            self.kept = slot.armed;
+        }
+    }
+
+    pub(super) fn kept(self) -> Option<Micros> {
+        (self.kept > Micros::ZERO).then_some(self.kept)
+    }
+
+    /// The name of the state that it is in.
+    pub(super) fn state(self) -> &'static str {
+        if self.kept().is_some() { "backed-off" } else { "" }
+    }
+}
