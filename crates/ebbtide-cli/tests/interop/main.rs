@@ -13,6 +13,7 @@ mod both_ways;
 mod libcoap;
 mod our_client;
 mod our_server;
+mod over_streams;
 mod peers;
 #[path = "../../../ebbtide/tests/relay/mod.rs"]
 mod relay;

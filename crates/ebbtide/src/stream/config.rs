@@ -10,8 +10,8 @@ use std::time::Duration;
 pub struct StreamConfig {
     /// Message sizes, bounds and patience of one connection.
     pub connection: ConnectionConfig,
-    /// How long connecting may take: TCP, TLS and WebSocket handshakes, together, on either side.
-    /// Default 15 s.
+    /// How long connecting may take: TCP, TLS and WebSocket handshakes together; on a server
+    /// the latter two each. Default 15 s.
     pub handshake_timeout: Duration,
     /// Which certificates a server must have for a client of ours to speak to it.
     pub trust: Trust,
