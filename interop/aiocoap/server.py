@@ -35,12 +35,6 @@ class Echo(resource.Resource):
         return aiocoap.Message(code=aiocoap.DELETED)
 
 
-class Upload(resource.Resource):
-    async def render_put(self, request):
-        right = request.payload == LARGE
-        return aiocoap.Message(code=aiocoap.CHANGED if right else aiocoap.BAD_REQUEST)
-
-
 class Count(resource.Resource):
     count = 0
 
@@ -72,7 +66,6 @@ async def main():
         "large": Bytes(LARGE),
         "separate": Bytes(b"that took a while", 0.5),
         "echo": Echo(),
-        "upload": Upload(),
         "count": Count(),
         "time": Time(0.2, lambda number: str(number).encode()),
         "times": Time(0.5, lambda number: str(number % 10).encode() * 3000),

@@ -52,7 +52,7 @@ func (a asking) delete(path string, code codes.Code) {
 	check("DELETE "+path, response, err, code, nil)
 }
 
-func (a asking) observe(path string, right func(state []byte) bool) {
+func (a asking) observe(path string, count int, right func(state []byte) bool) {
 	states := make(chan []byte, 100)
 	observation, err := a.connection.Observe(a.ctx, path, func(notification *pool.Message) {
 		state, _ := notification.ReadBody()
@@ -61,7 +61,7 @@ func (a asking) observe(path string, right func(state []byte) bool) {
 	if err != nil {
 		log.Fatal("observe ", path, ": ", err)
 	}
-	for range 3 {
+	for range count {
 		select {
 		case state := <-states:
 			if !right(state) {
@@ -100,7 +100,6 @@ func (a asking) all() {
 	a.delete("/echo", codes.Deleted)
 	a.get("/separate", codes.Content, nil)
 	a.get("/large", codes.Content, large)
-	a.put("/upload", large, codes.Changed, nil)
 	a.put("/echo", large, codes.Changed, large)
 	a.get("/missing", codes.NotFound, nil)
 	a.delete("/test", codes.MethodNotAllowed)
@@ -117,11 +116,13 @@ func (a asking) all() {
 	if response, err := a.connection.Do(silent); err == nil {
 		log.Fatal("it wanted no response: ", response)
 	}
-	a.observe("/time", func(state []byte) bool {
+	a.observe("/time", 3, func(state []byte) bool {
 		_, err := strconv.Atoi(string(state))
 		return err == nil
 	})
-	a.observe("/times", func(state []byte) bool {
+	// A Confirmable notification of several blocks is acknowledged by go-coap 3.5 with an ACK that
+	// carries its GET for the next one, which no ACK may: only the first state is sure to come.
+	a.observe("/times", 1, func(state []byte) bool {
 		return bytes.Equal(state, bytes.Repeat(state[:1], 3000))
 	})
 }
@@ -142,7 +143,7 @@ func ask(address, what string) {
 		log.Fatal(err)
 	}
 	defer connection.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)
 	defer cancel()
 	a := asking{connection, ctx}
 	switch what {

@@ -45,13 +45,6 @@ func echo(r *mux.Message) (codes.Code, []byte) {
 	return codes.Changed, body(r)
 }
 
-func upload(r *mux.Message) (codes.Code, []byte) {
-	if !bytes.Equal(body(r), large) {
-		return codes.BadRequest, nil
-	}
-	return codes.Changed, nil
-}
-
 var counted atomic.Int64
 
 func count(*mux.Message) (codes.Code, []byte) {
@@ -119,7 +112,7 @@ func serve(address string) {
 		}
 	}
 	for path, answer := range map[string]answer{
-		"/test": content(test), "/large": content(large), "/echo": echo, "/upload": upload, "/count": count,
+		"/test": content(test), "/large": content(large), "/echo": echo, "/count": count,
 	} {
 		handle(path, func(w mux.ResponseWriter, r *mux.Message) {
 			code, payload := answer(r)
@@ -137,7 +130,7 @@ func serve(address string) {
 	}))
 	handle("/.well-known/core", func(w mux.ResponseWriter, r *mux.Message) {
 		// go-coap has none of its own.
-		links := "</test>,</large>,</separate>,</echo>,</upload>,</count>,</time>;obs,</times>;obs"
+		links := "</test>,</large>,</separate>,</echo>,</count>,</time>;obs,</times>;obs"
 		_ = w.SetResponse(codes.Content, message.AppLinkFormat, strings.NewReader(links))
 	})
 	listener, err := net.NewListenUDP("udp", address)

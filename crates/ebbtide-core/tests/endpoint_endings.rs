@@ -398,3 +398,18 @@ fn what_cannot_be_sent_is_an_error_and_changes_nothing() {
         assert!(!error.to_string().is_empty());
     }
 }
+
+#[test]
+fn an_exchange_whose_transmissions_are_limited_gives_up_after_them() {
+    let mut node = Node::under("default");
+    let exchange = node.get();
+    node.ep.limit_transmissions(exchange, 2);
+    node.run_until(1000.0);
+    assert_eq!(node.take().len(), 2);
+    assert_eq!(node.failures(), [(exchange, Failure::GaveUp)]);
+    node.assert_free();
+    // The place is free of it.
+    node.get();
+    node.run_until(2000.0);
+    assert_eq!(node.take().len(), 5);
+}

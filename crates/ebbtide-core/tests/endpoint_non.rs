@@ -175,11 +175,13 @@ fn what_waits_behind_a_cancelled_message_does_not_wait_longer() {
     let mut node = Node::under("default");
     node.non_get();
     let paced = node.non_get();
-    let confirmable = node.get();
+    node.non_get();
     assert_eq!(node.take().len(), 1);
     node.cancel(paced);
-    assert_eq!(node.one().kind(), Type::Confirmable);
-    node.cancel(confirmable);
+    node.run_until(17.9);
+    assert!(node.take().is_empty());
+    node.run_until(18.0);
+    assert_eq!(node.one().kind(), Type::NonConfirmable);
 }
 
 #[test]
@@ -205,4 +207,23 @@ fn a_wrong_rate_of_zero_is_one() {
     node.non_get();
     node.run_until(18.0);
     assert_eq!(times(&mut node).len(), 2);
+}
+
+#[test]
+fn a_message_that_waits_for_its_pace_holds_back_no_confirmable_one() {
+    let mut node = Node::under("default");
+    for _ in 0..3 {
+        node.non_get();
+    }
+    assert_eq!(node.take().len(), 1, "the second waits eight seconds");
+    let exchange = node.get();
+    let sent = node.one();
+    assert_eq!(sent.kind(), Type::Confirmable);
+    // An answer to it lets the others go; an acknowledgement of it lets the next one go.
+    node.get();
+    assert!(node.take().is_empty(), "NSTART is 1");
+    node.wait(0.5);
+    node.arrive(&sent.answer()).response_to(exchange);
+    let kinds: Vec<_> = node.take().iter().map(|datagram| datagram.kind()).collect();
+    assert_eq!(kinds, [Type::NonConfirmable, Type::Confirmable]);
 }

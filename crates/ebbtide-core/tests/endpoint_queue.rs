@@ -365,6 +365,50 @@ fn a_control_can_be_chosen_for_a_peer_and_takes_effect_at_once() {
 }
 
 #[test]
+fn a_control_chosen_for_a_peer_outlives_the_retention_of_what_is_learnt() {
+    let mut node = keeping(3);
+    let chosen = Config::parse("default:nstart=4").unwrap();
+    node.ep.set_control(node.now, PEER, chosen).unwrap();
+    for last in 10..40 {
+        node.wait(1000.0);
+        meet(&mut node, peer(last));
+    }
+    for byte in 0..4 {
+        put(&mut node, PEER, byte).unwrap();
+    }
+    assert_eq!(node.take().len(), 4);
+    node.run_until(200_000.0);
+    node.take();
+    // Only where there is no other room it leaves, and that is counted.
+    for last in 50..53 {
+        node.ep.set_control(node.now, peer(last), chosen).unwrap();
+    }
+    assert_eq!(node.ep.peers(), 3);
+    let left = [PEER, peer(50), peer(51), peer(52)].map(|peer| node.ep.metrics(peer).is_some());
+    assert_eq!(left.iter().filter(|&&left| left).count(), 3);
+}
+
+#[test]
+fn the_wait_for_a_message_id_is_counted_and_no_longer_than_the_timeouts_can_last() {
+    let mut config = config("default");
+    config.params.max_retransmit = 20;
+    config.params.nstart = u16::MAX;
+    let mut node = Node::new(config);
+    let mut sent = 0;
+    while node.ep.counters().id_waits == 0 {
+        let exchange = put(&mut node, PEER, 0).unwrap();
+        sent += node.take().len();
+        node.cancel(exchange);
+    }
+    assert!(sent >= 49_152, "{sent}");
+    put(&mut node, PEER, 0).unwrap();
+    assert!(node.take().is_empty());
+    // Twenty timeouts of at most 900 s and two of the longest journeys: not 36 days.
+    node.run_until(10.0 + 20.0 * 900.0 + 202.0 + 2.0);
+    assert!(!node.take().is_empty());
+}
+
+#[test]
 fn as_many_controls_as_a_byte_can_number() {
     let mut node = Node::under("default");
     for n in 0..255u32 {

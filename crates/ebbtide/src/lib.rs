@@ -24,6 +24,8 @@
 //! server.run().await;
 //! # Ok(()) }
 //! ```
+//!
+//! The guide is `docs/library.md`.
 
 pub mod client;
 mod error;
@@ -41,3 +43,8 @@ pub use message::{ContentFormat, DEFAULT_PORT, Options, Request, Response, Schem
 pub use net::config::Config;
 pub use net::socket;
 pub use server::Server;
+
+/// The examples of the guide are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct Guide;

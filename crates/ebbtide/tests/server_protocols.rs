@@ -10,7 +10,7 @@
 use ebbtide::core::time::Micros;
 use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, get_async};
-use ebbtide::{Client, Request, Response};
+use ebbtide::{Client, Response};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
@@ -152,34 +152,4 @@ async fn a_dropped_observation_is_ended_by_the_reset_of_the_next_notification() 
     while subject.observers() > 0 {
         tokio::task::yield_now().await;
     }
-}
-
-#[tokio::test]
-async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
-    let config = ServerConfig { max_block_bytes: 100_000, ..ServerConfig::default() };
-    let echo = ebbtide::server::put(|call: &Call<'_>| {
-        Response::new(Code::CHANGED).payload(call.payload().len().to_string())
-    });
-    let (server, socket) = serve(config, Router::new().route("/e", echo)).await;
-    let body = [0; 1024];
-    let mut refused = 0;
-    for n in 0..2000_u16 {
-        // Block 0 of many, each with its own Request-Tag.
-        let tag = n.to_be_bytes();
-        let options = [(11, b"e".as_slice()), (27, &[0x0e]), (292, &tag)];
-        let options = options.map(|(number, value)| Opt { number: N(number), value });
-        let content = Content { code: Code::PUT, options: &options, payload: &body };
-        let mut buf = [0; 1200];
-        let encoded =
-            content.encode(&mut buf, Type::Confirmable, MessageId(n), Token::EMPTY).unwrap();
-        socket.send(&buf[..encoded.len]).await.unwrap();
-        let answer = receive(&socket).await.unwrap();
-        let code = Message::parse(&answer).unwrap().code();
-        refused += u32::from(code == Code::SERVICE_UNAVAILABLE);
-    }
-    assert_eq!(refused, 2000 - 97, "97 blocks of 1024 bytes fit");
-    let uri = format!("coap://{}/e", server.local_addrs()[0]);
-    let client = Client::new().unwrap();
-    let whole = client.request(Request::put(uri).unwrap().payload("whole")).await.unwrap();
-    assert_eq!(whole.text(), "5");
 }

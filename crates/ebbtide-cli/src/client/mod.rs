@@ -30,6 +30,9 @@ impl From<ebbtide::UriError> for Failure {
     }
 }
 
+/// How long members of a group are waited for: DEFAULT_LEISURE and a round trip.
+pub(crate) const GROUP_WAIT: Duration = Duration::from_secs(7);
+
 /// How to talk.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct TalkArgs {

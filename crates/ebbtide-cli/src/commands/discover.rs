@@ -1,11 +1,10 @@
 //! `ebbtide discover`: which resources there are.
 
 use crate::client::pretty::links;
-use crate::client::{TalkArgs, block_on};
+use crate::client::{GROUP_WAIT, TalkArgs, block_on};
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::{Request, Uri};
-use std::time::Duration;
 
 /// List the resources of a host, or of all members of a group
 #[derive(Args, Debug)]
@@ -18,9 +17,6 @@ pub(crate) struct DiscoverArgs {
     #[command(flatten)]
     talk: TalkArgs,
 }
-
-/// How long members of a group are waited for: DEFAULT_LEISURE and a round trip.
-const WAIT: Duration = Duration::from_secs(7);
 
 /// Discovers.
 ///
@@ -43,7 +39,7 @@ pub(crate) fn run(args: DiscoverArgs) -> Result<(), Failure> {
             request = request.non_confirmable();
         }
         let client = args.talk.client()?;
-        let wait = args.talk.timeout.unwrap_or(WAIT);
+        let wait = args.talk.timeout.unwrap_or(GROUP_WAIT);
         let answers = client.request_group(request, wait).await?;
         for (from, response) in &answers {
             if answers.len() > 1 {

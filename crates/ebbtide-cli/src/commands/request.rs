@@ -2,12 +2,12 @@
 
 use super::observe;
 use crate::client::pretty::ShowArgs;
-use crate::client::{TalkArgs, block_on, seconds};
+use crate::client::{GROUP_WAIT, TalkArgs, block_on, seconds};
 use crate::failure::Failure;
 use bytes::Bytes;
 use clap::Args;
 use ebbtide::core::wire::OptionNumber;
-use ebbtide::{Code, ContentFormat, Request, Response};
+use ebbtide::{Client, Code, ContentFormat, Request, Response};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -113,7 +113,23 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
         let states = observe::watch(&client, request, None, |state| show(&args, state));
         return tokio::time::timeout(span, states).await.unwrap_or(Ok(()));
     }
+    if request.uri().address().is_some_and(|address| address.is_multicast()) {
+        return ask_group(&args, &client, request).await;
+    }
     show(&args, &client.request(request).await?)
+}
+
+/// Shows what each member of a group answers.
+async fn ask_group(args: &RequestArgs, client: &Client, request: Request) -> Result<(), Failure> {
+    let answers = client.request_group(request, args.talk.timeout.unwrap_or(GROUP_WAIT)).await?;
+    for (from, response) in &answers {
+        println!("{from}");
+        show(args, response)?;
+    }
+    if answers.is_empty() {
+        return Err(Failure::work(format_args!("{}: nobody answered", args.uri)));
+    }
+    Ok(())
 }
 
 fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {

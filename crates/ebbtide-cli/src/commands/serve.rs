@@ -6,7 +6,7 @@ use crate::client::{block_on, control, tls};
 use crate::failure::Failure;
 use cap_std::fs::Dir;
 use clap::Args;
-use ebbtide::server::{ServerConfig, Subject};
+use ebbtide::server::{ServerConfig, Subject, interface_index};
 use ebbtide::{Config, Server};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,6 +25,10 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    /// Answer what All CoAP Nodes are asked too (224.0.1.187, ff02::fd, ff05::fd), on this interface
+    /// or the one that the system chooses
+    #[arg(long, value_name = "INTERFACE")]
+    multicast: Option<Option<String>>,
     /// Congestion control of separate responses and notifications
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
     cc: String,
@@ -79,6 +83,9 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     for (scheme, address) in server.listeners() {
         println!("serving at {scheme}://{address}");
     }
+    if let Some(interface) = &args.multicast {
+        join(&server, interface.as_deref())?;
+    }
     if let Some(listener) = metrics {
         println!("metrics at http://{}/metrics", listener.local_addr()?);
         tokio::spawn(serve_metrics::answer(listener, server.meter()));
@@ -101,4 +108,14 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
 fn open(path: &Path) -> Result<Dir, Failure> {
     Dir::open_ambient_dir(path, cap_std::ambient_authority())
         .map_err(|error| Failure::usage(format_args!("--dir {}: {error}", path.display())))
+}
+
+/// Joins All CoAP Nodes on an interface.
+fn join(server: &Server, interface: Option<&str>) -> Result<(), Failure> {
+    let wrong = |error| Failure::usage(format_args!("--multicast: {error}"));
+    let interface = interface.map_or(Ok(0), interface_index).map_err(wrong)?;
+    for group in server.join_all_coap_nodes(interface).map_err(wrong)? {
+        println!("member of {group}");
+    }
+    Ok(())
 }

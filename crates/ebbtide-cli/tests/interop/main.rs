@@ -11,6 +11,7 @@
 
 mod both_ways;
 mod libcoap;
+mod multicast;
 mod our_client;
 mod our_server;
 mod over_streams;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ebbtide::server::{
-    Call, OwnedCall, Resource, Router, ServerConfig, Subject, get, get_async, post, put,
+    Call, OwnedCall, Resource, Router, ServerConfig, Subject, get, get_async, post,
 };
 use ebbtide::{Code, Response, Server};
 use std::net::SocketAddr;
@@ -60,7 +60,6 @@ pub(crate) fn serve_with(host: &str, mut config: ServerConfig) -> Ours {
         Response::new(Code::CHANGED).payload(Bytes::copy_from_slice(call.payload()))
     };
     let large = digits(1 << 20);
-    let uploaded = large.clone();
     let count = AtomicU64::new(0);
     let router = Router::new()
         .route("/test", get(|_: &Call<'_>| Response::content(DIGITS)))
@@ -73,13 +72,6 @@ pub(crate) fn serve_with(host: &str, mut config: ServerConfig) -> Ours {
             }),
         )
         .route("/echo", post(echo).put(echo).delete(|_: &Call<'_>| Response::new(Code::DELETED)))
-        .route(
-            "/upload",
-            put(move |call: &Call<'_>| {
-                let right = call.payload() == uploaded;
-                Response::new(if right { Code::CHANGED } else { Code::BAD_REQUEST })
-            }),
-        )
         .route(
             "/count",
             post(move |_: &Call<'_>| {

@@ -38,13 +38,14 @@ pub use types::{
     Transmit,
 };
 
-use crate::cc::{Config, Context, Metrics, Outcome, Sample};
+use crate::cc::{Config, Context, Metrics, Outcome, Sample, Shell};
 use crate::exchange::ExchangeId;
 use crate::exchange::dedup::Dedup;
 use crate::exchange::outbox::Outbox;
 use crate::exchange::table::{State, Table};
 use crate::exchange::timers::Timers;
 use crate::time::{Duration, Instant};
+use crate::wire::MessageId;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -81,7 +82,7 @@ impl Endpoint {
         Self {
             controls: alloc::vec![config.control],
             control_counters: alloc::vec![ControlCounters::default()],
-            exchange_lifetime: config.params.exchange_lifetime(),
+            exchange_lifetime: exchange_lifetime(&config.params),
             now: Instant::ZERO,
             peers: Peers::new(limits.peers, limits.peer_retention, rng.next_u64()),
             table: Table::new(limits.exchanges, rng.next_u64()),
@@ -144,7 +145,9 @@ impl Endpoint {
         }
     }
 
-    /// Chooses the control for a peer's scope; takes effect at once, without knowledge.
+    /// Chooses the control for a peer's scope; takes effect at once, without knowledge, and lasts:
+    /// such a peer's state is not dropped for its age, only if [`Limits::peers`] leaves no other
+    /// choice.
     ///
     /// # Errors
     ///
@@ -210,6 +213,12 @@ impl Endpoint {
         self.table.len()
     }
 
+    /// Whether half of [`Limits::exchanges`] are open: time to hold back what can wait.
+    #[must_use]
+    pub fn is_half_full(&self) -> bool {
+        self.table.len() >= self.config.limits.exchanges / 2
+    }
+
     /// Whether an exchange is over.
     #[must_use]
     pub fn has_ended(&self, exchange: ExchangeId) -> bool {
@@ -226,6 +235,28 @@ impl Endpoint {
     #[must_use]
     pub fn remembered(&self) -> usize {
         self.dedup.len()
+    }
+
+    /// Whether half of the room for such messages is taken. From then on a server does well to
+    /// remember only those of remotes that have shown that they are there (RFC 9175 section 2.4).
+    #[inline]
+    #[must_use]
+    pub fn remembers_much(&self) -> bool {
+        self.dedup.is_half_full()
+    }
+
+    /// Whether this message is remembered, so that a copy of it would be a duplicate.
+    pub fn is_remembered(&mut self, now: Instant, remote: SocketAddr, id: MessageId) -> bool {
+        let now = self.advance(now);
+        self.dedup.lookup(now, remote, id).is_some()
+    }
+
+    /// Lets an exchange be transmitted at most so many times, instead of MAX_RETRANSMIT + 1: for a
+    /// remote that may be forged and must not be sent much. Ended exchanges are ignored.
+    pub fn limit_transmissions(&mut self, exchange: ExchangeId, transmissions: u8) {
+        if let Some(index) = self.table.find(exchange) {
+            self.table.get_mut(index).max_transmissions = transmissions;
+        }
     }
 
     /// The transmission parameters.
@@ -305,6 +336,14 @@ impl Endpoint {
         let retransmissions = exchange.transmissions.saturating_sub(1);
         peer.shell.close_exchange(&exchange.slot, outcome, retransmissions, &mut cx);
     }
+}
+
+/// EXCHANGE_LIFETIME (RFC 7252 section 4.8.2), or what takes its place if MAX_RETRANSMIT is so large
+/// that doubling timeouts would have grown beyond the longest one that there is: with 20
+/// retransmissions five hours instead of 36 days, in which message IDs would run out.
+fn exchange_lifetime(params: &crate::params::Parameters) -> Duration {
+    let span = Shell::CEILING.to_duration().saturating_mul(params.max_retransmit.into());
+    params.exchange_lifetime().min(span.saturating_add(params.max_rtt()))
 }
 
 impl core::fmt::Debug for Endpoint {

@@ -215,6 +215,10 @@ impl Peers {
             }
             None => {
                 let index = u32::try_from(self.places.len()).ok()?;
+                if self.places.len() == self.places.capacity() {
+                    // By an eighth: doubling would leave up to half of so much memory unused.
+                    self.places.reserve_exact(self.places.len() / 8 + 16);
+                }
                 self.places.push(peer);
                 index
             }
@@ -259,12 +263,18 @@ impl Peers {
     }
 
     /// Forgets the peer that has been without an exchange for longest, if that is at least `age`.
+    /// One that was given a control of its own does not leave for its age, only for want of room.
     fn evict_oldest(&mut self, now: Instant, age: Duration) -> bool {
         let index = self.oldest;
         if index == NONE {
             return false;
         }
         let peer = &self.places[index as usize];
+        if peer.control != 0 && age > Duration::ZERO {
+            self.unlink(index);
+            self.link_newest(index);
+            return false;
+        }
         let idle = now.saturating_since(peer.last_used);
         if idle < age {
             return false;

@@ -148,13 +148,15 @@ impl Endpoint {
             }
             tail
         };
-        if tail == NONE {
-            let id = self.table.name(index);
-            self.pump(now, peer_index);
-            return Ok(id);
+        if tail != NONE {
+            self.table.get_mut(tail).next = index;
         }
-        self.table.get_mut(tail).next = index;
-        Ok(self.table.name(index))
+        let name = self.table.name(index);
+        // Behind others only a Confirmable message may have a way past them.
+        if tail == NONE || reliability == Reliability::Confirmable {
+            self.pump(now, peer_index);
+        }
+        Ok(name)
     }
 
     /// A token that no open request to `remote` has.
@@ -175,13 +177,18 @@ impl Endpoint {
 
     /// Lets messages of a peer's queue leave as far as congestion control admits them.
     pub(super) fn pump(&mut self, now: Instant, peer_index: u32) {
-        loop {
+        let mut index = self.peers.get(peer_index).head;
+        // Whether a Non-confirmable message waits for its pace. Those behind it wait with it, and
+        // Confirmable ones pass: they have a pace of their own.
+        let mut paced = false;
+        while index != NONE {
             let peer = self.peers.get_mut(peer_index);
-            let index = peer.head;
-            if index == NONE {
-                return;
-            }
             let exchange = self.table.get(index);
+            let next = exchange.next;
+            if paced && !exchange.confirmable {
+                index = next;
+                continue;
+            }
             let departure = Departure {
                 confirmable: exchange.confirmable,
                 bytes: u16::try_from(exchange.datagram.len()).unwrap_or(u16::MAX),
@@ -217,7 +224,13 @@ impl Endpoint {
                 Ok(id) => id,
                 Err(at) => {
                     self.timers.arm(index, at);
-                    return;
+                    if not_before.is_none() || self.table.get(index).confirmable {
+                        self.counters.id_waits += u64::from(not_before.is_none());
+                        return;
+                    }
+                    paced = true;
+                    index = next;
+                    continue;
                 }
             };
             self.unqueue(index);
@@ -236,6 +249,7 @@ impl Endpoint {
             } else {
                 self.depart_non(now, index);
             }
+            index = next;
         }
     }
 
@@ -375,7 +389,8 @@ impl Endpoint {
         };
         let counters = &mut self.control_counters[usize::from(peer.control)];
         counters.timeouts += 1;
-        if peer.shell.on_expire(exchange.transmissions, &exchange.slot, &mut cx) {
+        let more = exchange.transmissions < exchange.max_transmissions;
+        if peer.shell.on_expire(exchange.transmissions, &exchange.slot, &mut cx) && more {
             self.transmit(now, index);
         } else {
             counters.gave_up += 1;

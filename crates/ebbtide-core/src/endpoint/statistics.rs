@@ -233,6 +233,7 @@ impl Counters {
         self.refused += other.refused;
         self.unstored += other.unstored;
         self.queue_full += other.queue_full;
+        self.id_waits += other.id_waits;
         self.outbox_full += other.outbox_full;
         self.peers_evicted_early += other.peers_evicted_early;
     }

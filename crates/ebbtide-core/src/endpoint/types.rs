@@ -260,6 +260,9 @@ pub struct Counters {
     pub unstored: u64,
     /// Messages that a full queue or table turned away.
     pub queue_full: u64,
+    /// Times that a message had to wait because all message IDs for its peer had been used within
+    /// EXCHANGE_LIFETIME (RFC 7252 section 4.4).
+    pub id_waits: u64,
     /// Datagrams dropped because the driver does not fetch them.
     pub outbox_full: u64,
     /// Scopes whose state was dropped before its retention was over, for want of room.

@@ -78,6 +78,12 @@ impl Dedup {
         self.entries.len()
     }
 
+    /// Whether half of the entries or of the bytes are taken.
+    #[inline]
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.entries.len() >= self.max_entries / 2 || self.bytes >= self.max_bytes / 2
+    }
+
     /// What a duplicate of this message gets; `None` if it is not remembered.
     #[inline]
     pub(crate) fn lookup(

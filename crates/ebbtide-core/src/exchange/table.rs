@@ -67,6 +67,8 @@ pub(crate) struct Exchange {
     /// Whether the original asked for the option Rexmit-Cnt.
     pub(crate) probed: bool,
     pub(crate) transmissions: u8,
+    /// See [`Endpoint::limit_transmissions`](crate::endpoint::Endpoint::limit_transmissions).
+    pub(crate) max_transmissions: u8,
     pub(crate) peer: u32,
     pub(crate) remote: SocketAddr,
     /// Meaningless while queued.
@@ -164,6 +166,7 @@ impl Table {
                 marking: Marking::None,
                 probed: false,
                 transmissions: 0,
+                max_transmissions: u8::MAX,
                 peer,
                 remote,
                 id: MessageId(0),
@@ -192,6 +195,7 @@ impl Table {
         exchange.marking = Marking::None;
         exchange.probed = false;
         exchange.transmissions = 0;
+        exchange.max_transmissions = u8::MAX;
         exchange.peer = peer;
         exchange.remote = remote;
         exchange.token = Token::EMPTY;

@@ -14,11 +14,11 @@ use crate::metrics::Snapshot;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::pending::Answer;
-use crate::net::shared::Shared;
+use crate::net::shared::{Shared, State};
 use crate::net::trace;
 use crate::stream::{Link, Pool, StreamCounters};
 use bytes::Bytes;
-use ebbtide_core::cc::{Metrics, Sample};
+use ebbtide_core::cc::{Config as Control, Metrics, Sample};
 use ebbtide_core::endpoint::Counters;
 use ebbtide_core::wire::Content;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -217,7 +217,9 @@ impl Client {
 
     /// Sends a request to a group and collects what its members answer within `wait`, which should
     /// be longer than DEFAULT_LEISURE, 5 s (RFC 7252 section 8). A unicast address is a group of
-    /// one.
+    /// one. Then each member whose answer is longer than a block, or that wants an Echo first, is
+    /// asked for the rest by itself (RFC 7959 section 2.8, RFC 9175 section 2.3); one that does not
+    /// give it within `wait` again is left out.
     ///
     /// # Errors
     ///
@@ -231,15 +233,36 @@ impl Client {
         if !remote.ip().is_multicast() {
             return Ok(vec![(remote, self.request(request.timeout(wait)).await?)]);
         }
-        let options = transfer::base_options(&request);
-        let route = Route { remote, link: None };
-        let pending = self.start(&route, &request, &options, &request.payload)?;
         let mut answers = Vec::new();
+        for (from, first) in self.first_of_each(remote, &request, wait).await? {
+            let rest = transfer::complete_member(self, from, &request, first);
+            match tokio::time::timeout(wait, rest).await {
+                Ok(Ok(response)) => answers.push((from, response)),
+                Ok(Err(error)) => tracing::warn!(%from, %error, "a member gave half an answer"),
+                Err(_) => tracing::warn!(%from, "a member gave half an answer"),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// What the members of a group say to a request within `wait`: the first answer of each.
+    async fn first_of_each(
+        &self,
+        group: SocketAddr,
+        request: &Request,
+        wait: std::time::Duration,
+    ) -> Result<Vec<(SocketAddr, Response)>, Error> {
+        let options = transfer::base_options(request);
+        let route = Route { remote: group, link: None };
+        let pending = self.start(&route, request, &options, &request.payload)?;
+        let mut answers: Vec<(SocketAddr, Response)> = Vec::new();
         let collect = async {
             while let Some(answer) = pending.answer().await {
                 match answer {
                     Answer::Response { from, response } | Answer::More { from, response } => {
-                        answers.push((from, response));
+                        if answers.iter().all(|(known, _)| *known != from) {
+                            answers.push((from, response));
+                        }
                     }
                     Answer::Failed(_) | Answer::Reset { .. } => return Ok(()),
                     other @ (Answer::Network(_) | Answer::Ended { .. }) => {
@@ -314,6 +337,18 @@ impl Client {
             Ok(None) => Err(Error::Resolve { host, source: None }),
             Err(source) => Err(Error::Resolve { host, source: Some(source) }),
         }
+    }
+
+    /// Chooses the congestion control for one peer; it takes effect at once, and knows nothing yet.
+    /// Peers without a choice have the one of the [`Config`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for another peer's state, or for another control: an endpoint has 256
+    /// different ones at most.
+    pub fn set_control(&self, remote: SocketAddr, control: Control) -> Result<(), Error> {
+        let chosen = |state: &mut State, now| state.endpoint.set_control(now, remote, control);
+        Ok(self.shared(remote)?.with(chosen)?)
     }
 
     /// What congestion control knows about a peer, if it has been spoken to.

@@ -5,7 +5,9 @@ use super::{Client, Route};
 use crate::error::Error;
 use crate::message::{Options, Request, Response, Sizes};
 use bytes::BytesMut;
+use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::wire::{Block, Code, OptionNumber};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often a body is asked for anew because it changed on the way.
@@ -46,6 +48,24 @@ pub(crate) async fn complete(
     first: Response,
 ) -> Result<Response, Error> {
     Transfer::new(client, route, request).fetch_rest(first).await
+}
+
+/// The whole answer of a group's member, whose first message is `first`.
+pub(crate) async fn complete_member(
+    client: &Client,
+    remote: SocketAddr,
+    request: &Request,
+    first: Response,
+) -> Result<Response, Error> {
+    // Only the group has to be asked Non-confirmable (RFC 7252 section 8.1).
+    let request = Request { reliability: Reliability::Confirmable, ..request.clone() };
+    let route = Route { remote, link: None };
+    let challenged = first.code == Code::UNAUTHORIZED;
+    if challenged && first.options.get(OptionNumber::ECHO).is_some() {
+        run(client, &route, &request).await
+    } else {
+        complete(client, &route, &request, first).await
+    }
 }
 
 struct Transfer<'a> {

@@ -12,7 +12,9 @@ impl Display for Shown<'_> {
         let message = self.0;
         write!(f, "{} ", message.kind())?;
         match message.code().name() {
-            Some(name) if message.code().is_request() => f.write_str(name)?,
+            Some(name) if message.code().is_request() || message.code().is_empty() => {
+                f.write_str(name)?;
+            }
             Some(name) => write!(f, "{} {name}", message.code())?,
             None => message.code().fmt(f)?,
         }

@@ -105,6 +105,24 @@ impl Snapshot {
                     ("peer-evicted", counters.peers_evicted_early),
                 ]),
             ),
+            Family::labelled(
+                Counter,
+                ("ebbtide_turned_away_total", "reason"),
+                "Requests, uploads and observers that a server turned away to protect others.",
+                numbers([
+                    ("upload-evicted", self.refusals.uploads_evicted),
+                    ("observer-refused", self.refusals.observers_refused),
+                    ("observer-vanished", self.refusals.observers_vanished),
+                    ("challenged", self.refusals.challenged),
+                    ("too-many-requests", self.refusals.too_many_requests),
+                    ("overloaded", self.refusals.overloaded),
+                ]),
+            ),
+            count(
+                "ebbtide_id_waits_total",
+                "Messages that had to wait for a free message ID.",
+                counters.id_waits,
+            ),
         ];
         families.extend(self.control_families());
         families.extend([

@@ -22,6 +22,7 @@ mod family;
 pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
+use crate::server::Refusals;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{ControlCounters, Counters, Exchanges, Malformed};
 use std::sync::{Arc, Weak};
@@ -66,6 +67,8 @@ pub struct Snapshot {
     pub observers: usize,
     /// Events that an observer was too slow for.
     pub dropped_events: u64,
+    /// What a server has turned away, by reason.
+    pub refusals: Refusals,
     /// What the server's handlers and block-wise transfers hold.
     pub load: Load,
 }
@@ -96,10 +99,12 @@ impl Snapshot {
     /// Looks at sockets that belong together: of one client, or of one server.
     pub(crate) fn of<'s>(sockets: impl Iterator<Item = &'s Arc<Shared>>) -> Self {
         let mut snapshot = Self::default();
+        let mut observers = Vec::new();
         for shared in sockets {
             // All sockets of a server have the same service.
             if let Some(service) = &shared.service {
-                snapshot.load = service.load();
+                snapshot.load = service.load(shared.clock.now());
+                snapshot.refusals = service.refusals();
             }
             let state = shared.lock();
             let endpoint = &state.endpoint;
@@ -113,6 +118,11 @@ impl Snapshot {
             snapshot.outbox.bytes += state.out.len_bytes();
             snapshot.observers += state.observers.len();
             snapshot.dropped_events += state.observers.dropped_events;
+            observers.push(state.observers.refusals());
+        }
+        for (refused, vanished) in observers {
+            snapshot.refusals.observers_refused += refused;
+            snapshot.refusals.observers_vanished += vanished;
         }
         snapshot
     }

@@ -7,7 +7,7 @@
 use super::shared::{Shared, State};
 use super::socket::{Datagram, Inbox};
 use super::trace;
-use ebbtide_core::endpoint::Received;
+use ebbtide_core::endpoint::{Received, Sent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::future::Future;
@@ -67,7 +67,8 @@ impl Driver {
                 state.endpoint.handle_timeout(now);
                 state.drain(None);
             }
-            state = notify(&self.shared, state, now);
+            let more;
+            (state, more) = notify(&self.shared, state, now);
             let sent = self.flush(&mut state, now);
             self.retry = sent.is_err().then(|| now + SEND_AGAIN);
             if state.closed && (state.out.is_empty() || sent.is_err()) {
@@ -76,7 +77,7 @@ impl Driver {
             let woken = state.take_wakers();
             drop(state);
             woken.into_iter().for_each(Waker::wake);
-            if !self.receive(cx) && self.wait(cx) {
+            if !self.receive(cx) && !more && self.wait(cx) {
                 return Poll::Pending;
             }
         }
@@ -120,6 +121,14 @@ impl Driver {
         let mut state = self.shared.lock();
         for datagram in self.inbox.datagrams() {
             trace::received(datagram.from, datagram.bytes);
+            if state.endpoint.remembers_much()
+                && let Some(service) = &self.shared.service
+                && let Some(bytes) = service.turn_away(now, &mut state.endpoint, &datagram)
+            {
+                let from = self.shared.reply_from(datagram.to);
+                state.out.push(datagram.from, from, &bytes, Sent::Reply);
+                continue;
+            }
             let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
             state = match received {
                 Received::Request(incoming, message) => {
@@ -183,23 +192,29 @@ impl Driver {
     }
 }
 
-/// Lets the service make notifications that are due; the lock is free meanwhile.
+/// Lets the service make notifications that are due; the lock is free meanwhile. True if more could
+/// be made at once.
 fn notify<'s>(
     shared: &'s Arc<Shared>,
     mut state: MutexGuard<'s, State>,
     now: Instant,
-) -> MutexGuard<'s, State> {
-    if !state.observers.any_due() {
-        return state;
-    }
-    let Some(service) = &shared.service else { return state };
+) -> (MutexGuard<'s, State>, bool) {
+    let Some(service) = &shared.service else { return (state, false) };
     for _ in 0..NOTIFICATIONS {
+        // Half of the exchanges are left for separate responses and requests.
+        if !state.observers.any_due() || state.endpoint.is_half_full() {
+            return (state, false);
+        }
         let Some(due) = state.observers.pop_due(now) else { break };
         drop(state);
-        service.notify(shared, now, due);
+        let sent = service.notify(shared, now, due);
         state = shared.lock();
+        if !sent {
+            return (state, false);
+        }
     }
-    state
+    let more = state.observers.any_due();
+    (state, more)
 }
 
 /// Reads what the network sends back about datagrams that it could not deliver.

@@ -277,7 +277,7 @@ impl State {
                 match self.pending.get(exchange).map(|open| open.owner) {
                     Some(Owner::Notification(observer)) => {
                         self.pending.ended(exchange);
-                        self.observers.arrived(observer);
+                        self.observers.acknowledged(observer);
                     }
                     Some(Owner::Response) => {
                         self.pending.ended(exchange);
@@ -311,6 +311,7 @@ impl State {
             Owner::Notification(observer) => match answer {
                 // A Non-confirmable notification that nobody has reset.
                 Answer::Failed(Failure::NoResponse) => {}
+                Answer::Reset { .. } => self.observers.remove(observer, open.remote),
                 _ => self.observers.lost(observer, open.remote),
             },
             Owner::Response => {}

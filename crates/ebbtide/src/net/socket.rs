@@ -6,7 +6,7 @@
 
 use crate::error::BindError;
 use quinn_udp::{BATCH_SIZE, RecvMeta, TransportError, UdpSockRef, UdpSocketState};
-use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket as RawSocket, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -60,18 +60,18 @@ impl Socket {
         self.local
     }
 
-    /// Joins a group: an IPv4 one on all interfaces the system chooses, an IPv6 one on an
-    /// interface, 0 for the system's choice.
+    /// Joins a group on an interface, named by its index; 0 for the system's choice.
     ///
     /// # Errors
     ///
     /// If the address is none of a group or there is no such interface.
     pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
+        let socket = SockRef::from(&self.io);
         match group {
             IpAddr::V4(group) => {
-                self.io.join_multicast_v4(&group, &std::net::Ipv4Addr::UNSPECIFIED)
+                socket.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(interface))
             }
-            IpAddr::V6(group) => self.io.join_multicast_v6(&group, interface),
+            IpAddr::V6(group) => socket.join_multicast_v6(&group, interface),
         }
     }
 

@@ -1,16 +1,13 @@
 //! Block-wise transfers on the server's side (RFC 7959), with bounded memory.
 
+use super::transfers::Transfers;
 use crate::message::{Response, Sizes};
 use bytes::{Bytes, BytesMut};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
-use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
-/// How long a transfer may pause; EXCHANGE_LIFETIME with the default parameters (RFC 7959 section
-/// 2.4 leaves it to the server).
-const LIFETIME: Duration = Duration::from_secs(247);
 /// Transfers in each direction.
 const MAX_TRANSFERS: usize = 1024;
 
@@ -41,14 +38,16 @@ fn key(remote: SocketAddr, message: &Message<'_>) -> Key {
 /// Bodies in parts.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    uploads: HashMap<Key, Upload>,
-    downloads: HashMap<Key, Download>,
-    /// Keys in the order of their beginning; all live equally long at least.
-    upload_order: VecDeque<(Instant, Key)>,
-    download_order: VecDeque<(Instant, Key)>,
+    uploads: Transfers<Key, Upload>,
+    downloads: Transfers<Key, Response>,
     bytes: usize,
     max_body: usize,
     max_bytes: usize,
+    /// How long a transfer may pause, and its end is remembered: EXCHANGE_LIFETIME (RFC 7959
+    /// section 2.4 leaves it to the server).
+    lifetime: Duration,
+    /// Uploads that were given up for want of room.
+    pub(crate) evicted: u64,
 }
 
 #[derive(Debug)]
@@ -56,11 +55,6 @@ struct Upload {
     body: BytesMut,
     /// The answer, once the last block is here: for its duplicates.
     done: Option<Response>,
-}
-
-#[derive(Debug)]
-struct Download {
-    response: Response,
 }
 
 /// What to do with a request that may be a part of one.
@@ -72,20 +66,27 @@ pub(crate) enum Part {
 }
 
 impl Blocks {
-    pub(crate) fn new(max_body: usize, max_bytes: usize) -> Self {
+    pub(crate) fn new((max_body, max_bytes): (usize, usize), lifetime: Duration) -> Self {
         Self {
-            uploads: HashMap::new(),
-            downloads: HashMap::new(),
-            upload_order: VecDeque::new(),
-            download_order: VecDeque::new(),
+            uploads: Transfers::new(),
+            downloads: Transfers::new(),
             bytes: 0,
             max_body,
             max_bytes,
+            lifetime,
+            evicted: 0,
         }
     }
 
+    /// Whether a request begins an upload while half of the room is taken.
+    pub(crate) fn would_press(&self, message: &Message<'_>, sizes: Sizes) -> bool {
+        (self.uploads.len() >= MAX_TRANSFERS / 2 || self.bytes >= self.max_bytes / 2)
+            && matches!(block(message, OptionNumber::BLOCK1, sizes), Ok(Some(b)) if b.num() == 0 && b.more())
+    }
+
     /// Bytes of bodies in parts, uploads, and downloads that are kept.
-    pub(crate) fn held(&self) -> (usize, usize, usize) {
+    pub(crate) fn held(&mut self, now: Instant) -> (usize, usize, usize) {
+        self.expire(now);
         (self.bytes, self.uploads.len(), self.downloads.len())
     }
 
@@ -116,7 +117,11 @@ impl Blocks {
             Err(()) => Part::Answer(Response::new(Code::BAD_REQUEST)),
             Ok(Some(wanted)) if wanted.num() > 0 => {
                 match self.downloads.get(&key(remote, message)) {
-                    Some(download) => Part::Answer(slice(&download.response, wanted, sizes)),
+                    Some(response) => {
+                        let part = slice(response, wanted, sizes);
+                        self.downloads.advance(now, key(remote, message));
+                        Part::Answer(part)
+                    }
                     // What changes nothing may be asked for again.
                     None if matches!(message.code(), Code::GET | Code::FETCH) => Part::Whole(None),
                     None => Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),
@@ -137,9 +142,7 @@ impl Blocks {
         let announced = message.option(OptionNumber::SIZE1).and_then(|opt| opt.as_uint());
         let end = block.offset() as usize + payload.len();
         if end > self.max_body || announced.is_some_and(|size| size as usize > self.max_body) {
-            if self.drop_upload(&key) {
-                self.upload_order.retain(|(_, other)| *other != key);
-            }
+            self.drop_upload(&key);
             return too_large(self.max_body);
         }
         if block.more() && !block.is_full(payload.len()) {
@@ -151,18 +154,21 @@ impl Blocks {
             {
                 return Part::Answer(done);
             }
-            let known = self.drop_upload(&key);
-            if known {
-                self.upload_order.retain(|(_, other)| *other != key);
+            // A late copy of the first block must not undo those after it.
+            let copy =
+                self.uploads.get(&key).is_some_and(|upload| upload.body.starts_with(payload));
+            if !copy || !block.more() {
+                self.drop_upload(&key);
             }
             if !block.more() {
                 return Part::Whole(None);
             }
-            if self.upload_order.len() >= MAX_TRANSFERS || self.bytes + end > self.max_bytes {
-                return Part::Answer(Response::new(Code::SERVICE_UNAVAILABLE).max_age(10));
+            if !copy {
+                if self.uploads.len() >= MAX_TRANSFERS {
+                    self.evict_upload(now);
+                }
+                self.uploads.insert(now, key, Upload { body: BytesMut::new(), done: None });
             }
-            self.uploads.insert(key, Upload { body: BytesMut::new(), done: None });
-            self.upload_order.push_back((now, key));
         }
         let Some(upload) = self.uploads.get_mut(&key) else {
             // RFC 7959 section 2.9.2: the blocks before this one are missing.
@@ -172,14 +178,17 @@ impl Blocks {
             return Part::Answer(done.clone());
         }
         let offset = block.offset() as usize;
-        if offset + payload.len() <= upload.body.len() {
+        if upload.body.get(offset..end) == Some(payload) {
             // A block that is here already.
         } else if offset != upload.body.len() {
             return Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
-        } else if self.bytes + payload.len() > self.max_bytes {
-            self.drop_upload(&key);
-            return Part::Answer(Response::new(Code::SERVICE_UNAVAILABLE).max_age(10));
         } else {
+            self.uploads.advance(now, key);
+            self.make_room(now, payload.len());
+            // It may have been the only one to make room.
+            let Some(upload) = self.uploads.get_mut(&key) else {
+                return Part::Answer(Response::new(Code::SERVICE_UNAVAILABLE).max_age(10));
+            };
             upload.body.extend_from_slice(payload);
             self.bytes += payload.len();
         }
@@ -190,7 +199,8 @@ impl Blocks {
         }
         // It stays until there is an answer: a copy of the last block that comes while a handler is
         // at work is as much a request as the block itself.
-        Part::Whole(Some(upload.body.clone().freeze()))
+        let body = self.uploads.get(&key).map(|upload| upload.body.clone().freeze());
+        Part::Whole(body)
     }
 
     /// Makes of a handler's response what is sent: its first block, or the one asked for.
@@ -233,46 +243,64 @@ impl Blocks {
         if size > self.max_bytes {
             return;
         }
-        let make_room = |blocks: &Self| {
-            blocks.download_order.len() >= MAX_TRANSFERS || blocks.bytes + size > blocks.max_bytes
-        };
-        if self.drop_download(&key) {
-            self.download_order.retain(|(_, other)| *other != key);
+        self.drop_download(&key);
+        if self.downloads.len() >= MAX_TRANSFERS {
+            let oldest = self.downloads.pop_oldest(now, Duration::ZERO);
+            self.dropped_download(oldest);
         }
-        while make_room(self) {
-            let Some((_, oldest)) = self.download_order.pop_front() else { return };
-            self.drop_download(&oldest);
-        }
+        self.make_room(now, size);
         self.bytes += size;
-        self.downloads.insert(key, Download { response: response.clone() });
-        self.download_order.push_back((now, key));
+        self.downloads.insert(now, key, response.clone());
+    }
+
+    /// Gives up what has not advanced for longest until so many bytes find room: downloads first,
+    /// since the handler can be asked again.
+    fn make_room(&mut self, now: Instant, bytes: usize) {
+        while self.bytes + bytes > self.max_bytes {
+            if self.downloads.len() > 0 {
+                let oldest = self.downloads.pop_oldest(now, Duration::ZERO);
+                self.dropped_download(oldest);
+            } else if self.uploads.len() > 0 {
+                self.evict_upload(now);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Of uploads that are never finished, those go that have not advanced for longest: one that
+    /// goes on stays.
+    fn evict_upload(&mut self, now: Instant) {
+        let oldest = self.uploads.pop_oldest(now, Duration::ZERO);
+        self.evicted += 1;
+        self.dropped_upload(oldest);
     }
 
     fn expire(&mut self, now: Instant) {
-        while let Some(&(began, key)) = self.upload_order.front()
-            && began + LIFETIME <= now
-        {
-            self.upload_order.pop_front();
-            self.drop_upload(&key);
+        while let Some(upload) = self.uploads.pop_oldest(now, self.lifetime) {
+            self.dropped_upload(Some(upload));
         }
-        while let Some(&(began, key)) = self.download_order.front()
-            && began + LIFETIME <= now
-        {
-            self.download_order.pop_front();
-            self.drop_download(&key);
+        while let Some(download) = self.downloads.pop_oldest(now, self.lifetime) {
+            self.dropped_download(Some(download));
         }
     }
 
-    fn drop_upload(&mut self, key: &Key) -> bool {
+    fn drop_upload(&mut self, key: &Key) {
         let upload = self.uploads.remove(key);
-        self.bytes -= upload.as_ref().map_or(0, |upload| upload.body.len());
-        upload.is_some()
+        self.dropped_upload(upload);
     }
 
-    fn drop_download(&mut self, key: &Key) -> bool {
+    fn drop_download(&mut self, key: &Key) {
         let download = self.downloads.remove(key);
-        self.bytes -= download.as_ref().map_or(0, |download| download.response.payload.len());
-        download.is_some()
+        self.dropped_download(download);
+    }
+
+    fn dropped_upload(&mut self, upload: Option<Upload>) {
+        self.bytes -= upload.map_or(0, |upload| upload.body.len());
+    }
+
+    fn dropped_download(&mut self, download: Option<Response>) {
+        self.bytes -= download.map_or(0, |response| response.payload.len());
     }
 }
 

@@ -15,7 +15,7 @@ const FRESH: u64 = 60;
 /// How long an address stays verified.
 const VERIFIED: Duration = Duration::from_secs(3600);
 /// Bytes of IPv4 and UDP headers, which an amplification counts on both sides.
-const HEADERS: usize = 28;
+pub(crate) const HEADERS: usize = 28;
 /// How many times the bytes of a request its response may have, if the address may be forged
 /// (RFC 9175 section 2.4: "anti-amplification").
 const FACTOR: usize = 3;
@@ -40,6 +40,27 @@ pub(crate) struct Guard {
     secret: RandomState,
     verified: HashMap<IpAddr, Instant>,
     rates: HashMap<IpAddr, Bucket>,
+    pub(crate) refusals: Refusals,
+}
+
+/// What a server has turned away, by reason, since it was made.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusals {
+    /// Requests answered 4.01 with an Echo option: the address has to show that it is there before
+    /// it is sent or kept much (RFC 9175 section 2.4).
+    pub challenged: u64,
+    /// Requests answered 4.29 (RFC 8516).
+    pub too_many_requests: u64,
+    /// Requests answered 5.03 because [`ServerConfig::max_working`](super::ServerConfig) handlers
+    /// were at work.
+    pub overloaded: u64,
+    /// Uploads given up for want of room, the one that had not advanced for longest each time.
+    pub uploads_evicted: u64,
+    /// Registrations of observers that were answered as plain requests for want of room.
+    pub observers_refused: u64,
+    /// Observers removed because they did not acknowledge a notification.
+    pub observers_vanished: u64,
 }
 
 /// Requests that an address may still make.
@@ -58,6 +79,7 @@ impl Guard {
             secret: RandomState::new(),
             verified: HashMap::new(),
             rates: HashMap::new(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -81,21 +103,33 @@ impl Guard {
             *bucket = Bucket { left: rate, since: now };
         }
         if bucket.left == 0 {
+            self.refusals.too_many_requests += 1;
             return Some(Response::new(Code::TOO_MANY_REQUESTS).max_age(1));
         }
         bucket.left -= 1;
         None
     }
 
-    /// Whether so long a response may go to an address that has not been verified.
+    /// Whether an address has shown that it is there, or need not.
+    pub(crate) fn trusts(&self, from: IpAddr) -> bool {
+        match self.verify {
+            Verify::None => true,
+            Verify::Remote if from.is_loopback() => true,
+            Verify::Remote | Verify::All => self.verified.contains_key(&from),
+        }
+    }
+
+    /// How often so long a message may be sent to an address after a request, and `before`
+    /// datagrams of so many bytes together: as often as one likes only if it is trusted.
     #[inline]
-    pub(crate) fn allows(&self, from: IpAddr, request: usize, response: usize) -> bool {
-        response + HEADERS <= FACTOR * (request + HEADERS)
-            || match self.verify {
-                Verify::None => true,
-                Verify::Remote if from.is_loopback() => true,
-                Verify::Remote | Verify::All => self.verified.contains_key(&from),
-            }
+    pub(crate) fn allowance(
+        &self,
+        from: IpAddr,
+        request: usize,
+        (before, message): (usize, usize),
+    ) -> u8 {
+        let times = (FACTOR * (request + HEADERS)).saturating_sub(before) / (message + HEADERS);
+        if times < usize::from(u8::MAX) && !self.trusts(from) { times as u8 } else { u8::MAX }
     }
 
     /// Learns from a request's Echo option, if it has one.
@@ -118,8 +152,9 @@ impl Guard {
         self.verified.insert(from, now);
     }
 
-    /// The challenge: 4.01 with an Echo option (RFC 9175 section 2.3).
-    pub(crate) fn challenge(&self, now: Instant, from: IpAddr) -> Response {
+    /// The challenge, counted: 4.01 with an Echo option (RFC 9175 section 2.3).
+    pub(crate) fn challenge(&mut self, now: Instant, from: IpAddr) -> Response {
+        self.refusals.challenged += 1;
         let value = self.echo(now.as_nanos() / 1_000_000_000, from);
         Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &value)
     }
@@ -157,16 +192,17 @@ mod tests {
     fn an_address_that_echoes_is_verified_and_no_other() {
         let mut guard = Guard::new(Verify::All, None);
         let (a, b): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
-        assert!(guard.allows(a, 20, 116), "three times, headers included");
-        assert!(!guard.allows(a, 20, 117));
+        assert_eq!(guard.allowance(a, 20, (0, 116)), 1, "three times, headers included");
+        assert_eq!(guard.allowance(a, 20, (0, 117)), 0);
+        assert_eq!(guard.allowance(a, 20, (32, 26)), 2, "three times less what was sent before");
         let challenge = guard.challenge(at(100), a);
         let value = challenge.options().get(OptionNumber::ECHO).unwrap().value.to_vec();
         echoed(&mut guard, at(100), b, &value);
-        assert!(!guard.allows(b, 20, 1000), "the value is another address's");
+        assert!(!guard.trusts(b), "the value is another address's");
         echoed(&mut guard, at(161), a, &value);
-        assert!(!guard.allows(a, 20, 1000), "it is too old");
+        assert!(!guard.trusts(a), "it is too old");
         echoed(&mut guard, at(160), a, &value);
-        assert!(guard.allows(a, 20, 1000));
+        assert!(guard.trusts(a));
     }
 
     #[test]

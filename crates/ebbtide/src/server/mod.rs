@@ -2,16 +2,19 @@
 
 mod block;
 mod call;
+mod group;
 mod guard;
 mod observe;
 mod over_stream;
 mod respond;
 mod router;
 mod service;
+mod transfers;
 mod well_known;
 
 pub use call::{Call, OwnedCall};
-pub use guard::Verify;
+pub use group::{ALL_COAP_NODES, interface_index};
+pub use guard::{Refusals, Verify};
 pub use observe::Subject;
 pub(crate) use observe::{Observed, Observers};
 pub use router::{
@@ -27,7 +30,8 @@ use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::shared::Shared;
 use crate::stream::{Listen, Listener, StreamCounters, StreamLimits, Tally};
-use ebbtide_core::endpoint::Counters;
+use ebbtide_core::cc::Config as Control;
+use ebbtide_core::endpoint::{Counters, SendError};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -139,20 +143,54 @@ impl Server {
         Ok(self)
     }
 
-    /// Joins a group at every socket of its address family: a request to the group's address is
-    /// answered after a random part of DEFAULT_LEISURE (RFC 7252 section 8.2). `interface` is an
-    /// IPv6 interface's index, 0 for the system's choice.
+    /// Joins a group at the sockets that are bound to all addresses of its family: a request to the
+    /// group's address is answered after a random part of DEFAULT_LEISURE, unless there is nothing
+    /// to say (RFC 7252 section 8.2). `interface` is an interface's index ([`interface_index`]), 0
+    /// for the system's choice.
     ///
     /// # Errors
     ///
-    /// If the address is none of a group or there is no such interface.
+    /// If the address is none of a group, there is no such interface, or no such socket.
     pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
-        for (shared, _) in &self.sockets {
-            if shared.local_addr().is_ipv4() == group.is_ipv4() {
-                shared.socket.get_ref().0.join(group, interface)?;
+        if group::join(self.sockets.iter().map(|(shared, _)| shared), group, interface)? {
+            return Ok(());
+        }
+        let why = format!("group {group}: no socket is bound to all addresses (0.0.0.0 or [::])");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    }
+
+    /// Joins [`ALL_COAP_NODES`] as far as there are sockets for them, and says which it has joined.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::join`].
+    pub fn join_all_coap_nodes(&self, interface: u32) -> io::Result<Vec<IpAddr>> {
+        let mut joined = Vec::new();
+        for group in ALL_COAP_NODES {
+            if group::join(self.sockets.iter().map(|(shared, _)| shared), group, interface)? {
+                joined.push(group);
             }
         }
-        Ok(())
+        if joined.is_empty() {
+            let why = "no socket is bound to all addresses (0.0.0.0 or [::])";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(joined)
+    }
+
+    /// Chooses the congestion control of separate responses and notifications to one peer; it takes
+    /// effect at once, and knows nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for another peer's state, or for another control: a socket has 256
+    /// different ones at most.
+    pub fn set_control(&self, remote: SocketAddr, control: Control) -> Result<(), SendError> {
+        let same_family = |shared: &Shared| shared.local_addr().is_ipv4() == remote.is_ipv4();
+        let sockets = self.sockets.iter().map(|(shared, _)| shared);
+        sockets.filter(|shared| same_family(shared)).try_for_each(|shared| {
+            shared.with(|state, now| state.endpoint.set_control(now, remote, control))
+        })
     }
 
     /// The addresses that it is bound to.

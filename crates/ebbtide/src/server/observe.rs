@@ -3,13 +3,21 @@
 use crate::message::Response;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::Token;
-use std::collections::{HashMap, VecDeque};
+use hashbrown::HashTable;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Events that wait for one observer; beyond that the oldest is dropped, and counted.
 const MAX_EVENTS: usize = 16;
+/// Confirmable notifications under way from one socket: a change that very many observe must neither
+/// take all exchanges nor overflow the queues on the way.
+const MAX_UNDER_WAY: usize = 4096;
+/// Of these, those to observers that have never acknowledged one: who registers the addresses of
+/// others cannot hold up those that are there.
+const MAX_UNPROVEN: usize = 1024;
 /// A Confirmable notification is due at least this often (RFC 7641 section 4.5).
 const CONFIRM_EVERY: Duration = Duration::from_secs(24 * 3600);
 
@@ -35,7 +43,7 @@ pub struct Subject {
 
 #[derive(Debug)]
 struct SubjectInner {
-    id: u64,
+    id: u32,
     confirmable: bool,
     sockets: Mutex<Vec<Weak<dyn Observed>>>,
 }
@@ -49,7 +57,7 @@ pub(crate) trait Observed: core::fmt::Debug + Send + Sync {
     fn tell(&self, change: &mut dyn FnMut(&mut Observers));
 }
 
-static NEXT_SUBJECT: AtomicU64 = AtomicU64::new(1);
+static NEXT_SUBJECT: AtomicU32 = AtomicU32::new(1);
 
 impl Default for Subject {
     fn default() -> Self {
@@ -65,7 +73,8 @@ impl Subject {
     }
 
     /// A subject whose notifications are Non-confirmable, but for those that congestion control
-    /// makes Confirmable to measure the path, and one a day (RFC 7641 section 4.5).
+    /// makes Confirmable to measure the path, one a day, and the first to an observer whose address
+    /// may be forged (RFC 7641 sections 4.5 and 7).
     #[must_use]
     pub fn non_confirmable() -> Self {
         Self::with(false)
@@ -118,7 +127,7 @@ impl Subject {
         }
     }
 
-    pub(crate) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u32 {
         self.inner.id
     }
 
@@ -134,14 +143,19 @@ struct Observer {
     remote: SocketAddr,
     token: Token,
     local: Option<IpAddr>,
-    subject: u64,
+    subject: u32,
     /// The request that registered it: it is answered anew with each notification.
     request: Arc<[u8]>,
     /// Of the last notification; 24 bits count.
     sequence: u32,
     confirmable: bool,
-    /// Whether a notification is under way.
+    /// Whether its address may be forged.
+    suspect: bool,
+    /// Whether it has acknowledged a notification: then it is there, and wants them.
+    proven: bool,
+    /// Whether a notification is under way, and whether that is a Confirmable one.
     busy: bool,
+    busy_confirmable: bool,
     /// Whether the state has changed since the last notification.
     dirty: bool,
     /// Whether it is in the queue of those that are to be told.
@@ -160,6 +174,8 @@ pub(crate) struct Due {
     pub(crate) local: Option<IpAddr>,
     pub(crate) request: Arc<[u8]>,
     pub(crate) confirmable: bool,
+    /// Whether the observer has acknowledged a notification before.
+    pub(crate) proven: bool,
     pub(crate) sequence: u32,
     /// What to say; the handler's answer if nothing.
     pub(crate) event: Option<Response>,
@@ -170,10 +186,18 @@ pub(crate) struct Due {
 pub(crate) struct Observers {
     places: Vec<Option<Observer>>,
     free: Vec<u32>,
-    by_key: HashMap<(SocketAddr, Token), u32>,
+    by_key: HashTable<u32>,
+    hasher: RandomState,
+    /// Those that are to be told: proven ones first.
     due: VecDeque<u32>,
+    due_unproven: VecDeque<u32>,
+    /// Confirmable notifications under way, and those to observers that are not proven.
+    under_way: usize,
+    unproven_under_way: usize,
     /// Events that an observer was too slow for.
     pub(crate) dropped_events: u64,
+    refused: u64,
+    vanished: u64,
 }
 
 impl Observers {
@@ -185,8 +209,28 @@ impl Observers {
         self.by_key.is_empty()
     }
 
+    /// Registrations refused, and observers that did not acknowledge a notification.
+    pub(crate) fn refusals(&self) -> (u64, u64) {
+        (self.refused, self.vanished)
+    }
+
+    /// Whether there is somebody to be told who may be told now.
     pub(crate) fn any_due(&self) -> bool {
-        !self.due.is_empty()
+        self.under_way < MAX_UNDER_WAY
+            && (!self.due.is_empty()
+                || (self.unproven_under_way < MAX_UNPROVEN && !self.due_unproven.is_empty()))
+    }
+
+    fn hash(&self, remote: SocketAddr, token: Token) -> u64 {
+        self.hasher.hash_one((remote, token))
+    }
+
+    fn find(&self, remote: SocketAddr, token: Token) -> Option<u32> {
+        let is = |index: &u32| {
+            let place = self.places.get(*index as usize);
+            place.and_then(Option::as_ref).is_some_and(|o| o.remote == remote && o.token == token)
+        };
+        self.by_key.find(self.hash(remote, token), is).copied()
     }
 
     /// Registers an observer, or registers it anew, and says its sequence number. `None` if there
@@ -194,12 +238,12 @@ impl Observers {
     pub(crate) fn register(
         &mut self,
         now: Instant,
-        (remote, token, local): (SocketAddr, Token, Option<IpAddr>),
+        (remote, token, local, suspect): (SocketAddr, Token, Option<IpAddr>, bool),
         subject: &Subject,
         request: &[u8],
         max: usize,
     ) -> Option<u32> {
-        if let Some(&index) = self.by_key.get(&(remote, token)) {
+        if let Some(index) = self.find(remote, token) {
             let observer = self.places.get_mut(index as usize)?.as_mut()?;
             observer.subject = subject.id();
             observer.request = request.into();
@@ -207,6 +251,7 @@ impl Observers {
             return Some(observer.sequence);
         }
         if self.len() >= max {
+            self.refused += 1;
             return None;
         }
         let sequence = 2;
@@ -218,7 +263,10 @@ impl Observers {
             request: request.into(),
             sequence,
             confirmable: subject.is_confirmable(),
+            suspect,
+            proven: false,
             busy: false,
+            busy_confirmable: false,
             dirty: false,
             queued: false,
             confirmed: now,
@@ -230,30 +278,40 @@ impl Observers {
                 index
             }
             None => {
+                let len = self.places.len();
+                if len == self.places.capacity() {
+                    // By an eighth: doubling would leave up to half of so much memory unused.
+                    self.places.reserve_exact(len / 8 + 16);
+                }
                 self.places.push(Some(observer));
-                (self.places.len() - 1) as u32
+                len as u32
             }
         };
-        self.by_key.insert((remote, token), index);
+        let (places, hasher) = (&self.places, &self.hasher);
+        self.by_key.insert_unique(self.hash(remote, token), index, |&other| {
+            let other = places.get(other as usize).and_then(Option::as_ref);
+            other.map_or(0, |other| hasher.hash_one((other.remote, other.token)))
+        });
         Some(sequence)
     }
 
     pub(crate) fn deregister(&mut self, remote: SocketAddr, token: Token) {
-        if let Some(&index) = self.by_key.get(&(remote, token)) {
-            self.lost(index, remote);
+        if let Some(index) = self.find(remote, token) {
+            self.remove(index, remote);
         }
     }
 
-    fn changed(&mut self, subject: u64) {
+    fn changed(&mut self, subject: u32) {
         for (index, place) in self.places.iter_mut().enumerate() {
             if let Some(observer) = place.as_mut().filter(|observer| observer.subject == subject) {
                 observer.dirty = true;
-                enqueue(&mut self.due, observer, index as u32);
+                let due = if observer.proven { &mut self.due } else { &mut self.due_unproven };
+                enqueue(due, observer, index as u32);
             }
         }
     }
 
-    fn event(&mut self, subject: u64, notification: &Response) {
+    fn event(&mut self, subject: u32, notification: &Response) {
         for (index, place) in self.places.iter_mut().enumerate() {
             if let Some(observer) = place.as_mut().filter(|observer| observer.subject == subject) {
                 let events = observer.events.get_or_insert_default();
@@ -262,18 +320,20 @@ impl Observers {
                     self.dropped_events += 1;
                 }
                 events.push_back(notification.clone());
-                enqueue(&mut self.due, observer, index as u32);
+                let due = if observer.proven { &mut self.due } else { &mut self.due_unproven };
+                enqueue(due, observer, index as u32);
             }
         }
     }
 
-    fn of(&self, subject: u64) -> usize {
+    fn of(&self, subject: u32) -> usize {
         self.places.iter().flatten().filter(|observer| observer.subject == subject).count()
     }
 
     /// The next notification to be made; the observer is busy from now on.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due> {
-        while let Some(index) = self.due.pop_front() {
+        while self.any_due() {
+            let index = self.due.pop_front().or_else(|| self.due_unproven.pop_front())?;
             let Some(Some(observer)) = self.places.get_mut(index as usize) else { continue };
             observer.queued = false;
             let event = observer.events.as_mut().and_then(|events| events.pop_front());
@@ -285,11 +345,16 @@ impl Observers {
             }
             observer.busy = true;
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
+            // RFC 7641 section 7: without a sign of interest there are no further notifications.
             let confirmable = observer.confirmable
+                || (observer.suspect && !observer.proven)
                 || now.saturating_since(observer.confirmed) >= CONFIRM_EVERY - SLACK;
             if confirmable {
                 observer.confirmed = now;
+                self.under_way += 1;
+                self.unproven_under_way += usize::from(!observer.proven);
             }
+            observer.busy_confirmable = confirmable;
             return Some(Due {
                 observer: index,
                 remote: observer.remote,
@@ -297,6 +362,7 @@ impl Observers {
                 local: observer.local,
                 request: observer.request.clone(),
                 confirmable,
+                proven: observer.proven,
                 sequence: observer.sequence,
                 event,
             });
@@ -304,24 +370,68 @@ impl Observers {
         None
     }
 
-    /// The notification has arrived: the next one may follow.
-    pub(crate) fn arrived(&mut self, index: u32) {
+    /// A Confirmable notification was acknowledged: the next one may follow.
+    pub(crate) fn acknowledged(&mut self, index: u32) {
+        self.released(index);
         if let Some(Some(observer)) = self.places.get_mut(index as usize) {
-            observer.busy = false;
-            let events = observer.events.as_ref().is_some_and(|events| !events.is_empty());
-            if observer.dirty || events {
-                enqueue(&mut self.due, observer, index);
-            }
+            observer.proven = true;
+        }
+        self.arrived(index);
+    }
+
+    /// As far as one can know the notification has arrived: the next one may follow.
+    pub(crate) fn arrived(&mut self, index: u32) {
+        self.released(index);
+        let Some(Some(observer)) = self.places.get_mut(index as usize) else { return };
+        let events = observer.events.as_ref().is_some_and(|events| !events.is_empty());
+        if observer.dirty || events {
+            let due = if observer.proven { &mut self.due } else { &mut self.due_unproven };
+            enqueue(due, observer, index);
         }
     }
 
-    /// The observer at `remote` is gone; its place may be another one's by now.
-    pub(crate) fn lost(&mut self, index: u32, remote: SocketAddr) {
-        let Some(place) = self.places.get_mut(index as usize) else { return };
-        if let Some(observer) = place.take_if(|observer| observer.remote == remote) {
-            self.by_key.remove(&(observer.remote, observer.token));
-            self.free.push(index);
+    /// The notification found no room: it is made again later.
+    pub(crate) fn postponed(&mut self, index: u32, event: Option<Response>) {
+        if let Some(Some(observer)) = self.places.get_mut(index as usize) {
+            match event {
+                None => observer.dirty = true,
+                Some(event) => observer.events.get_or_insert_default().push_front(event),
+            }
         }
+        self.arrived(index);
+    }
+
+    /// The observer at `remote` did not acknowledge a notification: it is gone (RFC 7641 section
+    /// 4.5).
+    pub(crate) fn lost(&mut self, index: u32, remote: SocketAddr) {
+        self.vanished += 1;
+        self.remove(index, remote);
+    }
+
+    /// The observer's notification is no longer under way.
+    fn released(&mut self, index: u32) {
+        let Some(Some(observer)) = self.places.get_mut(index as usize) else { return };
+        if std::mem::take(&mut observer.busy) && std::mem::take(&mut observer.busy_confirmable) {
+            self.under_way -= 1;
+            self.unproven_under_way -= usize::from(!observer.proven);
+        }
+    }
+
+    /// Forgets the observer at `remote`; its place may be another one's by now.
+    pub(crate) fn remove(&mut self, index: u32, remote: SocketAddr) {
+        let Some(Some(observer)) = self.places.get(index as usize) else { return };
+        if observer.remote != remote {
+            return;
+        }
+        self.released(index);
+        let Some(observer) = self.places.get_mut(index as usize).and_then(Option::take) else {
+            return;
+        };
+        let hash = self.hash(observer.remote, observer.token);
+        if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
+            entry.remove();
+        }
+        self.free.push(index);
     }
 }
 

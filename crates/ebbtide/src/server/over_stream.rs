@@ -73,7 +73,7 @@ impl Service {
                 .with_content(sequence, |content| state.connection.notify(now, due.token, content));
             match sent {
                 Ok(()) if response.is_success() => state.observers.arrived(due.observer),
-                Ok(()) | Err(SendError::Closed) => state.observers.lost(due.observer),
+                Ok(()) | Err(SendError::Closed) => state.observers.lost(due.observer, due.remote),
                 Err(error) => {
                     // No room: the next change tries again.
                     tracing::warn!(peer = %due.remote, %error, "notification not sent");

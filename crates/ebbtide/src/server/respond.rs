@@ -1,5 +1,6 @@
 //! Sending what was answered, at once or later.
 
+use super::guard::HEADERS;
 use super::router::Later;
 use super::service::Working;
 use crate::message::Response;
@@ -8,7 +9,7 @@ use crate::net::shared::{Shared, State};
 use bytes::Bytes;
 use ebbtide_core::endpoint::Incoming;
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Message, OptionNumber, Token};
+use ebbtide_core::wire::{Code, HEADER_LEN, Message, OptionNumber, Token};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub(crate) struct Asker {
     pub(crate) local: Option<IpAddr>,
     /// Whether a group was asked.
     pub(crate) group: bool,
+    /// Whether the address may be another's: a datagram's may, a connection's has answered.
+    pub(crate) forgeable: bool,
     /// Classes of responses that the client does not want (RFC 7967 section 2.1).
     unwanted: u8,
 }
@@ -31,6 +34,10 @@ pub(crate) struct Asker {
 pub(crate) struct Asked {
     pub(crate) incoming: Incoming,
     pub(crate) asker: Asker,
+    /// Bytes of datagrams that were sent in answer already: an empty ACK's, or none.
+    pub(crate) sent: usize,
+    /// How often a separate response may be sent.
+    pub(crate) allowance: u8,
 }
 
 impl Asked {
@@ -41,8 +48,8 @@ impl Asked {
         local: Option<IpAddr>,
         group: bool,
     ) -> Self {
-        let asker = Asker { local, group, ..Asker::new(incoming.remote, message) };
-        Self { incoming, asker }
+        let asker = Asker { local, group, forgeable: true, ..Asker::new(incoming.remote, message) };
+        Self { incoming, asker, sent: 0, allowance: u8::MAX }
     }
 }
 
@@ -51,7 +58,14 @@ impl Asker {
     pub(crate) fn new(remote: SocketAddr, message: &Message<'_>) -> Self {
         let unwanted = message.option(OptionNumber::NO_RESPONSE).and_then(|opt| opt.as_uint());
         let unwanted = unwanted.unwrap_or(0) as u8;
-        Self { remote, token: message.token(), local: None, group: false, unwanted }
+        Self {
+            remote,
+            token: message.token(),
+            local: None,
+            group: false,
+            forgeable: false,
+            unwanted,
+        }
     }
 
     /// RFC 7967 section 2.1: 2 stands for 2.xx, 8 for 4.xx, 16 for 5.xx.
@@ -75,6 +89,7 @@ pub(crate) fn respond(state: &mut State, now: Instant, asked: &Asked, response: 
     match sent {
         Ok(None) => {}
         Ok(Some(exchange)) => {
+            state.endpoint.limit_transmissions(exchange, asked.allowance);
             let (owner, remote) = (Owner::Response, incoming.remote);
             state.pending.opened(Open { exchange, owner, remote, local: asked.asker.local });
         }
@@ -107,10 +122,15 @@ pub(crate) async fn finish(
                 state.endpoint.acknowledge(now, &mut asked.incoming);
                 state.drain(asked.asker.local);
             });
+            asked.sent = HEADER_LEN + HEADERS;
             later.await
         }
     };
     let Ok(message) = Message::parse(&request) else { return };
-    let response = working.0.complete(shared.clock.now(), &asked, &message, response);
-    shared.with(|state, now| respond(state, now, &asked, &response));
+    let response = working.0.complete(shared.clock.now(), &mut asked, &message, response);
+    if asked.asker.group {
+        working.0.at_leisure(&shared, asked, response);
+    } else {
+        shared.with(|state, now| respond(state, now, &asked, &response));
+    }
 }

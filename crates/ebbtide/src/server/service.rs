@@ -3,7 +3,7 @@
 use super::ServerConfig;
 use super::block::{Blocks, Part, is_long};
 use super::call::Call;
-use super::guard::Guard;
+use super::guard::{Guard, HEADERS, Refusals};
 use super::observe::{Due, Observed};
 use super::respond::{Asked, Asker, finish, respond};
 use super::router::{Later, Reply, Route, Router};
@@ -15,10 +15,12 @@ use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, State};
 use crate::net::socket::Datagram;
 use crate::net::trace;
-use ebbtide_core::endpoint::{Incoming, Reliability};
+use ebbtide_core::endpoint::{Endpoint, Incoming, Reliability};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Message, Opt, OptionNumber, Type, encode_uint};
-use std::net::SocketAddr;
+use ebbtide_core::wire::{
+    Code, HEADER_LEN, MAX_TOKEN_LEN, Message, Opt, OptionNumber, Type, encode_uint,
+};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -47,7 +49,8 @@ pub(super) struct Inner {
 impl Service {
     pub(crate) fn new(router: Router, config: ServerConfig) -> Self {
         let guard = Guard::new(config.verify, config.max_rate);
-        let blocks = Blocks::new(config.net.max_body, config.max_block_bytes);
+        let lifetime = config.net.endpoint.params.exchange_lifetime();
+        let blocks = Blocks::new((config.net.max_body, config.max_block_bytes), lifetime);
         let inner = Inner {
             clock: Clock::start(),
             router,
@@ -74,8 +77,8 @@ impl Service {
     }
 
     /// What is held for requests that are not finished.
-    pub(crate) fn load(&self) -> Load {
-        let (block_bytes, uploads, downloads) = self.blocks().held();
+    pub(crate) fn load(&self, now: Instant) -> Load {
+        let (block_bytes, uploads, downloads) = self.blocks().held(now);
         let working = self.inner.working.load(Ordering::Relaxed);
         Load { working, block_bytes, uploads, downloads }
     }
@@ -86,6 +89,48 @@ impl Service {
 
     fn guard(&self) -> MutexGuard<'_, Guard> {
         self.inner.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has been turned away, but for what observers have.
+    pub(crate) fn refusals(&self) -> Refusals {
+        Refusals { uploads_evicted: self.blocks().evicted, ..self.guard().refusals }
+    }
+
+    /// The challenge for an address that has not shown that it is there; nothing for one that has,
+    /// be it with this request.
+    fn challenge(&self, now: Instant, from: IpAddr, message: &Message<'_>) -> Option<Response> {
+        let mut guard = self.guard();
+        guard.learn(now, from, message);
+        (!guard.trusts(from)).then(|| guard.challenge(now, from))
+    }
+
+    /// The answer to a request that is better not even remembered: one that is not idempotent, from
+    /// an address that may be forged, while much is remembered already. Otherwise whoever forges
+    /// addresses could fill that memory, and nobody's request would be processed for
+    /// EXCHANGE_LIFETIME.
+    pub(crate) fn turn_away(
+        &self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        datagram: &Datagram<'_>,
+    ) -> Option<Vec<u8>> {
+        let message = Message::parse(datagram.bytes).ok()?;
+        let (id, code) = (message.message_id(), message.code());
+        let concerns = code.is_request() && !code.is_idempotent();
+        if !concerns || endpoint.is_remembered(now, datagram.from, id) {
+            return None;
+        }
+        let challenge = self.challenge(now, datagram.from.ip(), &message)?;
+        let kind = match message.kind() {
+            Type::Confirmable => Type::Acknowledgement,
+            _ => Type::NonConfirmable,
+        };
+        challenge.with_content(None, |content| {
+            let mut bytes = vec![0; HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len()];
+            let encoded = content.encode(&mut bytes, kind, id, message.token()).ok()?;
+            bytes.truncate(encoded.len);
+            Some(bytes)
+        })
     }
 
     /// Answers a request, or starts to.
@@ -101,19 +146,13 @@ impl Service {
             // RFC 7252 section 8.1: such a request must be Non-confirmable.
             return shared.lock();
         }
-        let asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
+        let mut asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
         let span = trace::serve(incoming.remote, &message);
         let asker = (&asked.asker, self.sizes());
         match span.in_scope(|| self.reply(shared, now, asker, &message)) {
             Reply::Now(response) => {
-                let response = self.complete(now, &asked, &message, response);
-                if group {
-                    self.at_leisure(shared, asked, response);
-                    return shared.lock();
-                }
-                let mut state = shared.lock();
-                respond(&mut state, now, &asked, &response);
-                state
+                let response = self.complete(now, &mut asked, &message, response);
+                self.answer(shared, now, asked, response)
             }
             Reply::Later(later) => {
                 let later =
@@ -121,6 +160,23 @@ impl Service {
                 self.later(shared, now, asked, &message, later)
             }
         }
+    }
+
+    /// Sends a response: now, or to a group's client at leisure.
+    pub(crate) fn answer<'s>(
+        &self,
+        shared: &'s Arc<Shared>,
+        now: Instant,
+        asked: Asked,
+        response: Response,
+    ) -> MutexGuard<'s, State> {
+        if asked.asker.group {
+            self.at_leisure(shared, asked, response);
+            return shared.lock();
+        }
+        let mut state = shared.lock();
+        respond(&mut state, now, &asked, &response);
+        state
     }
 
     /// The handler's answer, or one that is known without it.
@@ -139,6 +195,12 @@ impl Service {
         }
         let mut body = None;
         if Blocks::concern(message) {
+            if asker.forgeable
+                && self.blocks().would_press(message, sizes)
+                && let Some(challenge) = self.challenge(now, from.ip(), message)
+            {
+                return Reply::Now(challenge);
+            }
             match self.blocks().take(now, from, message, sizes) {
                 Part::Answer(response) => return Reply::Now(response),
                 Part::Whole(whole) => body = whole,
@@ -176,7 +238,20 @@ impl Service {
         if observe.as_uint() == Some(1) {
             shared.observers(&mut |observers| observers.deregister(remote, token));
         } else if response.is_success() {
-            let who = (remote, token, asker.local);
+            let mut suspect = false;
+            if asker.forgeable {
+                // There must be room for a notification after this response.
+                let length = response.payload.len() + RESPONSE_OVERHEAD;
+                let request = message.as_bytes().len();
+                let allowed = self.guard().allowance(remote.ip(), request, (0, length));
+                if allowed < 2
+                    && let Some(challenge) = self.challenge(now, remote.ip(), message)
+                {
+                    return challenge;
+                }
+                suspect = !self.guard().trusts(remote.ip());
+            }
+            let who = (remote, token, asker.local, suspect);
             let max = self.inner.config.max_observers;
             let mut registered = None;
             shared.observers(&mut |observers| {
@@ -195,7 +270,7 @@ impl Service {
     pub(crate) fn complete(
         &self,
         now: Instant,
-        asked: &Asked,
+        asked: &mut Asked,
         message: &Message<'_>,
         mut response: Response,
     ) -> Response {
@@ -204,12 +279,16 @@ impl Service {
         let request = message.as_bytes().len();
         // The options that matter are few bytes; the payload is what amplifies.
         let length = response.payload.len() + RESPONSE_OVERHEAD;
-        if length + 28 > 3 * (request + 28) {
+        let allowance =
+            |guard: &Guard, length| guard.allowance(from.ip(), request, (asked.sent, length));
+        if asked.sent > 0 || length + HEADERS > 3 * (request + HEADERS) {
             let mut guard = self.guard();
             guard.learn(now, from.ip(), message);
-            if !guard.allows(from.ip(), request, length) {
-                return guard.challenge(now, from.ip());
+            if allowance(&guard, length) == 0 {
+                response = guard.challenge(now, from.ip());
             }
+            let length = response.payload.len() + RESPONSE_OVERHEAD;
+            asked.allowance = allowance(&guard, length).max(1);
         }
         response
     }
@@ -236,16 +315,14 @@ impl Service {
         &self,
         shared: &'s Arc<Shared>,
         now: Instant,
-        asked: Asked,
+        mut asked: Asked,
         message: &Message<'_>,
         mut later: Later,
     ) -> MutexGuard<'s, State> {
         let inner = &self.inner;
         if let Poll::Ready(response) = self.poll_once(&mut later) {
-            let response = self.complete(now, &asked, message, response);
-            let mut state = shared.lock();
-            respond(&mut state, now, &asked, &response);
-            return state;
+            let response = self.complete(now, &mut asked, message, response);
+            return self.answer(shared, now, asked, response);
         }
         inner.working.fetch_add(1, Ordering::Relaxed);
         let working = Working(self.clone());
@@ -257,33 +334,14 @@ impl Service {
     /// Polls a handler for the first time; none that is slow, if too many are at work.
     pub(super) fn poll_once(&self, later: &mut Later) -> Poll<Response> {
         if self.inner.working.load(Ordering::Relaxed) >= self.inner.config.max_working {
+            self.guard().refusals.overloaded += 1;
             return Poll::Ready(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1));
         }
         later.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// Answers a request to a group: not at once, so that the members' answers do not collide, and
-    /// not at all if there is nothing to say (RFC 7252 section 8.2).
-    fn at_leisure(&self, shared: &Arc<Shared>, asked: Asked, response: Response) {
-        if !response.is_success() || response.payload.is_empty() {
-            return;
-        }
-        let shared = shared.clone();
-        let leisure = shared.lock().endpoint.params().default_leisure.to_duration();
-        let part = crate::net::clock::fraction();
-        let working = Working(self.clone());
-        if self.inner.working.fetch_add(1, Ordering::Relaxed) >= self.inner.config.max_working {
-            return;
-        }
-        tokio::spawn(async move {
-            tokio::time::sleep(leisure.mul_f64(part)).await;
-            shared.with(|state, now| respond(state, now, &asked, &response));
-            drop(working);
-        });
-    }
-
-    /// Makes and sends a notification.
-    pub(crate) fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) {
+    /// Makes and sends a notification. False if it found no room.
+    pub(crate) fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) -> bool {
         match self.state_for(&due) {
             Reply::Now(response) => self.send_notification(shared, now, &due, response),
             Reply::Later(later) => {
@@ -292,6 +350,7 @@ impl Service {
                     let response = later.await;
                     service.send_notification(&shared, shared.clock.now(), &due, response);
                 });
+                true
             }
         }
     }
@@ -317,8 +376,14 @@ impl Service {
         }
     }
 
-    fn send_notification(&self, shared: &Shared, now: Instant, due: &Due, mut response: Response) {
-        let Ok(message) = Message::parse(&due.request) else { return };
+    fn send_notification(
+        &self,
+        shared: &Shared,
+        now: Instant,
+        due: &Due,
+        mut response: Response,
+    ) -> bool {
+        let Ok(message) = Message::parse(&due.request) else { return false };
         if is_long(&response, self.sizes()) {
             response = self.blocks().give(now, due.remote, &message, response, self.sizes());
         }
@@ -337,6 +402,16 @@ impl Service {
             let sent = response.with_content(sequence, |content| {
                 state.endpoint.notify(now, (due.remote, due.token), content, reliability)
             });
+            if let (Ok(exchange), false) = (sent, due.proven) {
+                // The first response was as long, about (RFC 7641 section 7: notifications must
+                // not amplify).
+                let request = due.request.len();
+                let length = response.payload.len() + RESPONSE_OVERHEAD;
+                let sent = (length + HEADERS, length);
+                let allowance = self.guard().allowance(due.remote.ip(), request, sent);
+                state.endpoint.limit_transmissions(exchange, allowance.max(1));
+            }
+            let room = sent.is_ok();
             match sent {
                 Ok(exchange) if response.is_success() => state.pending.opened(Open {
                     exchange,
@@ -347,15 +422,15 @@ impl Service {
                 Ok(exchange) => {
                     let (owner, remote) = (Owner::Response, due.remote);
                     state.pending.opened(Open { exchange, owner, remote, local: due.local });
-                    state.observers.lost(due.observer, remote);
+                    state.observers.remove(due.observer, remote);
                 }
                 Err(error) => {
-                    // No room: the next change tries again.
                     tracing::warn!(peer = %due.remote, %error, "notification not sent");
-                    state.observers.arrived(due.observer);
+                    state.observers.postponed(due.observer, due.event.clone());
                 }
             }
-        });
+            room
+        })
     }
 }
 
@@ -364,6 +439,16 @@ const RESPONSE_OVERHEAD: usize = 16;
 
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
 pub(crate) struct Working(pub(crate) Service);
+
+impl Working {
+    /// `None` if as many work as may.
+    pub(crate) fn begin(service: &Service) -> Option<Self> {
+        let inner = &service.inner;
+        let working = Self(service.clone());
+        let before = inner.working.fetch_add(1, Ordering::Relaxed);
+        (before < inner.config.max_working).then_some(working)
+    }
+}
 
 impl Drop for Working {
     fn drop(&mut self) {

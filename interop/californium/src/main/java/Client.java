@@ -100,7 +100,6 @@ class Client {
         ask(Code.DELETE, "/echo", null, ResponseCode.DELETED, null);
         ask(Code.GET, "/separate", null, ResponseCode.CONTENT, null);
         ask(Code.GET, "/large", null, ResponseCode.CONTENT, Resources.LARGE);
-        ask(Code.PUT, "/upload", Resources.LARGE, ResponseCode.CHANGED, null);
         ask(Code.PUT, "/echo", Resources.LARGE, ResponseCode.CHANGED, Resources.LARGE);
         ask(Code.GET, "/missing", null, ResponseCode.NOT_FOUND, null);
         ask(Code.DELETE, "/test", null, ResponseCode.METHOD_NOT_ALLOWED, null);

@@ -1,5 +1,4 @@
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.Timer;
 import java.util.TimerTask;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -22,7 +21,7 @@ class Resources {
     static CoapResource[] all() {
         return new CoapResource[] {
             new Bytes("test", DIGITS), new Bytes("large", LARGE), new Separate(), new Echo(),
-            new Upload(), new Count(), new Time("time", 200, n -> "" + n),
+            new Count(), new Time("time", 200, n -> "" + n),
             new Time("times", 500, n -> ("" + n % 10).repeat(3000)),
         };
     }
@@ -71,17 +70,6 @@ class Resources {
 
         @Override public void handleDELETE(CoapExchange exchange) {
             exchange.respond(ResponseCode.DELETED);
-        }
-    }
-
-    static class Upload extends CoapResource {
-        Upload() {
-            super("upload");
-        }
-
-        @Override public void handlePUT(CoapExchange exchange) {
-            boolean right = Arrays.equals(exchange.getRequestPayload(), LARGE);
-            exchange.respond(right ? ResponseCode.CHANGED : ResponseCode.BAD_REQUEST);
         }
     }
 

@@ -1,0 +1,312 @@
+//! Those who mean harm, or are broken: memory stays bounded, everything is counted, and those who
+//! are there are served.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
+mod counting;
+mod crowd;
+
+use crowd::{Crowd, GET, Say, address};
+use ebbtide::core::wire::{OptionNumber, Type};
+use ebbtide::metrics::Meter;
+use ebbtide::server::{
+    Call, Router, Server, ServerConfig, Subject, Verify, get, get_async, post, put,
+};
+use ebbtide::{Client, Code, Request, Response};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::UdpSocket;
+
+fn resources(state: &Subject) -> Router {
+    let length =
+        |call: &Call<'_>| Response::new(Code::CHANGED).payload(call.payload().len().to_string());
+    Router::new()
+        .route("/x", get(|_: &Call<'_>| Response::content("x")))
+        .route("/long", get(|_: &Call<'_>| Response::content(vec![b'x'; 900])))
+        .route("/state", get(|_: &Call<'_>| Response::content("state")).observable(state))
+        .route("/length", put(length).post(length))
+        .route("/post", post(|_: &Call<'_>| Response::new(Code::CHANGED)))
+        .route(
+            "/slow",
+            get_async(|_| async {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                Response::content(vec![b's'; 30])
+            }),
+        )
+}
+
+struct Scene {
+    server: SocketAddr,
+    meter: Meter,
+    state: Subject,
+    crowd: Crowd,
+    _server: Server,
+}
+
+/// A server that trusts no address before it has echoed, as one on the Internet.
+fn scene(change: impl FnOnce(&mut ServerConfig)) -> Scene {
+    let state = Subject::new();
+    let mut config = ServerConfig { verify: Verify::All, ..ServerConfig::default() };
+    change(&mut config);
+    let server = Server::with_config(resources(&state), config, ["127.0.0.1:0"]).unwrap();
+    let address = server.local_addrs()[0];
+    let crowd = Crowd::new(address);
+    Scene { server: address, meter: server.meter(), state, crowd, _server: server }
+}
+
+impl Scene {
+    /// Lets what was said take effect; what comes back, as long as something does.
+    async fn settle(&mut self) -> Vec<(u32, Vec<u8>)> {
+        self.crowd.flush();
+        let mut heard = Vec::new();
+        let mut silent = 0;
+        while silent < 20 {
+            tokio::task::yield_now().await;
+            let count = self.crowd.hear(|_| false, |n, m| heard.push((n, m.as_bytes().to_vec())));
+            silent = if count == 0 { silent + 1 } else { 0 };
+        }
+        heard
+    }
+}
+
+fn uri(server: SocketAddr, path: &str) -> String {
+    format!("coap://{server}{path}")
+}
+
+/// All clients from `0` say something, a few at a time.
+async fn flood(scene: &mut Scene, count: u32, say: impl Fn(u32, &mut Crowd)) -> usize {
+    let mut answers = 0;
+    for first in (0..count).step_by(200) {
+        for n in first..count.min(first + 200) {
+            say(n, &mut scene.crowd);
+        }
+        answers += scene.settle().await.len();
+    }
+    answers
+}
+
+#[tokio::test]
+async fn requests_from_a_hundred_thousand_addresses_leave_nothing_behind() {
+    let mut scene = scene(|_| {});
+    let options = [(11, &b"x"[..])];
+    let get = |n, crowd: &mut Crowd| crowd.say(n, &Say { options: &options, ..GET });
+    flood(&mut scene, 1000, get).await;
+    let before = counting::bytes_in_use();
+    let answers = flood(&mut scene, 100_000, get).await;
+    assert!(answers > 90_000, "{answers}");
+    let snapshot = scene.meter.snapshot();
+    assert_eq!((snapshot.peers, snapshot.remembered), (0, 0));
+    let grown = counting::bytes_in_use() - before;
+    assert!(grown < 100_000, "{grown} bytes");
+}
+
+#[tokio::test]
+async fn posts_from_forged_addresses_fill_half_of_the_memory_and_honest_ones_are_processed() {
+    let mut scene = scene(|config| config.net.endpoint.limits.remembered_messages = 2000);
+    let options = [(11, &b"post"[..])];
+    let post = Say { code: Code::POST, options: &options, ..GET };
+    flood(&mut scene, 10_000, |n, crowd| crowd.say(n, &post)).await;
+    let snapshot = scene.meter.snapshot();
+    assert_eq!(snapshot.remembered, 1000);
+    assert!(snapshot.refusals.challenged > 8000, "{:?}", snapshot.refusals);
+    // It is challenged too, echoes, and is processed.
+    let client = Client::new().unwrap();
+    for _ in 0..100 {
+        let response = client.post(uri(scene.server, "/post"), "").await.unwrap();
+        assert_eq!(response.code(), Code::CHANGED);
+    }
+    assert_eq!(scene.meter.snapshot().remembered, 1100);
+    assert_eq!(scene.meter.snapshot().counters.refused, 0);
+}
+
+#[tokio::test]
+async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
+    // The worst case: whoever floods has the addresses that it uses.
+    let mut scene = scene(|config| {
+        config.max_block_bytes = 200_000;
+        config.verify = Verify::None;
+    });
+    let server = scene.server;
+    let honest = tokio::spawn(async move {
+        let client = Client::new().unwrap();
+        let body = vec![b'h'; 20_000];
+        for _ in 0..20 {
+            let request = Request::put(uri(server, "/length")).unwrap().payload(body.clone());
+            let response = client.request(request).await.unwrap();
+            assert_eq!(response.text(), "20000");
+        }
+    });
+    let block = [0; 1024];
+    let begin = |n: u32, crowd: &mut Crowd| {
+        let tag = n.to_be_bytes();
+        let options = [(11, b"length".as_slice()), (27, &[0x0e]), (292, &tag)];
+        crowd.say(n % 60_000, &Say { code: Code::PUT, options: &options, payload: &block, ..GET });
+    };
+    let mut begun = 0;
+    while !honest.is_finished() {
+        for _ in 0..20 {
+            begin(begun, &mut scene.crowd);
+            begun += 1;
+        }
+        scene.settle().await;
+        let load = scene.meter.snapshot().load;
+        assert!(load.block_bytes <= 200_000 && load.uploads <= 1024, "{load:?}");
+    }
+    honest.await.unwrap();
+    flood(&mut scene, 2000, begin).await;
+    let snapshot = scene.meter.snapshot();
+    assert!(snapshot.load.uploads <= 195, "{:?}", snapshot.load);
+    assert!(snapshot.refusals.uploads_evicted > 1000, "{:?}", snapshot.refusals);
+}
+
+#[tokio::test]
+async fn an_upload_of_an_unknown_address_waits_for_an_echo_while_half_of_the_room_is_taken() {
+    let mut scene = scene(|config| config.max_block_bytes = 100_000);
+    let block = [0; 1024];
+    flood(&mut scene, 1000, |n, crowd| {
+        let options = [(11, b"length".as_slice()), (27, &[0x0e])];
+        crowd.say(n, &Say { code: Code::PUT, options: &options, payload: &block, ..GET });
+    })
+    .await;
+    let snapshot = scene.meter.snapshot();
+    assert!(snapshot.load.block_bytes <= 51_200, "{:?}", snapshot.load);
+    assert_eq!(snapshot.refusals.uploads_evicted, 0);
+    assert_eq!(snapshot.refusals.challenged as usize, 1000 - snapshot.load.uploads);
+    let client = Client::new().unwrap();
+    let request = Request::put(uri(scene.server, "/length")).unwrap().payload(vec![0; 20_000]);
+    assert_eq!(client.request(request).await.unwrap().text(), "20000");
+}
+
+#[tokio::test]
+async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
+    let mut scene = scene(|config| {
+        config.max_observers = 3000;
+        config.net.endpoint.params.ack_timeout = ebbtide::core::time::Micros::from_millis(1000);
+    });
+    let client = Client::new().unwrap();
+    let mut honest = client.observe(uri(scene.server, "/state")).await.unwrap();
+    honest.next().await.unwrap().unwrap();
+    // Its first notification proves it.
+    scene.state.changed();
+    honest.next().await.unwrap().unwrap();
+    let options = [(6, &[][..]), (11, b"state")];
+    let register = |n, crowd: &mut Crowd| crowd.say(n, &Say { options: &options, ..GET });
+    flood(&mut scene, 4000, register).await;
+    assert_eq!(scene.state.observers(), 3000);
+    assert_eq!(scene.meter.snapshot().refusals.observers_refused, 1001);
+    scene.state.changed();
+    for _ in 0..5 {
+        let next = tokio::time::timeout(Duration::from_secs(20), honest.next()).await;
+        next.expect("held up").unwrap().unwrap();
+        scene.state.changed();
+        scene.settle().await;
+        let exchanges = scene.meter.snapshot().exchanges;
+        assert!(exchanges.queued + exchanges.open <= 1025, "{exchanges:?}");
+    }
+    // One after the other is given up, and only it stays.
+    while scene.state.observers() > 1 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        scene.settle().await;
+    }
+    let snapshot = scene.meter.snapshot();
+    assert_eq!(snapshot.refusals.observers_vanished, 2999);
+    scene.state.changed();
+    honest.next().await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn whatever_is_asked_an_address_that_never_answers_gets_three_times_its_bytes_at_most() {
+    let mut scene = scene(|config| {
+        config.acknowledge_after = Duration::from_millis(20);
+        config.net.endpoint.params.ack_timeout = ebbtide::core::time::Micros::from_millis(50);
+    });
+    let observe = (6, &[][..]);
+    let asked: [&[(u16, &[u8])]; 4] =
+        [&[(11, b"x")], &[(11, b"long")], &[observe, (11, b"state")], &[(11, b"slow")]];
+    let headers = 28;
+    for (n, options) in asked.into_iter().enumerate() {
+        scene.crowd.say(n as u32, &Say { options, token: b"abcd", ..GET });
+    }
+    let mut got = scene.settle().await;
+    scene.state.changed();
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        got.extend(scene.settle().await);
+    }
+    for (n, options) in asked.into_iter().enumerate() {
+        let request: usize = 4 + 4 + options.iter().map(|(_, v)| 1 + v.len()).sum::<usize>();
+        let answers = got.iter().filter(|(whom, _)| *whom == n as u32);
+        let lengths: Vec<_> = answers.map(|(_, bytes)| bytes.len() + headers).collect();
+        let sum: usize = lengths.iter().sum();
+        assert!(!lengths.is_empty(), "{options:?}: {}", address(n as u32));
+        assert!(sum <= 3 * (request + headers), "{options:?}: {lengths:?} for {request}");
+    }
+    assert_eq!(scene.meter.snapshot().refusals.challenged, 1);
+}
+
+#[tokio::test]
+async fn answers_that_no_server_sent_are_counted_and_ignored() {
+    let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let forger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::new().unwrap();
+    let asking = {
+        let (client, uri) = (client.clone(), uri(server.local_addr().unwrap(), "/x"));
+        tokio::spawn(async move { client.get(uri).await })
+    };
+    let mut buf = [0; 64];
+    let (len, whom) = server.recv_from(&mut buf).await.unwrap();
+    let request = &buf[..len];
+    let tkl = usize::from(request[0] & 15);
+    let answer = |header: u8, code: u8, token: &[u8]| {
+        let mut bytes = vec![header | tkl as u8, code, request[2], request[3]];
+        bytes.extend_from_slice(token);
+        bytes
+    };
+    let token = &request[4..4 + tkl];
+    let wrong: Vec<u8> = token.iter().map(|byte| byte ^ 0x55).collect();
+    for _ in 0..100 {
+        // From the right place with the wrong token; from the wrong port with everything right: a
+        // response, and a Reset.
+        server.send_to(&answer(0x60, 0x45, &wrong), whom).await.unwrap();
+        forger.send_to(&answer(0x60, 0x45, token), whom).await.unwrap();
+        forger.send_to(&[0x70, 0, request[2], request[3]], whom).await.unwrap();
+        // A Reset for another message ID.
+        server.send_to(&[0x70, 0, !request[2], request[3]], whom).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let counted = || client.snapshot().counters;
+    while counted().wrong_tokens + counted().unknown_answers < 400 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!((counted().wrong_tokens, counted().unknown_answers), (100, 300));
+    assert!(!asking.is_finished());
+    server.send_to(&answer(0x60, 0x45, token), whom).await.unwrap();
+    assert_eq!(asking.await.unwrap().unwrap().code(), Code::CONTENT);
+    assert_eq!(client.open_exchanges(), 0);
+}
+
+#[tokio::test]
+async fn a_challenge_is_answered_in_kind_and_fits_the_request() {
+    let mut scene = scene(|config| config.net.endpoint.limits.remembered_messages = 2);
+    let options = [(11, &b"post"[..])];
+    let post = Say { code: Code::POST, options: &options, token: b"t", ..GET };
+    scene.crowd.say(0, &post);
+    scene.crowd.say(1, &Say { kind: Type::NonConfirmable, id: 7, ..post });
+    scene.crowd.say(0, &post);
+    let heard = scene.settle().await;
+    let of = |n| {
+        let of = heard.iter().filter(move |(whom, _)| *whom == n);
+        of.map(|(_, bytes)| ebbtide::core::wire::Message::parse(bytes).unwrap())
+    };
+    let codes: Vec<_> = of(0).map(|message| message.code()).collect();
+    assert_eq!(codes, [Code::CHANGED, Code::CHANGED], "its copy is known, not challenged");
+    let challenge = of(1).next().unwrap();
+    assert_eq!((challenge.kind(), challenge.code()), (Type::NonConfirmable, Code::UNAUTHORIZED));
+    assert_eq!(challenge.token().as_slice(), b"t");
+    assert!(challenge.option(OptionNumber::ECHO).is_some());
+}
