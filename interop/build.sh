@@ -35,8 +35,8 @@ build_libcoap-c() {
 build_aiocoap() {
     need python3 python3
     [ -x "$target/aiocoap/bin/python" ] || python3 -m venv "$target/aiocoap"
-    "$target/aiocoap/bin/python" -I -c 'import aiocoap' 2>/dev/null ||
-        "$target/aiocoap/bin/pip" install --quiet --disable-pip-version-check aiocoap==0.4.17
+    "$target/aiocoap/bin/python" -I -c 'import aiocoap, websockets' 2>/dev/null ||
+        "$target/aiocoap/bin/pip" install --quiet --disable-pip-version-check 'aiocoap[ws]==0.4.17'
     printf '#!/bin/sh\nprogram=$1\nshift\nexec "%s" "%s/aiocoap/$program.py" "$@"\n' \
         "$target/aiocoap/bin/python" "$PWD" >"$target/aiocoap/peer"
     chmod +x "$target/aiocoap/peer"

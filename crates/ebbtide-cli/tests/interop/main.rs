@@ -14,6 +14,7 @@ mod libcoap;
 mod multicast;
 mod our_client;
 mod our_server;
+mod over_streams;
 mod peers;
 #[path = "../../../ebbtide/tests/relay/mod.rs"]
 mod relay;

@@ -55,6 +55,10 @@ impl Peer {
         present(name, program.exists()).then_some(Self(program))
     }
 
+    pub(crate) fn program(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
     /// Starts its server.
     pub(crate) fn serve(&self, host: &str) -> (Running, SocketAddr) {
         let address = free_address(host);

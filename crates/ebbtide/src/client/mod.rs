@@ -49,6 +49,10 @@ pub struct Client {
     inner: Arc<Inner>,
 }
 
+/// Bytes of a body that every peer on a connection takes in one message (RFC 8323 section 5.3.1:
+/// 1152 with header and options). A longer one waits for its CSM.
+const SURE: usize = 512;
+
 #[derive(Debug)]
 struct Inner {
     config: Config,
@@ -157,6 +161,12 @@ impl Client {
 
     async fn transfer(&self, remote: SocketAddr, request: &Request) -> Result<Response, Error> {
         let route = self.route(&request.uri, remote).await?;
+        if let Some(link) = &route.link
+            && request.payload.len() > SURE
+        {
+            // How long its messages, or its blocks, may be.
+            link.established().await;
+        }
         let answered = transfer::run(self, &route, request).await;
         match &answered {
             // The connection ended under way, most often before the request, which found out. To

@@ -111,9 +111,10 @@ impl Observation {
                     return Some(self.whole(response).await);
                 }
                 Ok(Some(other)) => {
-                    let error = pending.error(other);
+                    let (error, registered) = (pending.error(other), pending.is_registered());
                     self.pending = None;
-                    if !error.is_lost_connection() {
+                    // Once: a server that ends every connection is not asked for ever.
+                    if !error.is_lost_connection() || !registered {
                         return Some(Err(error));
                     }
                     if let Err(error) = self.register_anew().await {

@@ -119,6 +119,8 @@ impl Subject {
     pub(crate) fn attach<O: Observed + 'static>(&self, shared: &Arc<O>) {
         let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         let address = Arc::as_ptr(shared).cast::<()>();
+        // Connections come and go.
+        sockets.retain(|known| known.strong_count() > 0);
         if !sockets.iter().any(|known| known.as_ptr().cast::<()>() == address) {
             let shared: Arc<dyn Observed> = shared.clone();
             sockets.push(Arc::downgrade(&shared));

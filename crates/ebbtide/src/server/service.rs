@@ -10,6 +10,7 @@ use super::router::{Later, Reply, Route, Router};
 use super::well_known;
 use crate::message::{Response, Sizes};
 use crate::metrics::Load;
+use crate::net::clock::Clock;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, State};
 use crate::net::socket::Datagram;
@@ -33,6 +34,8 @@ pub(crate) struct Service {
 
 #[derive(Debug)]
 pub(super) struct Inner {
+    /// Of connections, which come later: what they and sockets share is told one time.
+    clock: Clock,
     pub(super) router: Router,
     pub(super) config: ServerConfig,
     /// Requests that asynchronous handlers are at work on.
@@ -49,6 +52,7 @@ impl Service {
         let lifetime = config.net.endpoint.params.exchange_lifetime();
         let blocks = Blocks::new((config.net.max_body, config.max_block_bytes), lifetime);
         let inner = Inner {
+            clock: Clock::start(),
             router,
             working: AtomicUsize::new(0),
             blocks: Mutex::new(blocks),
@@ -61,6 +65,10 @@ impl Service {
 
     pub(crate) fn config(&self) -> &ServerConfig {
         &self.inner.config
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.inner.clock
     }
 
     /// What fits into a datagram.

@@ -10,8 +10,8 @@ use std::time::Duration;
 pub struct StreamConfig {
     /// Message sizes, bounds and patience of one connection.
     pub connection: ConnectionConfig,
-    /// How long connecting may take: TCP, TLS and WebSocket handshakes, together, on either side.
-    /// Default 15 s.
+    /// How long connecting may take: TCP, TLS and WebSocket handshakes together; on a server
+    /// the latter two each. Default 15 s.
     pub handshake_timeout: Duration,
     /// Whether segments leave at once. Otherwise a short one waits until the one before it is
     /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.

@@ -11,6 +11,7 @@ use ebbtide_core::cc::Sample;
 use ebbtide_core::stream::{Closed, Connection, Event, Failure, Incoming, Received, SendError};
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::wire::{Code, Content, Framing, OptionNumber};
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -35,6 +36,8 @@ pub(crate) struct State {
     pub(crate) task: Option<Waker>,
     /// Wakers to call once the lock is free.
     wake: Vec<Waker>,
+    /// Who waits for the peer's CSM.
+    waiting: Vec<Waker>,
     pub(crate) over: Option<Closed>,
     /// What the peer's Abort said.
     diagnostic: Option<Arc<str>>,
@@ -47,13 +50,14 @@ impl Link {
         config: ebbtide_core::stream::Config,
         service: Option<Service>,
     ) -> Arc<Self> {
-        let clock = Clock::start();
+        let clock = service.as_ref().map_or_else(Clock::start, Service::clock);
         let state = State {
             connection: Connection::new(clock.now(), framing, config),
             calls: Calls::default(),
             observers: Observers::default(),
             task: None,
             wake: Vec::new(),
+            waiting: Vec::new(),
             over: None,
             diagnostic: None,
         };
@@ -82,6 +86,21 @@ impl Link {
     /// Whether requests can be sent.
     pub(crate) fn is_open(&self) -> bool {
         self.lock().connection.is_open()
+    }
+
+    /// Waits until the peer has said what it takes, or the connection is over.
+    pub(crate) async fn established(&self) {
+        poll_fn(|cx| {
+            let mut state = self.lock();
+            if state.connection.is_established() || state.over.is_some() {
+                return Poll::Ready(());
+            }
+            if !state.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                state.waiting.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     /// What fits into a message with these options.
@@ -182,7 +201,8 @@ impl State {
             Received::Release(_) => {
                 tracing::debug!(target: "ebbtide::stream", peer = %from, "released by the peer");
             }
-            Received::Capabilities(_) | Received::Ignored(_) | Received::Request(..) => {}
+            Received::Capabilities(_) => self.wake.append(&mut self.waiting),
+            Received::Ignored(_) | Received::Request(..) => {}
         }
     }
 
@@ -196,6 +216,7 @@ impl State {
                 }
                 Event::Closed(closed) => {
                     self.over = Some(closed);
+                    self.wake.append(&mut self.waiting);
                     let diagnostic = self.diagnostic.clone();
                     let reason = Failure::Closed(closed);
                     let woken = self

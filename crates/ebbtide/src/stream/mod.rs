@@ -14,6 +14,7 @@ mod listen;
 mod pool;
 mod task;
 mod tls;
+mod trace;
 mod wire;
 mod ws;
 

@@ -6,6 +6,7 @@
 
 use super::counters::Tally;
 use super::link::{Link, State};
+use super::trace;
 use super::wire::Wire;
 use crate::message::Sizes;
 use ebbtide_core::stream::{Input, Received};
@@ -115,6 +116,7 @@ impl<W: Wire> Task<W> {
             match self.wire.poll_write(cx, bytes) {
                 Poll::Ready(Ok(0)) => break Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(len)) => {
+                    trace::sent(self.link.remote, W::FRAMING, bytes.get(..len).unwrap_or_default());
                     self.unflushed = true;
                     state.connection.handle_transmitted(now, len);
                 }
@@ -183,9 +185,7 @@ impl<W: Wire> Task<W> {
             let taken = state.connection.handle_input(now, self.input.unread());
             let Some(taken) = taken else { return any };
             any = true;
-            if tracing::enabled!(target: "ebbtide::message", tracing::Level::DEBUG) {
-                tracing::debug!(target: "ebbtide::message", from = %self.link.remote, datagram = ?taken.received, "received");
-            }
+            trace::received(self.link.remote, &taken.received);
             match (taken.received, &self.link.service) {
                 (Received::Request(incoming, frame), Some(service)) => {
                     let sizes = Sizes::of_connection(&state.connection, 0);
