@@ -188,7 +188,7 @@ async fn two_thousand_mixed_exchanges_end_once_each_and_leave_nothing_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a million exchanges, a quarter of an hour: ./ci.sh statistics"]
-async fn a_million_mixed_exchanges_end_once_each_and_leave_nothing_open() {
-    soak(1_000_000).await;
+#[ignore = "minutes: ./ci.sh statistics"]
+async fn a_hundred_thousand_mixed_exchanges_end_once_each_and_leave_nothing_open() {
+    soak(100_000).await;
 }

@@ -17,6 +17,10 @@ pub(crate) struct ServeArgs {
     /// Congestion control of separate responses and notifications
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
     cc: String,
+    /// Go on asking for datagrams for this long after the last ones before sleeping: shorter round
+    /// trips for a busy core
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    busy_poll: u64,
     /// Show messages, timeouts and what congestion control learnt; on standard error
     #[arg(short, long)]
     verbose: bool,
@@ -31,8 +35,9 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     if args.verbose {
         crate::client::verbose::start();
     }
-    let config =
-        ServerConfig { net: Config::with_control(control(&args.cc)?), ..ServerConfig::default() };
+    let mut net = Config::with_control(control(&args.cc)?);
+    net.busy_poll = Duration::from_micros(args.busy_poll);
+    let config = ServerConfig { net, ..ServerConfig::default() };
     block_on(serve(args, config))
 }
 
