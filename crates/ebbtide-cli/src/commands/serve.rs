@@ -47,6 +47,10 @@ pub(crate) struct ServeArgs {
     /// Offer metrics to Prometheus at http://ADDR/metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
+    /// Go on asking for datagrams for this long after the last ones before sleeping: shorter round
+    /// trips for a busy core
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    busy_poll: u64,
     /// Show messages, timeouts and what congestion control learnt; on standard error
     #[arg(short, long)]
     verbose: bool,
@@ -65,6 +69,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     if args.scenario.is_some() {
         net = over_tcp_as_in_a_scenario(net);
     }
+    net.busy_poll = Duration::from_micros(args.busy_poll);
     let config = ServerConfig { net, ..ServerConfig::default() };
     block_on(serve(args, config))
 }

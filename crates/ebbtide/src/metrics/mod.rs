@@ -57,6 +57,8 @@ pub struct Snapshot {
     pub controls: Vec<(Control, ControlCounters)>,
     /// Exchanges of our own that have not ended, by state.
     pub exchanges: Exchanges,
+    /// Requests of the application that it still waits for, or whose answers it has not fetched.
+    pub calls: usize,
     /// Scopes that congestion control keeps state for.
     pub peers: usize,
     /// Messages remembered against duplicates.
@@ -112,6 +114,7 @@ impl Snapshot {
             snapshot.malformed.add(&endpoint.malformed());
             endpoint.controls().for_each(|counted| snapshot.add_control(counted));
             snapshot.exchanges.add(&endpoint.exchanges());
+            snapshot.calls += state.pending.calls();
             snapshot.peers += endpoint.peers();
             snapshot.remembered += endpoint.remembered();
             snapshot.outbox.datagrams += state.out.len();

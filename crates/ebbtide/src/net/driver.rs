@@ -38,6 +38,8 @@ pub(crate) struct Driver {
     armed: Option<Instant>,
     /// When to try again to send, if the socket took no more.
     retry: Option<Instant>,
+    /// When datagrams were received last.
+    heard: Instant,
     /// The task that waits for what the network sends back.
     errors: tokio::task::AbortHandle,
 }
@@ -53,7 +55,15 @@ impl Driver {
     pub(crate) fn spawn(shared: Arc<Shared>) -> tokio::task::JoinHandle<()> {
         let sleep = Box::pin(tokio::time::sleep(Duration::ZERO));
         let errors = tokio::spawn(watch_errors(shared.clone())).abort_handle();
-        tokio::spawn(Self { shared, inbox: Inbox::new(), sleep, armed: None, retry: None, errors })
+        tokio::spawn(Self {
+            shared,
+            inbox: Inbox::new(),
+            sleep,
+            armed: None,
+            retry: None,
+            heard: Instant::ZERO,
+            errors,
+        })
     }
 
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -77,7 +87,12 @@ impl Driver {
             let woken = state.take_wakers();
             drop(state);
             woken.into_iter().for_each(Waker::wake);
-            if !self.receive(cx) && !more && self.wait(cx) {
+            if self.receive(cx) {
+                self.heard = now;
+            } else if !more && self.wait(cx) {
+                if self.polls_busily() {
+                    cx.waker().wake_by_ref();
+                }
                 return Poll::Pending;
             }
         }
@@ -89,7 +104,7 @@ impl Driver {
     /// Receives and handles a batch. False if the socket was not ready: it wakes this task then.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let Poll::Ready(Ok(mut ready)) = self.shared.socket.poll_read_ready(cx) else {
-            return false;
+            return self.receive_unannounced();
         };
         let socket = &self.shared.socket.get_ref().0;
         match self.inbox.receive(socket) {
@@ -114,6 +129,23 @@ impl Driver {
                 true
             }
         }
+    }
+
+    /// Whether the last datagrams are so recent that the next are waited for awake.
+    fn polls_busily(&self) -> bool {
+        let span = self.shared.busy_poll;
+        !span.is_zero() && self.shared.clock.now() < self.heard + span
+    }
+
+    /// Receives without having been told that there is something.
+    fn receive_unannounced(&mut self) -> bool {
+        // What else is wrong with the socket comes out when it is announced.
+        let received =
+            self.polls_busily() && self.inbox.receive(&self.shared.socket.get_ref().0).is_ok();
+        if received {
+            self.handle();
+        }
+        received
     }
 
     fn handle(&self) {

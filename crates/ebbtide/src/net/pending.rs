@@ -162,6 +162,11 @@ impl Pending {
         (self.calls.len() - 1) as u32
     }
 
+    /// How many calls there are.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.len() - self.free.len()
+    }
+
     pub(crate) fn call(&mut self, index: u32) -> Option<&mut Call> {
         self.calls.get_mut(index as usize)?.as_mut()
     }

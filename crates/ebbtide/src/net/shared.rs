@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     /// Whether the socket is bound to all addresses, so that an answer must name the one that was
     /// asked.
     wildcard: bool,
+    /// See [`Config::busy_poll`].
+    pub(crate) busy_poll: std::time::Duration,
     state: Mutex<State>,
 }
 
@@ -79,6 +81,7 @@ impl Shared {
             clock: Clock::start(),
             service,
             wildcard,
+            busy_poll: config.busy_poll,
             state: Mutex::new(State {
                 endpoint,
                 pending: Pending::default(),

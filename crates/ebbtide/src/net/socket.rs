@@ -18,6 +18,10 @@ const MAX_SEND: usize = 65_507;
 /// what its own limit allows.
 const KERNEL_BUFFER: usize = 4 << 20;
 
+/// The fewest buffers that the kernel is offered at once: one more than the datagram expected, to
+/// know that there is no other.
+const LEAST_OFFERED: usize = if BATCH_SIZE < 2 { BATCH_SIZE } else { 2 };
+
 /// A bound socket, non-blocking.
 #[derive(Debug)]
 pub struct Socket {
@@ -97,6 +101,9 @@ pub struct Inbox {
     bytes: Box<[u8]>,
     meta: [RecvMeta; BATCH_SIZE],
     filled: usize,
+    /// How many buffers the kernel is offered: preparing all of them takes longer than receiving
+    /// the one datagram that sparse traffic brings.
+    offered: usize,
 }
 
 impl core::fmt::Debug for Inbox {
@@ -130,6 +137,7 @@ impl Inbox {
             bytes: vec![0; BUFFER * BATCH_SIZE].into_boxed_slice(),
             meta: [RecvMeta::default(); BATCH_SIZE],
             filled: 0,
+            offered: LEAST_OFFERED,
         }
     }
 
@@ -143,9 +151,14 @@ impl Inbox {
         let mut chunks = self.bytes.chunks_exact_mut(BUFFER);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        self.filled =
-            socket.state.recv(UdpSockRef::from(&socket.io), &mut slices, &mut self.meta)?;
-        Ok(self.filled == BATCH_SIZE)
+        let offered = self.offered;
+        let (slices, meta) = (slices.get_mut(..offered), self.meta.get_mut(..offered));
+        let (slices, meta) = (slices.unwrap_or_default(), meta.unwrap_or_default());
+        self.filled = socket.state.recv(UdpSockRef::from(&socket.io), slices, meta)?;
+        let more = self.filled == offered;
+        self.offered = if more { 2 * offered } else { (self.filled + 1).next_power_of_two() };
+        self.offered = self.offered.clamp(LEAST_OFFERED, BATCH_SIZE);
+        Ok(more)
     }
 
     /// The datagrams received last.
