@@ -26,6 +26,7 @@ fn the_names_are_those_that_everything_else_uses() {
         "fasor",
         "fasor-token",
         "fasor-option",
+        "ebb",
     ];
     assert_eq!(names, expected);
 }
@@ -52,6 +53,7 @@ fn what_a_configuration_prints_is_what_it_was_parsed_from() {
         "cocoa-01:nstart=4:small-ageing-factor=16:history=3",
         "linux-rto:floor=0.2s:granularity=0.000001s",
         "fasor-token:initial-rto=1.25s",
+        "ebb:mark=option:copies=1:probe-growth=4:margin=20:dither=0",
     ] {
         assert_eq!(Config::parse(text).unwrap().to_string(), text);
     }
@@ -150,6 +152,7 @@ fn only_the_marking_controls_mark() {
         let expected = match algorithm {
             Algorithm::FasorToken => Marking::Token,
             Algorithm::FasorOption => Marking::Option,
+            Algorithm::Ebb => Marking::CopyToken,
             _ => Marking::None,
         };
         assert_eq!(Shell::new(Config::new(*algorithm).build()).marking(), expected);

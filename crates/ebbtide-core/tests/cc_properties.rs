@@ -4,7 +4,8 @@ mod common;
 
 use common::seeded;
 use ebbtide_core::cc::{
-    Admission, Algorithm, Answered, Config, Context, Departure, Load, Outcome, Sample, Shell, Slot,
+    Admission, Algorithm, Answered, Config, Context, Departure, Echo, Effort, Expiry, Kind, Load,
+    Outcome, Sample, Shell, Slot,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Duration, Instant, Micros};
@@ -20,6 +21,8 @@ enum Step {
     NonConfirmable { bytes: u32, since: u64, nons: u8, last: Option<u64> },
     /// The timeout of one of the open exchanges passes.
     Expire(usize),
+    /// A probe of one of the open exchanges is answered.
+    Echo { which: usize, since: Micros, last: Micros },
     /// One of the open exchanges is answered.
     Answer { which: usize, outcome: Outcome, first: Micros, last: Micros, mark: Option<u8> },
     /// One of the open exchanges is cancelled.
@@ -59,6 +62,9 @@ fn step() -> impl Strategy<Value = Step> {
             |(bytes, since, nons, last)| Step::NonConfirmable { bytes, since, nons, last }
         ),
         8 => (0..8usize).prop_map(Step::Expire),
+        3 => (0..8usize, span(), span()).prop_map(
+            |(which, since, last)| Step::Echo { which, since, last }
+        ),
         4 => (0..8usize, outcome, span(), span(), prop::option::of(0..6u8)).prop_map(
             |(which, outcome, first, last, mark)| Step::Answer { which, outcome, first, last, mark }
         ),
@@ -104,7 +110,7 @@ proptest! {
         let mut rng = seeded(seed);
         let mut now = Instant::from_nanos(begin);
         let mut shell = Shell::new(config.build());
-        let mut open: Vec<(Slot, u8)> = Vec::new();
+        let mut open: Vec<(Slot, Effort)> = Vec::new();
         for step in steps {
             let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
             let bounds = Shell::FLOOR..=Shell::CEILING;
@@ -115,13 +121,13 @@ proptest! {
                         Admission::Send | Admission::SendAsConfirmable => {
                             let mut slot = Slot::default();
                             shell.open_exchange();
-                            let timeout = shell.on_transmit(0, &mut slot, cx);
+                            let timeout = shell.on_transmit((Kind::Message, 0), &mut slot, cx);
                             prop_assert!(bounds.contains(&timeout), "{timeout:?}");
                             prop_assert_eq!(slot.armed, timeout);
-                            open.push((slot, 1));
+                            open.push((slot, Effort { transmissions: 1, ..Effort::default() }));
                         }
                         Admission::Blocked => prop_assert_eq!(shell.open(), nstart),
-                        Admission::NotBefore(at) => prop_assert!(at > now),
+                        Admission::NotBefore(at) | Admission::Probe(at) => prop_assert!(at > now),
                     }
                 }
                 Step::NonConfirmable { bytes, since, nons, last } => {
@@ -131,34 +137,64 @@ proptest! {
                         nons_since_con: nons,
                         unanswered_bytes: bytes,
                         unanswered_since: Instant::from_nanos(since).min(now),
+                        probes: 0,
                     };
                     let non = Departure { confirmable: false, bytes: 30 };
                     match shell.admit(&non, load, cx) {
                         Admission::SendAsConfirmable => prop_assert!(shell.open() < nstart),
-                        Admission::NotBefore(at) => prop_assert!(at > now),
+                        Admission::NotBefore(at) | Admission::Probe(at) => prop_assert!(at > now),
                         Admission::Blocked => prop_assert!(shell.open() > 0),
                         Admission::Send => {}
                     }
                 }
                 Step::Expire(which) if which < open.len() => {
-                    let (slot, transmissions) = &mut open[which];
+                    let (slot, effort) = &mut open[which];
                     now = now + slot.armed;
                     let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
-                    if shell.on_expire(*transmissions, slot, cx) {
-                        let timeout = shell.on_transmit(*transmissions, slot, cx);
+                    let next = shell.on_expire(*effort, slot, cx);
+                    if let Some(next) = next {
+                        let kind = match next {
+                            Expiry::Repeat => (Kind::Message, effort.transmissions),
+                            Expiry::Probe => (Kind::Probe, effort.probes),
+                        };
+                        let timeout = shell.on_transmit(kind, slot, cx);
                         prop_assert!(bounds.contains(&timeout), "{timeout:?}");
                         prop_assert_eq!(slot.armed, timeout);
-                        *transmissions += 1;
-                        prop_assert!(*transmissions - 1 <= max_retransmit);
+                        match next {
+                            Expiry::Repeat => effort.transmissions += 1,
+                            Expiry::Probe => effort.probes += 1,
+                        }
+                        prop_assert!(effort.probes <= max_retransmit);
+                        prop_assert!(effort.unanswered() <= u16::from(max_retransmit) + 1);
+                        prop_assert!(effort.transmissions - 1 <= max_retransmit);
                     } else {
-                        let retransmissions = *transmissions - 1;
-                        prop_assert!(retransmissions == max_retransmit || retransmissions == 254);
+                        prop_assert!(effort.unanswered() > u16::from(max_retransmit)
+                            || effort.transmissions == 255);
+                        let retransmissions = effort.transmissions - 1;
                         shell.close_exchange(slot, Outcome::GaveUp, retransmissions, cx);
                         open.remove(which);
                     }
                 }
+                Step::Echo { which, since, last } if which < open.len() => {
+                    let (slot, effort) = &mut open[which];
+                    if effort.echoes < effort.probes {
+                        effort.echoes += 1;
+                        let echo = Echo { since, since_last: last, transmissions: effort.transmissions };
+                        let wait = shell.on_probe(slot, &echo, cx);
+                        prop_assert!(wait.is_none_or(|wait| wait <= Shell::CEILING));
+                        if wait.is_some() && effort.transmissions < u8::MAX {
+                            // As the endpoint does: no expiry is asked about, the message leaves.
+                            let repeat = (Kind::Message, effort.transmissions);
+                            let timeout = shell.on_transmit(repeat, slot, cx);
+                            prop_assert!(bounds.contains(&timeout), "{timeout:?}");
+                            effort.transmissions += 1;
+                            prop_assert!(effort.transmissions - 1 <= max_retransmit);
+                            prop_assert!(effort.unanswered() <= u16::from(max_retransmit) + 1);
+                        }
+                    }
+                }
                 Step::Answer { which, outcome, first, last, mark } if which < open.len() => {
-                    let (slot, transmissions) = open.remove(which);
+                    let (slot, Effort { transmissions, .. }) = open.remove(which);
                     let mark = mark.filter(|&ordinal| ordinal < transmissions);
                     let sample = Sample {
                         since_first: first,
@@ -170,12 +206,12 @@ proptest! {
                     shell.close_exchange(&slot, outcome, transmissions - 1, cx);
                 }
                 Step::Cancel(which) if which < open.len() => {
-                    let (slot, transmissions) = open.remove(which);
+                    let (slot, Effort { transmissions, .. }) = open.remove(which);
                     shell.close_exchange(&slot, Outcome::Cancelled, transmissions - 1, cx);
                 }
                 Step::Idle(nanos) => now = now + Duration::from_nanos(nanos),
                 Step::Replace(algorithm) => shell.replace(Config { algorithm, ..config }.build()),
-                Step::Expire(_) | Step::Answer { .. } | Step::Cancel(_) => {}
+                Step::Expire(_) | Step::Echo { .. } | Step::Answer { .. } | Step::Cancel(_) => {}
             }
             prop_assert_eq!(usize::from(shell.open()), open.len());
             prop_assert!(shell.open() <= nstart);
@@ -183,7 +219,7 @@ proptest! {
         }
         // Everything that is open can end, and then everything is free.
         let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
-        for (slot, transmissions) in open.drain(..) {
+        for (slot, Effort { transmissions, .. }) in open.drain(..) {
             shell.close_exchange(&slot, Outcome::Cancelled, transmissions - 1, cx);
         }
         prop_assert_eq!(shell.open(), 0);

@@ -6,8 +6,8 @@ mod common;
 
 use common::{Constant, at, secs};
 use ebbtide_core::cc::{
-    Admission, Config, CongestionControl, Context, Controller, Departure, Load, Metrics, Outcome,
-    Sample, Shell, Slot, Transmission,
+    Admission, Config, CongestionControl, Context, Controller, Departure, Echo, Effort, Expiry,
+    Kind, Load, Metrics, Outcome, Sample, Shell, Slot, Transmission,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
@@ -26,6 +26,12 @@ impl CongestionControl for Wrong {
     fn on_transmit(&mut self, _: &Transmission, slot: &mut Slot, _: &mut Context<'_>) -> Micros {
         slot.armed = Micros::ZERO;
         self.timeout
+    }
+    fn on_expire(&mut self, _: &Slot, _: &mut Context<'_>) -> Expiry {
+        Expiry::Probe
+    }
+    fn on_probe(&mut self, _: &mut Slot, _: &Echo, _: &mut Context<'_>) -> Option<Micros> {
+        Some(self.timeout)
     }
     fn on_feedback(&mut self, _: &Slot, _: &Sample, _: &mut Context<'_>) {}
     fn metrics(&self) -> Metrics {
@@ -46,6 +52,11 @@ fn with<T>(f: impl FnOnce(&mut Context<'_>) -> T) -> T {
     f(&mut Context { now: at(100.0), params: &params, settings, rng: &mut *rng })
 }
 
+/// So many transmissions and no probes.
+fn sent(transmissions: u8) -> Effort {
+    Effort { transmissions, ..Effort::default() }
+}
+
 const CON: Departure = Departure { confirmable: true, bytes: 20 };
 const NON: Departure = Departure { confirmable: false, bytes: 20 };
 
@@ -54,13 +65,13 @@ fn timeouts_are_held_between_floor_and_ceiling() {
     with(|cx| {
         let mut slot = Slot::default();
         let mut shell = shell(Micros::ZERO, Admission::Send);
-        assert_eq!(shell.on_transmit(0, &mut slot, cx), Shell::FLOOR);
+        assert_eq!(shell.on_transmit((Kind::Message, 0), &mut slot, cx), Shell::FLOOR);
         assert_eq!(slot.armed, Shell::FLOOR);
     });
     with(|cx| {
         let mut slot = Slot::default();
         let mut shell = shell(Micros::MAX, Admission::Send);
-        assert_eq!(shell.on_transmit(0, &mut slot, cx), Shell::CEILING);
+        assert_eq!(shell.on_transmit((Kind::Message, 0), &mut slot, cx), Shell::CEILING);
         assert_eq!(slot.armed, Shell::CEILING);
     });
 }
@@ -110,7 +121,7 @@ fn max_retransmit_holds_and_a_transmission_count_never_overflows() {
         let mut shell = shell(secs(1.0), Admission::Send);
         let slot = Slot::default();
         let again: Vec<bool> =
-            (1..=6).map(|transmissions| shell.on_expire(transmissions, &slot, cx)).collect();
+            (1..=6).map(|n| shell.on_expire(sent(n), &slot, cx).is_some()).collect();
         assert_eq!(again, [true, true, true, true, false, false]);
     });
     let config = Config::parse("default").expect("a control");
@@ -119,8 +130,51 @@ fn max_retransmit_holds_and_a_transmission_count_never_overflows() {
     let settings = &config.settings;
     let cx = &mut Context { now: at(0.0), params: &params, settings, rng: &mut *rng };
     let mut shell = shell(secs(1.0), Admission::Send);
-    assert!(shell.on_expire(254, &Slot::default(), cx));
-    assert!(!shell.on_expire(255, &Slot::default(), cx));
+    assert!(shell.on_expire(sent(254), &Slot::default(), cx).is_some());
+    assert!(shell.on_expire(sent(255), &Slot::default(), cx).is_none());
+}
+
+#[test]
+fn probes_share_the_budget_of_retransmissions_until_they_are_answered() {
+    with(|cx| {
+        let mut shell = shell(secs(1.0), Admission::Send);
+        let slot = Slot::default();
+        let mut next = |transmissions, probes, echoes| {
+            shell.on_expire(Effort { transmissions, probes, echoes }, &slot, cx)
+        };
+        // MAX_RETRANSMIT is 4: the original and four probes, then the exchange is given up.
+        assert_eq!(next(1, 0, 0), Some(Expiry::Probe));
+        assert_eq!(next(1, 3, 0), Some(Expiry::Probe));
+        assert_eq!(next(1, 4, 0), None);
+        assert_eq!(next(2, 3, 0), None);
+        // An answered one is given back, but no fifth one leaves.
+        assert_eq!(next(2, 3, 1), Some(Expiry::Probe));
+        assert_eq!(next(2, 4, 4), Some(Expiry::Repeat));
+        assert_eq!(next(5, 4, 4), None);
+    });
+}
+
+#[test]
+fn a_probe_in_the_place_of_a_message_leaves_a_bounded_number_of_times() {
+    let asks = |probes, at| {
+        with(|cx| {
+            let mut shell = shell(secs(1.0), Admission::Probe(at));
+            shell.admit(&CON, Load { probes, ..Load::default() }, cx)
+        })
+    };
+    assert_eq!(asks(0, at(101.0)), Admission::Probe(at(101.0)));
+    // An instant that has come would spin.
+    assert_eq!(asks(0, at(100.0)), Admission::Probe(at(100.0) + Shell::FLOOR));
+    assert_eq!(asks(u8::MAX, at(101.0)), Admission::Send);
+}
+
+#[test]
+fn a_verdict_waits_no_longer_than_the_ceiling() {
+    with(|cx| {
+        let echo = Echo { since: secs(1.0), since_last: secs(1.0), transmissions: 1 };
+        let mut shell = shell(Micros::MAX, Admission::Send);
+        assert_eq!(shell.on_probe(&mut Slot::default(), &echo, cx), Some(Shell::CEILING));
+    });
 }
 
 #[test]
@@ -130,7 +184,7 @@ fn a_control_that_takes_over_an_open_exchange_does_not_flood() {
         let mut shell = Shell::new(Config::parse("default").expect("a control").build());
         let mut slot = Slot::default();
         shell.open_exchange();
-        with(|cx| assert_eq!(shell.on_transmit(0, &mut slot, cx), secs(2.0)));
+        with(|cx| assert_eq!(shell.on_transmit((Kind::Message, 0), &mut slot, cx), secs(2.0)));
         let config = Config::new(*algorithm);
         let params = Parameters::DEFAULT;
         let mut rng = Constant::lowest();
@@ -139,7 +193,7 @@ fn a_control_that_takes_over_an_open_exchange_does_not_flood() {
         shell.replace(config.build());
         assert_eq!(shell.open(), 1);
         for ordinal in 1..=4 {
-            let timeout = shell.on_transmit(ordinal, &mut slot, cx);
+            let timeout = shell.on_transmit((Kind::Message, ordinal), &mut slot, cx);
             assert!(timeout >= secs(2.0), "{algorithm}: {timeout:?} for {ordinal}");
         }
         shell.close_exchange(&slot, Outcome::GaveUp, 4, cx);

@@ -1,8 +1,8 @@
 //! Names, settings and the factory of the controls.
 
 use super::{
-    Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Fasor, FullBackoff, LinuxRto, Marking,
-    PeakHopper,
+    Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff, LinuxRto,
+    Marking, PeakHopper,
 };
 use crate::params::Parameters;
 use crate::time::Micros;
@@ -65,6 +65,7 @@ algorithms! {
     Fasor = "fasor", "Thesis19 7.2, fasor-02", "fast and slow timeouts and a state that orders them";
     FasorToken = "fasor-token", "Thesis19 7.3", "FASOR with the transmission's ordinal in the token";
     FasorOption = "fasor-option", "Thesis19 7.3, fasor-02", "FASOR with the transmission's ordinal in an option";
+    Ebb = "ebb", "Ebbtide", "asks with a ping before it repeats, and marks every copy";
 }
 
 impl fmt::Display for Algorithm {
@@ -94,6 +95,16 @@ pub struct Settings {
     pub small_ageing_factor: u32,
     /// Over how many values `cocoa-01` smooths its overall RTO: 1 (off) to 4.
     pub history: u8,
+    /// How transmissions of `ebb` are marked.
+    pub mark: Marking,
+    /// How often `ebb` repeats a message after the same short timeout while no queue stands.
+    pub copies: u8,
+    /// By what `ebb`'s first interval is multiplied after its first probe, while nothing is known.
+    pub probe_growth: u8,
+    /// The least margin of `ebb`'s timeout above SRTT, in percent of SRTT.
+    pub margin_percent: u8,
+    /// Over how much `ebb`'s timeout is spread, in percent of SRTT.
+    pub dither_percent: u8,
 }
 
 impl Settings {
@@ -132,7 +143,7 @@ pub struct Config {
 }
 
 /// What a text that names a control can set.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 14] = [
     "bound",
     "floor",
     "initial-rto",
@@ -142,6 +153,19 @@ const KEYS: [&str; 9] = [
     "ageing",
     "small-ageing-factor",
     "history",
+    "mark",
+    "copies",
+    "probe-growth",
+    "margin",
+    "dither",
+];
+
+/// The names of the ways to mark.
+const MARKS: [(&str, Marking); 4] = [
+    ("copy-token", Marking::CopyToken),
+    ("token", Marking::Token),
+    ("option", Marking::Option),
+    ("none", Marking::None),
 ];
 
 impl Config {
@@ -171,6 +195,11 @@ impl Config {
                 ageing: true,
                 small_ageing_factor: 2,
                 history: 1,
+                mark: Marking::CopyToken,
+                copies: 3,
+                probe_growth: 7,
+                margin_percent: 10,
+                dither_percent: 10,
             },
         }
     }
@@ -196,6 +225,7 @@ impl Config {
             A::Fasor => Controller::Fasor(Fasor::fast_slow_fast(Marking::None)),
             A::FasorToken => Controller::Fasor(Fasor::fast_slow_fast(Marking::Token)),
             A::FasorOption => Controller::Fasor(Fasor::fast_slow_fast(Marking::Option)),
+            A::Ebb => Controller::Ebb(Ebb::new(self.settings.mark)),
         }
     }
 
@@ -243,6 +273,24 @@ impl Config {
                 let history =
                     value.parse().ok().filter(|h| (1..=Cocoa01::LONGEST_HISTORY).contains(h));
                 s.history = history.ok_or(bad("a whole number from 1 to 4"))?;
+            }
+            "mark" => {
+                s.mark = MARKS
+                    .into_iter()
+                    .find_map(|(name, mark)| (name == value).then_some(mark))
+                    .ok_or(bad("copy-token, token, option or none"))?;
+            }
+            "copies" => {
+                s.copies = whole(value, 0..=8).ok_or(bad("a whole number from 0 to 8"))?;
+            }
+            "probe-growth" => {
+                s.probe_growth = whole(value, 1..=50).ok_or(bad("a whole number from 1 to 50"))?;
+            }
+            "margin" => {
+                s.margin_percent = whole(value, 0..=200).ok_or(bad("a percentage, 0 to 200"))?;
+            }
+            "dither" => {
+                s.dither_percent = whole(value, 0..=200).ok_or(bad("a percentage, 0 to 200"))?;
             }
             _ => return Err(ConfigError::Key { key }),
         }
@@ -310,8 +358,28 @@ impl fmt::Display for Config {
         if s.history != source.history {
             write!(f, ":history={}", s.history)?;
         }
+        if let Some((name, _)) = MARKS.into_iter().find(|(_, mark)| *mark == s.mark)
+            && s.mark != source.mark
+        {
+            write!(f, ":mark={name}")?;
+        }
+        for (key, value, default) in [
+            ("copies", s.copies, source.copies),
+            ("probe-growth", s.probe_growth, source.probe_growth),
+            ("margin", s.margin_percent, source.margin_percent),
+            ("dither", s.dither_percent, source.dither_percent),
+        ] {
+            if value != default {
+                write!(f, ":{key}={value}")?;
+            }
+        }
         Ok(())
     }
+}
+
+/// A whole number in a range.
+fn whole(text: &str, range: core::ops::RangeInclusive<u8>) -> Option<u8> {
+    text.parse().ok().filter(|value| range.contains(value))
 }
 
 /// A span in seconds with as many decimals as it needs.

@@ -2,8 +2,8 @@
 
 use super::{
     Admission, Cocoa, Cocoa01, CocoaFullBackoff, CongestionControl, Context, Default, Departure,
-    Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, PeakHopper, Sample, Slot,
-    Transmission,
+    Ebb, Echo, Expiry, Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, PeakHopper,
+    Sample, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
 
@@ -26,6 +26,8 @@ pub enum Controller {
     CocoaFullBackoff(CocoaFullBackoff),
     /// `fasor` and its variants.
     Fasor(Fasor),
+    /// `ebb`.
+    Ebb(Ebb),
     /// A control from outside this crate.
     #[cfg(feature = "alloc")]
     Other(alloc::boxed::Box<dyn OtherControl>),
@@ -49,6 +51,7 @@ macro_rules! dispatch {
             Controller::Cocoa01($control) => $call,
             Controller::CocoaFullBackoff($control) => $call,
             Controller::Fasor($control) => $call,
+            Controller::Ebb($control) => $call,
             #[cfg(feature = "alloc")]
             Controller::Other($control) => $call,
         }
@@ -72,8 +75,13 @@ impl CongestionControl for Controller {
     }
 
     #[inline]
-    fn on_expire(&mut self, slot: &Slot, cx: &mut Context<'_>) {
-        dispatch!(self, control => control.on_expire(slot, cx));
+    fn on_expire(&mut self, slot: &Slot, cx: &mut Context<'_>) -> Expiry {
+        dispatch!(self, control => control.on_expire(slot, cx))
+    }
+
+    #[inline]
+    fn on_probe(&mut self, slot: &mut Slot, echo: &Echo, cx: &mut Context<'_>) -> Option<Micros> {
+        dispatch!(self, control => control.on_probe(slot, echo, cx))
     }
 
     #[inline]

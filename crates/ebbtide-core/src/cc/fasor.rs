@@ -26,15 +26,15 @@ use crate::time::Micros;
 /// of Thesis19 section 7.1, in which the slow value is what backs off.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Fasor {
-    fast: Estimator,
+    pub(super) fast: Estimator,
     /// The slow RTO; zero before the first exchange with a retransmission.
-    slow: Micros,
+    pub(super) slow: Micros,
     /// The previous sample; zero before the first (fasor-02: with marks, the base of a series is
     /// at least this).
-    previous: Micros,
+    pub(super) previous: Micros,
     state: State,
     series: Series,
-    marking: Marking,
+    pub(super) marking: Marking,
     /// What the first sample is divided by for the first variation: 2 or 2K = 8.
     first_divisor: u8,
 }
@@ -173,7 +173,9 @@ impl CongestionControl for Fasor {
     fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
         let retransmissions = sample.retransmissions();
         let unambiguous = match (self.marking, sample.answered) {
-            (Marking::Token | Marking::Option, Some(answered)) => Some(answered.since),
+            (Marking::Token | Marking::CopyToken | Marking::Option, Some(answered)) => {
+                Some(answered.since)
+            }
             _ if retransmissions == 0 => Some(sample.since_first),
             _ => None,
         };

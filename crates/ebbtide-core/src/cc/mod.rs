@@ -13,6 +13,11 @@
 //!                                                            on_feedback (a sample), on_close
 //! ```
 //!
+//! A control may ask before it repeats: in the place of a retransmission ([`Expiry::Probe`]), or of a
+//! message that wants to leave ([`Admission::Probe`]), the endpoint then sends a CoAP ping and tells
+//! of its answer with `on_probe`. A probe belongs to the exchange that it was sent for and is
+//! forgotten with it.
+//!
 //! No control reads a clock or makes randomness: both come in a [`Context`]. No control can hurt
 //! the network beyond slowness: it lives in a [`Shell`] that bounds what it answers.
 //!
@@ -23,6 +28,7 @@ mod cocoa;
 mod config;
 mod controller;
 mod default;
+mod ebb;
 mod estimator;
 mod fasor;
 mod full_backoff;
@@ -35,6 +41,7 @@ pub use cocoa::{Cocoa, Cocoa01, CocoaFullBackoff};
 pub use config::{Algorithm, Config, ConfigError, Settings};
 pub use controller::Controller;
 pub use default::Default;
+pub use ebb::Ebb;
 pub use estimator::Estimator;
 pub use fasor::Fasor;
 pub use full_backoff::FullBackoff;
@@ -81,10 +88,23 @@ pub struct Slot {
     pub tag: u8,
 }
 
+/// What leaves on behalf of an exchange.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The message itself.
+    Message,
+    /// A probe: an empty Confirmable message with an ID of its own, a CoAP ping, which every
+    /// endpoint answers with a Reset at once (RFC 7252 section 4.3).
+    Probe,
+}
+
 /// A transmission about to leave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Transmission {
-    /// 0 for the original, 1 for the first retransmission, and so on.
+    /// The message or a probe for it.
+    pub kind: Kind,
+    /// Which of its kind in the exchange: for the message 0 is the original, 1 the first
+    /// retransmission, and so on; probes are counted by themselves.
     pub ordinal: u8,
     /// Confirmable exchanges that are open in the scope beside this one.
     pub beside: u16,
@@ -113,6 +133,8 @@ pub struct Load {
     pub unanswered_bytes: u32,
     /// When the first of those bytes left. Meaningless if there are none.
     pub unanswered_since: Instant,
+    /// Probes that have been sent for the message that asks.
+    pub probes: u8,
 }
 
 /// The answer to a [`Departure`].
@@ -127,6 +149,19 @@ pub enum Admission {
     NotBefore(Instant),
     /// It may not leave before an open exchange ends; ask again then.
     Blocked,
+    /// A probe is to leave in its place. Ask again when a probe is answered, or at this instant.
+    Probe(Instant),
+}
+
+/// What follows an expired timeout.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Expiry {
+    /// The message is transmitted once more.
+    #[default]
+    Repeat,
+    /// A probe is sent instead. Its answer tells that the path carries messages and how long it
+    /// takes; whether the message is to be repeated then, `on_probe` says.
+    Probe,
 }
 
 /// What an acknowledgement told. All spans end at the same instant, the acknowledgement's arrival.
@@ -161,6 +196,37 @@ pub struct Answered {
     pub since: Micros,
 }
 
+/// What the answer to a probe told. All spans end at its arrival.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// Since the probe left.
+    pub since: Micros,
+    /// Since the last transmission of the message that it was sent for; if that is less than
+    /// `since`, the probe left before it and tells nothing about it. Zero before the first one.
+    pub since_last: Micros,
+    /// How many transmissions of the message there were; none if it waits for admission.
+    pub transmissions: u8,
+}
+
+/// What an exchange has sent, as far as MAX_RETRANSMIT is concerned.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Transmissions of the message, the original included.
+    pub transmissions: u8,
+    /// Probes sent for it.
+    pub probes: u8,
+    /// How many of the probes were answered.
+    pub echoes: u8,
+}
+
+impl Effort {
+    /// What went out without an answer so far.
+    #[must_use]
+    pub const fn unanswered(self) -> u16 {
+        (self.transmissions as u16 + self.probes as u16).saturating_sub(self.echoes as u16)
+    }
+}
+
 /// How an exchange ended, as far as congestion control is concerned.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -182,6 +248,9 @@ pub enum Marking {
     None,
     /// The first byte of the token is the ordinal (Thesis19 section 7.3).
     Token,
+    /// The original carries the plain token; in a retransmission the ordinal stands before it. Costs
+    /// nothing until a message is repeated.
+    CopyToken,
     /// The elective option Rexmit-Cnt holds the ordinal (draft-ietf-core-fasor-02).
     Option,
 }
@@ -204,9 +273,9 @@ pub struct Metrics {
 /// A congestion control for one scope.
 ///
 /// The endpoint calls it through a [`Shell`], in this order for every Confirmable message:
-/// `admit`, then for each transmission `on_transmit`, between two of them `on_expire`, then at
-/// most one `on_feedback`, and last exactly one `on_close`. Calls for several exchanges of the
-/// scope interleave when NSTART is above one.
+/// `admit`, then for each transmission `on_transmit`, between two of them `on_expire` or `on_probe`,
+/// then at most one `on_feedback`, and last exactly one `on_close`. Calls for several exchanges of
+/// the scope interleave when NSTART is above one.
 pub trait CongestionControl {
     /// Whether a message may leave now. Called for every new message and again when what an
     /// earlier answer waited for has come to pass. The shell has already checked that
@@ -225,9 +294,19 @@ pub trait CongestionControl {
         cx: &mut Context<'_>,
     ) -> Micros;
 
-    /// The armed timeout passed without an answer. `on_transmit` or `on_close` follows at once.
-    fn on_expire(&mut self, slot: &Slot, cx: &mut Context<'_>) {
+    /// The armed timeout passed without an answer: what is to leave next. `on_transmit`, for the
+    /// message even if a probe was asked for but may not leave, or `on_close` follows at once.
+    fn on_expire(&mut self, slot: &Slot, cx: &mut Context<'_>) -> Expiry {
         let _ = (slot, cx);
+        Expiry::Repeat
+    }
+
+    /// A probe was answered, and the message that it was sent for was not: after how long the
+    /// message is repeated if nothing arrives before. `None` leaves the armed timeout as it is.
+    /// Called at most once per probe, and not after the exchange was closed.
+    fn on_probe(&mut self, slot: &mut Slot, echo: &Echo, cx: &mut Context<'_>) -> Option<Micros> {
+        let _ = (slot, echo, cx);
+        None
     }
 
     /// The exchange was acknowledged or reset for the first time. Later answers to it never come
@@ -246,12 +325,15 @@ pub trait CongestionControl {
     }
 
     /// When `handle_timeout` wants to be called; for rate epochs only. Ageing is computed from
-    /// the time of the next call instead.
+    /// the time of the next call instead. Asked after every other call; heeded only while the
+    /// scope has exchanges, so that idle peers cost no timers.
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 
-    /// The instant that `poll_timeout` gave has come.
+    /// The instant that `poll_timeout` gave has come. Messages that wait are asked about again
+    /// afterwards. If the instant is not moved on, the next call comes no sooner than
+    /// [`Shell::FLOOR`] later.
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         let _ = cx;
     }

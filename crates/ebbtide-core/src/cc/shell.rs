@@ -1,8 +1,8 @@
 //! The shell that no control escapes.
 
 use super::{
-    Admission, CongestionControl, Context, Controller, Departure, Load, Marking, Metrics, Outcome,
-    Sample, Slot, Transmission,
+    Admission, CongestionControl, Context, Controller, Departure, Echo, Effort, Expiry, Kind, Load,
+    Marking, Metrics, Outcome, Sample, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
 
@@ -12,6 +12,12 @@ use crate::time::{Instant, Micros};
 /// in `[FLOOR, CEILING]`, no exchange has more than MAX_RETRANSMIT retransmissions, and every
 /// exchange that was admitted is closed exactly once. A wrong control may be slow; it cannot be
 /// unsafe.
+///
+/// Probes are bounded as retransmissions are. An open exchange sends at most MAX_RETRANSMIT of them,
+/// each in the place of a retransmission, and an unanswered one counts as one: an exchange that
+/// nothing answers ends after 1 + MAX_RETRANSMIT datagrams, probes or not. An answered one is given
+/// back, so that against losses a message has as many tries as without probes. A message that waits
+/// for admission is preceded by at most 255 probes, [`Shell::FLOOR`] apart.
 #[derive(Debug)]
 pub struct Shell {
     control: Controller,
@@ -58,6 +64,8 @@ impl Shell {
             Admission::SendAsConfirmable if self.open >= cx.settings.nstart(cx.params) => {
                 Admission::Send
             }
+            Admission::Probe(_) if load.probes == u8::MAX => Admission::Send,
+            Admission::Probe(at) => Admission::Probe(at.max(cx.now + Self::FLOOR)),
             answer => answer,
         }
     }
@@ -68,22 +76,52 @@ impl Shell {
         self.open = self.open.saturating_add(1);
     }
 
-    /// A transmission leaves: the timeout to arm, also written to `slot.armed`.
+    /// A transmission leaves, the message or a probe for it: the timeout to arm, also written to
+    /// `slot.armed`.
     #[inline]
-    pub fn on_transmit(&mut self, ordinal: u8, slot: &mut Slot, cx: &mut Context<'_>) -> Micros {
-        let transmission = Transmission { ordinal, beside: self.open.saturating_sub(1) };
+    pub fn on_transmit(
+        &mut self,
+        (kind, ordinal): (Kind, u8),
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        let transmission = Transmission { kind, ordinal, beside: self.open.saturating_sub(1) };
         let timeout = self.control.on_transmit(&transmission, slot, cx);
         slot.armed = timeout.clamp(Self::FLOOR, Self::CEILING);
         slot.armed
     }
 
-    /// The armed timeout passed. Whether the exchange may be transmitted once more; if not, it is
-    /// to be closed as given up.
+    /// The armed timeout passed: what leaves next. `None` if the exchange is to be closed as given
+    /// up.
     #[inline]
-    pub fn on_expire(&mut self, transmissions: u8, slot: &Slot, cx: &mut Context<'_>) -> bool {
-        self.control.on_expire(slot, cx);
-        // `transmissions` counts the original, MAX_RETRANSMIT does not (RFC 7252 section 4.2).
-        transmissions <= cx.params.max_retransmit && transmissions < u8::MAX
+    pub fn on_expire(
+        &mut self,
+        effort: Effort,
+        slot: &Slot,
+        cx: &mut Context<'_>,
+    ) -> Option<Expiry> {
+        let wish = self.control.on_expire(slot, cx);
+        // The original counts here, for MAX_RETRANSMIT it does not (RFC 7252 section 4.2).
+        let left = effort.unanswered() <= u16::from(cx.params.max_retransmit)
+            && effort.transmissions < u8::MAX;
+        let probes = cx.params.max_retransmit.min(u8::MAX - 1);
+        match wish {
+            _ if !left => None,
+            Expiry::Probe if effort.probes >= probes => Some(Expiry::Repeat),
+            wish => Some(wish),
+        }
+    }
+
+    /// A probe was answered: after how long the message is to be repeated, if the control says so.
+    pub fn on_probe(
+        &mut self,
+        slot: &mut Slot,
+        echo: &Echo,
+        cx: &mut Context<'_>,
+    ) -> Option<Micros> {
+        let wait = self.control.on_probe(slot, echo, cx).map(|wait| wait.min(Self::CEILING));
+        // Transmissions are counted in a byte.
+        wait.filter(|_| echo.transmissions < u8::MAX)
     }
 
     /// The exchange was acknowledged or reset.

@@ -24,6 +24,7 @@
 
 mod config;
 mod peers;
+mod probe;
 mod receive;
 mod respond;
 mod send;
@@ -42,7 +43,7 @@ use crate::cc::{Config, Context, Metrics, Outcome, Sample, Shell};
 use crate::exchange::ExchangeId;
 use crate::exchange::dedup::Dedup;
 use crate::exchange::outbox::Outbox;
-use crate::exchange::table::{State, Table};
+use crate::exchange::table::{Due, State, Table};
 use crate::exchange::timers::Timers;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
@@ -66,6 +67,8 @@ pub struct Endpoint {
     peers: Peers,
     table: Table,
     timers: Timers,
+    /// The timers of the controls themselves, by peer.
+    epochs: Timers,
     outbox: Outbox<Sent>,
     events: VecDeque<Event>,
     dedup: Dedup,
@@ -87,6 +90,7 @@ impl Endpoint {
             peers: Peers::new(limits.peers, limits.peer_retention, rng.next_u64()),
             table: Table::new(limits.exchanges, rng.next_u64()),
             timers: Timers::default(),
+            epochs: Timers::default(),
             outbox: Outbox::new(limits.outbox_bytes),
             events: VecDeque::new(),
             dedup: Dedup::new(limits.remembered_messages, limits.remembered_bytes, rng.next_u64()),
@@ -103,7 +107,10 @@ impl Endpoint {
         if self.outbox.is_empty() {
             return match self.events.pop_front() {
                 Some(event) => Output::Event(event),
-                None => Output::Timeout(self.timers.next()),
+                None => {
+                    let both = [self.timers.next(), self.epochs.next()];
+                    Output::Timeout(both.into_iter().flatten().min())
+                }
             };
         }
         match self.outbox.pop() {
@@ -118,6 +125,9 @@ impl Endpoint {
         let now = self.advance(now);
         while let Some(index) = self.timers.pop_due(now) {
             match self.table.get(index).state {
+                State::Open if self.table.get(index).due == Due::Repeat => {
+                    self.transmit(now, index)
+                }
                 State::Open => self.expire(now, index),
                 State::Queued => {
                     let peer = self.table.get(index).peer;
@@ -127,6 +137,7 @@ impl Endpoint {
                 State::Observing | State::Free => {}
             }
         }
+        self.handle_epochs(now);
     }
 
     /// Ends an exchange without telling the application. Unknown and ended ones are ignored.
@@ -188,7 +199,7 @@ impl Endpoint {
         if let Some(index) = self.peers.find(self.config.scope.key(remote)) {
             let marks = self.fresh_marks();
             let peer = self.peers.get_mut(index);
-            peer.shell.replace(self.controls[usize::from(peer.control)].build());
+            peer.shell.replace(self.controls[peer.control()].build());
             peer.marks = marks;
         }
     }
@@ -310,31 +321,31 @@ impl Endpoint {
             State::Free => return,
         }
         self.timers.disarm(index);
+        self.table.forget_probes(index);
         if self.table.get(index).purpose == crate::exchange::table::Purpose::Request {
             self.table.forget_token(index);
         }
         self.table.release(index);
         self.peers.end_exchange(now, peer);
+        if self.peers.get(peer).is_idle() {
+            self.epochs.disarm(peer);
+        }
         self.pump(now, peer);
     }
 
     /// Ends the congestion control's part of an open exchange: its NSTART place is free.
     fn close(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
         self.table.forget_id(index);
+        self.table.forget_probes(index);
         let exchange = self.table.get(index);
         let peer = self.peers.get_mut(exchange.peer);
-        let mut cx = Context {
-            now,
-            params: &self.config.params,
-            settings: &self.controls[usize::from(peer.control)].settings,
-            rng: &mut *self.rng,
-        };
+        let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         if let Some(sample) = &sample {
-            self.control_counters[usize::from(peer.control)].answered(sample);
-            peer.shell.on_feedback(&exchange.slot, sample, &mut cx);
+            self.control_counters[peer.control()].answered(sample);
+            peer.shell.on_feedback(&exchange.slot, sample, cx);
         }
         let retransmissions = exchange.transmissions.saturating_sub(1);
-        peer.shell.close_exchange(&exchange.slot, outcome, retransmissions, &mut cx);
+        peer.shell.close_exchange(&exchange.slot, outcome, retransmissions, cx);
     }
 }
 
@@ -344,6 +355,16 @@ impl Endpoint {
 fn exchange_lifetime(params: &crate::params::Parameters) -> Duration {
     let span = Shell::CEILING.to_duration().saturating_mul(params.max_retransmit.into());
     params.exchange_lifetime().min(span.saturating_add(params.max_rtt()))
+}
+
+/// What a control of `config` is called with.
+fn context<'c>(
+    now: Instant,
+    config: &'c EndpointConfig,
+    control: &'c Config,
+    rng: &'c mut dyn Rng,
+) -> Context<'c> {
+    Context { now, params: &config.params, settings: &control.settings, rng }
 }
 
 impl core::fmt::Debug for Endpoint {

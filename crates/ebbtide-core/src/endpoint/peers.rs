@@ -79,7 +79,7 @@ pub(crate) enum OptionSupport {
 pub(crate) struct Peer {
     key: SocketAddr,
     pub(crate) shell: Shell,
-    /// Which of the endpoint's controls it uses.
+    /// The number of its control in the endpoint's list.
     pub(crate) control: u8,
     pub(crate) marks: Marks,
     pub(crate) ids: MessageIds,
@@ -107,7 +107,20 @@ impl Peer {
             nons_since_con: self.nons_since_con,
             unanswered_bytes: self.unanswered_bytes,
             unanswered_since: self.unanswered_since,
+            probes: 0,
         }
+    }
+
+    /// Which of the endpoint's controls it uses.
+    #[inline]
+    pub(crate) fn control(&self) -> usize {
+        self.control.into()
+    }
+
+    /// Whether it has no exchange.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.exchanges == 0
     }
 
     /// The peer has been heard from: what was sent to it is no longer unanswered.

@@ -6,7 +6,7 @@ use super::types::{Ignored, Incoming, Received};
 use crate::cc::{Marking, Outcome, Sample};
 use crate::exchange::dedup::Reply;
 use crate::exchange::table::{Purpose, State};
-use crate::exchange::token::{COUNT_PROBE, unmark};
+use crate::exchange::token::{COUNT_PROBE, strip_mark, unmark};
 use crate::time::Instant;
 use crate::wire::{Code, Content, Message, OptionNumber, ParseError, Token, Type};
 use core::net::SocketAddr;
@@ -138,7 +138,7 @@ impl Endpoint {
         }
         let answered = match self.table.get(index).marking {
             Marking::None => None,
-            Marking::Token => self.believe(index, ordinal),
+            Marking::Token | Marking::CopyToken => self.believe(index, ordinal),
             Marking::Option => match self.counted(index, &message) {
                 Ok(ordinal) => ordinal.and_then(|ordinal| self.believe(index, ordinal)),
                 Err(()) => return self.wrong_token(),
@@ -155,6 +155,10 @@ impl Endpoint {
         from: SocketAddr,
         message: &Message<'_>,
     ) -> Received<'static> {
+        let id = message.message_id();
+        if let Some(index) = self.table.by_id(from, id).filter(|&index| self.is_probe(index, id)) {
+            return self.on_echo(now, index, id);
+        }
         let Some(index) = self.find_open(from, message) else {
             return self.unknown();
         };
@@ -189,6 +193,9 @@ impl Endpoint {
         let Some(index) = self.table.by_id(from, message.message_id()) else {
             return self.unknown();
         };
+        if self.is_probe(index, message.message_id()) {
+            return self.on_echo(now, index, message.message_id());
+        }
         let exchange = self.table.name(index);
         let open = self.table.get(index).state == State::Open;
         let sample = open.then(|| self.table.get(index).sample(now, None));
@@ -238,7 +245,7 @@ impl Endpoint {
         // A response implies the acknowledgement that was lost or is still to come (5.2.2).
         let open = self.table.get(index).state == State::Open;
         let answered = match self.table.get(index).marking {
-            Marking::Token => self.believe(index, ordinal),
+            Marking::Token | Marking::CopyToken => self.believe(index, ordinal),
             Marking::None | Marking::Option => None,
         };
         let sample = open.then(|| self.table.get(index).sample(now, answered));
@@ -317,20 +324,22 @@ impl Endpoint {
     #[inline]
     fn find_open(&self, from: SocketAddr, message: &Message<'_>) -> Option<u32> {
         let index = self.table.by_id(from, message.message_id())?;
-        (self.table.get(index).state == State::Open).then_some(index)
+        let exchange = self.table.get(index);
+        // An ID may also be that of a probe, which has no response.
+        let named = exchange.id == message.message_id();
+        (exchange.state == State::Open && named).then_some(index)
     }
 
     /// The request that a token belongs to, and the ordinal it names (0 if it is not marked).
     fn find_token(&self, from: SocketAddr, token: Token) -> Option<(u32, u8)> {
         let exact = self.table.by_token(from, token).map(|index| (index, 0));
+        let marked = |found: Option<(Token, u8)>| {
+            let index = self.table.by_token(from, found?.0)?;
+            Some((index, self.match_token(index, token)?))
+        };
         exact
-            .or_else(|| {
-                let (original, ordinal) = unmark(token)?;
-                let index = self.table.by_token(from, original)?;
-                let exchange = self.table.get(index);
-                let sent = exchange.marking == Marking::Token && ordinal < exchange.transmissions;
-                sent.then_some((index, ordinal))
-            })
+            .or_else(|| marked(unmark(token)))
+            .or_else(|| marked(strip_mark(token)))
             .or_else(|| self.table.group_by_token(token).map(|index| (index, 0)))
     }
 
@@ -338,11 +347,15 @@ impl Endpoint {
     #[inline]
     fn match_token(&self, index: u32, token: Token) -> Option<u8> {
         let exchange = self.table.get(index);
-        if exchange.marking != Marking::Token {
-            return (token == exchange.token).then_some(0);
-        }
-        let (original, ordinal) = unmark(token)?;
-        (original == exchange.token && ordinal < exchange.transmissions).then_some(ordinal)
+        let (original, ordinal) = match exchange.marking {
+            Marking::Token => unmark(token)?,
+            Marking::CopyToken if token != exchange.token => {
+                strip_mark(token).filter(|&(_, ordinal)| ordinal > 0)?
+            }
+            Marking::None | Marking::Option | Marking::CopyToken => (token, 0),
+        };
+        let sent = ordinal < exchange.transmissions.max(1);
+        (original == exchange.token && sent).then_some(ordinal)
     }
 
     /// The ordinal that the option Rexmit-Cnt of a response names; an error if it was never sent.
@@ -386,13 +399,13 @@ impl Endpoint {
 
     /// The peer of an exchange has been heard from.
     #[inline]
-    fn hear(&mut self, now: Instant, index: u32) {
+    pub(super) fn hear(&mut self, now: Instant, index: u32) {
         let peer = self.table.get(index).peer;
         self.peers.touch(now, peer);
         self.peers.get_mut(peer).heard();
     }
 
-    fn unknown(&mut self) -> Received<'static> {
+    pub(super) fn unknown(&mut self) -> Received<'static> {
         self.counters.unknown_answers += 1;
         Received::Ignored(Ignored::UnknownExchange)
     }

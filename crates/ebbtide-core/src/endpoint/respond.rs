@@ -43,8 +43,7 @@ impl Endpoint {
                 // Faster than IDs become free again, the request's stands in: it is unique among
                 // those of its sender, and a response that is taken for a duplicate is at worst
                 // asked for again.
-                let lifetime = self.config.unique_message_ids.then_some(self.exchange_lifetime);
-                let id = self.peers.get_mut(peer).ids.allocate(now, lifetime);
+                let id = self.fresh_id(now, peer);
                 (Type::NonConfirmable, id.unwrap_or(incoming.id))
             }
         };
@@ -128,7 +127,7 @@ impl Endpoint {
         if sent { Ok(()) } else { Err(SendError::OutboxFull) }
     }
 
-    fn count_sent(&mut self, sent: bool) {
+    pub(super) fn count_sent(&mut self, sent: bool) {
         if sent {
             self.counters.sent += 1;
         } else {

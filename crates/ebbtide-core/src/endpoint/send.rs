@@ -1,12 +1,14 @@
 //! Messages of our own: accepted, admitted, transmitted, repeated.
 
-use super::Endpoint;
 use super::peers::OptionSupport;
 use super::types::{Failure, Reliability, SendError, Sent};
-use crate::cc::{Admission, Context, Departure, Marking, Outcome, probing_instant};
+use super::{Endpoint, context};
+use crate::cc::{Admission, Departure, Expiry, Kind, Load, Marking, Outcome, probing_instant};
 use crate::exchange::ExchangeId;
-use crate::exchange::table::{NONE, Purpose, State};
-use crate::exchange::token::{COUNT_PROBE, MAX_MARK, random_token, with_count_option};
+use crate::exchange::table::{Due, NONE, Purpose, State};
+use crate::exchange::token::{
+    COUNT_PROBE, MAX_MARK, random_token, with_count_option, with_marked_token,
+};
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type};
 use core::net::SocketAddr;
@@ -14,6 +16,17 @@ use core::net::SocketAddr;
 /// How many ACK_TIMEOUTs a Non-confirmable notification waits for the Reset of an observer that is
 /// gone. 16 s with the default parameters, the longest round trip that they allow for.
 const RESET_WAIT: u32 = 8;
+
+/// What is added to the encoded message of an exchange when a transmission of it leaves.
+#[derive(Copy, Clone)]
+enum Mark {
+    /// Nothing: it is as it is to be sent.
+    Encoded,
+    /// This byte before its token.
+    Token(u8),
+    /// The option Rexmit-Cnt of this value.
+    Option(u8),
+}
 
 impl Endpoint {
     /// Sends a request, now or when congestion control admits it. The answer comes as
@@ -177,6 +190,11 @@ impl Endpoint {
 
     /// Lets messages of a peer's queue leave as far as congestion control admits them.
     pub(super) fn pump(&mut self, now: Instant, peer_index: u32) {
+        self.admit_queued(now, peer_index);
+        self.follow_epoch(peer_index);
+    }
+
+    fn admit_queued(&mut self, now: Instant, peer_index: u32) {
         let mut index = self.peers.get(peer_index).head;
         // Whether a Non-confirmable message waits for its pace. Those behind it wait with it, and
         // Confirmable ones pass: they have a pace of their own.
@@ -193,13 +211,10 @@ impl Endpoint {
                 confirmable: exchange.confirmable,
                 bytes: u16::try_from(exchange.datagram.len()).unwrap_or(u16::MAX),
             };
-            let mut cx = Context {
-                now,
-                params: &self.config.params,
-                settings: &self.controls[usize::from(peer.control)].settings,
-                rng: &mut *self.rng,
-            };
-            let not_before = match peer.shell.admit(&departure, peer.load(), &mut cx) {
+            let load = Load { probes: exchange.effort().probes, ..peer.load() };
+            let control = &self.controls[peer.control()];
+            let cx = &mut context(now, &self.config, control, &mut *self.rng);
+            let not_before = match peer.shell.admit(&departure, load, cx) {
                 Admission::Send => None,
                 Admission::SendAsConfirmable if exchange.remote.ip().is_multicast() => None,
                 Admission::SendAsConfirmable => {
@@ -214,10 +229,13 @@ impl Endpoint {
                 Admission::NotBefore(at) => Some(at),
                 // The end of an open exchange pumps again.
                 Admission::Blocked => return,
+                Admission::Probe(again) => {
+                    self.probe_queued(now, index);
+                    Some(again)
+                }
             };
-            let lifetime = self.config.unique_message_ids.then_some(self.exchange_lifetime);
             let id = match not_before {
-                None => peer.ids.allocate(now, lifetime),
+                None => self.fresh_id(now, peer_index),
                 Some(at) => Err(at),
             };
             let id = match id {
@@ -239,6 +257,7 @@ impl Endpoint {
             exchange.id = id;
             exchange.datagram[2..HEADER_LEN].copy_from_slice(&id.0.to_be_bytes());
             exchange.first = now;
+            self.table.forget_probes(index);
             self.table.remember_id(index);
             if self.table.get(index).confirmable {
                 let peer = self.peers.get_mut(peer_index);
@@ -300,70 +319,61 @@ impl Endpoint {
             Purpose::Response => self.config.params.ack_timeout.scale(RESET_WAIT, 1),
         };
         self.timers.arm(index, now + wait);
-        self.emit(index, 0, Micros::ZERO, None);
+        self.emit(index, 0, Micros::ZERO, Mark::Encoded);
     }
 
     /// One transmission of an open exchange leaves and its timeout is armed.
-    fn transmit(&mut self, now: Instant, index: u32) {
+    pub(super) fn transmit(&mut self, now: Instant, index: u32) {
         let exchange = self.table.get_mut(index);
         let ordinal = exchange.transmissions;
         exchange.last = now;
         exchange.transmissions += 1;
+        exchange.due = Due::Expiry;
         let peer = self.peers.get_mut(exchange.peer);
-        let mut cx = Context {
-            now,
-            params: &self.config.params,
-            settings: &self.controls[usize::from(peer.control)].settings,
-            rng: &mut *self.rng,
-        };
-        let timeout = peer.shell.on_transmit(ordinal, &mut exchange.slot, &mut cx);
-        self.control_counters[usize::from(peer.control)].transmitted(ordinal, timeout);
-        // After the last transmission a peer gets at least PROCESSING_DELAY (RFC 7252 section
-        // 4.8.2) before it is given up: on a short path all timeouts together may be less than the
-        // time that a slow peer takes to acknowledge. That costs patience, no message.
-        let wait = match ordinal >= self.config.params.max_retransmit {
-            true => timeout.max(self.config.params.ack_timeout),
-            false => timeout,
-        };
-        self.timers.arm(index, now + wait);
-        let mark = ordinal.min(MAX_MARK);
-        let count = match exchange.marking {
-            Marking::None => None,
-            Marking::Token => {
-                exchange.sent.push(now.micros_since(exchange.first));
+        let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
+        let timeout = peer.shell.on_transmit((Kind::Message, ordinal), &mut exchange.slot, cx);
+        self.control_counters[peer.control()].transmitted(ordinal, timeout);
+        self.arm_expiry(now, index, timeout);
+        let exchange = self.table.get_mut(index);
+        let peer = self.peers.get_mut(exchange.peer);
+        if exchange.marking != Marking::None {
+            exchange.sent.push(now.micros_since(exchange.first));
+        }
+        let ordinal_mark = ordinal.min(MAX_MARK);
+        let mark = match (exchange.marking, peer.marks.option, ordinal) {
+            (Marking::Token, ..) => {
                 if let Some(first) = exchange.datagram.get_mut(HEADER_LEN) {
-                    *first = mark;
+                    *first = ordinal_mark;
                 }
-                None
+                Mark::Encoded
             }
-            Marking::Option => {
-                exchange.sent.push(now.micros_since(exchange.first));
-                match (peer.marks.option, ordinal) {
-                    (OptionSupport::Unknown, 0) => {
-                        exchange.probed = true;
-                        Some(COUNT_PROBE)
-                    }
-                    // Zero is what an absent option means: originals may omit it.
-                    (OptionSupport::Absent, _) | (OptionSupport::Confirmed, 0) => None,
-                    _ => Some(mark),
-                }
+            (Marking::CopyToken, _, 1..) => Mark::Token(ordinal_mark),
+            (Marking::Option, OptionSupport::Unknown, 0) => {
+                exchange.probed = true;
+                Mark::Option(COUNT_PROBE)
             }
+            // Zero is what an absent option means: originals may omit it.
+            (Marking::Option, OptionSupport::Unknown | OptionSupport::Confirmed, 1..) => {
+                Mark::Option(ordinal_mark)
+            }
+            _ => Mark::Encoded,
         };
-        self.emit(index, ordinal, timeout, count);
+        self.emit(index, ordinal, timeout, mark);
     }
 
     /// Queues the bytes of one transmission for the driver.
-    fn emit(&mut self, index: u32, ordinal: u8, timeout: Micros, count: Option<u8>) {
+    fn emit(&mut self, index: u32, ordinal: u8, timeout: Micros, mark: Mark) {
         let exchange = self.table.get(index);
         let what = Sent::Exchange { exchange: self.table.name(index), ordinal, timeout };
         let option = self.config.rexmit_count_option;
         let sent = self.outbox.push(exchange.remote, what, |out| {
-            match count {
-                Some(count) => {
+            match mark {
+                Mark::Option(count) => {
                     let end = (usize::from(exchange.options_end), exchange.last_option);
                     with_count_option(&exchange.datagram, end, (option, count), out);
                 }
-                None => out.extend_from_slice(&exchange.datagram),
+                Mark::Token(mark) => with_marked_token(&exchange.datagram, mark, out),
+                Mark::Encoded => out.extend_from_slice(&exchange.datagram),
             }
             true
         });
@@ -380,22 +390,22 @@ impl Endpoint {
     pub(super) fn expire(&mut self, now: Instant, index: u32) {
         self.counters.timeouts += 1;
         let exchange = self.table.get(index);
+        let (effort, is_ping) = (exchange.effort(), exchange.purpose == Purpose::Ping);
         let peer = self.peers.get_mut(exchange.peer);
-        let mut cx = Context {
-            now,
-            params: &self.config.params,
-            settings: &self.controls[usize::from(peer.control)].settings,
-            rng: &mut *self.rng,
-        };
-        let counters = &mut self.control_counters[usize::from(peer.control)];
-        counters.timeouts += 1;
         let more = exchange.transmissions < exchange.max_transmissions;
-        if peer.shell.on_expire(exchange.transmissions, &exchange.slot, &mut cx) && more {
-            self.transmit(now, index);
-        } else {
-            counters.gave_up += 1;
-            self.counters.gave_up += 1;
-            self.fail(now, index, Outcome::GaveUp, Failure::GaveUp);
+        let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
+        let (peer_index, control) = (exchange.peer, peer.control());
+        self.control_counters[control].timeouts += 1;
+        match peer.shell.on_expire(effort, &exchange.slot, cx) {
+            // A ping is its own probe.
+            Some(Expiry::Probe) if more && !is_ping && self.probe_expired(now, index) => {}
+            Some(_) if more => self.transmit(now, index),
+            _ => {
+                self.control_counters[control].gave_up += 1;
+                self.counters.gave_up += 1;
+                self.fail(now, index, Outcome::GaveUp, Failure::GaveUp);
+            }
         }
+        self.follow_epoch(peer_index);
     }
 }

@@ -89,6 +89,8 @@ pub enum Ignored {
     Malformed,
     /// An empty Confirmable message, answered with a Reset (RFC 7252 section 4.3).
     Ping,
+    /// The answer to a probe that congestion control had sent.
+    Probe,
     /// A copy of a request that has been processed or is being processed.
     DuplicateRequest,
     /// An answer to an exchange that is over or never was: a duplicate, late, or forged.
@@ -174,6 +176,13 @@ pub enum Sent {
         /// The timeout that was armed for it; zero for a Non-confirmable message.
         timeout: Micros,
     },
+    /// A probe of congestion control for an exchange of ours: a CoAP ping.
+    Probe {
+        /// The exchange that it is sent for.
+        exchange: ExchangeId,
+        /// The timeout that was armed for it; zero if the exchange waits for admission.
+        timeout: Micros,
+    },
     /// An answer to what arrived: a piggybacked or Non-confirmable response, an ACK, a Reset.
     Reply,
 }
@@ -238,7 +247,11 @@ pub struct Counters {
     pub sent: u64,
     /// Retransmissions among them.
     pub retransmissions: u64,
-    /// Expired timeouts of Confirmable messages.
+    /// Probes of congestion control among them (CoAP pings, RFC 7252 section 4.3).
+    pub probes: u64,
+    /// Probes that were answered.
+    pub probes_answered: u64,
+    /// Expired timeouts of Confirmable messages and of the probes for them.
     pub timeouts: u64,
     /// Exchanges given up.
     pub gave_up: u64,

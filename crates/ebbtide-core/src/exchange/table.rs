@@ -1,7 +1,7 @@
 //! The table of exchanges: everything that this endpoint sent, or queues, and awaits an answer to.
 
 use super::hashed::Hashed;
-use crate::cc::{Answered, Marking, Sample, Slot};
+use crate::cc::{Answered, Echo, Effort, Marking, Sample, Slot};
 use crate::time::{Instant, Micros};
 use crate::wire::{MessageId, OptionNumber, Token};
 use alloc::vec::Vec;
@@ -53,6 +53,23 @@ pub(crate) enum State {
     Observing,
 }
 
+/// What an open exchange's timer waits for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// The timeout expires: congestion control is asked what follows.
+    Expiry,
+    /// The message is repeated: a probe was answered, and congestion control wanted that.
+    Repeat,
+}
+
+/// A probe that congestion control sent for an exchange.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Probe {
+    pub(crate) id: MessageId,
+    pub(crate) sent: Instant,
+    pub(crate) answered: bool,
+}
+
 /// One exchange.
 #[derive(Debug)]
 pub(crate) struct Exchange {
@@ -86,6 +103,10 @@ pub(crate) struct Exchange {
     pub(crate) last_option: OptionNumber,
     /// When each transmission left, since `first`; kept only for marked ones.
     pub(crate) sent: Vec<Micros>,
+    /// Every probe that was sent for it: at most 255, see [`Shell`](crate::cc::Shell).
+    pub(crate) probes: Vec<Probe>,
+    /// What is due at the timer of an open exchange.
+    pub(crate) due: Due,
     /// The next exchange in the peer's queue, or the next free place.
     pub(crate) next: u32,
 }
@@ -109,6 +130,30 @@ impl Exchange {
             answered,
         }
     }
+
+    /// What it has sent so far.
+    pub(crate) fn effort(&self) -> Effort {
+        let echoes = self.probes.iter().filter(|probe| probe.answered).count();
+        Effort {
+            transmissions: self.transmissions,
+            // The shell bounds their number by 255.
+            probes: self.probes.len() as u8,
+            echoes: echoes as u8,
+        }
+    }
+
+    /// What the first answer to the probe of this ID tells; `None` if there is no such probe, or it
+    /// was answered before.
+    pub(crate) fn echo(&mut self, now: Instant, id: MessageId) -> Option<Echo> {
+        let probe = self.probes.iter_mut().find(|probe| probe.id == id && !probe.answered)?;
+        probe.answered = true;
+        let since_last = match self.transmissions {
+            0 => Micros::ZERO,
+            _ => now.micros_since(self.last),
+        };
+        let since = now.micros_since(probe.sent);
+        Some(Echo { since, since_last, transmissions: self.transmissions })
+    }
 }
 
 /// All exchanges, found by place, by message ID and by token.
@@ -117,7 +162,7 @@ pub(crate) struct Table {
     places: Vec<Exchange>,
     free: u32,
     used: usize,
-    by_id: HashTable<u32>,
+    by_id: HashTable<(u32, MessageId)>,
     by_token: HashTable<u32>,
     hasher: FixedState,
     /// Requests that were sent to groups: anyone may answer them.
@@ -178,6 +223,8 @@ impl Table {
                 options_end: 0,
                 last_option: OptionNumber(0),
                 sent: Vec::new(),
+                probes: Vec::new(),
+                due: Due::Expiry,
                 next: NONE,
             });
             index
@@ -202,6 +249,8 @@ impl Table {
         exchange.slot = Slot::default();
         exchange.datagram.clear();
         exchange.sent.clear();
+        exchange.probes.clear();
+        exchange.due = Due::Expiry;
         exchange.next = NONE;
         Some(index)
     }
@@ -241,31 +290,52 @@ impl Table {
 
     /// Makes the exchange findable by its message ID.
     pub(crate) fn remember_id(&mut self, index: u32) {
-        let exchange = &self.places[index as usize];
-        let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.id));
-        let (places, hasher) = (&self.places, &self.hasher);
-        self.by_id.insert_unique(hash, index, |&other| {
-            let other = &places[other as usize];
-            hasher.hash_one((Hashed(other.remote), other.id))
-        });
+        let id = self.places[index as usize].id;
+        self.insert_id(index, id);
     }
 
     pub(crate) fn forget_id(&mut self, index: u32) {
-        let exchange = &self.places[index as usize];
-        let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.id));
-        if let Ok(entry) = self.by_id.find_entry(hash, |&other| other == index) {
+        let id = self.places[index as usize].id;
+        self.remove_id(index, id);
+    }
+
+    /// Adds a probe to an exchange and makes the exchange findable by its ID.
+    pub(crate) fn remember_probe(&mut self, index: u32, probe: Probe) {
+        self.insert_id(index, probe.id);
+        self.places[index as usize].probes.push(probe);
+    }
+
+    /// Drops the probes of an exchange: whatever answers them is too late.
+    pub(crate) fn forget_probes(&mut self, index: u32) {
+        while let Some(probe) = self.places[index as usize].probes.pop() {
+            self.remove_id(index, probe.id);
+        }
+    }
+
+    fn insert_id(&mut self, index: u32, id: MessageId) {
+        let (places, hasher) = (&self.places, &self.hasher);
+        let hash = |&(index, id): &(u32, MessageId)| {
+            hasher.hash_one((Hashed(places[index as usize].remote), id))
+        };
+        self.by_id.insert_unique(hash(&(index, id)), (index, id), hash);
+    }
+
+    fn remove_id(&mut self, index: u32, id: MessageId) {
+        let remote = self.places[index as usize].remote;
+        let hash = self.hasher.hash_one((Hashed(remote), id));
+        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == (index, id)) {
             entry.remove();
         }
     }
 
+    /// The exchange that sent a message, or a probe, with this ID.
     #[inline]
     pub(crate) fn by_id(&self, remote: SocketAddr, id: MessageId) -> Option<u32> {
         let hash = self.hasher.hash_one((Hashed(remote), id));
-        let found = self.by_id.find(hash, |&index| {
-            let exchange = &self.places[index as usize];
-            exchange.remote == remote && exchange.id == id
+        let found = self.by_id.find(hash, |&(index, other)| {
+            other == id && self.places[index as usize].remote == remote
         });
-        found.copied()
+        found.map(|&(index, _)| index)
     }
 
     /// Makes the exchange findable by its token.

@@ -1,7 +1,7 @@
 //! Tokens and marks: what matches an answer to its request, and to its transmission.
 
 use crate::cc::Marking;
-use crate::wire::{MAX_TOKEN_LEN, OptionNumber, Token, encode_option};
+use crate::wire::{HEADER_LEN, MAX_TOKEN_LEN, OptionNumber, Token, encode_option};
 use alloc::vec::Vec;
 use rand_core::Rng;
 
@@ -15,7 +15,9 @@ pub(crate) const COUNT_PROBE: u8 = 255;
 /// section 5.3.1: at least 32 bits of randomness where an attacker may guess).
 pub(crate) fn random_token(len: u8, marking: Marking, rng: &mut dyn Rng) -> Token {
     let mark = usize::from(marking == Marking::Token);
-    let len = (usize::from(len) + mark).min(MAX_TOKEN_LEN);
+    // A copy's token is longer by the mark.
+    let room = MAX_TOKEN_LEN - usize::from(marking == Marking::CopyToken);
+    let len = (usize::from(len) + mark).min(room);
     let mut bytes = [0; MAX_TOKEN_LEN];
     if len > mark {
         rng.fill_bytes(&mut bytes[mark..len]);
@@ -31,6 +33,25 @@ pub(crate) fn unmark(token: Token) -> Option<(Token, u8)> {
     let ordinal = *slice.first()?;
     bytes[0] = 0;
     Some((Token::new(&bytes[..slice.len()])?, ordinal))
+}
+
+/// The token that the original carried, and the ordinal that stands before it in this one.
+pub(crate) fn strip_mark(token: Token) -> Option<(Token, u8)> {
+    let (&ordinal, original) = token.as_slice().split_first()?;
+    Some((Token::new(original)?, ordinal))
+}
+
+/// Appends `message`, whose token is not the longest one, to `out` with `mark` before the token.
+pub(crate) fn with_marked_token(message: &[u8], mark: u8, out: &mut Vec<u8>) {
+    let (header, rest) = message.split_at(HEADER_LEN.min(message.len()));
+    let start = out.len();
+    out.extend_from_slice(header);
+    // The length of the token is the low half of the first byte (RFC 7252 section 3).
+    if let Some(first) = out.get_mut(start) {
+        *first += 1;
+    }
+    out.push(mark);
+    out.extend_from_slice(rest);
 }
 
 /// Appends `message` to `out` with the option Rexmit-Cnt of value `count` as its last option;

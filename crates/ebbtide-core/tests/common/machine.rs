@@ -99,6 +99,8 @@ pub(crate) struct Side {
     alive: BTreeMap<ExchangeId, Alive>,
     /// Confirmable exchanges that have left and are neither acknowledged nor over, by peer.
     open: BTreeMap<ExchangeId, SocketAddr>,
+    /// Probes that were sent for each exchange.
+    probes: BTreeMap<ExchangeId, u8>,
     /// Requests that the application has not answered.
     pub(crate) pending: VecDeque<Incoming>,
     pub(crate) ends: Ends,
@@ -126,6 +128,7 @@ impl Side {
             address,
             alive: BTreeMap::new(),
             open: BTreeMap::new(),
+            probes: BTreeMap::new(),
             pending: VecDeque::new(),
             ends: Ends::default(),
             timeout: None,
@@ -217,6 +220,15 @@ impl Side {
                         } else {
                             assert_eq!(ordinal, 0, "a Non-confirmable message is sent once");
                         }
+                    }
+                    if let Sent::Probe { exchange, timeout } = what {
+                        // A ping for an exchange that has not ended, no longer than its header.
+                        assert!(self.alive.contains_key(&exchange));
+                        assert!((Shell::FLOOR..=Shell::CEILING).contains(&timeout));
+                        assert_eq!((bytes.len(), bytes[0], bytes[1]), (4, 0x40, 0));
+                        let probes = self.probes.entry(exchange).or_default();
+                        *probes += 1;
+                        assert!(*probes <= self.max_retransmit);
                     }
                     if wire.len() < 64 {
                         wire.push_back(Flying { from: self.address, to, bytes });

@@ -54,12 +54,16 @@ impl Datagram {
     pub(crate) fn ordinal(&self) -> u8 {
         match self.what {
             Sent::Exchange { ordinal, .. } => ordinal,
-            Sent::Reply => panic!("no transmission of an exchange: {self:?}"),
+            Sent::Reply | Sent::Probe { .. } => panic!("no transmission of an exchange: {self:?}"),
         }
+    }
+    /// Whether congestion control sent it as a probe.
+    pub(crate) fn is_probe(&self) -> bool {
+        matches!(self.what, Sent::Probe { .. })
     }
     pub(crate) fn timeout(&self) -> Micros {
         match self.what {
-            Sent::Exchange { timeout, .. } => timeout,
+            Sent::Exchange { timeout, .. } | Sent::Probe { timeout, .. } => timeout,
             Sent::Reply => panic!("no transmission of an exchange: {self:?}"),
         }
     }

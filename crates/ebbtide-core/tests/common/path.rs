@@ -3,7 +3,8 @@
 
 use super::{Constant, float, secs};
 use ebbtide_core::cc::{
-    Admission, Answered, Config, Context, Departure, Load, Metrics, Outcome, Sample, Shell, Slot,
+    Admission, Answered, Config, Context, Departure, Effort, Kind, Load, Metrics, Outcome, Sample,
+    Shell, Slot,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
@@ -67,7 +68,7 @@ impl Path {
 
     fn transmit(&mut self, ordinal: u8, slot: &mut Slot) -> Micros {
         let (shell, mut cx) = self.parts();
-        shell.on_transmit(ordinal, slot, &mut cx)
+        shell.on_transmit((Kind::Message, ordinal), slot, &mut cx)
     }
 
     fn close(&mut self, slot: &Slot, outcome: Outcome, retransmissions: u8) {
@@ -89,9 +90,10 @@ impl Path {
             }
             last = last.saturating_add(timeout);
             self.now = begin + last;
-            let transmissions = series.len() as u8;
+            // A probe that is asked for may not leave here: then the message is repeated.
+            let effort = Effort { transmissions: series.len() as u8, ..Effort::default() };
             let (shell, mut cx) = self.parts();
-            if !shell.on_expire(transmissions, &slot, &mut cx) {
+            if shell.on_expire(effort, &slot, &mut cx).is_none() {
                 return (series, slot, last, false);
             }
         }

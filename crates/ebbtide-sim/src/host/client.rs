@@ -3,7 +3,7 @@
 use super::{Tag, server_address};
 use crate::random::{Streams, uniform};
 use crate::record::ClientRecord;
-use crate::run::{Recorder, Tagged};
+use crate::run::{Recorder, tagged};
 use crate::scenario::{Workload, WorkloadKind};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
@@ -194,7 +194,7 @@ impl Client {
                 }
                 if recorder.wants_details() {
                     let metrics = self.endpoint.metrics(server_address()).unwrap_or_default();
-                    recorder.answered(now, self.tagged(tag), sample, &metrics);
+                    recorder.answered(now, tagged(self.number, tag), sample, &metrics);
                 }
                 self.ended(now);
                 true
@@ -204,7 +204,8 @@ impl Client {
                 self.ended(now);
                 true
             }
-            Received::Ignored(Ignored::UnknownExchange) => {
+            // The answer to a probe of an exchange that is over is no response.
+            Received::Ignored(Ignored::UnknownExchange) if !tag.probe => {
                 self.record.duplicates += 1;
                 false
             }
@@ -229,21 +230,26 @@ impl Client {
         loop {
             match self.endpoint.poll_output() {
                 Output::Transmit(transmit) => {
-                    let Sent::Exchange { exchange, ordinal, timeout } = transmit.what else {
-                        continue;
+                    let (exchange, timeout, probe) = match transmit.what {
+                        Sent::Exchange { exchange, timeout, .. } => (exchange, timeout, false),
+                        Sent::Probe { exchange, timeout } => (exchange, timeout, true),
+                        Sent::Reply => continue,
                     };
                     let request = &mut self.requests[exchange.index()];
-                    request.sent.push(now);
-                    let tag = Tag { exchange: request.number, ordinal };
+                    if !probe {
+                        request.sent.push(now);
+                    }
+                    let ordinal = u8::try_from(request.sent.len().saturating_sub(1));
+                    let ordinal = ordinal.unwrap_or(u8::MAX);
+                    let tag = Tag { exchange: request.number, ordinal, probe };
                     self.record.largest_timeout = self.record.largest_timeout.max(timeout);
-                    let tagged = Tagged { client: self.number, exchange: tag.exchange, ordinal };
-                    recorder.armed(now, tagged, timeout);
+                    recorder.armed(now, tagged(self.number, tag), timeout);
                     send(recorder, transmit.datagram, tag);
                 }
                 Output::Event(Event::Failed { exchange, reason }) => {
                     let number = self.number_of(exchange);
-                    let tag = Tag { exchange: number, ordinal: 0 };
-                    recorder.failed(now, self.tagged(tag), reason);
+                    let tag = Tag { exchange: number, ..Tag::default() };
+                    recorder.failed(now, tagged(self.number, tag), reason);
                     self.record.failed += 1;
                     self.ended(now);
                     wants_to_act = true;
@@ -251,10 +257,6 @@ impl Client {
                 Output::Timeout(at) => return (at, wants_to_act),
             }
         }
-    }
-
-    const fn tagged(&self, tag: Tag) -> Tagged {
-        Tagged { client: self.number, exchange: tag.exchange, ordinal: tag.ordinal }
     }
 
     fn number_of(&self, exchange: ExchangeId) -> u32 {

@@ -37,6 +37,8 @@ pub(crate) struct Tag {
     pub(crate) exchange: u32,
     /// Which transmission of it, 0 for the original.
     pub(crate) ordinal: u8,
+    /// It is a probe of congestion control for that transmission, or the answer to one.
+    pub(crate) probe: bool,
 }
 
 /// Limits of a simulated endpoint: those of a device, not of a server farm, so that a thousand of

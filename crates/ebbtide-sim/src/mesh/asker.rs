@@ -161,22 +161,26 @@ impl Asker {
         loop {
             match self.endpoint.poll_output() {
                 Output::Transmit(transmit) => {
-                    let Sent::Exchange { exchange, ordinal, timeout } = transmit.what else {
-                        continue;
+                    let (exchange, timeout, probe) = match transmit.what {
+                        Sent::Exchange { exchange, timeout, .. } => (exchange, timeout, false),
+                        Sent::Probe { exchange, timeout } => (exchange, timeout, true),
+                        Sent::Reply => continue,
                     };
                     let Some(to) = crate::host::client_at(transmit.to) else { continue };
                     let request = &mut self.requests[exchange.index()];
-                    request.sent.push(now);
-                    let tag = Tag { exchange: request.number, ordinal };
+                    if !probe {
+                        request.sent.push(now);
+                    }
+                    let ordinal = u8::try_from(request.sent.len().saturating_sub(1));
+                    let ordinal = ordinal.unwrap_or(u8::MAX);
+                    let tag = Tag { exchange: request.number, ordinal, probe };
                     self.record.largest_timeout = self.record.largest_timeout.max(timeout);
-                    let client = self.record.client;
-                    let tagged = Tagged { client, exchange: tag.exchange, ordinal };
-                    recorder.armed(now, tagged, timeout);
+                    recorder.armed(now, crate::run::tagged(self.record.client, tag), timeout);
                     send(recorder, to, transmit.datagram, (tag, timeout));
                 }
                 Output::Event(Event::Failed { exchange, reason }) => {
                     let number = self.requests.get(exchange.index()).map_or(0, |r| r.number);
-                    let tag = Tag { exchange: number, ordinal: 0 };
+                    let tag = Tag { exchange: number, ordinal: 0, probe: false };
                     recorder.failed(now, self.tagged(tag), reason);
                     self.record.failed += 1;
                     let ended = self.failed(now, exchange);
@@ -194,8 +198,8 @@ impl Asker {
         Ended { answered: false, round_trip: Micros::ZERO, retransmissions, early: 0 }
     }
 
-    const fn tagged(&self, tag: Tag) -> Tagged {
-        Tagged { client: self.record.client, exchange: tag.exchange, ordinal: tag.ordinal }
+    fn tagged(&self, tag: Tag) -> Tagged {
+        crate::run::tagged(self.record.client, tag)
     }
 
     fn ended(&mut self, now: Instant) {

@@ -67,6 +67,9 @@ impl<T: Write, C: Write> Trace<T, C> {
         object.insert("client".into(), tagged.client.into());
         object.insert("exchange".into(), tagged.exchange.into());
         object.insert("ordinal".into(), tagged.ordinal.into());
+        if tagged.probe {
+            object.insert("probe".into(), true.into());
+        }
         if let Value::Object(rest) = rest {
             object.extend(rest);
         }
@@ -105,6 +108,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
 
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
         let why = match tagged.ordinal {
+            _ if tagged.probe => "a probe before the message is repeated",
             0 => "original",
             _ => "the timeout before expired",
         };

@@ -11,6 +11,7 @@ pub use campaign::{
     Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
+pub(crate) use network::tagged;
 pub(crate) use recorder::new_histogram;
 pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged};
 pub use reporting::report;

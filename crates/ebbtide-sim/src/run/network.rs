@@ -224,6 +224,6 @@ impl Pool {
     }
 }
 
-pub(super) const fn tagged(client: u32, tag: Tag) -> Tagged {
-    Tagged { client, exchange: tag.exchange, ordinal: tag.ordinal }
+pub(crate) const fn tagged(client: u32, tag: Tag) -> Tagged {
+    Tagged { client, exchange: tag.exchange, ordinal: tag.ordinal, probe: tag.probe }
 }

@@ -16,6 +16,8 @@ pub struct Tagged {
     pub exchange: u32,
     /// Which transmission of it, or which one is answered; 0 is the original.
     pub ordinal: u8,
+    /// It is a probe that congestion control sent after that transmission, or the answer to one.
+    pub probe: bool,
 }
 
 /// A packet at a link, as an observer sees it.

@@ -242,6 +242,9 @@ impl State {
                             // The first transmission leaves before the exchange is recorded.
                             open.map_or(from, |open| open.local)
                         }
+                        Sent::Probe { exchange, .. } => {
+                            self.pending.get(exchange).map_or(from, |open| open.local)
+                        }
                     };
                     self.out.push(transmit.to, local, transmit.datagram, transmit.what);
                 }
@@ -323,7 +326,7 @@ impl State {
 
     /// A datagram could not be sent: its exchange fails with what the system said.
     pub(crate) fn unsendable(&mut self, now: Instant, what: Sent, error: io::Error) {
-        let Sent::Exchange { exchange, .. } = what else { return };
+        let (Sent::Exchange { exchange, .. } | Sent::Probe { exchange, .. }) = what else { return };
         if self.pending.get(exchange).is_some() {
             self.end(exchange, Answer::Network(error));
             self.endpoint.handle_send_error(now, exchange);

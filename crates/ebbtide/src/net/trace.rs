@@ -42,6 +42,10 @@ pub(crate) fn sent(transmit: &Transmit<'_>) {
     let datagram = Shown(&message);
     match transmit.what {
         Sent::Reply => debug!(target: "ebbtide::message", %peer, %datagram, "sent"),
+        Sent::Probe { exchange, timeout } => {
+            let (exchange, timeout) = (exchange.index(), timeout.to_duration());
+            debug!(target: "ebbtide::message", %peer, exchange, ?timeout, %datagram, "probe sent");
+        }
         Sent::Exchange { exchange, ordinal, timeout } => {
             let exchange = exchange.index();
             if ordinal > 0 {

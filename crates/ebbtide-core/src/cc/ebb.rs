@@ -1,0 +1,293 @@
+//! `ebb`: ask before you repeat (docs/ebb.md).
+
+use super::{
+    Admission, CongestionControl, Context, Departure, Echo, Expiry, Fasor, Kind, Load, Marking,
+    Metrics, Outcome, Sample, Slot, Transmission,
+};
+use crate::time::{Duration, Instant, Micros};
+
+/// Ebb: a retransmission is an answer to a loss, not to a silence.
+///
+/// * **Blind** (no round trip known): the first timeout sends a probe, a CoAP ping, and not a copy.
+///   On a path that keeps order its Reset is a verdict: the message or its answer was lost, so the
+///   message is repeated at once. If the answer comes first nothing was lost, and a third of a copy
+///   was spent. Unanswered probes and copies alternate at growing intervals.
+/// * **Known, no queue** (the last round trip is near the smallest): a silence is a loss. The
+///   message is repeated after the same short timeout a few times, then with doubled ones.
+/// * **Known, queue** (it is not): a silence is most likely the queue. A probe asks first, and
+///   timeouts double from the start.
+///
+/// Copies are marked, so that every answer is a sample. A peer that does not answer probes gets
+/// FASOR, whose estimator this is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Ebb {
+    /// The estimator, the last sample, and what runs towards a peer that does not answer probes.
+    fasor: Fasor,
+    /// The smallest round trip of late; it creeps upwards, or a path change would never be
+    /// noticed. Zero before the first sample.
+    least: Micros,
+    /// The round trip of the last probe. It never shortens a timeout.
+    path: Micros,
+    /// When an answer was last learnt from, in seconds since the driver's epoch.
+    fed: u32,
+    /// How long a verdict is kept waiting for an answer that the probe may have overtaken, ms.
+    guard: u16,
+    /// Probes in a row that stayed unanswered although the path carried an answer after them.
+    silent: u8,
+    /// Samples taken, at most [`YOUNG`].
+    samples: u8,
+}
+
+/// How many unanswered probes tell that a peer does not answer any.
+const SILENT: u8 = 3;
+/// Samples below which an estimate is trusted with one short repeat only.
+const YOUNG: u8 = 2;
+/// Doublings of a timeout are limited to 2^5, beside the bound in seconds.
+const MOST_DOUBLINGS: u8 = 5;
+/// K of RFC 6298.
+const K: u32 = 4;
+/// An estimate that was not fed for longer is stale: for as long cocoa-03 section 4.3 has it kept.
+const STALE: Duration = Duration::from_secs(255);
+
+/// What left last in an exchange.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Last {
+    /// The original, or a copy that followed a silence.
+    Copy,
+    /// A probe, unanswered so far.
+    Probe,
+    /// A probe that was answered: a verdict on all copies, and the next one is due.
+    Verdict,
+    /// The copy that followed a verdict.
+    Sentenced,
+}
+
+/// What an exchange remembers from one transmission to the next, in the byte `Slot::tag`.
+#[derive(Copy, Clone, Debug)]
+struct Memory {
+    last: Last,
+    /// The path was not known when it began, and has not answered since.
+    blind: bool,
+    /// A copy left after a probe that had stayed unanswered.
+    unheard: bool,
+    /// Short repeats and doublings so far, at most 15.
+    steps: u8,
+}
+
+impl Memory {
+    const fn load(tag: u8) -> Self {
+        let last = match tag & 3 {
+            0 => Last::Copy,
+            1 => Last::Probe,
+            2 => Last::Verdict,
+            _ => Last::Sentenced,
+        };
+        Self { last, blind: tag & 4 != 0, unheard: tag & 8 != 0, steps: tag >> 4 }
+    }
+
+    fn store(self) -> u8 {
+        let flags = u8::from(self.blind) << 2 | u8::from(self.unheard) << 3;
+        self.last as u8 | flags | self.steps.min(15) << 4
+    }
+}
+
+impl Ebb {
+    /// A control that knows nothing. Without marks answers to repeated messages are no samples.
+    #[must_use]
+    pub const fn new(marking: Marking) -> Self {
+        Self {
+            fasor: Fasor::fast_slow_fast(marking),
+            least: Micros::ZERO,
+            path: Micros::ZERO,
+            fed: 0,
+            guard: 0,
+            silent: 0,
+            samples: 0,
+        }
+    }
+
+    /// Whether a queue stands: the last round trip was well above the smallest.
+    fn queued(&self) -> bool {
+        self.fasor.previous > self.least.scale(3, 2)
+    }
+
+    /// How often a message is repeated after the same short timeout: at most a quarter of
+    /// MAX_RETRANSMIT, so that backoff gets the rest.
+    fn short_repeats(&self, cx: &Context<'_>) -> u8 {
+        let most = cx.settings.copies.min(cx.params.max_retransmit / 4);
+        match (self.queued(), self.samples < YOUNG) {
+            (true, _) => 0,
+            (false, true) => most.min(1),
+            (false, false) => most,
+        }
+    }
+
+    /// The timeout of an original: SRTT + max(4 RTTVAR, margin), at least the last sample, and a
+    /// small dither. Before any sample three quarters of ACK_TIMEOUT: what leaves then is a probe.
+    fn first_timeout(&self, cx: &mut Context<'_>) -> Micros {
+        let Some(srtt) = self.fasor.fast.srtt() else {
+            let blind = cx.settings.initial_rto.unwrap_or(cx.params.ack_timeout.scale(3, 4));
+            return cx.uniform(blind, blind.scale(5, 4));
+        };
+        let margin = srtt.scale(cx.settings.margin_percent.into(), 100);
+        let rto = self.fasor.fast.rto(K, margin.max(cx.settings.granularity)).unwrap_or(srtt);
+        let rto = rto.max(self.fasor.previous);
+        cx.uniform(rto, rto.saturating_add(srtt.scale(cx.settings.dither_percent.into(), 100)))
+    }
+
+    /// Drops an estimate that is too old to repeat by; the timeout stays as long as it was.
+    fn age(&mut self, cx: &mut Context<'_>) -> Micros {
+        let fed = Instant::ZERO + Duration::from_secs(self.fed.into());
+        if !cx.settings.ageing || self.samples == 0 || cx.now.saturating_since(fed) <= STALE {
+            return Micros::ZERO;
+        }
+        let timeout = self.first_timeout(cx);
+        *self = Self { guard: self.guard, ..Self::new(self.fasor.marking) };
+        timeout
+    }
+
+    /// An original leaves.
+    fn begin(&mut self, slot: &mut Slot, cx: &mut Context<'_>) -> Memory {
+        let aged = self.age(cx);
+        // Another control may have begun the exchange: then its timeout is the least.
+        slot.base = self.first_timeout(cx).max(aged).max(slot.armed);
+        let blind = self.samples == 0;
+        Memory { last: Last::Copy, blind, unheard: false, steps: 0 }
+    }
+}
+
+impl CongestionControl for Ebb {
+    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+        self.fasor.admit(message, load, cx)
+    }
+
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        if self.silent >= SILENT {
+            return self.fasor.on_transmit(transmission, slot, cx);
+        }
+        let short = self.short_repeats(cx);
+        let mut memory = Memory::load(slot.tag);
+        let after = memory.last;
+        memory.last = match (transmission.kind, after) {
+            (Kind::Probe, _) => Last::Probe,
+            (Kind::Message, Last::Verdict) => Last::Sentenced,
+            (Kind::Message, _) => Last::Copy,
+        };
+        match (transmission.kind, transmission.ordinal) {
+            (Kind::Message, 0) => memory = self.begin(slot, cx),
+            (Kind::Message, _) if slot.base == Micros::ZERO => memory = self.begin(slot, cx),
+            (Kind::Message, _) if after == Last::Verdict && memory.blind => {
+                // The path is known, the peer's processing time is not: RFC 7252 section 4.8.2
+                // allows it ACK_TIMEOUT.
+                slot.base = self.path.scale(3, 2).max(cx.params.ack_timeout);
+                memory.blind = false;
+            }
+            (Kind::Message, _) if after == Last::Verdict => {}
+            (Kind::Message, ordinal) if memory.blind => {
+                // The first four copies that leave unasked are as far apart as the probes: a path
+                // that loses much would otherwise wait for minutes.
+                slot.base = if ordinal > 4 { slot.base.scale(2, 1) } else { slot.base };
+                memory.unheard |= after == Last::Probe;
+            }
+            (Kind::Message, _) if after == Last::Probe => memory.unheard = true,
+            (Kind::Message, _) => memory.steps = memory.steps.saturating_add(1),
+            (Kind::Probe, 0) if memory.blind => {
+                slot.base = slot.base.scale(cx.settings.probe_growth.into(), 1);
+            }
+            (Kind::Probe, _) if memory.blind => {}
+            (Kind::Probe, _) => memory.steps = memory.steps.max(short).saturating_add(1),
+        }
+        slot.tag = memory.store();
+        let doublings = if memory.blind { 0 } else { memory.steps.saturating_sub(short) };
+        let bound = cx.settings.bound.unwrap_or(Micros::MAX);
+        slot.base.scale(1 << doublings.min(MOST_DOUBLINGS), 1).min(bound)
+    }
+
+    fn on_expire(&mut self, slot: &Slot, _cx: &mut Context<'_>) -> Expiry {
+        let memory = Memory::load(slot.tag);
+        // After a probe that stayed unanswered a copy is due: the peer may not answer probes.
+        let ask = (memory.blind || self.queued()) && memory.last != Last::Probe;
+        if ask && self.silent < SILENT { Expiry::Probe } else { Expiry::Repeat }
+    }
+
+    fn on_probe(&mut self, slot: &mut Slot, echo: &Echo, _cx: &mut Context<'_>) -> Option<Micros> {
+        // Much sooner than any answer ever came: hardly from the peer (RFC 7252 section 11.4).
+        if echo.since < self.least.scale(1, 4) {
+            return None;
+        }
+        self.silent = 0;
+        self.path = echo.since;
+        // It left before the last copy and says nothing about it.
+        if echo.since > echo.since_last {
+            return None;
+        }
+        let mut memory = Memory::load(slot.tag);
+        memory.last = Last::Verdict;
+        slot.tag = memory.store();
+        Some(Micros::from_millis(self.guard.into()))
+    }
+
+    fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+        let memory = Memory::load(slot.tag);
+        self.fasor.on_feedback(slot, sample, cx);
+        let last = sample.transmissions.saturating_sub(1);
+        match sample.answered.map(|answered| answered.ordinal) {
+            // The answer to an earlier copy came after the verdict on it: the probe had overtaken
+            // it. By how much it was late, the next verdict waits.
+            Some(ordinal) if memory.last == Last::Sentenced && ordinal < last => {
+                let late = sample.since_last.get() / 1000 + u32::from(self.guard);
+                self.guard = u16::try_from(late.saturating_add(1)).unwrap_or(u16::MAX);
+            }
+            Some(_) if memory.last == Last::Sentenced => self.guard /= 2,
+            Some(ordinal) if memory.unheard && ordinal == last => self.silent += 1,
+            None if memory.unheard => self.silent += 1,
+            _ => {}
+        }
+        let unambiguous = match sample.answered {
+            Some(answered) => answered.since,
+            None if last == 0 => sample.since_first,
+            None => {
+                // As long as it may have taken, for one exchange; never an estimate (Karn).
+                self.fasor.previous = sample.since_first;
+                return;
+            }
+        };
+        let rtt = unambiguous.max(Micros::new(1));
+        self.least = match self.least {
+            Micros::ZERO => rtt,
+            least if rtt < least => rtt,
+            least => least.saturating_add(rtt.saturating_sub(least).scale(1, 64)),
+        };
+        self.samples = (self.samples + 1).min(YOUNG);
+        self.fed = u32::try_from(cx.now.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX);
+    }
+
+    fn on_close(
+        &mut self,
+        slot: &Slot,
+        outcome: Outcome,
+        retransmissions: u8,
+        cx: &mut Context<'_>,
+    ) {
+        self.fasor.on_close(slot, outcome, retransmissions, cx);
+    }
+
+    fn marking(&self) -> Marking {
+        self.fasor.marking
+    }
+
+    fn metrics(&self) -> Metrics {
+        let state = match (self.silent >= SILENT, self.samples > 0, self.queued()) {
+            (true, ..) => "FASOR",
+            (_, false, _) => "BLIND",
+            (_, true, true) => "QUEUE",
+            (_, true, false) => "CLEAR",
+        };
+        Metrics { state, ..self.fasor.metrics() }
+    }
+}

@@ -1,0 +1,124 @@
+//! Probes: CoAP pings that congestion control sends for an exchange, and its own timers.
+//!
+//! A probe has a message ID of its own and no other state than an entry in the exchange that it was
+//! sent for. When the exchange is acknowledged, reset, given up or cancelled its probes are
+//! forgotten; what answers them later is an answer to nothing.
+
+use super::types::{Ignored, Received, Sent};
+use super::{Endpoint, context};
+use crate::cc::{Kind, Shell};
+use crate::exchange::table::{Due, Probe, State};
+use crate::time::{Instant, Micros};
+use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
+
+impl Endpoint {
+    /// A message ID for a peer, or the instant from which there is one again.
+    pub(super) fn fresh_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
+        let lifetime = self.config.unique_message_ids.then_some(self.exchange_lifetime);
+        self.peers.get_mut(peer).ids.allocate(now, lifetime)
+    }
+
+    /// The timeout of an open exchange passed and congestion control probes instead of repeating.
+    /// False, and nothing done, if there is no message ID for a probe.
+    pub(super) fn probe_expired(&mut self, now: Instant, index: u32) -> bool {
+        let Ok(id) = self.fresh_id(now, self.table.get(index).peer) else { return false };
+        let exchange = self.table.get_mut(index);
+        let probe = (Kind::Probe, exchange.effort().probes);
+        let peer = self.peers.get_mut(exchange.peer);
+        let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
+        let timeout = peer.shell.on_transmit(probe, &mut exchange.slot, cx);
+        self.emit_probe(now, (index, id), timeout);
+        self.arm_expiry(now, index, timeout);
+        true
+    }
+
+    /// A probe leaves in the place of a message that waits for admission. Without a message ID none
+    /// leaves; congestion control is asked again all the same.
+    pub(super) fn probe_queued(&mut self, now: Instant, index: u32) {
+        if let Ok(id) = self.fresh_id(now, self.table.get(index).peer) {
+            self.emit_probe(now, (index, id), Micros::ZERO);
+        }
+    }
+
+    fn emit_probe(&mut self, now: Instant, (index, id): (u32, MessageId), timeout: Micros) {
+        self.table.remember_probe(index, Probe { id, sent: now, answered: false });
+        let exchange = self.table.get(index);
+        let what = Sent::Probe { exchange: self.table.name(index), timeout };
+        let sent = self.outbox.push(exchange.remote, what, |out| {
+            let empty = Content { code: Code::EMPTY, options: &[], payload: &[] };
+            let mut bytes = [0; HEADER_LEN];
+            let encoded = empty.encode(&mut bytes, Type::Confirmable, id, Token::EMPTY);
+            out.extend_from_slice(&bytes);
+            encoded.is_ok()
+        });
+        self.counters.probes += 1;
+        self.count_sent(sent);
+    }
+
+    /// Arms what follows a transmission or a probe of an open exchange. After the last one a peer
+    /// gets at least PROCESSING_DELAY (RFC 7252 section 4.8.2) before it is given up: on a short
+    /// path all timeouts together may be less than the time that a slow peer takes to acknowledge.
+    /// That costs patience, no message.
+    pub(super) fn arm_expiry(&mut self, now: Instant, index: u32, timeout: Micros) {
+        let params = &self.config.params;
+        let sent = self.table.get(index).effort().unanswered();
+        let wait = match sent > u16::from(params.max_retransmit) {
+            true => timeout.max(params.ack_timeout),
+            false => timeout,
+        };
+        self.timers.arm(index, now + wait);
+    }
+
+    /// Whether a message ID is that of a probe of the exchange.
+    pub(super) fn is_probe(&self, index: u32, id: MessageId) -> bool {
+        self.table.get(index).probes.iter().any(|probe| probe.id == id)
+    }
+
+    /// A probe was answered: with the Reset that RFC 7252 section 4.3 demands, or with an empty
+    /// acknowledgement, which shows the path as well.
+    pub(super) fn on_echo(&mut self, now: Instant, index: u32, id: MessageId) -> Received<'static> {
+        self.hear(now, index);
+        let exchange = self.table.get_mut(index);
+        let peer_index = exchange.peer;
+        let Some(echo) = exchange.echo(now, id) else { return self.unknown() };
+        self.counters.probes_answered += 1;
+        let exchange = self.table.get_mut(index);
+        let peer = self.peers.get_mut(peer_index);
+        let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
+        let repeat_after = peer.shell.on_probe(&mut exchange.slot, &echo, cx);
+        if let (State::Open, Some(wait)) = (exchange.state, repeat_after) {
+            exchange.due = Due::Repeat;
+            self.timers.arm(index, now + wait);
+        }
+        self.pump(now, peer_index);
+        Received::Ignored(Ignored::Probe)
+    }
+
+    /// Calls the controls whose own time has come.
+    pub(super) fn handle_epochs(&mut self, now: Instant) {
+        while let Some(index) = self.epochs.pop_due(now) {
+            let peer = self.peers.get_mut(index);
+            let cx =
+                &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
+            peer.shell.handle_timeout(cx);
+            let next = peer.shell.poll_timeout();
+            self.pump(now, index);
+            // A control that does not move on is called again later, not at once; at the end of
+            // time it is not called again.
+            let earliest = now + Shell::FLOOR;
+            match next.filter(|_| earliest > now && !self.peers.get(index).is_idle()) {
+                Some(at) => self.epochs.arm(index, at.max(earliest)),
+                None => self.epochs.disarm(index),
+            }
+        }
+    }
+
+    /// Follows the timer of a peer's control after it has been called.
+    pub(super) fn follow_epoch(&mut self, index: u32) {
+        let peer = self.peers.get(index);
+        match peer.shell.poll_timeout().filter(|_| !peer.is_idle()) {
+            Some(at) => self.epochs.arm(index, at),
+            None => self.epochs.disarm(index),
+        }
+    }
+}
