@@ -13,7 +13,7 @@ mod relay;
 use ebbtide::core::time::Micros;
 use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, get_async, post, put};
 use ebbtide::{Client, Code, Config, Error, Request, Response};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn config() -> Config {
 }
 
 /// How often the handler of POST ran, by what it was sent.
-type Ran = Arc<Mutex<HashMap<String, usize>>>;
+type Ran = Arc<Mutex<BTreeMap<String, usize>>>;
 
 fn resources(ran: &Ran, state: &Subject) -> Router {
     let ran = ran.clone();
