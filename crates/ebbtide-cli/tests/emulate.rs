@@ -47,8 +47,20 @@ fn a_request_through_the_namespaces_takes_the_round_trip_of_the_link() {
     let server = format!("'{EBBTIDE}' serve");
     let began = Instant::now();
     let answer = ebbtide(&[
-        "emulate", "--link", "nb-iot", "--server", &server, "--json", "--pcap",
-        capture.to_str().unwrap(), "--", EBBTIDE, "get", "--cc", "default", "coap://10.83.0.1/test",
+        "emulate",
+        "--link",
+        "nb-iot",
+        "--server",
+        &server,
+        "--json",
+        "--pcap",
+        capture.to_str().unwrap(),
+        "--",
+        EBBTIDE,
+        "get",
+        "--cc",
+        "default",
+        "coap://10.83.0.1/test",
     ]);
     assert!(began.elapsed() >= Duration::from_millis(620), "faster than its own delays");
     assert!(answer.out.starts_with(DIGITS), "{}{}", answer.out, answer.err);
@@ -78,8 +90,9 @@ fn the_commands_exit_code_is_passed_on() {
     }
     let server = format!("'{EBBTIDE}' serve");
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 128 + 9)] {
-        let answer =
-            ebbtide(&["emulate", "--link", "nb-iot", "--server", &server, "--", "sh", "-c", script]);
+        let answer = ebbtide(&[
+            "emulate", "--link", "nb-iot", "--server", &server, "--", "sh", "-c", script,
+        ]);
         assert_eq!(answer.code, Some(code), "{script}: {}", answer.err);
     }
 }
@@ -117,7 +130,8 @@ fn a_terminated_emulation_ends_its_programs() {
         let children = tasks.filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
         let children: String = children.collect();
         children.split_whitespace().any(|child| {
-            fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name.trim() == "sleep")
+            fs::read_to_string(format!("/proc/{child}/comm"))
+                .is_ok_and(|name| name.trim() == "sleep")
         })
     };
     while !runs() {

@@ -56,7 +56,8 @@ pub(crate) async fn run(
         uri: uri.clone(),
         request: Request::get(uri.clone())?,
         config: over_tcp_as_in_a_scenario(Config { endpoint, ..Config::default() }),
-        connects_first: uri.scheme() == Scheme::CoapTcp && workload.kind == WorkloadKind::Continuous,
+        connects_first: uri.scheme() == Scheme::CoapTcp
+            && workload.kind == WorkloadKind::Continuous,
         exchanges: workload.exchanges,
         kind: workload.kind,
         batch: workload.batch,
