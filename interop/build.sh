@@ -31,6 +31,7 @@ build_libcoap-c() {
         { echo "libcoap-c: no headers (Debian's libcoap3-dev), left out" >&2; return 0; }
     mkdir -p "$target/libcoap"
     cc -O2 -o "$target/libcoap/peer" libcoap/peer.c -lcoap-3-notls
+    cc -O2 -o "$target/libcoap/flow" libcoap/flow.c -lcoap-3-notls
 }
 
 build_aiocoap() {

@@ -38,6 +38,7 @@ fn summary(out: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the wall clock is what is emulated with")]
 fn a_request_through_the_namespaces_takes_the_round_trip_of_the_link() {
     if !can_make_namespaces() {
         return;

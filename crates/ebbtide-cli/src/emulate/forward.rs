@@ -18,9 +18,12 @@ use thread_priority::{
 };
 
 /// The last part of a wait is spent looking at the clock: the kernel wakes a thread some tens of
-/// microseconds late. Not more than that: a thread of real-time priority that never sleeps is
-/// stopped by the kernel now and then, for the sake of the others.
+/// microseconds late.
 const SPIN: Duration = Duration::from_micros(20);
+/// After as long without sleep comes a short one. A thread of real-time priority that never sleeps
+/// is stopped by the kernel for the sake of the others, 50 ms in every second and all at once.
+const AWAKE: Duration = Duration::from_millis(1);
+const NAP: Duration = Duration::from_micros(60);
 const TIMER: u64 = 0;
 const STOP: u64 = 1;
 const FIRST: u64 = 2;
@@ -89,6 +92,11 @@ fn be_punctual() -> bool {
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
 }
 
+#[expect(clippy::disallowed_methods, reason = "a driver that lets others run")]
+fn nap() {
+    std::thread::sleep(NAP);
+}
+
 struct Path<E: Ends> {
     ends: E,
     emulation: Emulation<E::Packet>,
@@ -105,14 +113,24 @@ impl<E: Ends> Path<E> {
         epoll.add(stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP))?;
         self.ends.register(&epoll, FIRST)?;
         let mut events = [EpollEvent::empty(); 64];
+        let mut awake_since = self.clock.now();
         loop {
             self.deliver()?;
             let timeout = self.arm(&timer)?;
+            let before = self.clock.now();
+            if before.saturating_since(awake_since) > AWAKE {
+                nap();
+                awake_since = self.clock.now();
+            }
             let count = match epoll.wait(&mut events, timeout) {
                 Ok(count) => count,
                 Err(nix::errno::Errno::EINTR) => continue,
                 Err(error) => return Err(error.into()),
             };
+            let after = self.clock.now();
+            if after.saturating_since(before) > NAP {
+                awake_since = after;
+            }
             for event in events.iter().take(count) {
                 match event.data() {
                     // It has woken us, which is all it is for.
