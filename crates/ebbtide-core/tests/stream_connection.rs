@@ -49,6 +49,30 @@ fn requests_follow_the_csm_at_once_and_are_answered_in_any_order() {
 }
 
 #[test]
+fn shorter_tokens_bound_how_many_requests_are_open() {
+    for (token_length, most) in [(0, 1), (1, 256), (2, 300), (4, 300)] {
+        let config = Config { token_length, max_requests: 300, ..Config::default() };
+        let mut wired = Wired::new(config, Config::default());
+        for round in 0..2 {
+            let mut asked = Vec::new();
+            while let Ok(request) = wired.a.request(wired.now, &get()) {
+                asked.push(request);
+            }
+            assert_eq!(asked.len(), most, "{token_length} bytes, round {round}");
+            wired.exchange();
+            for incoming in wired.b_requests() {
+                assert_eq!(incoming.token.len(), usize::from(token_length));
+                wired.b.respond(wired.now, &incoming, &content(b"hi")).unwrap();
+            }
+            wired.exchange();
+            let answered: Vec<_> =
+                asked.iter().map(|&request| Said::Response(request, b"hi".to_vec())).collect();
+            assert_eq!(wired.a_said(), answered);
+        }
+    }
+}
+
+#[test]
 fn many_messages_are_one_write() {
     let mut wired = Wired::new(Config::default(), Config::default());
     wired.exchange();

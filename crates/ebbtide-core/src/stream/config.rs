@@ -11,6 +11,11 @@ pub struct Config {
     pub max_message_size: u32,
     /// Requests of ours that are unanswered at once, observations included. Default 1024.
     pub max_requests: u16,
+    /// Bytes of the token of our requests, at most 4. Default 4: the place of a request and how often
+    /// that was used, so that a late response finds no other request. Fewer leave out the latter,
+    /// and bound how many can be open: 256 with one byte, one with none, which is enough where
+    /// requests are made one after another (RFC 7252 section 5.3.1).
+    pub token_length: u8,
     /// Requests of the peer that are unanswered at once; then no more is read until one is
     /// answered. Default 1024.
     pub max_unanswered: u32,
@@ -43,6 +48,7 @@ impl Default for Config {
         Self {
             max_message_size: (64 << 10) + 1152,
             max_requests: 1024,
+            token_length: 4,
             max_unanswered: 1024,
             max_output: 256 << 10,
             csm_timeout: Duration::from_secs(30),

@@ -116,7 +116,7 @@ impl Connection {
             now,
             phase: Phase::Open,
             peer: None,
-            requests: Requests::new(config.max_requests),
+            requests: Requests::new(config.max_requests, config.token_length),
             unanswered: 0,
             custody: Custody::default(),
             output: Output::new(framing),

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 pub struct RequestId {
     index: u16,
     generation: u16,
+    token_length: u8,
 }
 
 impl RequestId {
@@ -20,18 +21,15 @@ impl RequestId {
     }
 
     /// Its token: the place, and how often it was used before, so that a late response does not
-    /// find another request. A guessed token is no danger here: who could use it is the peer.
+    /// find another request. A guessed token is no danger here: who could use it is the peer. Of a
+    /// shorter one ([`Config::token_length`](super::Config::token_length)) the last bytes are missing.
     #[must_use]
     pub fn token(self) -> Token {
-        let [a, b] = self.index.to_be_bytes();
-        let [c, d] = self.generation.to_be_bytes();
-        Token::new(&[a, b, c, d]).unwrap_or_default()
-    }
-
-    fn from_token(token: Token) -> Option<Self> {
-        let &[a, b, c, d] = token.as_slice() else { return None };
-        let (index, generation) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-        Some(Self { index, generation })
+        let [a, b] = self.index.to_le_bytes();
+        let [c, d] = self.generation.to_le_bytes();
+        let bytes = [a, b, c, d];
+        Token::new(bytes.get(..usize::from(self.token_length)).unwrap_or(&bytes))
+            .unwrap_or_default()
     }
 }
 
@@ -64,6 +62,7 @@ pub(super) struct Requests {
     slots: Vec<Slot>,
     free: Vec<u16>,
     max: u16,
+    token_length: u8,
     open: usize,
     /// No deadline is earlier; there may be none at it. Requests are given equal spans, so that
     /// only looking at all of them, when it has come, moves it.
@@ -71,8 +70,19 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) const fn new(max: u16) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), max, open: 0, earliest: None }
+    /// At most `max` at once, and no more than tokens of `token_length` bytes tell apart.
+    pub(super) const fn new(max: u16, token_length: u8) -> Self {
+        let max = match token_length {
+            0 if max > 1 => 1,
+            1 if max > 256 => 256,
+            _ => max,
+        };
+        let token_length = if token_length > 4 { 4 } else { token_length };
+        Self { slots: Vec::new(), free: Vec::new(), max, token_length, open: 0, earliest: None }
+    }
+
+    const fn id(&self, index: u16, generation: u16) -> RequestId {
+        RequestId { index, generation, token_length: self.token_length }
     }
 
     /// Requests that are not over, cancelled ones included.
@@ -96,12 +106,18 @@ impl Requests {
         slot.state = state;
         self.open += 1;
         self.earliest.get_or_insert(deadline);
-        Some(RequestId { index, generation: slot.generation })
+        let generation = slot.generation;
+        Some(self.id(index, generation))
     }
 
     pub(super) fn find(&self, token: Token) -> Option<(RequestId, State)> {
-        let request = RequestId::from_token(token)?;
-        Some((request, self.state(request)?))
+        let index = match *token.as_slice() {
+            [] => 0,
+            [a] => u16::from(a),
+            [a, b, ..] => u16::from_le_bytes([a, b]),
+        };
+        let request = self.id(index, self.slots.get(usize::from(index))?.generation);
+        Some((request, self.state(request).filter(|_| request.token() == token)?))
     }
 
     /// How far a request is, unless it is over.
@@ -150,7 +166,7 @@ impl Requests {
                 earliest = Some(earliest.map_or(deadline, |first| first.min(deadline)));
                 continue;
             }
-            let request = RequestId { index: index as u16, generation: slot.generation };
+            let request = self.id(index as u16, slot.generation);
             if matches!(slot.state, State::Open { .. }) {
                 late.push(request);
             }
@@ -165,9 +181,7 @@ impl Requests {
         let all = self.slots.iter().enumerate();
         let all: Vec<_> = all
             .filter(|(_, slot)| slot.state != State::Free)
-            .map(|(index, slot)| {
-                (RequestId { index: index as u16, generation: slot.generation }, slot.state)
-            })
+            .map(|(index, slot)| (self.id(index as u16, slot.generation), slot.state))
             .collect();
         let mut ended = Vec::new();
         for (request, state) in all {
