@@ -57,12 +57,20 @@ impl<W: Write> Capture<W> {
         message: &[u8],
     ) -> io::Result<()> {
         let (SocketAddr::V4(from), SocketAddr::V4(to)) = (from, to) else { return Ok(()) };
-        let packet = packet(from, to, message)?;
+        self.packet((place, ns), &packet(from, to, message)?)
+    }
+
+    /// Adds an IP packet seen at a place.
+    ///
+    /// # Errors
+    ///
+    /// If the sink fails.
+    pub fn packet(&mut self, (place, ns): (u32, u64), packet: &[u8]) -> io::Result<()> {
         let block = EnhancedPacketBlock {
             interface_id: place,
             timestamp: Duration::from_nanos(ns),
             original_len: u32::try_from(packet.len()).unwrap_or(u32::MAX),
-            data: Cow::Owned(packet),
+            data: Cow::Borrowed(packet),
             options: Vec::new(),
         };
         self.writer.write_pcapng_block(block).map_err(to_io)?;

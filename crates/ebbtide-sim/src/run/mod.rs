@@ -11,6 +11,6 @@ pub use campaign::{
     Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
-pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged};
+pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged, Transport};
 pub use reporting::report;
 pub use simulation::{Controls, RunError, simulate, simulate_with};
