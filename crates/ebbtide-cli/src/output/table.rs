@@ -1,7 +1,8 @@
 //! The table of `run`, for a terminal of 80 columns.
 
+use super::lines;
 use ebbtide_sim::report::Summary;
-use ebbtide_sim::run::{Campaign, CellResult, Results};
+use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results};
 use std::io::{self, Write};
 
 /// Prints a table per combination of settings, controls in their order, and what they mean.
@@ -26,6 +27,22 @@ pub(crate) fn write(
     }
     if results.cells.is_empty() {
         writeln!(out, "No cell is complete.")?;
+    }
+    notes(out, campaign, results)
+}
+
+/// What a reader of these results must know.
+fn notes(out: &mut impl Write, campaign: &Campaign, results: &Results) -> io::Result<()> {
+    let specs = results.cells.iter().filter_map(|(index, _)| campaign.cells.get(*index));
+    let Some(notes) = specs.map(CellSpec::notes).find(|notes| !notes.is_empty()) else {
+        return Ok(());
+    };
+    writeln!(out)?;
+    for note in notes {
+        let words: Vec<&str> = note.split(' ').collect();
+        for line in lines(&words, " ", 80) {
+            writeln!(out, "{line}")?;
+        }
     }
     Ok(())
 }
