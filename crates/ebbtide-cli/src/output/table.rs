@@ -22,7 +22,7 @@ pub(crate) fn write(
             writeln!(out)?;
         }
         is_first = false;
-        heading(out, campaign, first)?;
+        heading(out, campaign, &group)?;
         rows(out, &group)?;
     }
     if results.cells.is_empty() {
@@ -47,7 +47,8 @@ fn notes(out: &mut impl Write, campaign: &Campaign, results: &Results) -> io::Re
     Ok(())
 }
 
-fn heading(out: &mut impl Write, campaign: &Campaign, first: &CellResult) -> io::Result<()> {
+fn heading(out: &mut impl Write, campaign: &Campaign, group: &[&CellResult]) -> io::Result<()> {
+    let Some(first) = group.first() else { return Ok(()) };
     let cell = &first.cell;
     let settings: Vec<String> =
         cell.settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
@@ -64,7 +65,12 @@ fn heading(out: &mut impl Write, campaign: &Campaign, first: &CellResult) -> io:
         campaign.seed
     )?;
     if cell.fct_limit_s > 0.0 {
-        write!(out, "; limit {} s for the last client", significant(cell.fct_limit_s))?;
+        // TCP's is another: its packets are longer.
+        let limits = || group.iter().map(|result| result.cell.fct_limit_s);
+        let least = significant(limits().fold(f64::INFINITY, f64::min));
+        let most = significant(limits().fold(0.0, f64::max));
+        let range = if least == most { least } else { format!("{least} to {most}") };
+        write!(out, "; limit {range} s for the last client")?;
     }
     writeln!(out, "\n")
 }
