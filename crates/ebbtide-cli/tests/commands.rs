@@ -182,18 +182,37 @@ fn work_that_fails_has_exit_code_1() {
 }
 
 #[test]
+fn a_cell_over_tcp_stands_beside_the_others_and_says_what_it_is() {
+    let document = json(&with(&["--cc", "tcp,fasor-token", "--json"]));
+    let cells = document["cells"].as_array().unwrap();
+    let names: Vec<&str> = cells.iter().map(|cell| cell["cc"].as_str().unwrap()).collect();
+    assert_eq!(names, ["tcp", "fasor-token", "tcp", "fasor-token"]);
+    for cell in cells {
+        let is_tcp = cell["cc"] == "tcp";
+        assert_eq!(cell["notes"].is_array(), is_tcp);
+        assert_eq!(cell["failed"], 0);
+        // A request of 48 and a response of 105 bytes in place of 39 and 95.
+        assert!(cell["fct_s"]["min"].as_f64() >= cell["fct_limit_s"].as_f64().map(|s| 0.99 * s));
+    }
+    let table = succeed(&with(&["--cc", "tcp"]));
+    assert!(table.contains("it is not") && table.contains("smoltcp"), "{table}");
+    assert!(!succeed(&with(&["--cc", "fasor-token"])).contains("smoltcp"));
+}
+
+#[test]
 fn lists_name_what_can_be_run() {
     let text = succeed(&["list"]);
-    for name in ["nb-iot", "default", "cocoa", "fasor-token", "30 kbit/s"] {
+    for name in ["nb-iot", "default", "cocoa", "fasor-token", "tcp", "30 kbit/s"] {
         assert!(text.contains(name), "{name}: {text}");
     }
     let document = json(&["list", "--json"]);
-    for key in ["scenarios", "congestion_controls", "links"] {
+    for key in ["scenarios", "congestion_controls", "transports", "links"] {
         assert!(!document[key].as_array().unwrap().is_empty(), "{key}");
     }
     let one = json(&["list", "congestion-controls", "--json"]);
-    assert_eq!(one.as_object().unwrap().len(), 1);
-    for control in one["congestion_controls"].as_array().unwrap() {
+    assert_eq!(one.as_object().unwrap().len(), 2);
+    let named = |key: &str| one[key].as_array().unwrap().clone();
+    for control in named("congestion_controls").iter().chain(&named("transports")) {
         let name = control["name"].as_str().unwrap();
         succeed(&[
             "run",

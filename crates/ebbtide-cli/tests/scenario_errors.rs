@@ -116,6 +116,23 @@ fn a_setting_that_is_not_possible_is_refused_by_name_and_range() {
 }
 
 #[test]
+fn a_setting_of_tcp_that_is_not_possible_is_refused() {
+    let cc = |cc: &str, parts: &[&str]| {
+        let mut all = vec!["--cc", cc];
+        all.extend(parts);
+        refuse(&["run", "nb-iot", "--cc", cc], &all);
+    };
+    cc("tcp:colour=red", &["colour", "delayed-ack"]);
+    cc("tcp:congestion=cubic", &["reno or none"]);
+    cc("tcp:initial-rto=0s", &["100ms to 1h"]);
+    cc("tcp:nagle", &["nagle", "on or off"]);
+    cc("tpc", &["tpc", "fasor-token", "tcp for CoAP over TCP"]);
+    let (mtu, payload) = ("network.mtu=99", "workload.response_payload=0");
+    let small = ["run", "nb-iot", "--set", mtu, "--set", payload, "--cc", "tcp"];
+    refuse(&small, &["--cc", "network.mtu is 99", "100 bytes"]);
+}
+
+#[test]
 fn numbers_of_replications_threads_and_shards_are_checked() {
     refuse(&["run", "nb-iot", "--reps", "0"], &["--reps", "at least 1"]);
     refuse(&["run", "nb-iot", "--jobs", "0"], &["--jobs", "at least 1"]);

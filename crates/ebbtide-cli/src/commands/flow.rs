@@ -8,7 +8,9 @@ use ebbtide::Uri;
 use ebbtide::core::cc::Config;
 use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::simulate;
-use ebbtide_sim::scenario::{Override, Scenario, WorkloadKind, combinations, load, parse_set};
+use ebbtide_sim::scenario::{
+    Control, Override, Scenario, WorkloadKind, combinations, load, parse_set,
+};
 use ebbtide_sim::stats::summary;
 use serde_json::json;
 use std::time::Duration;
@@ -58,7 +60,9 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
     let name = args.scenario.as_deref().unwrap_or_default();
     let scenario = scenario(name, &args.set)?;
     let parsed: Uri = uri.parse()?;
-    let control = scenario.control_config(cc).map_err(Failure::usage)?;
+    let Control::Udp(control) = scenario.control_config(cc).map_err(Failure::usage)? else {
+        return Err(Failure::usage("--cc tcp: the URI chooses TCP, as in coap+tcp://HOST"));
+    };
     if !matches!(scenario.workload.kind, WorkloadKind::Continuous | WorkloadKind::Random) {
         return Err(Failure::usage("--scenario: only workloads continuous and random have flows"));
     }
@@ -113,7 +117,7 @@ fn simulated(
 ) -> Result<Vec<f64>, Failure> {
     let mut each = Vec::new();
     for replication in 0..reps {
-        let record = simulate(scenario, &[control], seed, replication, false);
+        let record = simulate(scenario, &[control.into()], seed, replication, false);
         let clients = record.map_err(Failure::work)?.clients;
         each.extend(clients.iter().map(|client| client.fct.as_secs_f64()));
     }

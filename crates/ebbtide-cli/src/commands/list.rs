@@ -1,9 +1,10 @@
 //! `ebbtide list`: what there is to name on the command line.
 
 use crate::failure::Failure;
+use crate::output::lines;
 use clap::ValueEnum;
 use ebbtide_core::cc::Algorithm;
-use ebbtide_sim::scenario::{self, BUILTIN, Scenario};
+use ebbtide_sim::scenario::{self, BUILTIN, Scenario, TCP, TCP_ABOUT, TCP_SOURCE};
 use serde_json::json;
 use std::io::{Write, stdout};
 
@@ -46,6 +47,8 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
                 .iter()
                 .map(|a| json!({"name": a.name(), "source": a.source(), "about": a.about()}));
             document.insert("congestion_controls".into(), list.collect());
+            let tcp = json!({"name": TCP, "source": TCP_SOURCE, "about": TCP_ABOUT});
+            document.insert("transports".into(), vec![tcp].into());
         }
         if wanted(What::Links) {
             let list = scenarios
@@ -70,12 +73,10 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     if wanted(What::CongestionControls) {
         writeln!(out, "Congestion controls (--cc NAME[,NAME...] or all):")?;
         for a in Algorithm::ALL {
-            let words: Vec<&str> = a.about().split(' ').collect();
-            for (index, line) in lines(&words, " ", 62).iter().enumerate() {
-                writeln!(out, "  {:<13} {line}", if index == 0 { a.name() } else { "" })?;
-            }
-            writeln!(out, "  {:<13}   {}", "", a.source())?;
+            named(&mut out, [a.name(), a.about(), a.source()])?;
         }
+        writeln!(out, "\nA transport (--cc, beside them; not among all):")?;
+        named(&mut out, [TCP, TCP_ABOUT, TCP_SOURCE])?;
         writeln!(out)?;
     }
     if wanted(What::Links) {
@@ -96,23 +97,18 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A name, what it is and where it is from.
+fn named(out: &mut impl Write, [name, about, source]: [&str; 3]) -> std::io::Result<()> {
+    let words: Vec<&str> = about.split(' ').collect();
+    for (index, line) in lines(&words, " ", 62).iter().enumerate() {
+        writeln!(out, "  {:<13} {line}", if index == 0 { name } else { "" })?;
+    }
+    writeln!(out, "  {:<13}   {source}", "")
+}
+
 /// Names separated by commas, in lines of at most `width` characters.
 fn wrapped(names: &[&str], width: usize) -> Vec<String> {
     lines(names, ", ", width)
-}
-
-fn lines(words: &[&str], separator: &str, width: usize) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for word in words {
-        match all.last_mut() {
-            Some(line) if line.len() + separator.len() + word.len() <= width => {
-                line.push_str(separator);
-                line.push_str(word);
-            }
-            _ => all.push((*word).to_owned()),
-        }
-    }
-    all
 }
 
 fn span((low, high): (u64, u64)) -> String {

@@ -1,7 +1,7 @@
 //! The JSON document of `run --json`.
 
 use ebbtide_sim::report::{PacketCounts, Summary};
-use ebbtide_sim::run::{Campaign, Results, VERSION};
+use ebbtide_sim::run::{Campaign, CellSpec, Results, VERSION};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ pub(crate) fn write(
     let cells: Vec<Value> = results
         .cells
         .iter()
-        .map(|(_, result)| {
+        .map(|(index, result)| {
             let cell = &result.cell;
             let mut object = Map::new();
             object.insert("cc".into(), cell.cc.clone().into());
@@ -47,6 +47,10 @@ pub(crate) fn write(
             });
             if let Value::Object(rest) = rest {
                 object.extend(rest);
+            }
+            let notes = campaign.cells.get(*index).map_or(&[][..], CellSpec::notes);
+            if !notes.is_empty() {
+                object.insert("notes".into(), notes.into());
             }
             if !result.halves.is_empty() {
                 let halves = result.halves.iter();

@@ -5,3 +5,18 @@ pub(crate) mod emulation;
 pub(crate) mod json;
 pub(crate) mod progress;
 pub(crate) mod table;
+
+/// Words in lines of at most `width` characters.
+pub(crate) fn lines(words: &[&str], separator: &str, width: usize) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for word in words {
+        match all.last_mut() {
+            Some(line) if line.len() + separator.len() + word.len() <= width => {
+                line.push_str(separator);
+                line.push_str(word);
+            }
+            _ => all.push((*word).to_owned()),
+        }
+    }
+    all
+}

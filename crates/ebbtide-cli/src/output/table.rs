@@ -1,7 +1,8 @@
 //! The table of `run`, for a terminal of 80 columns.
 
+use super::lines;
 use ebbtide_sim::report::Summary;
-use ebbtide_sim::run::{Campaign, CellResult, Results};
+use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results};
 use std::io::{self, Write};
 
 /// Prints a table per combination of settings, controls in their order, and what they mean.
@@ -21,16 +22,33 @@ pub(crate) fn write(
             writeln!(out)?;
         }
         is_first = false;
-        heading(out, campaign, first)?;
+        heading(out, campaign, &group)?;
         rows(out, &group)?;
     }
     if results.cells.is_empty() {
         writeln!(out, "No cell is complete.")?;
     }
+    notes(out, campaign, results)
+}
+
+/// What a reader of these results must know.
+fn notes(out: &mut impl Write, campaign: &Campaign, results: &Results) -> io::Result<()> {
+    let specs = results.cells.iter().filter_map(|(index, _)| campaign.cells.get(*index));
+    let Some(notes) = specs.map(CellSpec::notes).find(|notes| !notes.is_empty()) else {
+        return Ok(());
+    };
+    writeln!(out)?;
+    for note in notes {
+        let words: Vec<&str> = note.split(' ').collect();
+        for line in lines(&words, " ", 80) {
+            writeln!(out, "{line}")?;
+        }
+    }
     Ok(())
 }
 
-fn heading(out: &mut impl Write, campaign: &Campaign, first: &CellResult) -> io::Result<()> {
+fn heading(out: &mut impl Write, campaign: &Campaign, group: &[&CellResult]) -> io::Result<()> {
+    let Some(first) = group.first() else { return Ok(()) };
     let cell = &first.cell;
     let settings: Vec<String> =
         cell.settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
@@ -47,7 +65,12 @@ fn heading(out: &mut impl Write, campaign: &Campaign, first: &CellResult) -> io:
         campaign.seed
     )?;
     if cell.fct_limit_s > 0.0 {
-        write!(out, "; limit {} s for the last client", significant(cell.fct_limit_s))?;
+        // TCP's is another: its packets are longer.
+        let limits = || group.iter().map(|result| result.cell.fct_limit_s);
+        let least = significant(limits().fold(f64::INFINITY, f64::min));
+        let most = significant(limits().fold(0.0, f64::max));
+        let range = if least == most { least } else { format!("{least} to {most}") };
+        write!(out, "; limit {range} s for the last client")?;
     }
     writeln!(out, "\n")
 }

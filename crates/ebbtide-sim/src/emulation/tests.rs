@@ -5,7 +5,7 @@ use crate::host::{Client, ClientSetup, Server, Tag, client_address};
 use crate::random::Streams;
 use crate::record::RunRecord;
 use crate::run::{Discard, endpoint_config, simulate};
-use crate::scenario::{Scenario, load, parse_set};
+use crate::scenario::{Control, Scenario, load, parse_set};
 use ebbtide_core::cc::Config;
 use ebbtide_core::time::{Duration, Instant};
 
@@ -123,12 +123,19 @@ fn send(
     emulation.handle_packet(now, direction, bytes, packet);
 }
 
+fn udp(scenario: &Scenario, name: &str) -> Config {
+    match scenario.control_config(name).unwrap() {
+        Control::Udp(config) => config,
+        Control::Tcp(_) => panic!("{name} is no congestion control over UDP"),
+    }
+}
+
 fn both(settings: &[&str], control: &str) -> (Hosts, Summary, RunRecord) {
     let scenario = scenario(settings);
-    let control = scenario.control_config(control).unwrap();
+    let control = udp(&scenario, control);
     let mut hosts = Hosts::new(&scenario, control, Duration::ZERO);
     let summary = hosts.run();
-    (hosts, summary, simulate(&scenario, &[control], 1, 0, false).unwrap())
+    (hosts, summary, simulate(&scenario, &[control.into()], 1, 0, false).unwrap())
 }
 
 #[track_caller]
@@ -166,12 +173,12 @@ fn the_same_packets_are_lost_as_in_the_simulator() {
 #[test]
 fn a_driver_that_is_late_is_told_so_and_does_not_bend_the_link() {
     let scenario = scenario(&["clients=10", "buffer=infinite"]);
-    let control = scenario.control_config("default").unwrap();
+    let control = udp(&scenario, "default");
     let mut hosts = Hosts::new(&scenario, control, Duration::from_millis(2));
     let summary = hosts.run();
     assert!(!summary.is_valid(), "{:?}", summary.lateness);
     // 2 ms twice per round trip, 50 round trips; the link itself loses no time.
-    let punctual = simulate(&scenario, &[control], 1, 0, false).unwrap();
+    let punctual = simulate(&scenario, &[control.into()], 1, 0, false).unwrap();
     for (late, client) in hosts.flow_times().iter().zip(&punctual.clients) {
         let more = late.as_secs_f64() - client.fct.as_secs_f64();
         assert!((0.0..0.35).contains(&more), "{more} s");

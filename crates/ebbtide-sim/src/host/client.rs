@@ -1,17 +1,17 @@
 //! A host that asks: an endpoint and an application that keeps a number of requests open.
 
-use super::{Tag, server_address};
-use crate::random::{Streams, uniform};
+use super::agenda::{Agenda, Step};
+use super::{Tag, count, digits, server_address};
+use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::{Recorder, tagged};
-use crate::scenario::{Workload, WorkloadKind};
+use crate::scenario::Workload;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Ignored, Output, Received, Reliability, Sent,
 };
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
-use rand_chacha::ChaCha8Rng;
 
 /// What a client is made from.
 pub(crate) struct ClientSetup<'s> {
@@ -27,22 +27,11 @@ pub(crate) struct ClientSetup<'s> {
 pub(crate) struct Client {
     number: u32,
     endpoint: Endpoint,
-    kind: WorkloadKind,
+    agenda: Agenda,
     path: Vec<u8>,
     payload: Vec<u8>,
-    batch: [u32; 2],
-    /// How many requests it keeps open (NSTART).
-    window: u32,
-    /// Requests not made yet.
-    to_make: u32,
-    /// Requests not made yet of the current batch.
-    batch_left: u32,
-    open: u32,
-    next_number: u32,
     /// The request in each place of the endpoint's table.
     requests: Vec<Request>,
-    started: Option<Instant>,
-    batches: ChaCha8Rng,
     /// The earliest timer event that is scheduled for this client.
     pub(crate) timer: Option<Instant>,
     /// Exchanges by the number of retransmissions that they took.
@@ -63,91 +52,53 @@ impl Client {
     pub(crate) fn new(setup: ClientSetup<'_>) -> Self {
         let ClientSetup { number, group, config, workload, streams } = setup;
         let window = u32::from(config.control.settings.nstart(&config.params));
-        let digits = b"0123456789";
-        let mut client = Self {
+        Self {
             number,
             endpoint: Endpoint::new(config, Box::new(streams.stream(&format!("client/{number}")))),
-            kind: workload.kind,
+            agenda: Agenda::new(number, window, workload, streams),
             path: workload.path.clone().into_bytes(),
-            payload: digits
-                .iter()
-                .copied()
-                .cycle()
-                .take(workload.request_payload as usize)
-                .collect(),
-            batch: workload.batch,
-            window,
-            to_make: workload.exchanges,
-            batch_left: 0,
-            open: 0,
-            next_number: 0,
+            payload: digits(workload.request_payload),
             requests: Vec::new(),
-            started: None,
-            batches: streams.stream(&format!("client/{number}/batches")),
             timer: None,
             by_retransmissions: Vec::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
-        };
-        client.next_batch();
-        client
+        }
     }
 
     /// Whether nothing is left to do.
     #[inline]
     pub(crate) const fn is_done(&self) -> bool {
-        self.to_make == 0 && self.open == 0
+        self.agenda.is_done()
     }
 
     /// Whether there are requests still to be made.
     pub(crate) const fn has_more(&self) -> bool {
-        self.to_make > 0
-    }
-
-    fn next_batch(&mut self) {
-        self.batch_left = match self.kind {
-            WorkloadKind::Random => {
-                let [least, most] = self.batch;
-                let size = uniform(&mut self.batches, least.into(), most.into());
-                u32::try_from(size).unwrap_or(most).min(self.to_make)
-            }
-            _ => self.to_make,
-        };
+        self.agenda.has_more()
     }
 
     /// Makes as many requests as the workload has ready.
     pub(crate) fn act(&mut self, now: Instant) {
-        if self.kind == WorkloadKind::Periodic {
+        if self.agenda.is_periodic() {
             self.make_request(now);
             return;
         }
-        while self.open < self.window && self.to_make > 0 {
-            if self.batch_left == 0 {
-                // The batch ends when all of it is answered; then another device takes over.
-                if self.open > 0 {
-                    return;
-                }
-                self.endpoint.forget(server_address());
-                self.next_batch();
+        loop {
+            match self.agenda.next() {
+                Step::Request => self.make_request(now),
+                Step::NewDevice => self.endpoint.forget(server_address()),
+                Step::Wait => return,
             }
-            self.make_request(now);
         }
     }
 
     fn make_request(&mut self, now: Instant) {
-        if self.to_make == 0 {
-            return;
-        }
-        self.to_make -= 1;
-        self.batch_left = self.batch_left.saturating_sub(1);
-        self.started.get_or_insert(now);
+        let Some(number) = self.agenda.make(now) else { return };
         let path = [Opt { number: OptionNumber::URI_PATH, value: &self.path }];
         let code = if self.payload.is_empty() { Code::GET } else { Code::PUT };
         let content = Content { code, options: &path, payload: &self.payload };
-        let number = self.next_number;
-        self.next_number += 1;
         match self.endpoint.request(now, server_address(), &content, Reliability::Confirmable) {
             Ok(id) => {
-                self.open += 1;
+                self.agenda.opened();
                 if id.index() >= self.requests.len() {
                     self.requests.resize(id.index() + 1, Request::default());
                 }
@@ -181,11 +132,7 @@ impl Client {
                 let delivered = self.payload.len() + message.payload().len();
                 self.record.payload_bytes += delivered as u64;
                 self.record.completed += 1;
-                let class = transmissions.saturating_sub(1);
-                if class >= self.by_retransmissions.len() {
-                    self.by_retransmissions.resize(class + 1, 0);
-                }
-                self.by_retransmissions[class] += 1;
+                count(&mut self.by_retransmissions, transmissions.saturating_sub(1));
                 if let Some(made) = request.made {
                     recorder.duration(now.micros_since(made));
                 }
@@ -264,9 +211,8 @@ impl Client {
     }
 
     fn ended(&mut self, now: Instant) {
-        self.open -= 1;
-        if let Some(started) = self.started {
-            self.record.fct = now - started;
+        if let Some(time) = self.agenda.ended(now) {
+            self.record.fct = time;
         }
     }
 

@@ -1,33 +1,63 @@
-//! Simulated hosts: real endpoints of `ebbtide-core` under the virtual clock.
+//! Simulated hosts: real endpoints of `ebbtide-core` under the virtual clock, over UDP or TCP.
 
+mod agenda;
 mod client;
+mod device;
 mod server;
+mod tcp;
+
+pub use device::endpoint_config;
+pub(crate) use device::{Device, device_config};
+pub(crate) use server::Server;
+pub(crate) use tcp::{Segment, wire_length};
 
 pub(crate) use client::{Client, ClientSetup};
-pub(crate) use server::Server;
-
-use ebbtide_core::endpoint::EndpointConfig;
 use std::net::{Ipv4Addr, SocketAddr};
+use tcp::{TcpClient, TcpServer};
+
+/// 10.0.0.1.
+const FIRST_CLIENT: u32 = 0x0a00_0001;
 
 /// CoAP's port (RFC 7252 section 6.1).
 pub(crate) const PORT: u16 = 5683;
 
-/// The server's address.
+/// The server's address, of those for documentation (RFC 5737).
+const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// The server's address and port.
 pub(crate) fn server_address() -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), PORT))
+    SocketAddr::from((SERVER, PORT))
 }
 
-/// The address of a client: one host each in 10.0.0.0/8.
+/// The address of a client's host: one each in 10.0.0.0/8.
+fn client_host(client: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(FIRST_CLIENT + client)
+}
+
+/// The address and port of a client over UDP.
 pub(crate) fn client_address(client: u32) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::from_bits(0x0a00_0001 + client), PORT))
+    SocketAddr::from((client_host(client), PORT))
 }
 
 /// The client that an address belongs to.
 pub(crate) fn client_at(address: SocketAddr) -> Option<u32> {
     match address {
-        SocketAddr::V4(v4) => v4.ip().to_bits().checked_sub(0x0a00_0001),
+        SocketAddr::V4(v4) => v4.ip().to_bits().checked_sub(FIRST_CLIENT),
         SocketAddr::V6(_) => None,
     }
+}
+
+/// Counts one more exchange that took `retransmissions`.
+fn count(by_retransmissions: &mut Vec<u64>, retransmissions: usize) {
+    if retransmissions >= by_retransmissions.len() {
+        by_retransmissions.resize(retransmissions + 1, 0);
+    }
+    by_retransmissions[retransmissions] += 1;
+}
+
+/// The payload of a message: digits, over and over.
+fn digits(bytes: u32) -> Vec<u8> {
+    b"0123456789".iter().copied().cycle().take(bytes as usize).collect()
 }
 
 /// What a packet belongs to; it travels beside the packet and is known to the testbed only.
@@ -39,15 +69,4 @@ pub(crate) struct Tag {
     pub(crate) ordinal: u8,
     /// It is a probe of congestion control for that transmission, or the answer to one.
     pub(crate) probe: bool,
-}
-
-/// Limits of a simulated endpoint: those of a device, not of a server farm, so that a thousand of
-/// them fit where one would otherwise be.
-pub(crate) fn device_config(config: EndpointConfig, window: u16) -> EndpointConfig {
-    let mut config = config;
-    config.limits.peers = 4;
-    config.limits.exchanges = usize::from(window) + 64;
-    config.limits.queue_per_peer = 64;
-    config.limits.message_bytes = 65_535;
-    config
 }

@@ -1,6 +1,6 @@
 //! The host that answers.
 
-use super::{Tag, client_at};
+use super::{Tag, client_at, digits};
 use crate::random::Streams;
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received};
 use ebbtide_core::time::Instant;
@@ -15,8 +15,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(config: EndpointConfig, payload_bytes: u32, streams: &Streams) -> Self {
-        let digits = b"0123456789";
-        let payload = digits.iter().copied().cycle().take(payload_bytes as usize).collect();
+        let payload = digits(payload_bytes);
         Self { endpoint: Endpoint::new(config, Box::new(streams.stream("server"))), payload }
     }
 

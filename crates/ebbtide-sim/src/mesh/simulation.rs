@@ -11,7 +11,7 @@ use crate::net::{Delay, Fate, Link, Loss, LossModel};
 use crate::random::Streams;
 use crate::record::{Direction, RunRecord, SparseHistogram, Totals};
 use crate::run::{Recorder, RunError, endpoint_config, new_histogram, sparse};
-use crate::scenario::{LinkSpec, Scenario, WorkloadKind};
+use crate::scenario::{Control, LinkSpec, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, Config};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, Content, Opt, OptionNumber};
@@ -92,12 +92,18 @@ struct Simulation<'s, R> {
 /// If it never ends. See [`RunError`].
 pub(crate) fn simulate<R: Recorder>(
     scenario: &Scenario,
-    controls: &[Config],
+    controls: &[Control],
     (seed, replication): (u64, u32),
     recorder: R,
 ) -> Result<(RunRecord, R), RunError> {
+    // Scenarios refuse TCP in a mesh.
+    let udp = |control: &Control| match control {
+        Control::Udp(config) => Some(*config),
+        Control::Tcp(_) => None,
+    };
+    let configs: Vec<Config> = controls.iter().filter_map(udp).collect();
     let Some(mut simulation) =
-        Simulation::new(scenario, controls, &Streams::new(seed, replication), recorder)
+        Simulation::new(scenario, &configs, &Streams::new(seed, replication), recorder)
     else {
         return Err(RunError::NeverEnds);
     };

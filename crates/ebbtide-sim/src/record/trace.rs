@@ -1,12 +1,12 @@
 //! Everything that happens in one replication, as JSON lines and as a capture.
 
 use super::capture::Capture;
-use crate::host::{client_address, server_address};
+use crate::host::{Segment, client_address, server_address};
 use crate::net::Fate;
-use crate::run::{Details, Recorder, Tagged};
+use crate::run::{Details, Recorder, Tagged, Transport};
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
-use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::time::{Duration, Instant, Micros};
 use ebbtide_core::wire::Message;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -26,6 +26,10 @@ const AT_SERVER: u32 = 1;
 /// | `arrived` | at the server or at a client | `at`, `message` |
 /// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |
 /// | `failed` | an exchange ends without | `reason` |
+///
+/// Over TCP `sent` is a segment that arms the retransmission timer, `bytes` are those of the IPv4
+/// packet, and `segment` has its flags and numbers in place of the `message`; `exchange` and
+/// `ordinal` are those of the last message in it.
 pub struct Trace<T: Write, C: Write> {
     lines: Option<T>,
     capture: Option<Capture<C>>,
@@ -83,12 +87,25 @@ impl<T: Write, C: Write> Trace<T, C> {
             return;
         }
         let Some(capture) = &mut self.capture else { return };
+        let at = (place, now.as_nanos());
         let (client, server) = (client_address(packet.tagged.client), server_address());
         let ends = if packet.upwards { (client, server) } else { (server, client) };
-        if let Err(error) = capture.datagram((place, now.as_nanos()), ends, packet.datagram) {
+        let written = match packet.transport {
+            Transport::Udp => capture.datagram(at, ends, packet.datagram),
+            Transport::Tcp => {
+                let at = (place, Duration::from_nanos(now.as_nanos()));
+                capture.packet(at, packet.datagram)
+            }
+        };
+        if let Err(error) = written {
             self.error = Some(error);
         }
     }
+}
+
+/// The segment in an IPv4 packet, in words.
+fn segment(packet: &[u8]) -> String {
+    Segment::parse(packet).unwrap_or_default().to_string()
 }
 
 /// Seconds with all nine decimals, exactly.
@@ -125,11 +142,14 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
             Fate::Lost { left } => ("lost", Some(left)),
         };
         let direction = if packet.upwards { "up" } else { "down" };
-        let rest = json!({
+        let mut rest = json!({
             "direction": direction, "bytes": packet.datagram.len(),
             "queued_bytes": packet.queued, "fate": fate,
             "until": at.map(|at| seconds(at.as_nanos())),
         });
+        if packet.transport == Transport::Tcp {
+            rest["segment"] = segment(packet.datagram).into();
+        }
         self.line(now, "link", packet.tagged, rest);
     }
 
@@ -141,9 +161,15 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         self.packet(now, if packet.upwards { AT_SERVER } else { AT_CLIENTS }, packet);
         if self.lines.is_some() {
             let at = if packet.upwards { "server" } else { "client" };
-            let message = Message::parse(packet.datagram).map(|message| format!("{message:?}"));
-            let message = message.unwrap_or_else(|error| error.to_string());
-            self.line(now, "arrived", packet.tagged, json!({"at": at, "message": message}));
+            let rest = match packet.transport {
+                Transport::Udp => {
+                    let message = Message::parse(packet.datagram);
+                    let message = message.map(|message| format!("{message:?}"));
+                    json!({"at": at, "message": message.unwrap_or_else(|error| error.to_string())})
+                }
+                Transport::Tcp => json!({"at": at, "segment": segment(packet.datagram)}),
+            };
+            self.line(now, "arrived", packet.tagged, rest);
         }
     }
 

@@ -2,8 +2,7 @@
 
 use super::figures::Figure;
 use crate::run::{Campaign, CellSpec};
-use crate::scenario::{Axis, Override, ScenarioError, load};
-use ebbtide_core::cc::Algorithm;
+use crate::scenario::{Axis, Override, ScenarioError, TCP, load};
 
 /// A paper whose experiments can be run again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,6 +92,9 @@ impl Paper {
                     &["low", "medium", "high"],
                     &["default", "cocoa", "slow", "fast-slow", "fasor-k4", "fasor", "fasor-token"],
                 ],
+                // TCP: the cells whose figures are at hand.
+                [WORKLOADS, &["1", "10", "100", "400"], &["2500", "infinite"], NONE, &[TCP]],
+                [WORKLOADS, &["10"], &["infinite"], &["low", "high"], &[TCP]],
                 [
                     &["mixed"],
                     &["100", "400"],
@@ -162,13 +164,10 @@ pub fn plan(
                 }
             }
         }
-        // What is published must be run, even where a block forgets it. TCP is a transport, not a
-        // control, and not simulated yet.
+        // What is published must be run, even where a block forgets it.
         for figure in Figure::of(paper.source()) {
-            for cc in [figure.cc, figure.against] {
-                if Algorithm::ALL.iter().any(|algorithm| algorithm.name() == cc) {
-                    add(figure.settings, cc)?;
-                }
+            for cc in [figure.cc, figure.against].into_iter().filter(|cc| !cc.is_empty()) {
+                add(figure.settings, cc)?;
             }
         }
     }

@@ -5,9 +5,8 @@ use super::simulation::{RunError, simulate};
 use crate::record::{ClientRecord, Manifest, ManifestCell, RunRecord, Store, StoreError};
 use crate::report::Cell;
 use crate::reproduce::{self, PAPERS_REPS, Paper};
-use crate::scenario::{Axis, Scenario, ScenarioError, Source, WorkloadKind, combinations};
+use crate::scenario::{Axis, Control, Scenario, ScenarioError, Source, WorkloadKind, combinations};
 use crate::stats::summary;
-use ebbtide_core::cc::Config;
 use rayon::prelude::*;
 use std::fmt;
 use std::sync::Mutex;
@@ -42,7 +41,7 @@ pub struct CellSpec {
     /// The control, or several joined by `+`, as given.
     pub cc: String,
     /// The controls, in turn for each client.
-    pub controls: Vec<Config>,
+    pub controls: Vec<Control>,
     /// All `--set` keys and their values, in order; the sweeps among them are the axes.
     pub settings: Vec<(String, String)>,
     /// The scenario with the settings applied.
@@ -424,6 +423,12 @@ struct Collected {
 }
 
 impl CellSpec {
+    /// What a reader of its results must know: each note once.
+    #[must_use]
+    pub fn notes(&self) -> &'static [&'static str] {
+        self.controls.iter().map(Control::notes).find(|notes| !notes.is_empty()).unwrap_or_default()
+    }
+
     /// The cell in words, for messages.
     #[must_use]
     pub fn name(&self) -> String {

@@ -1,9 +1,10 @@
 //! From the records of a cell's replications to its figures.
 
 use super::campaign::CellSpec;
+use super::recorder::Transport;
 use crate::record::{Direction, RunRecord, SparseHistogram};
 use crate::report::{Cell, PacketCounts, Packets, Summary};
-use crate::scenario::WorkloadKind;
+use crate::scenario::{Control, Scenario, WorkloadKind};
 use crate::stats::{jain, mean_and_half_width, quantile, summary, weighted_summary};
 use std::collections::BTreeMap;
 
@@ -19,14 +20,14 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
         return 0.0;
     }
     let n = &scenario.network;
-    let token = f64::from(scenario.coap.token_length);
-    let marked = |payload: u32| f64::from(payload) + f64::from(u8::from(payload > 0));
-    // Header 4, then the path or the content format, then marker and payload.
-    let path = w.path.len() as f64 + if w.path.len() < 13 { 1.0 } else { 2.0 };
-    let request = f64::from(n.header) + 4.0 + token + path + marked(w.request_payload);
-    let response = f64::from(n.header) + 4.0 + token + 1.0 + marked(w.response_payload);
-    let up = request * 8.0 / n.up.rate.0 as f64;
-    let down = response * 8.0 / n.down.rate.0 as f64;
+    let lengths: Vec<(f64, f64)> =
+        spec.controls.iter().map(|control| wire_lengths(scenario, control.transport())).collect();
+    // Clients take the controls in turn.
+    let average = |field: fn(&(f64, f64)) -> f64| {
+        lengths.iter().map(field).sum::<f64>() / lengths.len().max(1) as f64
+    };
+    let up = average(|lengths| lengths.0) * 8.0 / n.up.rate.0 as f64;
+    let down = average(|lengths| lengths.1) * 8.0 / n.down.rate.0 as f64;
     let mean = |(low, high): (u64, u64)| (low as f64 + high as f64) / 2e9;
     let idle = up
         + down
@@ -39,11 +40,36 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     let exchanges = f64::from(w.exchanges);
     let all = f64::from(scenario.clients.count) * exchanges;
     // NSTART as the controls have it: a client keeps as many round trips going at once.
-    let own = spec.controls.iter().filter_map(|control| control.settings.nstart).max();
+    let own = spec.controls.iter().filter_map(Control::nstart).max();
     let window = f64::from(own.unwrap_or(scenario.coap.nstart).max(1));
     // Each client's time counts from its own start.
     let late = scenario.clients.start_window.0 as f64 / 1e9;
     (all * up.max(down) - late).max(exchanges * idle / window)
+}
+
+/// Bytes on the wire of a request and of a response.
+fn wire_lengths(scenario: &Scenario, transport: Transport) -> (f64, f64) {
+    let w = &scenario.workload;
+    let marked = |payload: u32| payload + u32::from(payload > 0);
+    // The path, or the content format; then marker and payload.
+    let path = w.path.len() as u32 + if w.path.len() < 13 { 1 } else { 2 };
+    let token = u32::from(scenario.coap.token_length);
+    let length = |rest: u32| match transport {
+        Transport::Udp => scenario.network.header + 4 + token + rest,
+        // RFC 8323 section 3.2: no type, no ID, but a length that may need two more bytes. TCP has
+        // 12 bytes of header more than UDP.
+        Transport::Tcp => {
+            let length = match rest {
+                0..13 => 2,
+                13..269 => 3,
+                _ => 4,
+            };
+            scenario.network.header + 12 + length + token.min(4) + rest
+        }
+    };
+    let (up, down) =
+        (length(path + marked(w.request_payload)), length(1 + marked(w.response_payload)));
+    (f64::from(up), f64::from(down))
 }
 
 /// The figures of a cell. `records` are its replications in order.

@@ -7,13 +7,14 @@ mod recorder;
 mod reporting;
 mod simulation;
 
+pub use crate::host::endpoint_config;
 pub use campaign::{
     Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
 pub(crate) use network::tagged;
 pub(crate) use recorder::new_histogram;
-pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged};
+pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged, Transport};
 pub use reporting::report;
 pub(crate) use simulation::sparse;
-pub use simulation::{Controls, RunError, endpoint_config, simulate, simulate_with};
+pub use simulation::{Controls, RunError, simulate, simulate_with};

@@ -1,12 +1,12 @@
 //! The network of a replication: both directions of the bottleneck and the packets under way.
 
-use super::recorder::{Details, Recorder, Tagged};
+use super::recorder::{Details, Recorder, Tagged, Transport};
 use super::simulation::RunError;
 use crate::engine::Engine;
-use crate::host::Tag;
+use crate::host::{self, Tag};
 use crate::net::{Delay, Fate, Link, Way};
 use crate::random::Streams;
-use crate::scenario::Scenario;
+use crate::scenario::{Control, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -17,6 +17,8 @@ pub(super) enum Event {
     Act(u32),
     /// A client's timer may be due.
     Timer(u32),
+    /// A timer of the server's ends of a client's connections may be due.
+    ServerTimer(u32),
     /// A packet arrives at the server.
     AtServer(u32),
     /// A packet arrives at the router before the link to the clients.
@@ -42,12 +44,14 @@ pub(super) struct Net {
     beyond_down: (Delay, ChaCha8Rng),
     header: u32,
     mtu: u32,
+    /// What carries the messages of clients 0, 1, ..., over and over.
+    transports: Vec<Transport>,
     server_processing: (Delay, ChaCha8Rng),
     pub(super) error: Option<RunError>,
 }
 
 impl Net {
-    pub(super) fn new(scenario: &Scenario, streams: &Streams) -> Self {
+    pub(super) fn new(scenario: &Scenario, controls: &[Control], streams: &Streams) -> Self {
         let network = &scenario.network;
         let loss = scenario.loss_model();
         let up = Way::new("up", &network.up, loss, streams);
@@ -60,6 +64,7 @@ impl Net {
             beyond_down: down.beyond,
             header: network.header,
             mtu: network.mtu,
+            transports: controls.iter().map(|control| control.transport()).collect(),
             server_processing: (
                 scenario.server.processing.delay(),
                 streams.stream("server/processing"),
@@ -68,10 +73,20 @@ impl Net {
         }
     }
 
+    /// What carries the messages of a client.
+    #[inline]
+    fn transport(&self, client: u32) -> Transport {
+        let groups = self.transports.len().max(1);
+        self.transports.get(client as usize % groups).copied().unwrap_or_default()
+    }
+
     /// The length of a packet on the wire.
     #[inline]
-    fn wire_length(&mut self, datagram: &[u8]) -> u32 {
-        let bytes = self.header + u32::try_from(datagram.len()).unwrap_or(u32::MAX / 2);
+    fn wire_length(&mut self, transport: Transport, length: u32) -> u32 {
+        let bytes = match transport {
+            Transport::Udp => self.header + length,
+            Transport::Tcp => host::wire_length(self.header, length),
+        };
         if bytes > self.mtu {
             self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
         }
@@ -87,14 +102,16 @@ impl Net {
         engine: &mut Engine<Event>,
         recorder: &mut R,
     ) {
-        let bytes = self.wire_length(datagram);
+        let transport = self.transport(client);
+        let length = u32::try_from(datagram.len()).unwrap_or(u32::MAX / 2);
+        let bytes = self.wire_length(transport, length);
         let queued = self.up.queued_bytes(now);
         let fate = self.up.send(now, bytes);
         let tagged = tagged(client, tag);
-        let details = Details { upwards: true, tagged, datagram, queued, fate };
+        let details = Details { upwards: true, transport, tagged, datagram, queued, fate };
         recorder.at_link(now, &details);
         if let Fate::Delivered { at } = fate {
-            let place = self.pool.put(client, datagram, tag);
+            let place = self.pool.put((client, transport), datagram, tag);
             let (delay, rng) = &mut self.beyond_up;
             let at = at + Duration::from_nanos(delay.draw(rng));
             engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
@@ -112,12 +129,17 @@ impl Net {
     ) {
         let fate = Fate::Delivered { at: now };
         let tagged = tagged(client, tag);
-        let details = Details { upwards: false, tagged, datagram, queued: 0, fate };
+        let transport = self.transport(client);
+        let details = Details { upwards: false, transport, tagged, datagram, queued: 0, fate };
         recorder.server_sent(now, &details);
-        let place = self.pool.put(client, datagram, tag);
-        let (processing, processing_rng) = &mut self.server_processing;
+        let place = self.pool.put((client, transport), datagram, tag);
+        let processing = match transport {
+            Transport::Udp => self.server_processing.0.draw(&mut self.server_processing.1),
+            // A host that speaks TCP takes its time before it answers, not before it acknowledges.
+            Transport::Tcp => 0,
+        };
         let (delay, rng) = &mut self.beyond_down;
-        let after = processing.draw(processing_rng).saturating_add(delay.draw(rng));
+        let after = processing.saturating_add(delay.draw(rng));
         let at = now + Duration::from_nanos(after);
         engine.schedule_in(Engine::<Event>::lane(ROUTER_LANE), at, Event::AtDownLink(place));
     }
@@ -131,13 +153,11 @@ impl Net {
         engine: &mut Engine<Event>,
         recorder: &mut R,
     ) {
-        let (packet, datagram) = self.pool.get(place);
-        let bytes = self.header + packet.length;
-        if bytes > self.mtu {
-            self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
-        }
+        let (packet, _) = self.pool.get(place);
+        let bytes = self.wire_length(packet.transport, packet.length);
         let queued = self.down.queued_bytes(now);
         let fate = self.down.send(now, bytes);
+        let (_, datagram) = self.pool.get(place);
         let details = Details { queued, fate, ..packet.details(datagram, false, now) };
         recorder.at_link(now, &details);
         match fate {
@@ -153,6 +173,7 @@ impl Net {
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Packet {
     pub(super) client: u32,
+    pub(super) transport: Transport,
     pub(super) length: u32,
     pub(super) tag: Tag,
 }
@@ -161,6 +182,7 @@ impl Packet {
     pub(super) fn details(self, datagram: &[u8], upwards: bool, now: Instant) -> Details<'_> {
         Details {
             upwards,
+            transport: self.transport,
             tagged: tagged(self.client, self.tag),
             datagram,
             queued: 0,
@@ -182,7 +204,7 @@ pub(super) struct Pool {
 
 impl Pool {
     #[inline]
-    fn put(&mut self, client: u32, datagram: &[u8], tag: Tag) -> u32 {
+    fn put(&mut self, (client, transport): (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
         if datagram.len() > self.stride {
             self.widen(datagram.len());
         }
@@ -193,7 +215,8 @@ impl Pool {
             (self.packets.len() - 1) as u32
         });
         // The caller has checked the length against the MTU, at most 65535.
-        self.packets[place as usize] = Packet { client, length: datagram.len() as u32, tag };
+        self.packets[place as usize] =
+            Packet { client, transport, length: datagram.len() as u32, tag };
         let start = place as usize * self.stride;
         self.bytes[start..start + datagram.len()].copy_from_slice(datagram);
         place

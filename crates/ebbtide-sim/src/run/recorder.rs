@@ -20,14 +20,26 @@ pub struct Tagged {
     pub probe: bool,
 }
 
+/// What carries a client's messages.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// A datagram each (RFC 7252).
+    #[default]
+    Udp,
+    /// A byte stream (RFC 8323).
+    Tcp,
+}
+
 /// A packet at a link, as an observer sees it.
 #[derive(Copy, Clone, Debug)]
 pub struct Details<'p> {
     /// Towards the server, or towards the clients.
     pub upwards: bool,
+    /// What carries the message.
+    pub transport: Transport,
     /// What it belongs to.
     pub tagged: Tagged,
-    /// The CoAP message.
+    /// Over UDP the CoAP message; over TCP the IPv4 packet.
     pub datagram: &'p [u8],
     /// Bytes in the queue before it.
     pub queued: u64,

@@ -1,6 +1,6 @@
 //! From results to the data of a report.
 
-use super::campaign::{Campaign, Results, VERSION};
+use super::campaign::{Campaign, CellSpec, Results, VERSION};
 use crate::report::Report;
 use crate::scenario::{Override, WorkloadKind};
 
@@ -30,6 +30,9 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
                 .to_owned(),
         );
     }
+    let ours = results.cells.iter().filter_map(|(index, _)| campaign.cells.get(*index));
+    let special = ours.map(CellSpec::notes).find(|own| !own.is_empty());
+    notes.extend(special.into_iter().flatten().map(|note| (*note).to_owned()));
     for cell in &mut cells {
         cell.settings.retain(|(key, _)| swept.contains(key));
         if is_periodic {

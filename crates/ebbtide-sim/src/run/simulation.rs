@@ -3,23 +3,21 @@
 use super::network::{Event, LANES, Net};
 use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
-use crate::host::{Client, ClientSetup, Server, client_address, device_config};
+use crate::host::{Device, Server, client_address, endpoint_config};
 use crate::mesh;
 use crate::net::Delay;
 use crate::random::{Streams, uniform};
 use crate::record::{RunRecord, SparseHistogram, Totals};
 use crate::scenario::units::Time;
-use crate::scenario::{Scenario, WorkloadKind};
+use crate::scenario::{Control, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, Config};
-use ebbtide_core::endpoint::EndpointConfig;
-use ebbtide_core::params::Parameters;
-use ebbtide_core::time::{Duration, Instant, Micros};
+use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
 use std::fmt;
 
 /// The controls of a run: usually one; in a mixed run the clients take turns.
-pub type Controls = Vec<Config>;
+pub type Controls = Vec<Control>;
 
 /// Why a replication could not be completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +51,7 @@ impl std::error::Error for RunError {}
 struct Simulation<R> {
     engine: Engine<Event>,
     net: Net,
-    clients: Vec<Client>,
+    clients: Vec<Device>,
     server: Server,
     recorder: R,
     /// What a client's host takes to act on a response.
@@ -72,7 +70,7 @@ struct Simulation<R> {
 /// If a message does not fit the MTU or the scenario never ends. See [`RunError`].
 pub fn simulate(
     scenario: &Scenario,
-    controls: &[Config],
+    controls: &[Control],
     seed: u64,
     replication: u32,
     with_series: bool,
@@ -111,7 +109,7 @@ pub(crate) fn sparse(histogram: &Histogram<u32>) -> SparseHistogram {
 /// As [`simulate`].
 pub fn simulate_with<R: Recorder>(
     scenario: &Scenario,
-    controls: &[Config],
+    controls: &[Control],
     (seed, replication): (u64, u32),
     recorder: R,
 ) -> Result<(RunRecord, R), RunError> {
@@ -126,7 +124,7 @@ pub fn simulate_with<R: Recorder>(
 impl<R: Recorder> Simulation<R> {
     fn new(
         scenario: &Scenario,
-        controls: &[Config],
+        controls: &[Control],
         seed: u64,
         replication: u32,
         recorder: R,
@@ -135,18 +133,16 @@ impl<R: Recorder> Simulation<R> {
         let mut engine = Engine::new(LANES);
         let groups = controls.len().max(1);
         let fallback = Config::new(Algorithm::Default);
+        let control = |number: u32| {
+            let group = number as usize % groups;
+            (group, controls.get(group).copied().unwrap_or(Control::Udp(fallback)))
+        };
         let clients = (0..scenario.clients.count)
             .map(|number| {
-                let group = number as usize % groups;
-                let control = controls.get(group).copied().unwrap_or(fallback);
-                Client::new(ClientSetup {
-                    number,
-                    // At most 255 controls are named on one command line.
-                    group: u8::try_from(group).unwrap_or(u8::MAX),
-                    config: endpoint_config(scenario, control),
-                    workload: &scenario.workload,
-                    streams: &streams,
-                })
+                let (group, control) = control(number);
+                // At most 255 controls are named on one command line.
+                let group = u8::try_from(group).unwrap_or(u8::MAX);
+                Device::new((number, group), control, scenario, &streams)
             })
             .collect();
         let period =
@@ -164,7 +160,7 @@ impl<R: Recorder> Simulation<R> {
         let server = endpoint_config(scenario, fallback);
         Self {
             engine,
-            net: Net::new(scenario, &streams),
+            net: Net::new(scenario, controls, &streams),
             clients,
             server: Server::new(server, payload, &streams),
             recorder,
@@ -182,6 +178,7 @@ impl<R: Recorder> Simulation<R> {
             match event {
                 Event::Act(client) => self.act(now, client),
                 Event::Timer(client) => self.timer(now, client),
+                Event::ServerTimer(client) => self.server_timer(now, client),
                 Event::AtServer(packet) => self.at_server(now, packet),
                 Event::AtDownLink(packet) => {
                     self.net.onto_down_link(now, packet, &mut self.engine, &mut self.recorder);
@@ -211,8 +208,8 @@ impl<R: Recorder> Simulation<R> {
     fn timer(&mut self, now: Instant, client: u32) {
         let host = &mut self.clients[client as usize];
         // Only the timer event that was scheduled last counts: others are left over.
-        if host.timer == Some(now) {
-            host.timer = None;
+        if *host.timer() == Some(now) {
+            *host.timer() = None;
             host.handle_timeout(now);
             self.drain(now, client);
         }
@@ -221,6 +218,13 @@ impl<R: Recorder> Simulation<R> {
     fn at_server(&mut self, now: Instant, place: u32) {
         let (packet, datagram) = self.net.pool.get(place);
         self.recorder.arrived(now, &packet.details(datagram, true, now));
+        let client = packet.client;
+        if let Some(server) = self.clients[client as usize].server() {
+            server.receive(now, datagram, packet.tag);
+            self.net.pool.release(place);
+            self.drain_server(now, client);
+            return;
+        }
         // The answer takes a place of its own before this one is free.
         self.request.clear();
         self.request.extend_from_slice(datagram);
@@ -232,13 +236,36 @@ impl<R: Recorder> Simulation<R> {
         self.net.pool.release(place);
     }
 
+    /// The timer of the server's end of a client's connections.
+    fn server_timer(&mut self, now: Instant, client: u32) {
+        if let Some(server) = self.clients[client as usize].server()
+            && server.timer == Some(now)
+        {
+            server.timer = None;
+            server.handle_timeout();
+            self.drain_server(now, client);
+        }
+    }
+
+    /// Sends what the server has to send to a client over TCP and schedules its timer.
+    fn drain_server(&mut self, now: Instant, client: u32) {
+        let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
+        let Some(server) = self.clients[client as usize].server() else { return };
+        let timeout = server.drain(now, |packet, tag| {
+            net.server_sends(now, (client, packet, tag), engine, recorder);
+        });
+        if let Some(at) = due(timeout, &mut server.timer, now) {
+            engine.schedule(at, Event::ServerTimer(client));
+        }
+    }
+
     fn at_client(&mut self, now: Instant, place: u32) {
         let (packet, datagram) = self.net.pool.get(place);
         self.recorder.arrived(now, &packet.details(datagram, false, now));
         let host = &mut self.clients[packet.client as usize];
-        let before = host.record.payload_bytes;
+        let before = host.record().payload_bytes;
         let wants_to_act = host.receive(now, datagram, packet.tag, &mut self.recorder);
-        self.recorder.goodput(now, host.record.payload_bytes - before);
+        self.recorder.goodput(now, host.record().payload_bytes - before);
         self.net.pool.release(place);
         if wants_to_act {
             self.wants_to_act(now, packet.client);
@@ -277,10 +304,7 @@ impl<R: Recorder> Simulation<R> {
                 host.drain(now, &mut self.recorder, |recorder, datagram, tag| {
                     net.client_sends(now, (client, datagram, tag), engine, recorder);
                 });
-            if let Some(at) = timeout
-                && host.timer.is_none_or(|scheduled| at < scheduled || scheduled < now)
-            {
-                host.timer = Some(at.max(now));
+            if let Some(at) = due(timeout, host.timer(), now) {
                 self.engine.schedule(at, Event::Timer(client));
             }
             if !wants_to_act {
@@ -293,8 +317,7 @@ impl<R: Recorder> Simulation<R> {
     fn finish(mut self, replication: u32) -> (RunRecord, R) {
         let mut by_retransmissions: Vec<u64> = Vec::new();
         for client in &mut self.clients {
-            client.finish();
-            let counts = &client.by_retransmissions;
+            let counts = client.finish();
             if counts.len() > by_retransmissions.len() {
                 by_retransmissions.resize(counts.len(), 0);
             }
@@ -304,7 +327,7 @@ impl<R: Recorder> Simulation<R> {
         }
         let record = RunRecord {
             replication,
-            clients: self.clients.iter().map(|client| client.record).collect(),
+            clients: self.clients.iter().map(|client| *client.record()).collect(),
             totals: Totals {
                 by_retransmissions,
                 up: self.net.up.counts().into(),
@@ -323,26 +346,13 @@ impl<R: Recorder> Simulation<R> {
     }
 }
 
-/// The endpoint of a device in a scenario under a control.
-#[must_use]
-pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
-    let coap = &scenario.coap;
-    let micros = |time: Time| Micros::from_nanos(time.0);
-    let params = Parameters {
-        ack_timeout: micros(coap.ack_timeout),
-        // Checked to lie in 1..=10; thousandths are exact enough for a factor.
-        ack_random_permille: (coap.ack_random_factor * 1000.0).round() as u32,
-        max_retransmit: coap.max_retransmit,
-        nstart: coap.nstart,
-        ..Parameters::DEFAULT
-    };
-    let config = EndpointConfig {
-        params,
-        control,
-        token_length: coap.token_length,
-        // The server is this program's: it answers each copy with that copy's marks.
-        faithful_peers: true,
-        ..EndpointConfig::default()
-    };
-    device_config(config, control.settings.nstart(&params))
+/// When a timer event is to be scheduled for a host that wants to be called at `timeout`; `None` if
+/// the one that is scheduled does.
+fn due(timeout: Option<Instant>, timer: &mut Option<Instant>, now: Instant) -> Option<Instant> {
+    let at = timeout?.max(now);
+    if timer.is_some_and(|scheduled| now <= scheduled && scheduled <= at) {
+        return None;
+    }
+    *timer = Some(at);
+    Some(at)
 }

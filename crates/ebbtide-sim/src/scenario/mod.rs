@@ -4,21 +4,25 @@
 //! changes them. Every key is documented on the field that it fills.
 
 mod builtin;
+mod control;
 mod error;
 mod load;
 mod mesh;
 mod mesh_validate;
 mod nearest;
 mod settings;
+mod tcp;
 pub mod units;
 mod validate;
 
 pub use builtin::{BUILTIN, Builtin};
+pub use control::Control;
 pub use error::ScenarioError;
 pub use load::{Source, load};
 pub use mesh::{Addresses, Curve, DutyCycling, Lowpan, Mesh, MeshWorkload, Radio, Topology};
 pub use nearest::did_you_mean;
 pub use settings::{Axis, Override, combinations, parse_set};
+pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
 
 use crate::net::LossModel;
 use crate::random::Probability;
@@ -72,7 +76,8 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// Bytes of network and transport headers per datagram: 28 for IPv4 and UDP, 48 for IPv6.
+    /// Bytes of network and transport headers per datagram: 28 for IPv4 and UDP, 48 for IPv6. Over
+    /// TCP, whose header comes in place of UDP's, they are 12 more, and 12 more again with a SYN.
     #[serde(default = "defaults::header")]
     pub header: u32,
     /// The largest packet, headers included; longer ones are an error, not fragmented.
@@ -355,31 +360,6 @@ impl Scenario {
             None => LossModel::None,
             Some(errors) => errors.model(),
         }
-    }
-
-    /// The control that `text` (`NAME[:KEY=VALUE]...`) names, with this scenario's settings for it
-    /// and the text's own on top.
-    ///
-    /// # Errors
-    ///
-    /// If the name, a key or a value does not exist; the message lists what does.
-    pub fn control_config(&self, text: &str) -> Result<ebbtide_core::cc::Config, ScenarioError> {
-        use ebbtide_core::cc::Config;
-        let name = text.split(':').next().unwrap_or_default();
-        let fail = |error: ebbtide_core::cc::ConfigError<'_>| {
-            let (wanted, known) = error.unknown();
-            let hint = did_you_mean(wanted, known.iter().copied());
-            ScenarioError::argument("--cc", text, &format!("{error}{hint}"))
-        };
-        let mut config = Config::parse(name).map_err(fail)?;
-        for (key, value) in self.control.get(name).into_iter().flatten() {
-            config.set(key, value).map_err(fail)?;
-        }
-        for setting in text.split(':').skip(1) {
-            let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
-            config.set(key, value).map_err(fail)?;
-        }
-        Ok(config)
     }
 }
 

@@ -89,6 +89,13 @@ fn print_quantity(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>)
     }
 }
 
+impl Time {
+    /// From text such as `200ms` or `"1.5 s"`; `None` if it is no time.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        parse_quantity(text, TIME_UNITS).map(Self)
+    }
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 { f.write_str("0 s") } else { print_quantity(self.0, TIME_UNITS, f) }
@@ -140,7 +147,7 @@ impl<'de> Deserialize<'de> for Time {
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Time, E> {
                 let unexpected = || E::invalid_value(de::Unexpected::Str(text), &self);
-                parse_quantity(text, TIME_UNITS).map(Time).ok_or_else(unexpected)
+                Time::parse(text).ok_or_else(unexpected)
             }
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Time, E> {
                 if number == 0 {

@@ -1,7 +1,7 @@
 //! Values that parse but are impossible. Each check names its key and the range.
 
 use super::units::Time;
-use super::{Errors, Scenario};
+use super::{Errors, Network, Scenario};
 
 /// The most clients of one scenario: their addresses are those of 10.0.0.0/8.
 pub(crate) const MAX_CLIENTS: u32 = 1_000_000;
@@ -46,7 +46,7 @@ pub(super) fn check(s: &Scenario) -> Check {
         check_errors(name, errors)?;
     }
     for name in s.control.keys() {
-        s.control_config(name)
+        s.parse_control(name)
             .map_err(|error| (format!("control.{name}"), error.reason().to_owned()))?;
     }
     range((1..=100_000).contains(&s.run.reps), "run.reps", "must be from 1 to 100000")
@@ -89,6 +89,17 @@ fn network(s: &Scenario) -> Check {
         return Err(("network.errors".to_owned(), message));
     }
     Ok(())
+}
+
+/// TCP's segments carry at least 48 bytes (the least MSS that it accepts) beside its options.
+pub(super) fn room_for_tcp(network: &Network) -> Result<(), String> {
+    // The 28 bytes of IPv4 and UDP become 40 of IPv4 and TCP.
+    let least = network.header + 12 + 12 + 48;
+    if network.mtu >= least {
+        return Ok(());
+    }
+    let mtu = network.mtu;
+    Err(format!("needs packets of {least} bytes at least, and network.mtu is {mtu}"))
 }
 
 fn workload(s: &Scenario) -> Check {

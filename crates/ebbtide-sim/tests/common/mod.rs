@@ -1,8 +1,8 @@
 //! Shared by the tests of the testbed.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use ebbtide_core::cc::Config;
 use ebbtide_sim::record::RunRecord;
+use ebbtide_sim::run::Controls;
 use ebbtide_sim::run::simulate;
 use ebbtide_sim::scenario::{Override, Scenario, load};
 
@@ -16,7 +16,7 @@ pub(crate) fn scenario(name: &str, settings: &[(&str, &str)]) -> Scenario {
 }
 
 /// The controls that a `--cc` argument names.
-pub(crate) fn controls(scenario: &Scenario, cc: &str) -> Vec<Config> {
+pub(crate) fn controls(scenario: &Scenario, cc: &str) -> Controls {
     cc.split('+').map(|name| scenario.control_config(name).unwrap()).collect()
 }
 

@@ -1,0 +1,133 @@
+//! What a client's application does, whatever carries its messages: when the next request is made,
+//! when a batch ends, and how long everything took.
+
+use crate::random::{Streams, uniform};
+use crate::scenario::{Workload, WorkloadKind};
+use ebbtide_core::time::{Duration, Instant};
+use rand_chacha::ChaCha8Rng;
+
+/// The workload of one client.
+pub(crate) struct Agenda {
+    kind: WorkloadKind,
+    batch: [u32; 2],
+    /// How many requests it keeps open (NSTART).
+    window: u32,
+    /// Requests not made yet.
+    to_make: u32,
+    /// Requests not made yet of the current batch.
+    batch_left: u32,
+    open: u32,
+    next_number: u32,
+    started: Option<Instant>,
+    batches: ChaCha8Rng,
+}
+
+/// What the application wants next.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To make a request.
+    Request,
+    /// That another device takes over; then to be asked again.
+    NewDevice,
+    /// Nothing until an exchange ends, or the next period begins.
+    Wait,
+}
+
+impl Agenda {
+    /// The agenda of client `number`, which keeps `window` requests open.
+    pub(crate) fn new(number: u32, window: u32, workload: &Workload, streams: &Streams) -> Self {
+        let mut agenda = Self {
+            kind: workload.kind,
+            batch: workload.batch,
+            window,
+            to_make: workload.exchanges,
+            batch_left: 0,
+            open: 0,
+            next_number: 0,
+            started: None,
+            batches: streams.stream(&format!("client/{number}/batches")),
+        };
+        agenda.next_batch();
+        agenda
+    }
+
+    /// Whether nothing is left to do.
+    #[inline]
+    pub(crate) const fn is_done(&self) -> bool {
+        self.to_make == 0 && self.open == 0
+    }
+
+    /// Whether there are requests still to be made.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.to_make > 0
+    }
+
+    /// Whether requests come by the clock rather than one after another.
+    pub(crate) fn is_periodic(&self) -> bool {
+        self.kind == WorkloadKind::Periodic
+    }
+
+    /// Whether one device makes all requests, one after another.
+    pub(crate) const fn keeps_device(&self) -> bool {
+        matches!(self.kind, WorkloadKind::Continuous | WorkloadKind::Mixed)
+    }
+
+    fn next_batch(&mut self) {
+        self.batch_left = match self.kind {
+            WorkloadKind::Random => {
+                let [least, most] = self.batch;
+                let size = uniform(&mut self.batches, least.into(), most.into());
+                u32::try_from(size).unwrap_or(most).min(self.to_make)
+            }
+            _ => self.to_make,
+        };
+    }
+
+    /// What comes next of a workload that is not periodic.
+    pub(crate) fn next(&mut self) -> Step {
+        if self.open >= self.window || self.to_make == 0 {
+            return Step::Wait;
+        }
+        if self.batch_left > 0 {
+            return Step::Request;
+        }
+        // The batch ends when all of it is answered; then another device takes over.
+        if self.open > 0 {
+            return Step::Wait;
+        }
+        self.next_batch();
+        Step::NewDevice
+    }
+
+    /// A request is made: its number; `None` if all have been.
+    pub(crate) fn make(&mut self, now: Instant) -> Option<u32> {
+        self.to_make = self.to_make.checked_sub(1)?;
+        self.batch_left = self.batch_left.saturating_sub(1);
+        self.started.get_or_insert(now);
+        self.next_number += 1;
+        Some(self.next_number - 1)
+    }
+
+    /// A request is not made. Whether there was one to be made.
+    pub(crate) const fn skip(&mut self) -> bool {
+        let had_one = self.to_make > 0;
+        self.to_make = self.to_make.saturating_sub(1);
+        had_one
+    }
+
+    /// The number of the next request.
+    pub(crate) const fn next_number(&self) -> u32 {
+        self.next_number
+    }
+
+    /// The request that was made is under way.
+    pub(crate) const fn opened(&mut self) {
+        self.open += 1;
+    }
+
+    /// An exchange has ended. How long it has been since the first request, if any was made.
+    pub(crate) fn ended(&mut self, now: Instant) -> Option<Duration> {
+        self.open -= 1;
+        self.started.map(|started| now - started)
+    }
+}

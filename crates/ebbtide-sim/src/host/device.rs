@@ -1,0 +1,178 @@
+//! A simulated device: it asks over UDP or over TCP.
+
+use super::{Client, ClientSetup, Tag, TcpClient, TcpServer};
+use crate::random::Streams;
+use crate::record::ClientRecord;
+use crate::run::Recorder;
+use crate::scenario::units::Time;
+use crate::scenario::{Control, Scenario};
+use ebbtide_core::cc::Config;
+use ebbtide_core::endpoint::EndpointConfig;
+use ebbtide_core::params::Parameters;
+use ebbtide_core::time::{Instant, Micros};
+
+/// A device, with its measurements.
+pub(crate) enum Device {
+    /// Its messages are datagrams.
+    Udp(Box<Client>),
+    /// They are in streams, whose other ends at the server belong to it.
+    Tcp(Box<(TcpClient, TcpServer)>),
+}
+
+/// Does the same with a client over UDP and over TCP.
+macro_rules! client {
+    ($device:expr, $client:ident => $what:expr) => {
+        match $device {
+            Device::Udp($client) => $what,
+            Device::Tcp(ends) => {
+                let ($client, _) = &mut **ends;
+                $what
+            }
+        }
+    };
+}
+
+impl Device {
+    /// The device of this number, in this group of those under the same control.
+    pub(crate) fn new(
+        (number, group): (u32, u8),
+        control: Control,
+        scenario: &Scenario,
+        streams: &Streams,
+    ) -> Self {
+        match control {
+            Control::Udp(config) => Self::Udp(Box::new(Client::new(ClientSetup {
+                number,
+                group,
+                config: endpoint_config(scenario, config),
+                workload: &scenario.workload,
+                streams,
+            }))),
+            Control::Tcp(settings) => Self::Tcp(Box::new((
+                TcpClient::new((number, group), settings, scenario, streams),
+                TcpServer::new(number, settings, scenario, streams),
+            ))),
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub(crate) fn is_done(&self) -> bool {
+        match self {
+            Self::Udp(client) => client.is_done(),
+            Self::Tcp(ends) => ends.0.is_done(),
+        }
+    }
+
+    /// Whether there are requests still to be made.
+    pub(crate) fn has_more(&self) -> bool {
+        match self {
+            Self::Udp(client) => client.has_more(),
+            Self::Tcp(ends) => ends.0.has_more(),
+        }
+    }
+
+    /// Makes as many requests as the workload has ready.
+    pub(crate) fn act(&mut self, now: Instant) {
+        client!(self, client => client.act(now));
+    }
+
+    /// What the network delivers arrives. Whether the application wants to act.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        tag: Tag,
+        recorder: &mut impl Recorder,
+    ) -> bool {
+        client!(self, client => client.receive(now, bytes, tag, recorder))
+    }
+
+    /// The timer may be due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        match self {
+            Self::Udp(client) => client.handle_timeout(now),
+            Self::Tcp(ends) => ends.0.handle_timeout(),
+        }
+    }
+
+    /// Hands what is to be sent to `send`. Returns when it wants to be called again, and whether
+    /// the application wants to act.
+    pub(crate) fn drain<R: Recorder>(
+        &mut self,
+        now: Instant,
+        recorder: &mut R,
+        send: impl FnMut(&mut R, &[u8], Tag),
+    ) -> (Option<Instant>, bool) {
+        client!(self, client => client.drain(now, recorder, send))
+    }
+
+    /// The earliest timer event that is scheduled for it.
+    pub(crate) fn timer(&mut self) -> &mut Option<Instant> {
+        client!(self, client => &mut client.timer)
+    }
+
+    /// The server's ends of its connections, if it has such.
+    pub(crate) fn server(&mut self) -> Option<&mut TcpServer> {
+        match self {
+            Self::Udp(_) => None,
+            Self::Tcp(ends) => Some(&mut ends.1),
+        }
+    }
+
+    /// Its measurements.
+    pub(crate) const fn record(&self) -> &ClientRecord {
+        match self {
+            Self::Udp(client) => &client.record,
+            Self::Tcp(ends) => &ends.0.record,
+        }
+    }
+
+    /// The final measurements, and its exchanges by the number of retransmissions that they took.
+    pub(crate) fn finish(&mut self) -> &[u64] {
+        match self {
+            Self::Udp(client) => {
+                client.finish();
+                &client.by_retransmissions
+            }
+            Self::Tcp(ends) => {
+                let (client, server) = &mut **ends;
+                client.finish(server.repeats());
+                &client.by_retransmissions
+            }
+        }
+    }
+}
+
+/// The endpoint of a device in a scenario under a control.
+#[must_use]
+pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
+    let coap = &scenario.coap;
+    let micros = |time: Time| Micros::from_nanos(time.0);
+    let params = Parameters {
+        ack_timeout: micros(coap.ack_timeout),
+        // Checked to lie in 1..=10; thousandths are exact enough for a factor.
+        ack_random_permille: (coap.ack_random_factor * 1000.0).round() as u32,
+        max_retransmit: coap.max_retransmit,
+        nstart: coap.nstart,
+        ..Parameters::DEFAULT
+    };
+    let config = EndpointConfig {
+        params,
+        control,
+        token_length: coap.token_length,
+        // The server is this program's: it answers each copy with that copy's marks.
+        faithful_peers: true,
+        ..EndpointConfig::default()
+    };
+    device_config(config, control.settings.nstart(&params))
+}
+
+/// Limits of a simulated endpoint: those of a device, not of a server farm, so that a thousand of
+/// them fit where one would otherwise be.
+pub(crate) fn device_config(mut config: EndpointConfig, window: u16) -> EndpointConfig {
+    config.limits.peers = 4;
+    config.limits.exchanges = usize::from(window) + 64;
+    config.limits.queue_per_peer = 64;
+    config.limits.message_bytes = 65_535;
+    config
+}

@@ -1,0 +1,108 @@
+//! The timeouts of SYN and SYN-ACK.
+//!
+//! smoltcp's start with 1 s and go on for ever, neither can be set, and what they backed off to stays
+//! in force for the data that follows, against RFC 6298 section 5.7. So a SYN or SYN-ACK is
+//! repeated from here, and smoltcp never hears of it.
+
+use crate::scenario::Tcp;
+use ebbtide_core::time::{Duration, Instant};
+
+/// When a SYN or SYN-ACK is sent and sent again.
+#[derive(Clone, Debug)]
+pub(super) struct Handshake {
+    /// The SYN or SYN-ACK, once it was sent.
+    packet: Vec<u8>,
+    /// Transmissions so far.
+    sent: u16,
+    most: u16,
+    /// The timeout after the next transmission.
+    rto: Duration,
+    longest: Duration,
+    due: Option<Instant>,
+}
+
+/// What a handshake is due for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// To wait for the other end.
+    Nothing,
+    /// The first transmission.
+    Original,
+    /// Another one.
+    Again,
+    /// To be given up: all retransmissions were in vain.
+    GiveUp,
+}
+
+impl Handshake {
+    pub(super) fn new(settings: &Tcp) -> Self {
+        Self {
+            packet: Vec::new(),
+            sent: 0,
+            most: 1 + u16::from(settings.syn_retries),
+            rto: Duration::from_nanos(settings.initial_rto.0),
+            longest: Duration::from_nanos(settings.syn_rto_max.0.max(settings.initial_rto.0)),
+            due: None,
+        }
+    }
+
+    /// What is to be done at `now`.
+    pub(super) fn serve(&mut self, now: Instant) -> Due {
+        if self.due.is_some_and(|due| now < due) {
+            return Due::Nothing;
+        }
+        if self.sent == self.most {
+            return Due::GiveUp;
+        }
+        self.sent += 1;
+        self.due = Some(now + self.rto);
+        // RFC 6298 section 5.5.
+        self.rto = (self.rto * 2).min(self.longest);
+        if self.sent == 1 { Due::Original } else { Due::Again }
+    }
+
+    /// When it is due next.
+    pub(super) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Keeps what is to be repeated.
+    pub(super) fn keep(&mut self, packet: &[u8]) {
+        self.packet = packet.to_vec();
+    }
+
+    /// What is to be repeated.
+    pub(super) fn packet(&self) -> &[u8] {
+        &self.packet
+    }
+
+    /// Whether something was repeated: then nobody knows which copy the other end answers, and its
+    /// answer gives no round trip (RFC 6298 section 3).
+    pub(super) const fn is_ambiguous(&self) -> bool {
+        self.sent > 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_syn_is_repeated_after_doubled_timeouts_up_to_the_longest_and_then_given_up() {
+        let mut tcp = Tcp::default();
+        for (key, value) in [("initial-rto", "20s"), ("syn-rto-max", "60s"), ("syn-retries", "3")] {
+            tcp.set(key, value).unwrap();
+        }
+        let mut handshake = Handshake::new(&tcp);
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        assert_eq!(handshake.serve(at(0)), Due::Original);
+        assert!(!handshake.is_ambiguous());
+        for seconds in [20, 60, 120] {
+            assert_eq!(handshake.serve(at(seconds - 1)), Due::Nothing);
+            assert_eq!(handshake.serve(at(seconds)), Due::Again);
+        }
+        assert!(handshake.is_ambiguous());
+        assert_eq!(handshake.due(), Some(at(180)));
+        assert_eq!(handshake.serve(at(180)), Due::GiveUp);
+    }
+}

@@ -1,0 +1,183 @@
+//! Both ends of connections, without a network between them but time.
+
+use super::connection::Repeats;
+use super::segment::Segment;
+use super::socket::{Setup, Socket};
+use super::{TcpClient, TcpServer};
+use crate::host::{PORT, SERVER, Tag, client_host};
+use crate::random::{Probability, Streams};
+use crate::run::Discard;
+use crate::scenario::{Override, Scenario, Tcp, load};
+use ebbtide_core::time::{Duration, Instant};
+use smoltcp::socket::tcp::State;
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+
+const ONE_WAY: Duration = Duration::from_millis(100);
+
+/// A client and the server, and the packets between them.
+struct Pair {
+    client: TcpClient,
+    server: TcpServer,
+    /// By time and order: whether upwards, the packet and its tag.
+    under_way: BTreeMap<(Instant, u32), (bool, Vec<u8>, Tag)>,
+    packets: u32,
+}
+
+impl Pair {
+    fn new(scenario: &Scenario, settings: Tcp) -> Self {
+        let streams = Streams::new(1, 0);
+        Self {
+            client: TcpClient::new((0, 0), settings, scenario, &streams),
+            server: TcpServer::new(0, settings, scenario, &streams),
+            under_way: BTreeMap::new(),
+            packets: 0,
+        }
+    }
+
+    /// Lets time pass until nothing is left to happen; packets for which `loses` are lost. Returns
+    /// when that was.
+    fn run(&mut self, mut loses: impl FnMut(bool, &Segment) -> bool) -> Instant {
+        let mut now = Instant::ZERO;
+        self.client.act(now);
+        loop {
+            let mut sent: Vec<(bool, Vec<u8>, Tag)> = Vec::new();
+            let mut recorder = Discard::new();
+            let (client_at, _) = self.client.drain(now, &mut recorder, |_, packet, tag| {
+                sent.push((true, packet.to_vec(), tag));
+            });
+            let server_at =
+                self.server.drain(now, |packet, tag| sent.push((false, packet.to_vec(), tag)));
+            for (upwards, packet, tag) in sent {
+                if !loses(upwards, &Segment::parse(&packet).unwrap()) {
+                    self.packets += 1;
+                    self.under_way.insert((now + ONE_WAY, self.packets), (upwards, packet, tag));
+                }
+            }
+            let arrival = self.under_way.keys().next().map(|key| key.0);
+            let Some(next) = arrival.into_iter().chain(client_at).chain(server_at).min() else {
+                return now;
+            };
+            now = next;
+            while let Some(entry) = self.under_way.first_entry().filter(|e| e.key().0 <= now) {
+                let (upwards, packet, tag) = entry.remove();
+                if upwards {
+                    self.server.receive(now, &packet, tag);
+                } else if self.client.receive(now, &packet, tag, &mut Discard::new()) {
+                    self.client.act(now);
+                }
+            }
+            self.client.handle_timeout();
+            self.server.handle_timeout();
+        }
+    }
+}
+
+fn scenario(settings: &[(&str, &str)]) -> Scenario {
+    let set = |(key, value): &(&str, &str)| Override { key: (*key).into(), value: (*value).into() };
+    let overrides: Vec<Override> = settings.iter().map(set).collect();
+    load("nb-iot").unwrap().scenario(&overrides).unwrap()
+}
+
+#[test]
+fn nothing_of_a_connection_is_left_after_the_last_exchange() {
+    let scenario = scenario(&[("workload", "random"), ("exchanges", "40")]);
+    let mut pair = Pair::new(&scenario, Tcp::default());
+    let end = pair.run(|_, _| false);
+    assert_eq!((pair.client.record.completed, pair.client.record.failed), (40, 0));
+    assert!(!pair.client.is_connected() && !pair.server.is_connected());
+    // The last thing is the end of the client's TIME-WAIT, 10 s after the server's FIN.
+    let done = pair.client.record.fct;
+    assert!(end > Instant::ZERO + done + Duration::from_secs(10));
+    assert!(end < Instant::ZERO + done + Duration::from_secs(11));
+}
+
+#[test]
+fn every_loss_is_repaired_and_nothing_is_left_either() {
+    for seed in 0..8 {
+        let scenario = scenario(&[("workload", "random"), ("exchanges", "40"), ("nstart", "3")]);
+        let mut pair = Pair::new(&scenario, Tcp { syn_retries: 40, ..Tcp::default() });
+        let (share, mut rng) = (Probability::new(0.3), Streams::new(seed, 0).stream("loss"));
+        pair.run(|_, _| share.draw(&mut rng));
+        let record = &pair.client.record;
+        assert_eq!((record.completed, record.failed), (40, 0), "seed {seed}");
+        assert!(!pair.client.is_connected() && !pair.server.is_connected(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_segment_of_no_connection_is_refused() {
+    let scenario = scenario(&[("exchanges", "1")]);
+    let mut pair = Pair::new(&scenario, Tcp::default());
+    let (mut fins, mut resets) = (0, 0);
+    let mut last_ack = 0;
+    pair.run(|upwards, segment| {
+        resets += u32::from(upwards && segment.rst);
+        fins += u32::from(!upwards && segment.fin);
+        // The acknowledgement of the server's FIN is lost until the client has forgotten it.
+        let is_last = upwards && fins > 0 && !segment.rst;
+        last_ack += u32::from(is_last);
+        is_last
+    });
+    assert!(last_ack > 0 && fins > 3, "{last_ack} {fins}");
+    assert_eq!(resets, 1);
+    assert!(!pair.client.is_connected() && !pair.server.is_connected());
+}
+
+#[test]
+fn a_client_that_is_told_of_nothing_keeps_its_books_empty() {
+    let scenario = scenario(&[("exchanges", "1")]);
+    let mut client = TcpClient::new((0, 0), Tcp::default(), &scenario, &Streams::new(1, 0));
+    assert!(!client.receive(Instant::ZERO, b"no packet", Tag::default(), &mut Discard::new()));
+    client.finish(Repeats::default());
+    assert_eq!((client.record.retransmissions, client.record.unnecessary), (0, 0));
+}
+
+/// The ends of a connection whose first `lost` SYNs are lost, when the client's is established.
+fn opened(lost: u64) -> (Socket, Socket, Instant) {
+    let setup = |seed| Setup { settings: Tcp::default(), mtu: 296, seed };
+    let (here, there) =
+        (SocketAddrV4::new(client_host(0), 50_000), SocketAddrV4::new(SERVER, PORT));
+    let mut client = Socket::connect(Instant::ZERO, setup(1), here, there);
+    let mut server = Socket::listen(Instant::ZERO, setup(2), there);
+    let mut syns: Vec<Vec<u8>> = Vec::new();
+    let mut now = Instant::ZERO;
+    loop {
+        client.serve(now);
+        syns.extend(client.packets().map(<[u8]>::to_vec));
+        client.clear_packets();
+        if syns.len() as u64 > lost {
+            break;
+        }
+        now = client.timeout(now).unwrap();
+    }
+    assert!(syns.windows(2).all(|pair| pair[0] == pair[1]), "the same SYN again");
+    now = now + ONE_WAY;
+    server.receive(now, &syns[0]);
+    server.serve(now);
+    let answer = server.packets().next().unwrap().to_vec();
+    server.clear_packets();
+    now = now + ONE_WAY;
+    client.receive(now, &answer);
+    client.serve(now);
+    assert_eq!(client.state(), State::Established);
+    client.clear_packets();
+    (client, server, now)
+}
+
+#[test]
+fn after_a_repeated_syn_data_begins_with_an_rto_of_3_s() {
+    let rto = |lost| {
+        let (mut client, _, now) = opened(lost);
+        client.write(b"data");
+        client.serve(now);
+        assert_eq!(client.packets().count(), 1);
+        client.timeout(now).unwrap() - now
+    };
+    // 200 ms measured: three times that, and at least 1 s.
+    assert_eq!(rto(0), Duration::from_secs(1));
+    // RFC 6298 section 5.7, however often.
+    for lost in [1, 2, 5] {
+        assert_eq!(rto(lost), Duration::from_secs(3), "{lost}");
+    }
+}

@@ -1,0 +1,104 @@
+//! What `--cc` names: a congestion control over UDP, or TCP.
+
+use super::error::ScenarioError;
+use super::tcp::{DIFFERENCES, TCP, Tcp};
+use super::{Scenario, did_you_mean, validate};
+use crate::run::Transport;
+use ebbtide_core::cc::{Config, ConfigError};
+
+/// How the messages of a client travel.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Over UDP, under this congestion control.
+    Udp(Config),
+    /// Over TCP (RFC 8323), whose congestion control is below CoAP.
+    Tcp(Tcp),
+}
+
+impl Control {
+    /// NSTART as this control sets it; `None` where it is the scenario's.
+    #[must_use]
+    pub const fn nstart(&self) -> Option<u16> {
+        match self {
+            Self::Udp(config) => config.settings.nstart,
+            Self::Tcp(_) => None,
+        }
+    }
+
+    /// What a reader of its results must know.
+    #[must_use]
+    pub const fn notes(&self) -> &'static [&'static str] {
+        match self {
+            Self::Udp(_) => &[],
+            Self::Tcp(_) => &DIFFERENCES,
+        }
+    }
+
+    /// What carries the messages.
+    #[must_use]
+    pub const fn transport(&self) -> Transport {
+        match self {
+            Self::Udp(_) => Transport::Udp,
+            Self::Tcp(_) => Transport::Tcp,
+        }
+    }
+}
+
+impl From<Config> for Control {
+    fn from(config: Config) -> Self {
+        Self::Udp(config)
+    }
+}
+
+impl Scenario {
+    /// The control that `text` (`NAME[:KEY=VALUE]...`) names, with this scenario's settings for it
+    /// and the text's own on top.
+    ///
+    /// # Errors
+    ///
+    /// If the name, a key or a value does not exist; the message lists what does.
+    pub fn control_config(&self, text: &str) -> Result<Control, ScenarioError> {
+        let control = self.parse_control(text)?;
+        if control.transport() == Transport::Tcp {
+            if self.network.mesh.is_some() {
+                let message = "a mesh carries UDP only; choose a congestion control over UDP";
+                return Err(ScenarioError::argument("--cc", text, message));
+            }
+            let room = validate::room_for_tcp(&self.network);
+            room.map_err(|message| ScenarioError::argument("--cc", text, &message))?;
+        }
+        Ok(control)
+    }
+
+    /// As [`Self::control_config`], whether or not this network has room for it.
+    pub(super) fn parse_control(&self, text: &str) -> Result<Control, ScenarioError> {
+        let fail = |message: &str| ScenarioError::argument("--cc", text, message);
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let own = parts.map(|part| part.split_once('=').unwrap_or((part, "")));
+        let scenarios = self.control.get(name).into_iter().flatten();
+        let settings = scenarios.map(|(key, value)| (key.as_str(), value.as_str())).chain(own);
+        if name == TCP {
+            let mut tcp = Tcp::default();
+            for (key, value) in settings {
+                tcp.set(key, value).map_err(|message| fail(&message))?;
+            }
+            return Ok(Control::Tcp(tcp));
+        }
+        let wrong = |error: ConfigError<'_>| {
+            let (wanted, known) = error.unknown();
+            let hint = did_you_mean(wanted, known.iter().copied());
+            match error {
+                ConfigError::Name { .. } => {
+                    fail(&format!("{error}, and {TCP} for CoAP over TCP{hint}"))
+                }
+                _ => fail(&format!("{error}{hint}")),
+            }
+        };
+        let mut config = Config::parse(name).map_err(wrong)?;
+        for (key, value) in settings {
+            config.set(key, value).map_err(wrong)?;
+        }
+        Ok(Control::Udp(config))
+    }
+}

@@ -1,0 +1,179 @@
+//! `--cc tcp`: CoAP over TCP in place of UDP under a congestion control.
+
+use super::units::Time;
+use std::fmt;
+
+/// Settings of the TCP of simulated hosts, `tcp[:KEY=VALUE]...`.
+///
+/// It is smoltcp's: a minimal RFC 5681 and RFC 6298 TCP, not Linux's. What cannot be set there is
+/// in the notes of its results.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// Nagle's algorithm (RFC 9293 section 3.7.4).
+    pub nagle: bool,
+    /// How long an acknowledgement waits for data to go with (RFC 9293 section 3.8.6.3); zero: not
+    /// at all.
+    pub delayed_ack: Time,
+    /// Whether acknowledgements wait only once the application asks and answers, as in Linux; else
+    /// from the first segment on.
+    pub quick_ack: bool,
+    /// The congestion control.
+    pub congestion: TcpCongestion,
+    /// The first timeout of a SYN and of a SYN-ACK (RFC 6298 section 2.1).
+    pub initial_rto: Time,
+    /// What that timeout is doubled up to.
+    pub syn_rto_max: Time,
+    /// Retransmissions of a SYN or SYN-ACK before the connection is given up.
+    pub syn_retries: u8,
+}
+
+/// How a simulated TCP controls congestion.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum TcpCongestion {
+    /// Reno (RFC 5681).
+    Reno,
+    /// Not at all: the receiver's window is the only bound.
+    None,
+}
+
+/// The name on the command line.
+pub const TCP: &str = "tcp";
+
+/// Where it is from, for lists.
+pub const TCP_SOURCE: &str = "RFC 8323, RFC 5681, RFC 6298";
+
+/// What it is, for lists.
+pub const TCP_ABOUT: &str = "no control but a transport: CoAP over TCP, smoltcp's Reno";
+
+/// How the simulated TCP differs from the Linux of the papers where no setting changes it; printed
+/// with every result of it.
+pub(super) const DIFFERENCES: [&str; 3] = [
+    "The simulated TCP is smoltcp's, a minimal RFC 5681 and RFC 6298 TCP; it is not Linux's.",
+    "RTO: at least 1 s and at most 60 s (Linux: 200 ms above the smoothed round trip, at most \
+     120 s); a SYN's is set apart: initial-rto, syn-rto-max.",
+    "Data is retransmitted until it is acknowledged (Linux gives up after 15 times).",
+];
+
+const KEYS: [&str; 7] = [
+    "nagle",
+    "delayed-ack",
+    "quick-ack",
+    "congestion",
+    "initial-rto",
+    "syn-rto-max",
+    "syn-retries",
+];
+
+const SECOND: u64 = 1_000_000_000;
+/// Timeouts of a SYN.
+const SYN_RTO: std::ops::RangeInclusive<u64> = SECOND / 10..=3600 * SECOND;
+
+impl Default for Tcp {
+    /// Linux's defaults: an initial RTO of 1 s, 6 retransmissions of a SYN, delayed
+    /// acknowledgements of 200 ms on a path of that length.
+    fn default() -> Self {
+        Self {
+            nagle: true,
+            delayed_ack: Time(SECOND / 5),
+            quick_ack: true,
+            congestion: TcpCongestion::Reno,
+            initial_rto: Time(SECOND),
+            syn_rto_max: Time(120 * SECOND),
+            syn_retries: 6,
+        }
+    }
+}
+
+impl Tcp {
+    /// Sets one key from text, as in `tcp:KEY=VALUE`.
+    ///
+    /// # Errors
+    ///
+    /// What would be right, if the key does not exist or the value is outside its range.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let bad = |expected: &str| format!("'{key}' cannot be '{value}': it takes {expected}");
+        let time = |range: std::ops::RangeInclusive<u64>| {
+            Time::parse(value).filter(|time| range.contains(&time.0))
+        };
+        let switch = || match value {
+            "on" | "true" => Ok(true),
+            "off" | "false" => Ok(false),
+            _ => Err(bad("on or off")),
+        };
+        match (key, value) {
+            ("nagle", _) => self.nagle = switch()?,
+            ("quick-ack", _) => self.quick_ack = switch()?,
+            ("delayed-ack", "off") => self.delayed_ack = Time(0),
+            ("delayed-ack", _) => {
+                let expected = "a time up to 500 ms such as 200ms, or off";
+                self.delayed_ack = time(0..=SECOND / 2).ok_or_else(|| bad(expected))?;
+            }
+            ("congestion", "reno") => self.congestion = TcpCongestion::Reno,
+            ("congestion", "none") => self.congestion = TcpCongestion::None,
+            ("congestion", _) => return Err(bad("reno or none")),
+            ("initial-rto", _) => {
+                self.initial_rto = time(SYN_RTO).ok_or_else(|| bad("a time from 100ms to 1h"))?;
+            }
+            ("syn-rto-max", _) => {
+                self.syn_rto_max = time(SYN_RTO).ok_or_else(|| bad("a time from 100ms to 1h"))?;
+            }
+            ("syn-retries", _) => {
+                let retries = value.parse().ok();
+                self.syn_retries = retries.ok_or_else(|| bad("a whole number from 0 to 255"))?;
+            }
+            _ => return Err(format!("tcp has no setting '{key}'; it has {}", KEYS.join(", "))),
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for TcpCongestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reno => "reno",
+            Self::None => "none",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_set_and_nothing_else() {
+        let mut tcp = Tcp::default();
+        let values = ["off", "off", "off", "none", "2s", "60s", "40"];
+        for (key, value) in KEYS.into_iter().zip(values) {
+            tcp.set(key, value).unwrap();
+        }
+        let expected = Tcp {
+            nagle: false,
+            delayed_ack: Time(0),
+            quick_ack: false,
+            congestion: TcpCongestion::None,
+            initial_rto: Time(2 * SECOND),
+            syn_rto_max: Time(60 * SECOND),
+            syn_retries: 40,
+        };
+        assert_eq!(tcp, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_range() {
+        let mut tcp = Tcp::default();
+        for (key, value, expected) in [
+            ("initial-rto", "99ms", "from 100ms to 1h"),
+            ("syn-rto-max", "61min", "from 100ms to 1h"),
+            ("delayed-ack", "501ms", "up to 500 ms"),
+            ("congestion", "cubic", "reno or none"),
+            ("nagle", "maybe", "on or off"),
+            ("syn-retries", "256", "0 to 255"),
+            ("window", "1", "it has nagle, delayed-ack"),
+        ] {
+            let error = tcp.set(key, value).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert_eq!(tcp, Tcp::default());
+    }
+}
