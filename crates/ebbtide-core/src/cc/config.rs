@@ -196,7 +196,7 @@ impl Config {
                 small_ageing_factor: 2,
                 history: 1,
                 mark: Marking::CopyToken,
-                copies: 3,
+                copies: 2,
                 probe_growth: 7,
                 margin_percent: 10,
                 dither_percent: 10,

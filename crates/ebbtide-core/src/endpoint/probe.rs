@@ -122,3 +122,131 @@ impl Endpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{EndpointConfig, Output, Reliability};
+    use super::*;
+    use crate::cc::{
+        Admission, CongestionControl, Context, Controller, Departure, Echo, Load, Metrics, Sample,
+        Slot, Transmission,
+    };
+    use crate::time::Duration;
+    use alloc::boxed::Box;
+    use core::net::SocketAddr;
+    use rand_chacha::ChaCha8Rng;
+    use rand_core::SeedableRng;
+
+    /// Sends probes every 100 ms until one is answered, and counts its own epochs.
+    #[derive(Debug, Default)]
+    struct Discoverer {
+        echoes: u32,
+        epochs: u32,
+        /// Whether the next epoch stays where it was.
+        stuck: bool,
+        next: Option<Instant>,
+    }
+
+    impl CongestionControl for Discoverer {
+        fn admit(&mut self, _: &Departure, _: &Load, cx: &mut Context<'_>) -> Admission {
+            self.next.get_or_insert(cx.now + Duration::from_secs(1));
+            match self.echoes {
+                0 => Admission::Probe(cx.now + Duration::from_millis(100)),
+                _ => Admission::Send,
+            }
+        }
+        fn on_transmit(&mut self, _: &Transmission, _: &mut Slot, _: &mut Context<'_>) -> Micros {
+            Micros::from_millis(60_000)
+        }
+        fn on_probe(&mut self, _: &mut Slot, _: &Echo, _: &mut Context<'_>) -> Option<Micros> {
+            self.echoes += 1;
+            None
+        }
+        fn on_feedback(&mut self, _: &Slot, _: &Sample, _: &mut Context<'_>) {}
+        fn poll_timeout(&self) -> Option<Instant> {
+            self.next
+        }
+        fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+            self.epochs += 1;
+            if !self.stuck {
+                self.next = Some(cx.now + Duration::from_secs(1));
+            }
+        }
+        fn metrics(&self) -> Metrics {
+            Metrics { second: Some(Micros::new(self.epochs)), ..Metrics::default() }
+        }
+    }
+
+    const PEER: SocketAddr =
+        SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::LOCALHOST), 5683);
+
+    fn endpoint(control: Discoverer) -> Endpoint {
+        let rng = Box::new(ChaCha8Rng::seed_from_u64(1));
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), rng);
+        let peer = endpoint.peer(Instant::ZERO, PEER).unwrap_or_default();
+        endpoint.peers.get_mut(peer).shell.replace(Controller::Other(Box::new(control)));
+        let get = Content { code: Code::GET, options: &[], payload: &[] };
+        let sent = endpoint.request(Instant::ZERO, PEER, &get, Reliability::Confirmable);
+        assert!(sent.is_ok());
+        endpoint
+    }
+
+    /// Lets time pass until `end`; the probes and the message IDs that were sent.
+    fn run(endpoint: &mut Endpoint, end: Duration) -> (u32, Option<MessageId>) {
+        let (mut probes, mut last) = (0, None);
+        loop {
+            match endpoint.poll_output() {
+                Output::Transmit(transmit) => {
+                    probes += u32::from(matches!(transmit.what, Sent::Probe { .. }));
+                    let id = transmit.datagram.get(2..4).and_then(|id| id.try_into().ok());
+                    last = id.map(|id| MessageId(u16::from_be_bytes(id)));
+                }
+                Output::Event(_) => {}
+                Output::Timeout(at) => match at.filter(|&at| at <= Instant::ZERO + end) {
+                    Some(at) => endpoint.handle_timeout(at),
+                    None => return (probes, last),
+                },
+            }
+        }
+    }
+
+    fn epochs(endpoint: &Endpoint) -> Option<u32> {
+        endpoint.metrics(PEER)?.second.map(Micros::get)
+    }
+
+    #[test]
+    fn a_message_that_waits_is_preceded_by_probes_until_one_is_answered() {
+        let mut endpoint = endpoint(Discoverer::default());
+        let (probes, last) = run(&mut endpoint, Duration::from_millis(950));
+        assert_eq!(probes, 10, "one at once and nine more");
+        let Some(MessageId(id)) = last else { panic!("nothing was sent") };
+        let [high, low] = id.to_be_bytes();
+        let at = Instant::ZERO + Duration::from_millis(960);
+        let reset = [0x70, 0, high, low];
+        let got = endpoint.handle_datagram(at, PEER, &reset);
+        assert!(matches!(got, Received::Ignored(Ignored::Probe)));
+        assert_eq!(run(&mut endpoint, Duration::from_millis(980)).0, 0);
+        assert_eq!(endpoint.counters().sent, 11, "then the message leaves");
+        assert_eq!(endpoint.open_exchanges(), 1);
+    }
+
+    #[test]
+    fn the_controls_own_time_is_heeded_while_the_peer_has_exchanges() {
+        let mut endpoint = endpoint(Discoverer { echoes: 1, ..Discoverer::default() });
+        run(&mut endpoint, Duration::from_millis(5500));
+        assert_eq!(epochs(&endpoint), Some(5));
+        let open = endpoint.table.name(0);
+        endpoint.cancel(Instant::ZERO, open);
+        run(&mut endpoint, Duration::from_secs(100));
+        assert_eq!(epochs(&endpoint), Some(5), "an idle peer costs no timer");
+    }
+
+    #[test]
+    fn a_control_that_does_not_move_its_time_on_is_not_called_without_end() {
+        let stuck = Discoverer { echoes: 1, stuck: true, ..Discoverer::default() };
+        let mut endpoint = endpoint(stuck);
+        run(&mut endpoint, Duration::from_millis(1995));
+        let floor = Shell::FLOOR.get() / 1000;
+        assert_eq!(epochs(&endpoint), Some(1 + 995 / floor));
+    }
+}
