@@ -48,6 +48,9 @@ pub(crate) fn write(
             if let Value::Object(rest) = rest {
                 object.extend(rest);
             }
+            if let Some(mesh) = &cell.mesh {
+                object.insert("mesh".into(), serde_json::to_value(mesh).unwrap_or_default());
+            }
             if !result.halves.is_empty() {
                 let halves = result.halves.iter();
                 let halves = halves.map(|half| {
