@@ -1,4 +1,5 @@
 //! Low-power networks that cannot be: an error that names the node or the key, and the reason.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ebbtide_sim::scenario::{Override, Source, load};
 
