@@ -53,6 +53,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         if wanted(What::Links) {
             let list = scenarios
                 .iter()
+                .filter(|s| !s.network.up.is_missing())
                 .map(|s| json!({"name": s.name, "up": s.network.up, "down": s.network.down}));
             document.insert("links".into(), list.collect());
         }
@@ -82,7 +83,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     if wanted(What::Links) {
         writeln!(out, "Links:")?;
         for s in &scenarios {
-            for (name, link) in [("up", &s.network.up), ("down", &s.network.down)] {
+            // A low-power network may have no wired side.
+            let links = [("up", &s.network.up), ("down", &s.network.down)];
+            for (name, link) in links.into_iter().filter(|(_, link)| !link.is_missing()) {
                 writeln!(
                     out,
                     "  {:<15} {name:<5} {}, {} one way, buffer {}",

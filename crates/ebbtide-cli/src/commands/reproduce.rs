@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::table::significant;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::{Comparison, render};
-use ebbtide_sim::reproduce::{Paper, compare, pages, plan};
+use ebbtide_sim::reproduce::{Paper, Statement, check_statements, compare, pages, plan};
 use ebbtide_sim::run::{Campaign, Results, VERSION};
 use ebbtide_sim::scenario::did_you_mean;
 use std::io::{Write, stdout};
@@ -13,7 +13,7 @@ use std::io::{Write, stdout};
 /// Run the papers' experiments again and print their figures beside the measured ones
 #[derive(clap::Args)]
 pub(crate) struct ReproduceArgs {
-    /// anrw18, thesis19, or all
+    /// anrw18, thesis19, socne14, wimob17, or all
     #[arg(default_value = "all")]
     papers: Vec<String>,
     #[command(flatten)]
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     } else {
         for (paper, rows) in &compared {
             table(&mut out, *paper, rows)?;
+            statements(&mut out, &check_statements(*paper, &campaign, &ran.results))?;
         }
     }
     if let Some(store) = &ran.store {
@@ -83,6 +84,9 @@ fn named(names: &[String]) -> Result<Vec<Paper>, Failure> {
 
 fn table(out: &mut impl Write, paper: Paper, rows: &[Comparison]) -> std::io::Result<()> {
     writeln!(out, "{}\n{}\n", paper.source(), paper.title())?;
+    if rows.is_empty() {
+        return Ok(());
+    }
     let mut quantity = "";
     for row in rows {
         if row.quantity != quantity {
@@ -120,6 +124,16 @@ fn table(out: &mut impl Write, paper: Paper, rows: &[Comparison]) -> std::io::Re
         )?;
     }
     writeln!(out)
+}
+
+/// What a paper says in words, and whether it holds here.
+fn statements(out: &mut impl Write, all: &[Statement]) -> std::io::Result<()> {
+    for statement in all {
+        let flag = if statement.holds { " " } else { "!" };
+        let verdict = if statement.holds { "holds" } else { "does not hold" };
+        writeln!(out, "{flag} {}\n    {verdict}: {}", statement.says, statement.measured)?;
+    }
+    if all.is_empty() { Ok(()) } else { writeln!(out) }
 }
 
 fn json(

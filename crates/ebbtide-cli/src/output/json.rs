@@ -52,6 +52,9 @@ pub(crate) fn write(
             if !notes.is_empty() {
                 object.insert("notes".into(), notes.into());
             }
+            if let Some(mesh) = &cell.mesh {
+                object.insert("mesh".into(), serde_json::to_value(mesh).unwrap_or_default());
+            }
             if !result.halves.is_empty() {
                 let halves = result.halves.iter();
                 let halves = halves.map(|half| {

@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod emulation;
 pub(crate) mod json;
+mod mesh;
 pub(crate) mod progress;
 pub(crate) mod table;
 

@@ -1,6 +1,6 @@
 //! The table of `run`, for a terminal of 80 columns.
 
-use super::lines;
+use super::{lines, mesh};
 use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results};
 use std::io::{self, Write};
@@ -23,7 +23,10 @@ pub(crate) fn write(
         }
         is_first = false;
         heading(out, campaign, &group)?;
-        rows(out, &group)?;
+        match mesh::cells(&group) {
+            Some(cells) => mesh::rows(out, &cells)?,
+            None => rows(out, &group)?,
+        }
     }
     if results.cells.is_empty() {
         writeln!(out, "No cell is complete.")?;

@@ -3,7 +3,7 @@
 use super::asker::{Answerer, Asker, Ended as Exchange};
 use super::network::{Ended, Network};
 use super::record::MeshRecord;
-use super::workload::{Application, Plan, SINK, Step, next_event, plans};
+use super::workload::{Application, Part, Plan, SINK, Step, next_event, plans};
 use crate::engine::Engine;
 use crate::host::{Tag, device_config};
 use crate::medium::ieee802154;
@@ -284,21 +284,18 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                     return;
                 }
                 Step::Ask(host) => self.ask(now, (client, host), None),
-                Step::Put(host, number, more) => {
-                    self.ask(now, (client, host), Some((number, more)))
-                }
+                Step::Put(host, part) => self.ask(now, (client, host), Some(part)),
             }
         }
     }
 
-    fn ask(&mut self, now: Instant, (client, host): (u32, u32), block: Option<(u32, bool)>) {
+    fn ask(&mut self, now: Instant, (client, host): (u32, u32), block: Option<Part>) {
         let w = &self.scenario.workload;
         let place = &mut self.clients[client as usize];
         let path = Opt { number: OptionNumber::URI_PATH, value: w.path.as_bytes() };
-        let (number, more) = block.unwrap_or_default();
-        let fragment = w.mesh.fragment;
+        let (number, more) = block.map_or((0, false), |part| (part.number, part.more));
         // Checked to be a power of two from 16 to 1024, and a message to be at most 1 MB long.
-        let size = fragment.trailing_zeros().saturating_sub(4) as u8;
+        let size = w.mesh.fragment.trailing_zeros().saturating_sub(4) as u8;
         let value = Block::new(number, more, size).map_or(0, Block::to_uint).to_be_bytes();
         // An integer without leading zeros (RFC 7252 section 3.2).
         let zeros = value.iter().take_while(|byte| **byte == 0).count();
@@ -308,8 +305,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             Opt { number: OptionNumber::BLOCK1, value: &value[zeros..] },
         ];
         let content = match block {
-            Some(_) => {
-                let payload = &self.payload[..fragment as usize];
+            Some(part) => {
+                let payload = &self.payload[..part.bytes as usize];
                 Content { code: Code::PUT, options: &put, payload }
             }
             None => Content { code: Code::GET, options: &put[..1], payload: &[] },

@@ -13,10 +13,21 @@ use rand_chacha::ChaCha8Rng;
 pub(super) enum Step {
     /// Ask this host.
     Ask(u32),
-    /// Send this host a block of a message: its number, and whether more follow.
-    Put(u32, u32, bool),
+    /// Send this host a block of a message.
+    Put(u32, Part),
     /// Nothing until something ends or is due.
     Wait,
+}
+
+/// A block of a message.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Its number, from 0.
+    pub(super) number: u32,
+    /// Its length.
+    pub(super) bytes: u32,
+    /// Whether more follow.
+    pub(super) more: bool,
 }
 
 /// The application of a client.
@@ -42,7 +53,7 @@ pub(super) struct Requests {
 pub(super) struct Source {
     sink: u32,
     fragment: u32,
-    /// Blocks of the message in transfer and the one that is next; none if there is no message.
+    /// Bytes of the message in transfer and the block that is next; none if there is no message.
     blocks: Option<(u32, u32)>,
     is_open: bool,
     pub(super) messages: Messages,
@@ -80,16 +91,19 @@ impl Source {
         if self.blocks.is_some() {
             self.messages.busy += 1;
         } else {
-            self.blocks = Some((bytes.div_ceil(self.fragment), 0));
+            self.blocks = Some((bytes, 0));
             self.last_loss = None;
         }
     }
 
     const fn step(&mut self) -> Step {
         match self.blocks {
-            Some((count, next)) if !self.is_open => {
+            Some((bytes, number)) if !self.is_open => {
                 self.is_open = true;
-                Step::Put(self.sink, next, next + 1 < count)
+                let left = bytes - number * self.fragment;
+                let more = left > self.fragment;
+                let bytes = if more { self.fragment } else { left };
+                Step::Put(self.sink, Part { number, bytes, more })
             }
             _ => Step::Wait,
         }
@@ -98,7 +112,7 @@ impl Source {
     fn ended(&mut self, ended: Ended) {
         self.is_open = false;
         self.messages.early += u64::from(ended.early);
-        let Some((count, next)) = self.blocks else { return };
+        let Some((bytes, next)) = self.blocks else { return };
         if !ended.answered {
             self.messages.given_up += 1;
             match self.last_loss {
@@ -107,11 +121,11 @@ impl Source {
                 None => {}
             }
             self.blocks = None;
-        } else if next + 1 == count {
+        } else if (next + 1) * self.fragment >= bytes {
             self.messages.delivered += 1;
             self.blocks = None;
         } else {
-            self.blocks = Some((count, next + 1));
+            self.blocks = Some((bytes, next + 1));
         }
     }
 }

@@ -15,7 +15,9 @@ mod svg;
 mod text;
 mod verdict;
 
-pub use model::{Cell, Comparison, PacketCounts, Packets, Report, Series, Summary};
+pub use model::{
+    Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series, Summary,
+};
 
 /// One self-contained HTML page. The same report gives the same bytes.
 #[must_use]

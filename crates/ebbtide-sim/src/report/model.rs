@@ -93,6 +93,69 @@ pub struct Cell {
     pub command: String,
     /// What happened over time in chosen replications; may be empty.
     pub series: Vec<Series>,
+    /// What is measured in a low-power network only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshCell>,
+}
+
+/// What is measured in a low-power network. Means and half-widths of their 95 % confidence intervals
+/// are over replications.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeshCell {
+    /// Exchanges completed per second, and its half-width.
+    pub requests_per_s: (f64, f64),
+    /// Time per completed exchange, s: mean, and its half-width.
+    pub exchange_s: (f64, f64),
+    /// Retransmissions per completed exchange, and its half-width.
+    pub retries: (f64, f64),
+    /// Messages that were due; zero in workloads without messages.
+    pub messages: u64,
+    /// Share of the messages that were lost, mean over clients, and its half-width.
+    pub loss: (f64, f64),
+    /// The same of the worst client.
+    pub worst_loss: (f64, f64),
+    /// Shares of all messages lost: the source was busy with the last one.
+    pub lost_busy: f64,
+    /// Given up, the last datagram having met a full queue.
+    pub lost_queue: f64,
+    /// Given up, the last datagram having been lost on the air.
+    pub lost_retries: f64,
+    /// Given up for another reason.
+    pub lost_otherwise: f64,
+    /// Retransmissions per message that was taken up.
+    pub retransmissions_per_message: f64,
+    /// Share of the retransmissions that were sent although the original and its answer arrived.
+    pub early: (f64, f64),
+    /// Timeouts armed for originals, s.
+    pub first_timeout: Summary,
+    /// Round trips of exchanges without retransmission, s.
+    pub strong_rtt: Summary,
+    /// Round trips of exchanges with retransmissions, since the original, s.
+    pub weak_rtt: Summary,
+    /// Energy per node and second, mW, mean.
+    pub power_mw: f64,
+    /// Share of the exchanges of a replication completed by each of equally spaced instants.
+    pub completions: Vec<f64>,
+    /// The nodes, means over replications, where they are in the first one.
+    pub nodes: Vec<MeshNode>,
+}
+
+/// A node of a low-power network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeshNode {
+    /// Where it is, m.
+    pub x: f64,
+    /// Where it is, m.
+    pub y: f64,
+    /// Its parent's number; its own for the root.
+    pub parent: u32,
+    /// Share of its messages that were lost; where it sends none, of its frames that were given up
+    /// or found its queue full.
+    pub loss: f64,
+    /// The most frames in its queue.
+    pub peak_queue: f64,
+    /// Mean power of its radio, mW.
+    pub power_mw: f64,
 }
 
 /// Seven order statistics; the unit is that of the quantity.

@@ -1,14 +1,24 @@
 //! The page around the sections.
 
 use super::model::Report;
-use super::section::{Context, fct, packets, published, reproduce, retransmissions, time, verdict};
+use super::section::{
+    Context, fct, mesh, packets, published, reproduce, retransmissions, time, verdict,
+};
 use super::text::escape;
 
 /// The whole file.
 pub(super) fn page(report: &Report) -> String {
     let mut context = Context::new(report);
-    let mut sections = vec![("verdict", "Verdict", verdict::section(&context))];
-    if !report.cells.is_empty() {
+    let is_mesh = report.cells.iter().any(|cell| cell.mesh.is_some());
+    let mut sections = Vec::new();
+    if is_mesh {
+        sections.push(("network", "Network", mesh::section(&mut context)));
+        let retransmissions = retransmissions::section(&mut context);
+        sections.push(("retransmissions", "Retransmissions", retransmissions));
+    } else {
+        sections.push(("verdict", "Verdict", verdict::section(&context)));
+    }
+    if !report.cells.is_empty() && !is_mesh {
         sections.push(("fct", "Completion time", fct::boxes(&mut context)));
         sections.push(("cdf", "Distribution", fct::distributions(&mut context)));
         let retransmissions = retransmissions::section(&mut context);

@@ -20,6 +20,12 @@ pub struct Measured {
 /// out.
 #[must_use]
 pub fn compare(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Comparison> {
+    if paper.is_low_power() {
+        return match paper {
+            Paper::Socne14 => super::low_power::compare(campaign, results),
+            _ => Vec::new(),
+        };
+    }
     let find = |figure: &Figure, cc: &str| -> Option<&CellResult> {
         results.cells.iter().find_map(|(index, result)| {
             let spec = &campaign.cells[*index];

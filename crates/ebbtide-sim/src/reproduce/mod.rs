@@ -2,10 +2,14 @@
 
 mod compare;
 mod figures;
+mod low_power;
 mod pages;
 mod papers;
+mod statements;
 
 pub use compare::{Measured, compare};
 pub use figures::{FIGURES, Figure, Quantity};
+pub use low_power::check_statements;
 pub use pages::{Page, pages};
 pub use papers::{PAPERS_REPS, Paper, plan};
+pub use statements::Statement;

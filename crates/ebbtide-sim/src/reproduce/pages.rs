@@ -1,10 +1,11 @@
 //! The reports of `reproduce`: each paper's figures in the paper's own arrangement.
 
 use super::compare::compare;
+use super::low_power::check_statements;
 use super::papers::Paper;
 use crate::report::{Cell, Report};
 use crate::run::{Campaign, CellSpec, Results, VERSION, report};
-use crate::scenario::WorkloadKind;
+use crate::scenario::{WorkloadKind, load};
 
 /// One page.
 #[derive(Clone, Debug)]
@@ -23,6 +24,10 @@ pub struct Page {
 pub fn pages(papers: &[Paper], campaign: &Campaign, results: &Results) -> Vec<Page> {
     let mut all = Vec::new();
     for paper in papers {
+        if paper.is_low_power() {
+            all.push(low_power(*paper, campaign, results));
+            continue;
+        }
         let clean = |spec: &CellSpec| spec.scenario.network.errors == "none";
         let mixed = |spec: &CellSpec| spec.scenario.workload.kind == WorkloadKind::Mixed;
         let name = paper.name();
@@ -61,6 +66,31 @@ pub fn pages(papers: &[Paper], campaign: &Campaign, results: &Results) -> Vec<Pa
     }
     all.retain(|page| !page.report.cells.is_empty());
     all
+}
+
+/// The page of a study of low-power networks.
+fn low_power(paper: Paper, campaign: &Campaign, results: &Results) -> Page {
+    let cells = select(paper, campaign, results, &|_| true);
+    let axes: &[&str] = match paper {
+        Paper::Socne14 => &["workload", "duty_cycle"],
+        _ => &["workload", "n", "load", "event_interval", "event_message"],
+    };
+    let mut page = make(paper, campaign, results, cells, axes);
+    page.published = compare(paper, campaign, results);
+    let says = check_statements(paper, campaign, results).into_iter().map(|statement| {
+        let verdict = if statement.holds { "holds" } else { "does not hold" };
+        format!("{}: {verdict}; {}.", statement.says, statement.measured)
+    });
+    page.notes.extend(says);
+    if let Ok(source) = load(paper.scenario())
+        && let Ok(scenario) = source.scenario(&[])
+    {
+        page.scenario = source.place;
+        page.scenario_toml = source.text;
+        page.description = scenario.description;
+    }
+    let about = "what was served and lost in each cell, the networks, published values";
+    Page { name: paper.name().to_owned(), about, report: page }
 }
 
 fn select(

@@ -2,7 +2,7 @@
 
 use super::figures::Figure;
 use crate::run::{Campaign, CellSpec};
-use crate::scenario::{Axis, Override, ScenarioError, TCP, load};
+use crate::scenario::{Axis, Override, ScenarioError, Source, TCP, load};
 
 /// A paper whose experiments can be run again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +11,10 @@ pub enum Paper {
     Anrw18,
     /// Raitahila, Congestion Control Algorithms for CoAP, 2019.
     Thesis19,
+    /// Betzler et al., Congestion Control for CoAP Cloud Services, 2014.
+    Socne14,
+    /// Ancillotti and Bruno, Comparison of CoAP and CoCoA+, 2017.
+    Wimob17,
 }
 
 /// Stands for the papers' own replications where a manifest says how many there are.
@@ -23,7 +27,7 @@ const WORKLOADS: &[&str] = &["continuous", "random"];
 
 impl Paper {
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Anrw18, Self::Thesis19];
+    pub const ALL: &'static [Self] = &[Self::Anrw18, Self::Thesis19, Self::Socne14, Self::Wimob17];
 
     /// Those of the papers that a list of names has, in the order of [`Paper::ALL`].
     #[must_use]
@@ -38,6 +42,8 @@ impl Paper {
         match self {
             Self::Anrw18 => "anrw18",
             Self::Thesis19 => "thesis19",
+            Self::Socne14 => "socne14",
+            Self::Wimob17 => "wimob17",
         }
     }
 
@@ -47,6 +53,8 @@ impl Paper {
         match self {
             Self::Anrw18 => "ANRW18",
             Self::Thesis19 => "Thesis19",
+            Self::Socne14 => "SOCNE14",
+            Self::Wimob17 => "WiMob17",
         }
     }
 
@@ -59,7 +67,31 @@ impl Paper {
                 "Raitahila: Congestion Control Algorithms for the Constrained Application \
                  Protocol (CoAP), University of Helsinki, 2019"
             }
+            Self::Socne14 => {
+                "Betzler, Gomez, Demirkol, Kovatsch: Congestion Control for CoAP Cloud Services, \
+                 SOCNE 2014"
+            }
+            Self::Wimob17 => {
+                "Ancillotti, Bruno: Comparison of CoAP and CoCoA+ Congestion Control Mechanisms \
+                 for Different IoT Application Scenarios, WiMob 2017"
+            }
         }
+    }
+
+    /// The built-in scenario that it ran.
+    #[must_use]
+    pub const fn scenario(self) -> &'static str {
+        match self {
+            Self::Anrw18 | Self::Thesis19 => "nb-iot",
+            Self::Socne14 => "lln-cloud",
+            Self::Wimob17 => "lln-grid",
+        }
+    }
+
+    /// Whether it is about a low-power network.
+    #[must_use]
+    pub const fn is_low_power(self) -> bool {
+        matches!(self, Self::Socne14 | Self::Wimob17)
     }
 
     /// The blocks of cells that it ran: workloads, clients, buffers, errors, controls.
@@ -103,12 +135,16 @@ impl Paper {
                     &["default+cocoa", "default+fasor", "cocoa+fasor"],
                 ],
             ],
+            Self::Socne14 | Self::Wimob17 => Vec::new(),
         }
     }
 
     /// Whether a cell is one of this paper's.
     #[must_use]
     pub fn ran(self, spec: &CellSpec) -> bool {
+        if self.is_low_power() {
+            return spec.scenario.name == self.scenario();
+        }
         let settings: Vec<&str> = spec.settings.iter().map(|(_, value)| value.as_str()).collect();
         self.blocks().iter().any(|block| {
             let axes = block.iter().take(4).zip(&settings);
@@ -116,6 +152,24 @@ impl Paper {
                 && block[4].contains(&spec.cc.as_str())
         })
     }
+}
+
+/// Adds the cells of a study of low-power networks, at its 10 replications.
+fn low_power(
+    paper: Paper,
+    source: &Source,
+    reps: Option<u32>,
+    cells: &mut Vec<CellSpec>,
+) -> Result<(), ScenarioError> {
+    for (settings, cc) in super::low_power::cells(paper) {
+        let change =
+            |(key, value): &(String, String)| Override { key: key.clone(), value: value.clone() };
+        let scenario = source.scenario(&settings.iter().map(change).collect::<Vec<_>>())?;
+        let controls = vec![scenario.control_config(&cc)?];
+        let reps = reps.unwrap_or(scenario.run.reps);
+        cells.push(CellSpec { cc, controls, settings, scenario, reps });
+    }
+    Ok(())
 }
 
 /// The cells of some papers, each once, at the papers' replications: 20, with errors 40.
@@ -127,9 +181,11 @@ pub fn plan(
     papers: &[Paper],
     (reps, seed): (Option<u32>, Option<u64>),
 ) -> Result<Campaign, ScenarioError> {
-    let source = load("nb-iot")?;
+    let source = load(papers.first().map_or("nb-iot", |paper| paper.scenario()))?;
     let mut cells: Vec<CellSpec> = Vec::new();
     for paper in papers {
+        let source = load(paper.scenario())?;
+        low_power(*paper, &source, reps, &mut cells)?;
         let mut add = |values: [&str; 4], cc: &str| -> Result<(), ScenarioError> {
             let settings: Vec<(String, String)> =
                 KEYS.iter().zip(values).map(|(k, v)| ((*k).to_owned(), v.to_owned())).collect();

@@ -356,7 +356,9 @@ impl Campaign {
     }
 
     fn cell_command(&self, spec: &CellSpec) -> String {
-        run_command(&self.source.place, &spec.settings, &spec.cc, (spec.reps, self.seed))
+        // Papers run several built-in scenarios.
+        let place = if self.papers.is_empty() { &self.source.place } else { &spec.scenario.name };
+        run_command(place, &spec.settings, &spec.cc, (spec.reps, self.seed))
     }
 
     /// What the folder of results says of itself.

@@ -1,6 +1,7 @@
 //! From the records of a cell's replications to its figures.
 
 use super::campaign::CellSpec;
+use super::mesh_cell::mesh_cell;
 use super::recorder::Transport;
 use crate::record::{Direction, RunRecord, SparseHistogram};
 use crate::report::{Cell, PacketCounts, Packets, Summary};
@@ -11,12 +12,13 @@ use std::collections::BTreeMap;
 /// The time before which no schedule finishes the last client, in seconds: the longer of pushing
 /// all responses (or all requests) through the bottleneck and of as many idle round trips, of mean
 /// delay, as a client has requests.
-/// Zero for a periodic workload, whose time is its own.
+/// Zero for a periodic workload, whose time is its own, and in a low-power network, where the number
+/// of transmissions is a matter of luck.
 #[must_use]
 pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     let scenario = &spec.scenario;
     let w = &scenario.workload;
-    if w.kind == WorkloadKind::Periodic {
+    if w.kind == WorkloadKind::Periodic || scenario.network.mesh.is_some() {
         return 0.0;
     }
     let n = &scenario.network;
@@ -138,6 +140,7 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         largest_timeout: summary(&mut over(&|c| f64::from(c.largest_timeout.get()) / 1e6)),
         command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
+        mesh: mesh_cell(records),
     }
 }
 
@@ -175,8 +178,13 @@ fn utilisation(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> f64
 }
 
 fn pooled(records: &[RunRecord], which: fn(&RunRecord) -> &SparseHistogram) -> Summary {
+    pool(records.iter().map(which))
+}
+
+/// The order statistics of several histograms of microseconds together, in seconds.
+pub(super) fn pool<'h>(histograms: impl Iterator<Item = &'h SparseHistogram>) -> Summary {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for (value, count) in records.iter().flat_map(|record| &which(record).0) {
+    for (value, count) in histograms.flat_map(|histogram| &histogram.0) {
         *counts.entry(*value).or_default() += count;
     }
     let values: Vec<(f64, u64)> =

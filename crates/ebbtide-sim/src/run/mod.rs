@@ -2,6 +2,7 @@
 
 mod campaign;
 mod cell;
+mod mesh_cell;
 mod network;
 mod recorder;
 mod reporting;

@@ -73,6 +73,8 @@ fn radio(mesh: &Mesh) -> Check {
     let exponents = c.min_be <= c.max_be && c.max_be <= 8;
     range(exponents, "network.mesh.csma.min_be", "must be at most max_be, and that at most 8")?;
     range(c.max_backoffs <= 5, "network.mesh.csma.max_backoffs", "must be from 0 to 5")?;
+    let wait = c.retry_interval.0 <= 60_000_000_000;
+    range(wait, "network.mesh.csma.retry_interval", "must be at most 60 s")?;
     range(c.max_retries <= 7, "network.mesh.csma.max_retries", "must be from 0 to 7")
 }
 
@@ -99,7 +101,8 @@ fn workload(s: &Scenario, mesh: &Mesh) -> Check {
     ] {
         range(span(time), &key(name), "must be from 1 ms to 36525 days")?;
     }
-    range(w.burst_at < w.duration, &key("burst_at"), "must be before workload.mesh.duration")?;
+    let in_time = s.workload.kind != WorkloadKind::Burst || w.burst_at < w.duration;
+    range(in_time, &key("burst_at"), "must be before workload.mesh.duration")?;
     let clients = w.steady_clients.saturating_add(w.burst_clients);
     range(
         (1..=100_000).contains(&clients),

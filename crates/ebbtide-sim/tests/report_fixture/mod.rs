@@ -220,6 +220,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
     let swept: String =
         settings.iter().map(|(key, value)| format!("--set {key}={value} ")).collect();
     Cell {
+        mesh: None,
         duration: Summary::default(),
         cc: shape.cc.to_owned(),
         settings: settings.to_vec(),

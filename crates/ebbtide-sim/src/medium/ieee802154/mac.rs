@@ -233,7 +233,11 @@ impl Mac {
         station.backoffs += 1;
         station.exponent = (station.exponent + 1).min(csma.max_be);
         if station.backoffs > csma.max_backoffs {
-            self.done(now, frame, Outcome::ChannelAccessFailure);
+            let may_repeat = csma.retry_interval.0 > 0 && station.retries < csma.max_retries;
+            match may_repeat {
+                true => self.repeat(now, frame, engine),
+                false => self.done(now, frame, Outcome::ChannelAccessFailure),
+            }
         } else {
             self.back_off(now, frame, engine);
         }
@@ -343,8 +347,25 @@ impl Mac {
             self.done(now, frame, Outcome::NoAck);
             return;
         }
+        self.repeat(now, frame, engine);
+    }
+
+    /// Contends for the channel again, after a wait if there is one.
+    fn repeat<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let interval = self.csma.retry_interval.0;
+        let station = &mut self.stations[frame.from as usize];
         station.retries += 1;
-        self.contend(now, frame, engine);
+        let most = u64::from(station.retries + 1).min(3);
+        let wait = match interval {
+            0 => 0,
+            _ => uniform(&mut station.rng, interval, interval * (1 + most)),
+        };
+        self.contend(now + Duration::from_nanos(wait), frame, engine);
     }
 
     fn done(&mut self, now: Instant, frame: Frame, outcome: Outcome) {

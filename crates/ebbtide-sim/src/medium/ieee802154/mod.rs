@@ -12,6 +12,7 @@ pub use timing::{
     airtime, interframe_spacing,
 };
 
+use crate::scenario::units::Time;
 use serde::{Deserialize, Serialize};
 
 /// The MAC's parameters (IEEE 802.15.4-2006, table 86).
@@ -26,10 +27,15 @@ pub struct Csma {
     pub max_backoffs: u8,
     /// macMaxFrameRetries: how often a frame is repeated without an acknowledgement.
     pub max_retries: u8,
+    /// The wait before a repetition. Zero, as in the standard: none, and a frame is given up when
+    /// the channel is found busy too often. Above zero, as Contiki's CSMA does without duty cycling
+    /// (its interval is 125 ms): before the n-th one, from one to n + 2 times this, at most 4 times,
+    /// and a busy channel is repaired in the same way.
+    pub retry_interval: Time,
 }
 
 impl Default for Csma {
     fn default() -> Self {
-        Self { min_be: 3, max_be: 5, max_backoffs: 4, max_retries: 3 }
+        Self { min_be: 3, max_be: 5, max_backoffs: 4, max_retries: 3, retry_interval: Time(0) }
     }
 }

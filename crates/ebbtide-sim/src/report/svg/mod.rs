@@ -6,6 +6,7 @@ pub(super) mod boxplot;
 pub(super) mod cdf;
 pub(super) mod dots;
 pub(super) mod timeseries;
+pub(super) mod tree;
 
 use super::text::escape;
 

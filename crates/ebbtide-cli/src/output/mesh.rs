@@ -1,0 +1,74 @@
+//! The table of a low-power network.
+
+use super::table::significant;
+use ebbtide_sim::report::MeshCell;
+use ebbtide_sim::run::CellResult;
+use std::io::{self, Write};
+
+/// The cells with their controls, if all are of a low-power network.
+pub(super) fn cells<'r>(group: &[&'r CellResult]) -> Option<Vec<(&'r CellResult, &'r MeshCell)>> {
+    group.iter().map(|result| Some((*result, result.cell.mesh.as_ref()?))).collect()
+}
+
+/// What was served, or what was lost and why.
+pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &MeshCell)]) -> io::Result<()> {
+    let width = cells.iter().map(|(r, _)| r.cell.cc.len()).max().unwrap_or(0).clamp(12, 24) + 1;
+    if cells.iter().any(|(_, mesh)| mesh.messages > 0) {
+        return messages(out, cells, width);
+    }
+    writeln!(
+        out,
+        "{:width$} {:>10} {:>10} {:>9} {:>8} {:>9} {:>7}",
+        "", "requests/s", "s each", "retries", "failed", "RTT, s", "mW"
+    )?;
+    for (result, mesh) in cells {
+        writeln!(
+            out,
+            "{:width$} {:>10} {:>10} {:>9} {:>8} {:>9} {:>7}",
+            result.cell.cc,
+            significant(mesh.requests_per_s.0),
+            significant(mesh.exchange_s.0),
+            significant(mesh.retries.0),
+            result.cell.failed,
+            significant(mesh.strong_rtt.median),
+            significant(mesh.power_mw)
+        )?;
+    }
+    writeln!(out, "\ns each, retries: per request served; RTT: median without retries")
+}
+
+fn messages(
+    out: &mut impl Write,
+    cells: &[(&CellResult, &MeshCell)],
+    width: usize,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:width$} {:>7} {:>7}  {:>6} {:>6} {:>6} {:>6}  {:>8} {:>6}",
+        "", "lost %", "worst", "busy", "queue", "air", "else", "rexmits", "early"
+    )?;
+    let percent = |share: f64| match share.is_finite() {
+        true => format!("{:.1}", 100.0 * share),
+        false => "-".to_owned(),
+    };
+    for (result, mesh) in cells {
+        writeln!(
+            out,
+            "{:width$} {:>7} {:>7}  {:>6} {:>6} {:>6} {:>6}  {:>8} {:>6}",
+            result.cell.cc,
+            percent(mesh.loss.0),
+            percent(mesh.worst_loss.0),
+            percent(mesh.lost_busy),
+            percent(mesh.lost_queue),
+            percent(mesh.lost_retries),
+            percent(mesh.lost_otherwise),
+            significant(mesh.retransmissions_per_message),
+            percent(mesh.early.0)
+        )?;
+    }
+    writeln!(
+        out,
+        "\nworst: of all sources; busy, queue, air, else: % of all messages; rexmits: per message \
+         taken up;\nearly: % of them"
+    )
+}

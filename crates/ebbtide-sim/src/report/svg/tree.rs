@@ -1,0 +1,58 @@
+//! A low-power network as a picture: nodes at their places, lines to their parents.
+
+use super::{Anchor, Svg, Words};
+use crate::report::model::MeshNode;
+use crate::report::text::{fixed, percent};
+
+/// Loss from which on a node has the next colour.
+const STEPS: [f64; 4] = [0.01, 0.05, 0.2, 0.5];
+const MARGIN: f64 = 34.0;
+
+/// The class of colour of a loss, 0 to 4.
+pub(crate) fn class(loss: f64) -> usize {
+    STEPS.iter().take_while(|step| loss >= **step).count()
+}
+
+/// The network, `width` wide.
+pub(crate) fn draw(nodes: &[MeshNode], width: f64, words: &Words) -> String {
+    let range = |at: fn(&MeshNode) -> f64| {
+        let low = nodes.iter().map(at).fold(f64::INFINITY, f64::min);
+        (low, nodes.iter().map(at).fold(f64::NEG_INFINITY, f64::max))
+    };
+    let ((left, right), (top, bottom)) = (range(|node| node.x), range(|node| node.y));
+    let scale = (width - 2.0 * MARGIN) / (right - left).max(bottom - top).max(1e-9);
+    let height = (bottom - top) * scale + 2.0 * MARGIN;
+    let place =
+        |node: &MeshNode| ((node.x - left) * scale + MARGIN, (node.y - top) * scale + MARGIN);
+    let mut canvas = Svg::new(width, height);
+    for node in nodes {
+        if let Some(parent) = nodes.get(node.parent as usize) {
+            canvas.line(place(node), place(parent), "axis");
+        }
+    }
+    for (number, node) in nodes.iter().enumerate() {
+        let root = if node.parent as usize == number { ", the root" } else { "" };
+        let tip = format!(
+            "node {number}{root}\nloss {}\nqueue at most {} frames\nradio {} mW",
+            percent(node.loss, 1),
+            fixed(node.peak_queue, 1),
+            fixed(node.power_mw, 2),
+        );
+        let at = place(node);
+        let class = class(node.loss);
+        // The area says how full the queue was.
+        let radius = 9.0 + 4.0 * (node.peak_queue.max(0.0) / 8.0).sqrt().min(1.5);
+        canvas.dot(at, radius, &format!("r{class}"), &tip);
+        if !root.is_empty() {
+            canvas.rect(
+                (at.0 - radius - 3.0, at.1 - radius - 3.0),
+                (at.0 + radius + 3.0, at.1 + radius + 3.0),
+                "whisker",
+                "",
+            );
+        }
+        let label = percent(node.loss, 0);
+        canvas.text((at.0, at.1 + radius + 12.0), Anchor::Middle, "tick", &label);
+    }
+    canvas.finish(words)
+}

@@ -1,0 +1,191 @@
+//! What the studies of low-power networks state in words, beside what was measured.
+
+use super::low_power::find;
+use super::papers::Paper;
+use crate::report::MeshCell;
+use crate::run::{Campaign, Results};
+
+/// A statement of a paper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// What the paper says.
+    pub says: String,
+    /// What was measured.
+    pub measured: String,
+    /// Whether that agrees.
+    pub holds: bool,
+}
+
+/// The loads of WiMob17, network-wide.
+pub(super) const LOADS: [&str; 6] =
+    ["0.5 kbit/s", "1 kbit/s", "1.5 kbit/s", "2 kbit/s", "2.5 kbit/s", "3 kbit/s"];
+const SIZES: [&str; 4] = ["3", "4", "5", "6"];
+
+/// What was measured under `default` and under `cocoa-plus`.
+type Pair<'m> = Option<(&'m MeshCell, &'m MeshCell)>;
+type Measured<'m> = (&'m Campaign, &'m Results);
+
+/// The order of the controls in each table, and how far `cocoa-01` is above `default`.
+pub(super) fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statement> {
+    let published = [
+        ("baseline", ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"]),
+        ("many-to-many", ["default-b", "default", "cocoa-01:nstart=4", "cocoa-01"]),
+        ("burst", ["cocoa-01:nstart=4", "default", "default-b", "cocoa-01"]),
+    ];
+    let mut all = Vec::new();
+    for duty_cycle in ["off", "contikimac"] {
+        for (workload, order) in published {
+            let wanted = [("workload", workload), ("duty_cycle", duty_cycle)];
+            let served = |cc: &str| {
+                let cell = find(measured, Paper::Socne14.scenario(), &wanted, cc);
+                cell.map(|cell| cell.requests_per_s.0)
+            };
+            let mut found: Vec<(f64, &str)> =
+                controls.iter().filter_map(|cc| Some((served(cc)?, *cc))).collect();
+            if found.len() < controls.len() {
+                continue;
+            }
+            found.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let names: Vec<&str> = found.iter().map(|(_, cc)| *cc).collect();
+            if duty_cycle == "off" {
+                all.push(Statement {
+                    says: format!("{workload}, throughput from low to high: {}", order.join(", ")),
+                    measured: names.join(", "),
+                    holds: names == order,
+                });
+            }
+            if let (Some(own), Some(other)) = (served("cocoa-01"), served("default")) {
+                let above = 100.0 * (own / other - 1.0);
+                all.push(Statement {
+                    says: format!(
+                        "{workload}, duty cycling {duty_cycle}: cocoa-01 serves 19 to 112 % more \
+                         than default"
+                    ),
+                    measured: format!("{above:+.0} %"),
+                    holds: (19.0..=112.0).contains(&above),
+                });
+            }
+        }
+    }
+    all
+}
+
+/// What WiMob17's text says.
+pub(super) fn wimob17(measured: Measured<'_>) -> Vec<Statement> {
+    let pair = |wanted: &[(&str, &str)]| -> Pair<'_> {
+        let one = |cc: &str| find(measured, Paper::Wimob17.scenario(), wanted, cc);
+        Some((one("default")?, one("cocoa-plus")?))
+    };
+    let monitoring = |n, load| pair(&[("workload", "monitoring"), ("n", n), ("load", load)]);
+    let grid: Vec<(&str, &str, &MeshCell, &MeshCell)> = SIZES
+        .into_iter()
+        .flat_map(|n| LOADS.into_iter().map(move |load| (n, load)))
+        .filter_map(|(n, load)| monitoring(n, load).map(|(a, b)| (n, load, a, b)))
+        .collect();
+    let points = |cell: &MeshCell| 100.0 * cell.loss.0;
+    let mut all = Vec::new();
+    if !grid.is_empty() {
+        let differences: Vec<f64> =
+            grid.iter().map(|(_, _, plain, cocoa)| points(cocoa) - points(plain)).collect();
+        let alike = differences.iter().filter(|d| d.abs() < 5.0).count();
+        all.push(Statement {
+            says: "monitoring: the two are alike in most cells".into(),
+            measured: format!("within 5 points in {alike} of {} cells", grid.len()),
+            holds: 2 * alike > grid.len(),
+        });
+        let better = differences.iter().copied().fold(0.0, f64::min);
+        all.push(Statement {
+            says: "monitoring: cocoa-plus is better by less than 10 points in large loaded grids"
+                .into(),
+            measured: format!("by up to {:.1} points", -better),
+            holds: (-10.0..0.0).contains(&better),
+        });
+        let main = |cell: &MeshCell| {
+            let others = cell.lost_queue + cell.lost_retries + cell.lost_otherwise;
+            cell.loss.0 < 0.01 || cell.lost_busy > others
+        };
+        let busy = grid.iter().filter(|(_, _, plain, cocoa)| main(plain) && main(cocoa)).count();
+        all.push(Statement {
+            says: "monitoring: most losses come from a busy source".into(),
+            measured: format!("in {busy} of {} cells", grid.len()),
+            holds: busy == grid.len(),
+        });
+    }
+    small_grids(&grid, &mut all);
+    full_load(&grid, &mut all);
+    events(pair, &mut all);
+    all
+}
+
+type Row<'m> = (&'m str, &'m str, &'m MeshCell, &'m MeshCell);
+
+fn small_grids(grid: &[Row<'_>], all: &mut Vec<Statement>) {
+    let small: Vec<&Row<'_>> = grid.iter().filter(|(n, ..)| *n == "3").collect();
+    if small.is_empty() {
+        return;
+    }
+    let worse = small.iter().map(|(_, _, a, b)| (b.loss.0 / a.loss.0.max(1e-9) - 1.0, a, b));
+    let loaded = worse.filter(|(_, a, b)| a.loss.0.max(b.loss.0) > 0.01);
+    let worst = loaded.map(|(more, ..)| 100.0 * more).fold(f64::NEG_INFINITY, f64::max);
+    all.push(Statement {
+        says: "monitoring: cocoa-plus loses up to 30 % more with few clients or light load".into(),
+        measured: format!("up to {worst:+.0} % more in the 3 x 3 grid"),
+        holds: (0.0..=40.0).contains(&worst),
+    });
+    let early = |cell: &MeshCell| if cell.early.0.is_finite() { 100.0 * cell.early.0 } else { 0.0 };
+    let most = |pick: fn(&Row<'_>) -> f64| grid.iter().map(pick).fold(0.0, f64::max);
+    let plain = most(|(_, _, a, _)| 100.0 * a.early.0.max(0.0) * a.retransmissions_per_message);
+    all.push(Statement {
+        says: "default makes next to no early retransmissions".into(),
+        measured: format!("at most {plain:.1} per 100 messages taken up"),
+        holds: plain < 5.0,
+    });
+    let cocoa = small.iter().map(|(_, _, _, b)| early(b)).fold(0.0, f64::max);
+    all.push(Statement {
+        says: "up to 60 % of the retransmissions of cocoa-plus are early, with light load and \
+               small grids"
+            .into(),
+        measured: format!("up to {cocoa:.0} % in the 3 x 3 grid"),
+        holds: cocoa > 30.0,
+    });
+}
+
+fn full_load(grid: &[Row<'_>], all: &mut Vec<Statement>) {
+    let full: Vec<&Row<'_>> = grid.iter().filter(|(_, load, ..)| *load == "3 kbit/s").collect();
+    if full.is_empty() {
+        return;
+    }
+    let each: Vec<String> = full
+        .iter()
+        .map(|(n, _, a, b)| {
+            format!("{n} x {n}: {:.0} and {:.0} %", 100.0 * a.loss.0, 100.0 * b.loss.0)
+        })
+        .collect();
+    all.push(Statement {
+        says: "monitoring at 3 kbit/s: more than 60 % is lost with either".into(),
+        measured: format!("default and cocoa-plus: {}", each.join("; ")),
+        holds: full.iter().all(|(_, _, a, b)| a.loss.0 > 0.6 && b.loss.0 > 0.6),
+    });
+}
+
+fn events<'m>(pair: impl Fn(&[(&str, &str)]) -> Pair<'m>, all: &mut Vec<Statement>) {
+    let large = [
+        ("workload", "events"),
+        ("n", "6"),
+        ("event_interval", "10 min"),
+        ("event_message", "192"),
+    ];
+    let Some((plain, cocoa)) = pair(&large) else { return };
+    let (a, b) = (100.0 * plain.loss.0, 100.0 * cocoa.loss.0);
+    all.push(Statement {
+        says: "events, 6 x 6: cocoa-plus loses above 10 %, default below 2 %".into(),
+        measured: format!("cocoa-plus {b:.1} %, default {a:.1} %"),
+        holds: b > 10.0 && a < 2.0,
+    });
+    let first = cocoa.first_timeout;
+    all.push(Statement {
+        says: "events: first timeouts of cocoa-plus range from tens of ms to tens of s".into(),
+        measured: format!("{:.3} to {:.1} s", first.min, first.max),
+        holds: first.min < 0.1 && first.max > 10.0,
+    });
+}
