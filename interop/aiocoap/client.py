@@ -64,12 +64,13 @@ class Client:
         assert (await self.ask(Code.GET, "/test", options=[unknown]))[0] == Code.BAD_OPTION
         hops = UintOption(HOP_LIMIT, 3)
         assert await self.ask(Code.GET, "/test", options=[hops]) == (Code.CONTENT, DIGITS)
-        silent = self.send(Code.GET, "/test", options=[UintOption(NO_RESPONSE, 2)], mtype=NON)
-        try:
-            response = await asyncio.wait_for(silent.response, 0.5)
-            assert False, f"it wanted no response: {response}"
-        except asyncio.TimeoutError:
-            pass
+        if BASE.startswith("coap://"):  # over connections aiocoap leaves No-Response out
+            silent = self.send(Code.GET, "/test", options=[UintOption(NO_RESPONSE, 2)], mtype=NON)
+            try:
+                response = await asyncio.wait_for(silent.response, 0.5)
+                assert False, f"it wanted no response: {response}"
+            except asyncio.TimeoutError:
+                pass
         await self.observe("/time", bytes.isdigit)
         await self.observe("/times", lambda state: len(state) == 3000 and len(set(state)) == 1)
 

@@ -71,9 +71,10 @@ async fn bytes_per_peer(count: u32) -> isize {
     (counting::bytes_in_use() - before) / count as isize
 }
 
+// With fewer peers the tables of what is under way, which do not grow with them, show.
 #[tokio::test]
 async fn a_peer_with_congestion_state_and_an_observation_takes_less_than_400_bytes() {
-    let work = tokio::time::timeout(Duration::from_secs(60), bytes_per_peer(20_000));
+    let work = tokio::time::timeout(Duration::from_secs(60), bytes_per_peer(40_000));
     let bytes = work.await.expect("it is stuck");
     println!("{bytes} bytes a peer");
     assert!(bytes < 400, "{bytes}");

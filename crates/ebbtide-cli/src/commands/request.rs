@@ -124,7 +124,12 @@ async fn ask_group(args: &RequestArgs, client: &Client, request: Request) -> Res
     let answers = client.request_group(request, args.talk.timeout.unwrap_or(GROUP_WAIT)).await?;
     for (from, response) in &answers {
         println!("{from}");
-        show(args, response)?;
+        if args.output.is_some() {
+            show(args, response)?;
+        } else {
+            succeeded(response)?;
+            args.show.separated().write(response)?;
+        }
     }
     if answers.is_empty() {
         return Err(Failure::work(format_args!("{}: nobody answered", args.uri)));

@@ -119,6 +119,10 @@ async fn options(client: &Client, base: &str, manners: &Manners) {
     // RFC 8768 section 3: who is no proxy ignores it.
     let hops = client.request(test().option(OptionNumber::HOP_LIMIT, &[3])).await.unwrap();
     assert_eq!(hops.text(), DIGITS);
+    if !base.starts_with("coap://") {
+        // A request that is never answered keeps its token for as long as the connection lasts.
+        return;
+    }
     let silent = test().option(OptionNumber::NO_RESPONSE, &[2]).non_confirmable();
     let got = client.request(silent.timeout(Duration::from_millis(500))).await;
     assert_eq!(got.is_err(), manners.spares_responses, "{got:?}");
