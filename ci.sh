@@ -67,7 +67,7 @@ count_tests() {
 
 run_tests() { # cargo test's arguments
     local rc=0
-    timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" --workspace "$@" || rc=$?
+    timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" "$@" || rc=$?
     [ $rc != 124 ] || die "the tests did not end within $TEST_LIMIT s"
     note "$(count_tests "$logs/$step.log")"
     return $rc
@@ -174,12 +174,14 @@ step_peers() {
     note "$(grep -c ": built" "$logs/$step.log" || true) of 5 peers"
 }
 
-step_test() { run_tests; }
+step_test() { run_tests --workspace; }
 
-# The same tests as optimised: what debug assertions and overflow checks hide shows here.
-# Without LTO, which only makes each test binary slower to link, and without those of the command,
-# which wait for other programs for most of their time; same-answer runs it as it ships.
-step_test-release() { CARGO_PROFILE_RELEASE_LTO=off run_tests --release --exclude ebbtide-cli; }
+# The same tests as optimised: what debug assertions and overflow checks hide shows here. Of the core
+# and the testbed, which do the arithmetic; same-answer runs the command as it ships. Without LTO,
+# which only makes each test binary slower to link.
+step_test-release() {
+    CARGO_PROFILE_RELEASE_LTO=off run_tests -p ebbtide-core -p ebbtide-sim --release
+}
 
 # The program as it ships (LTO and all) against the debug build, with 1 and with 2 threads.
 step_same-answer() {
@@ -230,7 +232,7 @@ step_fuzz() {
         END { printf "%d", n }' "$logs/$step.log") inputs"
 }
 
-step_statistics() { CARGO_PROFILE_RELEASE_LTO=off run_tests --release -- --ignored; }
+step_statistics() { CARGO_PROFILE_RELEASE_LTO=off run_tests --workspace --release -- --ignored; }
 
 step_bench() {
     compgen -G 'crates/*/benches/*.rs' >/dev/null || skip "no crates/*/benches"
