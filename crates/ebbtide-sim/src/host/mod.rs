@@ -48,7 +48,7 @@ pub(crate) fn client_at(address: SocketAddr) -> Option<u32> {
 }
 
 /// Counts one more exchange that took `retransmissions`.
-fn count(by_retransmissions: &mut Vec<u64>, retransmissions: usize) {
+pub(crate) fn count(by_retransmissions: &mut Vec<u64>, retransmissions: usize) {
     if retransmissions >= by_retransmissions.len() {
         by_retransmissions.resize(retransmissions + 1, 0);
     }

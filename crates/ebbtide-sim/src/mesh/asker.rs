@@ -1,6 +1,6 @@
 //! A host that asks: an endpoint and what is measured of its exchanges.
 
-use crate::host::{PORT, Tag, client_address};
+use crate::host::{PORT, Tag, client_address, count};
 use crate::record::ClientRecord;
 use crate::run::{Recorder, Tagged};
 use ebbtide_core::ExchangeId;
@@ -116,10 +116,7 @@ impl Asker {
                 self.record.payload_bytes += message.payload().len() as u64;
                 self.record.completed += 1;
                 let class = transmissions.saturating_sub(1);
-                if class >= self.by_retransmissions.len() {
-                    self.by_retransmissions.resize(class + 1, 0);
-                }
-                self.by_retransmissions[class] += 1;
+                count(&mut self.by_retransmissions, class);
                 if recorder.wants_details() {
                     let metrics = self.endpoint.metrics(from).unwrap_or_default();
                     recorder.answered(now, self.tagged(tag), sample, &metrics);
@@ -136,7 +133,8 @@ impl Asker {
                 self.record.failed += 1;
                 Some(self.failed(now, exchange))
             }
-            Received::Ignored(Ignored::UnknownExchange) => {
+            // The answer to a probe of an exchange that is over is no response.
+            Received::Ignored(Ignored::UnknownExchange) if !tag.probe => {
                 self.record.duplicates += 1;
                 None
             }
