@@ -118,8 +118,7 @@ struct Client {
     socket: Socket,
     endpoint: Endpoint,
     out: Outbound<Sent>,
-    /// When each open exchange began, by its place.
-    began: Vec<Instant>,
+    began: Began,
 }
 
 impl Client {
@@ -134,7 +133,7 @@ impl Client {
             socket: Socket::bind(SocketAddr::new(any, 0)).map_err(io::Error::other)?,
             endpoint: Endpoint::new(load.endpoint.clone(), Box::new(rng)),
             out: Outbound::default(),
-            began: Vec::new(),
+            began: Began::default(),
         })
     }
 }
@@ -160,12 +159,7 @@ impl Run<'_> {
         let asked =
             client.endpoint.request(now, self.load.remote, &self.content, Reliability::Confirmable);
         let exchange = asked.map_err(io::Error::other)?;
-        if exchange.index() >= client.began.len() {
-            client.began.resize(exchange.index() + 1, now);
-        }
-        if let Some(began) = client.began.get_mut(exchange.index()) {
-            *began = now;
-        }
+        client.began.note(exchange.index(), now);
         let from = self.load.addresses.map(|count| {
             self.next_address = (self.next_address + 1) % count;
             // 127.0.0.0/8 is all ours; 127.0.0.0 itself and the server's 127.0.0.1 are left out.
@@ -218,7 +212,7 @@ impl Run<'_> {
     }
 
     fn record(&mut self, client: &Client, exchange: ExchangeId, now: Instant) {
-        self.book.record(client.began.get(exchange.index()).copied().unwrap_or(now), now);
+        self.book.record(client.began.of(exchange.index(), now), now);
     }
 
     fn drain(&mut self, client: &mut Client, now: Instant, end: Instant) -> io::Result<()> {
@@ -251,6 +245,26 @@ fn send_all(client: &mut Client, from: Option<IpAddr>, mut failed: impl FnMut(Ex
             Output::Event(Event::Failed { exchange, .. }) => failed(exchange),
             Output::Timeout(_) => return,
         }
+    }
+}
+
+/// When each open request began, by its place.
+#[derive(Default)]
+pub(super) struct Began(Vec<Instant>);
+
+impl Began {
+    pub(super) fn note(&mut self, index: usize, now: Instant) {
+        if index >= self.0.len() {
+            self.0.resize(index + 1, now);
+        }
+        if let Some(began) = self.0.get_mut(index) {
+            *began = now;
+        }
+    }
+
+    /// When the request at a place began; `now` if none has.
+    pub(super) fn of(&self, index: usize, now: Instant) -> Instant {
+        self.0.get(index).copied().unwrap_or(now)
     }
 }
 

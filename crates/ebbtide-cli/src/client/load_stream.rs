@@ -1,7 +1,7 @@
 //! The load of `ebbtide bench coap+tcp://`: connections that ask as fast as a window lets them, the
 //! requests of one window in one write.
 
-use super::load::{Book, Clock, GRACE, Load, Outcome, TICK};
+use super::load::{Began, Book, Clock, GRACE, Load, Outcome, TICK};
 use ebbtide::core::stream::{Config, Connection, Event, Input, Received};
 use ebbtide::core::time::Instant;
 use ebbtide::core::wire::{Content, Framing, Opt, OptionNumber};
@@ -60,8 +60,7 @@ struct Client {
     stream: TcpStream,
     connection: Connection,
     input: Input,
-    /// When each open request began, by its place.
-    began: Vec<Instant>,
+    began: Began,
 }
 
 impl Client {
@@ -74,7 +73,7 @@ impl Client {
             stream: TcpStream::from_std(stream),
             connection: Connection::new(now, Framing::Stream, config),
             input: Input::default(),
-            began: Vec::new(),
+            began: Began::default(),
         })
     }
 
@@ -109,12 +108,7 @@ impl Run<'_> {
         }
         self.asked += 1;
         let request = client.connection.request(now, &self.content).map_err(io::Error::other)?;
-        if request.index() >= client.began.len() {
-            client.began.resize(request.index() + 1, now);
-        }
-        if let Some(began) = client.began.get_mut(request.index()) {
-            *began = now;
-        }
+        client.began.note(request.index(), now);
         Ok(())
     }
 
@@ -158,7 +152,7 @@ impl Run<'_> {
         while let Some(taken) = client.connection.handle_input(now, client.input.unread()) {
             if let Received::Response { request, message } = taken.received {
                 self.book.validate(message.code(), message.payload());
-                self.book.record(client.began.get(request.index()).copied().unwrap_or(now), now);
+                self.book.record(client.began.of(request.index(), now), now);
                 answered += 1;
             }
             client.input.take(taken.bytes);
