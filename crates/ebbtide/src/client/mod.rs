@@ -1,9 +1,11 @@
 //! The client: requests out, responses in.
 
+mod burst;
 mod observe;
 mod pending;
 mod transfer;
 
+pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
 pub use observe::Observation;
 
 pub(crate) use pending::{Exchanges, Pending};

@@ -50,6 +50,17 @@ pub(crate) async fn complete(
     Transfer::new(client, route, request).fetch_rest(first).await
 }
 
+/// The same for the answer to a body that was sent with these options, its Request-Tag included.
+pub(crate) async fn complete_upload(
+    client: &Client,
+    route: &Route,
+    (request, options): (&Request, Options),
+    first: Response,
+) -> Result<Response, Error> {
+    let transfer = Transfer::new(client, route, request);
+    Transfer { options, ..transfer }.fetch_rest(first).await
+}
+
 /// The whole answer of a group's member, whose first message is `first`.
 pub(crate) async fn complete_member(
     client: &Client,
