@@ -544,6 +544,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 events: self.engine.handled(),
                 series: None,
                 mesh: Some(mesh),
+                wifi: None,
             },
             wall_s: 0.0,
         };

@@ -1,5 +1,6 @@
 //! The measurements of one replication.
 
+use super::wifi::WifiRecord;
 use crate::mesh::MeshRecord;
 use crate::net::LinkCounts;
 use crate::report::Series;
@@ -105,4 +106,7 @@ pub struct Totals {
     /// What is measured in a low-power network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshRecord>,
+    /// What is measured in a Wi-Fi cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiRecord>,
 }

@@ -16,7 +16,7 @@ mod text;
 mod verdict;
 
 pub use model::{
-    Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series, Summary,
+    Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series, Summary, WifiCell,
 };
 
 /// One self-contained HTML page. The same report gives the same bytes.

@@ -10,6 +10,8 @@ pub(super) struct Contention {
     heard: u32,
     /// When the first of them began.
     busy_since: Instant,
+    /// How long it has heard something, ns.
+    busy_ns: u64,
     /// Whether they overlapped.
     garbled: bool,
     /// The interframe space after the last of them ends.
@@ -38,6 +40,7 @@ impl Contention {
         Self {
             heard: 0,
             busy_since: Instant::ZERO,
+            busy_ns: 0,
             garbled: false,
             open: Instant::ZERO,
             reserved: Instant::ZERO,
@@ -79,7 +82,13 @@ impl Contention {
         }
         if self.heard == 0 {
             self.garbled = false;
+            self.busy_ns += now.as_nanos() - self.busy_since.as_nanos();
         }
+    }
+
+    /// How long it has heard something, ns, until it was silent last.
+    pub(super) const fn busy_ns(&self) -> u64 {
+        self.busy_ns
     }
 
     /// Its own attempt is over: it draws a backoff, whether or not it has another frame (section

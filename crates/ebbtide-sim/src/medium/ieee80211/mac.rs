@@ -125,6 +125,12 @@ impl Mac {
         self.stations[station as usize].counts
     }
 
+    /// How long a station has heard something, itself included, ns, until it was silent last.
+    #[must_use]
+    pub fn busy_ns(&self, station: u32) -> u64 {
+        self.stations[station as usize].contention.busy_ns()
+    }
+
     /// An event that was scheduled has come.
     pub fn handle<E: From<Event> + Copy>(
         &mut self,
