@@ -247,8 +247,22 @@ impl Client {
                     self.ended(now);
                     wants_to_act = true;
                 }
-                Output::Timeout(at) => return (at, wants_to_act),
+                Output::Timeout(at) => {
+                    self.note_rate(now, recorder);
+                    return (at, wants_to_act);
+                }
             }
+        }
+    }
+
+    /// Tells the observer of the control's rate, if messages flow at one.
+    fn note_rate(&self, now: Instant, recorder: &mut impl Recorder) {
+        if self.flow.is_none() {
+            return;
+        }
+        let metrics = self.endpoint.metrics(server_address());
+        if let Some(interval) = metrics.and_then(|metrics| metrics.interval) {
+            recorder.rate(now, self.number, 1e6 / f64::from(interval.get().max(1)));
         }
     }
 

@@ -178,7 +178,7 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         faithful_peers: true,
         ..EndpointConfig::default()
     };
-    let mut config = device_config(config, control.settings.nstart(&params));
+    let mut config = device_config(config, control.settings.places(&params));
     if scenario.workload.kind.is_flow() {
         let queue = scenario.workload.flow.queue;
         config.limits.queue_per_peer = queue;

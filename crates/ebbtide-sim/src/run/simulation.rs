@@ -63,6 +63,8 @@ struct Simulation<R> {
     period: Option<Time>,
     /// When the run ends, whatever is under way then.
     until: Option<Instant>,
+    /// Whether it has ended: clients do nothing any more.
+    is_over: bool,
     /// From when on packets count for the fairness of streams.
     fair_from: Option<Instant>,
     undone: u32,
@@ -177,6 +179,7 @@ impl<R: Recorder> Simulation<R> {
             processing: (scenario.clients.processing.delay(), streams.stream("clients/processing")),
             period,
             until: scenario.ends().map(|time| Instant::from_nanos(time.0)),
+            is_over: false,
             fair_from: scenario
                 .ends()
                 .map(|_| Instant::from_nanos(scenario.workload.flow.fair_from.0)),
@@ -193,11 +196,9 @@ impl<R: Recorder> Simulation<R> {
                 && now >= until
             {
                 // The clients are gone; what they sent may still arrive.
+                self.is_over = true;
                 if now >= until + SETTLE {
                     break;
-                }
-                if matches!(event, Event::Act(_) | Event::Timer(_) | Event::AtClient(_)) {
-                    continue;
                 }
             }
             match event {
@@ -221,6 +222,9 @@ impl<R: Recorder> Simulation<R> {
     }
 
     fn act(&mut self, now: Instant, client: u32) {
+        if self.is_over {
+            return;
+        }
         self.clients[client as usize].act(now);
         if let Some(period) = self.period
             && self.clients[client as usize].has_more()
@@ -234,6 +238,9 @@ impl<R: Recorder> Simulation<R> {
     }
 
     fn timer(&mut self, now: Instant, client: u32) {
+        if self.is_over {
+            return;
+        }
         let host = &mut self.clients[client as usize];
         // Only the timer event that was scheduled last counts: others are left over.
         if *host.timer() == Some(now) {
@@ -305,6 +312,10 @@ impl<R: Recorder> Simulation<R> {
     fn at_client(&mut self, now: Instant, place: u32) {
         let (packet, datagram) = self.net.pool.get(place);
         self.recorder.arrived(now, &packet.details(datagram, false, now));
+        if self.is_over {
+            self.net.pool.release(place);
+            return;
+        }
         let host = &mut self.clients[packet.client as usize];
         let before = host.record().payload_bytes;
         let wants_to_act = host.receive(now, datagram, packet.tag, &mut self.recorder);
