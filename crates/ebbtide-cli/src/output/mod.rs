@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod emulation;
+mod flows;
 pub(crate) mod json;
 mod mesh;
 pub(crate) mod progress;

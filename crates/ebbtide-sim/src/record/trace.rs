@@ -210,7 +210,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
             "sample": sample,
             "srtt_s": metrics.srtt.map(span), "rttvar_s": metrics.rttvar.map(span),
             "rto_s": metrics.rto.map(span), "second_s": metrics.second.map(span),
-            "state": metrics.state,
+            "interval_s": metrics.interval.map(span), "state": metrics.state,
         });
         self.line(now, "answered", tagged, rest);
     }

@@ -5,6 +5,7 @@
 //! the report: no clock, no file, no environment; the same report gives the same bytes.
 
 mod command;
+mod flows;
 mod grid;
 mod matrix;
 pub mod model;
@@ -15,6 +16,7 @@ mod svg;
 mod text;
 mod verdict;
 
+pub use flows::{FlowCell, FlowFigures, FlowSeries};
 pub use model::{
     Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series, Summary, WifiCell,
 };

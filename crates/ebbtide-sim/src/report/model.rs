@@ -4,6 +4,7 @@
 //! runs anything. Values that are not finite are allowed everywhere (a cell in which nothing
 //! completed has no median) and are printed as an en dash.
 
+use super::flows::{FlowCell, FlowSeries};
 use serde::{Deserialize, Serialize};
 
 /// One report: a scenario, the cells that were run, and how to run them again.
@@ -96,6 +97,9 @@ pub struct Cell {
     /// What is measured in a low-power network only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshCell>,
+    /// What is measured of senders of many messages only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<FlowCell>,
     /// What became of the frames of a Wi-Fi cell, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiCell>,
@@ -238,6 +242,9 @@ pub struct Series {
     pub timeouts: Vec<(f64, f64)>,
     /// Useful payload delivered, bit/s.
     pub throughput: Vec<(f64, f64)>,
+    /// The flows of senders of many messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowSeries>,
 }
 
 /// One published figure beside the measured one.

@@ -2,6 +2,8 @@
 
 mod campaign;
 mod cell;
+mod flow_cell;
+mod flow_series;
 mod mesh_cell;
 mod network;
 mod recorder;

@@ -1,6 +1,7 @@
 //! The sections of the page, one file each, and what they share.
 
 pub(super) mod fct;
+pub(super) mod flows;
 pub(super) mod mesh;
 pub(super) mod packets;
 pub(super) mod published;
