@@ -545,6 +545,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 series: None,
                 flows: Vec::new(),
                 mesh: Some(mesh),
+                wifi: None,
             },
             wall_s: 0.0,
         };

@@ -18,7 +18,7 @@ mod verdict;
 
 pub use flows::{FlowCell, FlowFigures, FlowSeries};
 pub use model::{
-    Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series, Summary,
+    Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series, Summary, WifiCell,
 };
 
 /// One self-contained HTML page. The same report gives the same bytes.

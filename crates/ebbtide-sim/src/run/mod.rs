@@ -9,6 +9,8 @@ mod network;
 mod recorder;
 mod reporting;
 mod simulation;
+mod wifi;
+mod wifi_cell;
 
 pub use crate::host::endpoint_config;
 pub use campaign::{

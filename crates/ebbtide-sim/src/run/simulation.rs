@@ -4,6 +4,7 @@ use super::network::{Event, LANES, Net};
 use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
 use crate::host::{Device, Server, client_address, endpoint_config};
+use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
 use crate::random::{Streams, uniform};
@@ -209,7 +210,12 @@ impl<R: Recorder> Simulation<R> {
                 Event::AtDownLink(packet) => {
                     self.net.onto_down_link(now, packet, &mut self.engine, &mut self.recorder);
                 }
+                Event::AtAccessPoint(packet) => {
+                    let (engine, recorder) = (&mut self.engine, &mut self.recorder);
+                    self.net.enter_cell(now, (packet, false), engine, recorder);
+                }
                 Event::AtClient(packet) => self.at_client(now, packet),
+                Event::Wifi(event) => self.in_cell(now, event),
             }
             if let Some(error) = self.net.error.take() {
                 return Err(error);
@@ -309,6 +315,14 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
+    /// Something happens in the Wi-Fi cell: packets may arrive at clients.
+    fn in_cell(&mut self, now: Instant, event: ieee80211::Event) {
+        self.net.in_cell(now, event, &mut self.engine);
+        while let Some(place) = self.net.crossed(now, &mut self.engine, &mut self.recorder) {
+            self.at_client(now, place);
+        }
+    }
+
     fn at_client(&mut self, now: Instant, place: u32) {
         let (packet, datagram) = self.net.pool.get(place);
         self.recorder.arrived(now, &packet.details(datagram, false, now));
@@ -403,6 +417,7 @@ impl<R: Recorder> Simulation<R> {
                 series: None,
                 mesh: None,
                 flows,
+                wifi: self.net.wifi_record(),
             },
             wall_s: 0.0,
         };

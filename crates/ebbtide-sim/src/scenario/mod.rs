@@ -15,6 +15,7 @@ mod settings;
 mod tcp;
 pub mod units;
 mod validate;
+mod wifi;
 
 pub use builtin::{BUILTIN, Builtin};
 pub use control::Control;
@@ -25,6 +26,7 @@ pub use mesh::{Addresses, Curve, DutyCycling, Lowpan, Mesh, MeshWorkload, Radio,
 pub use nearest::did_you_mean;
 pub use settings::{Axis, Override, combinations, parse_set};
 pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
+pub use wifi::Wifi;
 
 use crate::net::LossModel;
 use crate::random::Probability;
@@ -99,6 +101,9 @@ pub struct Network {
     /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<Mesh>,
+    /// A Wi-Fi cell that the clients' packets pass before `up` and after `down`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<Wifi>,
 }
 
 /// One direction of the bottleneck. The default, of no rate, is none at all.

@@ -33,6 +33,7 @@ pub(super) fn check(s: &Scenario) -> Check {
         "must be at most 36525 days",
     )?;
     network(s)?;
+    super::wifi::check(s)?;
     workload(s)?;
     super::flow::check(s)?;
     let c = &s.coap;

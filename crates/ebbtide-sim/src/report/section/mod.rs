@@ -9,6 +9,7 @@ pub(super) mod reproduce;
 pub(super) mod retransmissions;
 pub(super) mod time;
 pub(super) mod verdict;
+pub(super) mod wifi;
 
 use super::command;
 use super::grid::{Figure, Grid, Panel};
