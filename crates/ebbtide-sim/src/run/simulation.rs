@@ -416,8 +416,8 @@ impl<R: Recorder> Simulation<R> {
                 events: self.engine.handled(),
                 series: None,
                 mesh: None,
-                wifi: self.net.wifi_record(),
                 flows,
+                wifi: self.net.wifi_record(),
             },
             wall_s: 0.0,
         };
