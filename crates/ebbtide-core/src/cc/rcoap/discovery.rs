@@ -61,7 +61,12 @@ impl Rcoap {
             self.enter(State::Discovery, cx.now);
         }
         if load.probes >= Shell::PROBES {
-            return Admission::NotBefore(deadline.max(cx.now + self.interval));
+            // More into a silence tell nothing.
+            return Admission::NotBefore(if self.answers > 0 {
+                self.window_end()
+            } else {
+                deadline
+            });
         }
         match self.state {
             // The second of the pair follows at once.
