@@ -58,6 +58,9 @@ pub(crate) fn write(
             if let Some(wifi) = &cell.wifi {
                 object.insert("wifi".into(), serde_json::to_value(wifi).unwrap_or_default());
             }
+            if let Some(tcp) = &cell.background {
+                object.insert("background".into(), serde_json::to_value(tcp).unwrap_or_default());
+            }
             if let Some(flows) = &cell.flows {
                 object.insert("flows".into(), serde_json::to_value(flows).unwrap_or_default());
             }

@@ -222,6 +222,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
     Cell {
         mesh: None,
         wifi: None,
+        background: None,
         flows: None,
         duration: Summary::default(),
         cc: shape.cc.to_owned(),
