@@ -26,8 +26,10 @@ pub(super) fn page(report: &Report) -> String {
         sections.push(("cdf", "Distribution", fct::distributions(&mut context)));
     }
     if !report.cells.is_empty() && !is_mesh {
-        let retransmissions = retransmissions::section(&mut context);
-        sections.push(("retransmissions", "Retransmissions", retransmissions));
+        if !has_time_of_its_own {
+            let retransmissions = retransmissions::section(&mut context);
+            sections.push(("retransmissions", "Retransmissions", retransmissions));
+        }
         sections.push(("time", "Over time", time::section(&mut context)));
         sections.push(("packets", "Packets", packets::section(&context)));
         sections.push(("wifi", "Wi-Fi", wifi::section(&context)));
