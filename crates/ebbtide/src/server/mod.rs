@@ -6,6 +6,7 @@ mod group;
 mod guard;
 mod observe;
 mod over_stream;
+mod quick;
 mod respond;
 mod router;
 mod service;
