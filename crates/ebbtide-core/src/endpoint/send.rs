@@ -1,7 +1,7 @@
 //! Messages of our own: accepted, admitted, transmitted, repeated.
 
 use super::peers::OptionSupport;
-use super::types::{Failure, Reliability, SendError, Sent};
+use super::types::{Event, Failure, Reliability, SendError, Sent};
 use super::{Endpoint, context};
 use crate::cc::{Admission, Departure, Expiry, Kind, Load, Marking, Outcome, probing_instant};
 use crate::exchange::ExchangeId;
@@ -221,7 +221,8 @@ impl Endpoint {
                 confirmable: exchange.confirmable,
                 bytes: u16::try_from(exchange.datagram.len()).unwrap_or(u16::MAX),
             };
-            let load = Load { probes: exchange.effort().probes, ..peer.load() };
+            // The shell bounds their number.
+            let load = Load { probes: exchange.probes.len() as u16, ..peer.load() };
             let control = &self.controls[peer.control()];
             let cx = &mut context(now, &self.config, control, &mut *self.rng);
             let not_before = match peer.shell.admit(&departure, load, cx) {
@@ -239,10 +240,12 @@ impl Endpoint {
                 Admission::NotBefore(at) => Some(at),
                 // The end of an open exchange pumps again.
                 Admission::Blocked => return,
-                Admission::Probe(again) => {
-                    self.probe_queued(now, index);
-                    Some(again)
-                }
+                // Without a message ID no probe leaves, and there is none before that instant.
+                Admission::Probe(again) => match self.probe_queued(now, index) {
+                    Ok(()) => Some(again),
+                    Err(at) => Some(again.max(at)),
+                },
+                Admission::GiveUp => return self.give_up_queue(now, peer_index),
             };
             let id = match not_before {
                 None => self.fresh_id(now, peer_index),
@@ -276,6 +279,22 @@ impl Endpoint {
                 self.depart_non(now, index);
             }
             index = next;
+        }
+    }
+
+    /// Nothing answers the probes: everything that waits for a peer fails.
+    fn give_up_queue(&mut self, now: Instant, peer_index: u32) {
+        let control = self.peers.get(peer_index).control();
+        loop {
+            let index = self.peers.get(peer_index).head;
+            if index == NONE {
+                return;
+            }
+            self.control_counters[control].gave_up += 1;
+            self.counters.gave_up += 1;
+            let exchange = self.table.name(index);
+            self.retire(now, index, Outcome::GaveUp, None);
+            self.events.push_back(Event::Failed { exchange, reason: Failure::GaveUp });
         }
     }
 

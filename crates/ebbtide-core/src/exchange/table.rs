@@ -112,7 +112,8 @@ pub(crate) struct Exchange {
     pub(crate) last_option: OptionNumber,
     /// When each transmission left, since `first`; kept only for marked ones.
     pub(crate) sent: Vec<Micros>,
-    /// Every probe that was sent for it: at most 255, see [`Shell`](crate::cc::Shell).
+    /// The probes that were sent for it; while it waits for admission the unanswered ones. How many
+    /// at most, [`Shell`](crate::cc::Shell) says.
     pub(crate) probes: Vec<Probe>,
     /// What is due at the timer of an open exchange.
     pub(crate) due: Due,
@@ -152,7 +153,7 @@ impl Exchange {
         let echoes = self.probes.iter().filter(|probe| probe.answered).count();
         Effort {
             transmissions: self.transmissions,
-            // The shell bounds their number by 255.
+            // Of an open exchange at most MAX_RETRANSMIT.
             probes: self.probes.len() as u8,
             echoes: echoes as u8,
         }
@@ -160,7 +161,7 @@ impl Exchange {
 
     /// What the first answer to the probe of this ID tells; `None` if there is no such probe, or it
     /// was answered before.
-    pub(crate) fn echo(&mut self, now: Instant, id: MessageId) -> Option<Echo> {
+    fn echo(&mut self, now: Instant, id: MessageId) -> Option<Echo> {
         let probe = self.probes.iter_mut().find(|probe| probe.id == id && !probe.answered)?;
         probe.answered = true;
         let since_last = match self.transmissions {
@@ -319,6 +320,18 @@ impl Table {
     pub(crate) fn remember_probe(&mut self, index: u32, probe: Probe) {
         self.insert_id(index, probe.id);
         self.places[index as usize].probes.push(probe);
+    }
+
+    /// What the first answer to a probe tells; `None` if there is no such probe, or it was answered
+    /// before. A message that waits may be preceded by any number of answered probes: none is kept.
+    pub(crate) fn echo(&mut self, now: Instant, index: u32, id: MessageId) -> Option<Echo> {
+        let exchange = &mut self.places[index as usize];
+        let echo = exchange.echo(now, id)?;
+        if exchange.state == State::Queued {
+            exchange.probes.retain(|probe| !probe.answered);
+            self.remove_id(index, id);
+        }
+        Some(echo)
     }
 
     /// Drops the probes of an exchange: whatever answers them is too late.
