@@ -131,6 +131,9 @@ impl Service {
     ) -> Saying {
         let mut saying = Saying::new();
         if wish.blocks != Wanted::Whole {
+            if !matches!(&wish.blocks, Wanted::These(blocks) if blocks.len() == 1) {
+                acknowledge(&mut peer);
+            }
             let at = self.clock().now();
             if self.quick().wish(at, (key, peer.clone()), &wish, &mut saying) {
                 if saying.is_empty() {
@@ -193,7 +196,8 @@ impl Service {
         }
         let long = response.payload.len() > 16 << szx;
         if !long {
-            if wish.is_some() && response.is_success() && !response.payload.is_empty() {
+            if wish.is_some() {
+                // In an error as well: libcoap's client takes it for the sign that it is understood.
                 response = slice(&response, 0, szx);
             }
             response = self.guarded(now, &mut peer.asked, message, response);

@@ -48,7 +48,9 @@ impl Part {
             // Section 4.1.
             return Err(Response::error(Code::BAD_OPTION, "Block and Q-Block together"));
         }
-        let Some(option) = message.option(OptionNumber::Q_BLOCK1) else {
+        // What asks for blocks of a response has no body (section 4.7); libcoap leaves Q-Block1 in it.
+        let asks = has(OptionNumber::Q_BLOCK2) && message.payload().is_empty();
+        let Some(option) = message.option(OptionNumber::Q_BLOCK1).filter(|_| !asks) else {
             return Wish::read(message, params).map(Self::Wish).map_err(bad);
         };
         let block = Block::from_option(&option).map_err(|_| bad("Q-Block1 has no meaning"))?;
@@ -160,6 +162,8 @@ mod tests {
             Ok(Part::Block { size: 40, block }) if block.num() == 1 && block.more()
         ));
         assert!(read(&[block(&[0x20]), size, tag], &[0; 8]).is_ok());
+        let asks = [block(&[0x08]), (OptionNumber::Q_BLOCK2, &[0xa8][..]), size, tag];
+        assert!(matches!(read(&asks, &[]), Ok(Part::Wish(_))), "what libcoap's client asks with");
         for (options, payload) in [
             (vec![block(&[0x18]), size], &[0; 16][..]),
             (vec![block(&[0x18]), tag], &[0; 16]),
