@@ -9,4 +9,4 @@ mod trace;
 pub use capture::Capture;
 pub use files::{Manifest, ManifestCell, Store, StoreError};
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
-pub use trace::{PLACES, Trace};
+pub use trace::{AIR, PLACES, Trace};

@@ -2,6 +2,7 @@
 
 pub(super) mod fct;
 pub(super) mod mesh;
+pub(super) mod mesh_spread;
 pub(super) mod packets;
 pub(super) mod published;
 pub(super) mod reproduce;
