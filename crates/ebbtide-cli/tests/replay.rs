@@ -41,6 +41,30 @@ fn a_trace_accounts_for_every_packet_and_every_exchange() {
 }
 
 #[test]
+fn a_trace_through_a_wifi_cell_accounts_for_every_packet() {
+    let settings = ["clients=20", "period=50 ms", "wifi_loss=0.6"];
+    let mut arguments = vec!["replay", "rcoap-wifi", "--cc", "default", "--trace", "-"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let output = ebbtide(&arguments);
+    assert!(output.status.success(), "{output:?}");
+    let lines: Vec<serde_json::Value> =
+        text(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = |event: &str, wanted: &[(&str, &str)]| {
+        let is_it = |line: &&serde_json::Value| {
+            line["event"] == event && wanted.iter().all(|(key, value)| line[*key] == *value)
+        };
+        lines.iter().filter(is_it).count()
+    };
+    let (up, down) = (("direction", "up"), ("direction", "down"));
+    assert_eq!(count("sent", &[]), count("wifi", &[up]), "what is sent enters the cell");
+    assert_eq!(count("wifi", &[up, ("fate", "delivered")]), count("link", &[up]));
+    assert_eq!(count("link", &[down, ("fate", "delivered")]), count("wifi", &[down]));
+    let crossed = count("wifi", &[down, ("fate", "delivered")]);
+    assert_eq!(crossed, count("arrived", &[("at", "client")]));
+    assert!(count("wifi", &[("fate", "lost")]) > 0, "84 % of the attempts fail");
+}
+
+#[test]
 fn a_replay_agrees_with_the_run_that_it_repeats() {
     let mut arguments = vec!["run", "nb-iot", "--reps", "2", "--json"];
     arguments.extend(CELL);

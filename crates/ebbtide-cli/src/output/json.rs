@@ -55,6 +55,12 @@ pub(crate) fn write(
             if let Some(mesh) = &cell.mesh {
                 object.insert("mesh".into(), serde_json::to_value(mesh).unwrap_or_default());
             }
+            if let Some(flows) = &cell.flows {
+                object.insert("flows".into(), serde_json::to_value(flows).unwrap_or_default());
+            }
+            if let Some(wifi) = &cell.wifi {
+                object.insert("wifi".into(), serde_json::to_value(wifi).unwrap_or_default());
+            }
             if !result.halves.is_empty() {
                 let halves = result.halves.iter();
                 let halves = halves.map(|half| {

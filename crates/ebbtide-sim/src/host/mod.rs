@@ -3,6 +3,7 @@
 mod agenda;
 mod client;
 mod device;
+mod flow;
 mod server;
 mod tcp;
 

@@ -581,7 +581,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 sim_ns: now.as_nanos(),
                 events: self.engine.handled(),
                 series: None,
+                flows: Vec::new(),
                 mesh: Some(mesh),
+                wifi: None,
             },
             wall_s: 0.0,
         };

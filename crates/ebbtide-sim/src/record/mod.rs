@@ -3,10 +3,14 @@
 mod capture;
 mod clients;
 mod files;
+mod flow;
 mod run_record;
 mod trace;
+mod wifi;
 
 pub use capture::Capture;
 pub use files::{Manifest, ManifestCell, Store, StoreError};
+pub use flow::FlowRecord;
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
 pub use trace::{AIR, PLACES, Trace};
+pub use wifi::{StationRecord, WifiRecord};

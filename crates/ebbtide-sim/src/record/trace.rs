@@ -24,6 +24,7 @@ const AT_SERVER: u32 = 1;
 /// | event | when | with |
 /// |---|---|---|
 /// | `sent` | a client transmits | `timeout_s` armed, `why` |
+/// | `wifi` | a packet leaves the Wi-Fi cell, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries |
 /// | `link` | a packet is handed to the link | `direction`, `bytes` of the CoAP message, `queued_bytes` before it, `fate`, `until` when it is on its way or was lost |
 /// | `arrived` | at the server or at a client | `at`, `message` |
 /// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |
@@ -163,10 +164,25 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         self.line(now, "sent", tagged, json!({"timeout_s": span(timeout), "why": why}));
     }
 
+    fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
+        self.packet(now, AT_CLIENTS, packet);
+    }
+
+    fn crossed(&mut self, now: Instant, packet: &Details<'_>) {
+        let fate = match packet.fate {
+            Fate::Delivered { .. } => "delivered",
+            Fate::Dropped => "dropped",
+            Fate::Lost { .. } => "lost",
+        };
+        let direction = if packet.upwards { "up" } else { "down" };
+        let rest = json!({
+            "direction": direction, "bytes": packet.datagram.len(),
+            "queued_packets": packet.queued, "fate": fate,
+        });
+        self.line(now, "wifi", packet.tagged, rest);
+    }
+
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
-        if packet.upwards {
-            self.packet(now, AT_CLIENTS, packet);
-        }
         let (fate, at) = match packet.fate {
             Fate::Delivered { at } => ("delivered", Some(at)),
             Fate::Dropped => ("dropped", None),
@@ -225,7 +241,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
             "sample": sample,
             "srtt_s": metrics.srtt.map(span), "rttvar_s": metrics.rttvar.map(span),
             "rto_s": metrics.rto.map(span), "second_s": metrics.second.map(span),
-            "state": metrics.state,
+            "interval_s": metrics.interval.map(span), "state": metrics.state,
         });
         self.line(now, "answered", tagged, rest);
     }

@@ -4,6 +4,7 @@
 //! runs anything. Values that are not finite are allowed everywhere (a cell in which nothing
 //! completed has no median) and are printed as an en dash.
 
+use super::flows::{FlowCell, FlowSeries};
 use serde::{Deserialize, Serialize};
 
 /// One report: a scenario, the cells that were run, and how to run them again.
@@ -96,6 +97,35 @@ pub struct Cell {
     /// What is measured in a low-power network only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshCell>,
+    /// What is measured of senders of many messages only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<FlowCell>,
+    /// What became of the frames of a Wi-Fi cell, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiCell>,
+}
+
+/// A Wi-Fi cell, summed over stations and replications.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WifiCell {
+    /// Packets that were to be sent.
+    pub packets: u64,
+    /// Those that a full queue did not take.
+    pub overflows: u64,
+    /// Those that were not acknowledged after all retries; some of them arrived all the same.
+    pub given_up: u64,
+    /// Transmissions, repetitions included, acknowledgements not.
+    pub transmitted: u64,
+    /// Transmissions lost to another one.
+    pub collided: u64,
+    /// Transmissions that could not be read though nothing collided with them.
+    pub faded: u64,
+    /// Acknowledgements that were lost.
+    pub acks_lost: u64,
+    /// The most packets that waited in a station.
+    pub peak_queue: u32,
+    /// Share of the time that something was on the air, 0 to 1, mean over replications.
+    pub busy: f64,
 }
 
 /// What is measured in a low-power network. Means and half-widths of their 95 % confidence intervals
@@ -216,6 +246,9 @@ pub struct Series {
     pub timeouts: Vec<(f64, f64)>,
     /// Useful payload delivered, bit/s.
     pub throughput: Vec<(f64, f64)>,
+    /// The flows of senders of many messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowSeries>,
 }
 
 /// One published figure beside the measured one.

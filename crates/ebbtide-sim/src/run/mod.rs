@@ -2,11 +2,15 @@
 
 mod campaign;
 mod cell;
+mod flow_cell;
+mod flow_series;
 mod mesh_cell;
 mod network;
 mod recorder;
 mod reporting;
 mod simulation;
+mod wifi;
+mod wifi_cell;
 
 pub use crate::host::endpoint_config;
 pub use campaign::{

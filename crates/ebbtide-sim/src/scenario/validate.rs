@@ -33,7 +33,9 @@ pub(super) fn check(s: &Scenario) -> Check {
         "must be at most 36525 days",
     )?;
     network(s)?;
+    super::wifi::check(s)?;
     workload(s)?;
+    super::flow::check(s)?;
     let c = &s.coap;
     let ack_timeout = (1_000_000..=600_000_000_000).contains(&c.ack_timeout.0);
     range(ack_timeout, "coap.ack_timeout", "must be from 1 ms to 10 min")?;

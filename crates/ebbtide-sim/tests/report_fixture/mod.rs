@@ -221,6 +221,8 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         settings.iter().map(|(key, value)| format!("--set {key}={value} ")).collect();
     Cell {
         mesh: None,
+        flows: None,
+        wifi: None,
         duration: Summary::default(),
         cc: shape.cc.to_owned(),
         settings: settings.to_vec(),
@@ -279,6 +281,7 @@ fn series(end: f64, shape: &Shape) -> Series {
     let at = |index: u32, of: u32| end * f64::from(index) / f64::from(of);
     Series {
         replication: 0,
+        flows: Vec::new(),
         queue_down: (0..600)
             .map(|i| {
                 let rest = 1.0 - f64::from(i) / 600.0;

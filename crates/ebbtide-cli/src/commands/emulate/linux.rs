@@ -19,6 +19,13 @@ use std::process::{Child, Command, Stdio};
 
 pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
     let scenario = scenario(&args.link, &args.set)?;
+    if scenario.network.wifi.is_some() {
+        return Err(Failure::usage(format_args!(
+            "--link {}: network.wifi is simulated only; copy the scenario without that table to \
+             emulate its wired link",
+            args.link
+        )));
+    }
     // Before there are other threads: both concern the whole process.
     let programs = Programs::new()?;
     let outcome = match &args.relay {
