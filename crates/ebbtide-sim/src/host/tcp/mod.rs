@@ -13,6 +13,7 @@ mod server;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod wheel;
 
 pub(crate) use client::TcpClient;
 pub(crate) use segment::Segment;
