@@ -36,6 +36,9 @@ pub(crate) struct RequestArgs {
     /// The size of blocks: 16 to 1024 bytes
     #[arg(short, long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(16..=1024))]
     block_size: Option<u16>,
+    /// Long bodies in Non-confirmable blocks, ten at a time, if the server understands (RFC 9177)
+    #[arg(short = 'Q', long)]
+    q_block: bool,
     /// An option by number, its value as text, or in hexadecimal after 0x; several times for several
     #[arg(short = 'O', long = "option", value_name = "NUMBER,VALUE", value_parser = option)]
     options: Vec<(OptionNumber, Vec<u8>)>,
@@ -105,6 +108,9 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     }
     if let Some(bytes) = args.block_size {
         request = request.block_size(bytes.into());
+    }
+    if args.q_block {
+        request = request.quick();
     }
     for (number, value) in &args.options {
         request = request.option(*number, value);

@@ -17,6 +17,7 @@ mod our_client;
 mod our_server;
 mod over_streams;
 mod peers;
+mod quick;
 #[path = "../../../ebbtide/tests/relay/mod.rs"]
 mod relay;
 

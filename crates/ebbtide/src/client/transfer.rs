@@ -44,7 +44,8 @@ pub(crate) async fn run(
         && !route.remote.ip().is_multicast()
         && let Some(response) = quick::run(client, route, request).await?
     {
-        return Ok(response);
+        // A server may choose the usual blocks for its response.
+        return complete(client, route, request, response).await;
     }
     let mut transfer = Transfer::new(client, route, request);
     let first = transfer.send_body().await?;

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
 /// Transfers in each direction.
-const MAX_TRANSFERS: usize = 1024;
+pub(super) const MAX_TRANSFERS: usize = 1024;
 
 /// How many blocks after the first one that is missing are taken of an upload: as many as a client may
 /// have in flight (`client::Upload::in_flight`).
@@ -18,9 +18,9 @@ const MAX_AHEAD: usize = 255;
 
 /// Which transfer a request belongs to: who asks, and a hash of all options that make the request
 /// (RFC 7959 section 2.3, RFC 9175 section 3.3: Request-Tag is among them).
-type Key = (SocketAddr, u64);
+pub(super) type Key = (SocketAddr, u64);
 
-fn key(remote: SocketAddr, message: &Message<'_>) -> Key {
+pub(super) fn key(remote: SocketAddr, message: &Message<'_>) -> Key {
     let mut hasher = DefaultHasher::new();
     message.code().0.hash(&mut hasher);
     for opt in message.options() {
@@ -28,6 +28,8 @@ fn key(remote: SocketAddr, message: &Message<'_>) -> Key {
             opt.number,
             OptionNumber::BLOCK1
                 | OptionNumber::BLOCK2
+                | OptionNumber::Q_BLOCK1
+                | OptionNumber::Q_BLOCK2
                 | OptionNumber::SIZE1
                 | OptionNumber::SIZE2
                 | OptionNumber::OBSERVE
@@ -258,12 +260,8 @@ impl Blocks {
         let wanted = asked.unwrap_or(first);
         let key = key(remote, message);
         if response.payload.len() > sizes.whole || wanted.num() > 0 {
-            if response.options.get(OptionNumber::ETAG).is_none() && response.code == Code::CONTENT
-            {
-                // RFC 7959 section 2.4: so that the client does not mix two versions.
-                let mut hasher = DefaultHasher::new();
-                response.payload.hash(&mut hasher);
-                response = response.etag(&hasher.finish().to_be_bytes());
+            if response.code == Code::CONTENT {
+                response = with_etag(response);
             }
             self.keep(now, key, &response);
             response = slice(&response, wanted, sizes);
@@ -344,6 +342,17 @@ impl Blocks {
     fn dropped_download(&mut self, download: Option<Response>) {
         self.bytes -= download.map_or(0, |response| response.payload.len());
     }
+}
+
+/// A response with an ETag, so that a client does not mix two versions (RFC 7959 section 2.4): the
+/// handler's, or one that follows from the body.
+pub(super) fn with_etag(response: Response) -> Response {
+    if response.options.get(OptionNumber::ETAG).is_some() {
+        return response;
+    }
+    let mut hasher = DefaultHasher::new();
+    response.payload.hash(&mut hasher);
+    response.etag(&hasher.finish().to_be_bytes())
 }
 
 /// A block option of a request: an error if it has no meaning (RFC 7959 section 2.2).

@@ -7,6 +7,7 @@ mod guard;
 mod in_order;
 mod observe;
 mod over_stream;
+mod quick;
 mod respond;
 mod router;
 mod service;
