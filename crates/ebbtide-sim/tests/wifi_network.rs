@@ -80,7 +80,8 @@ fn seen(scenario: &Scenario, cc: &str) -> Seen {
 
 #[test]
 fn one_request_takes_exactly_the_time_of_the_channel_and_of_the_link() {
-    let scenario = scenario("rcoap-wifi", &[("clients", "1"), ("exchanges", "1")]);
+    let scenario =
+        scenario("rcoap-wifi", &[("workload", "periodic"), ("clients", "1"), ("exchanges", "1")]);
     let seen = seen(&scenario, "default");
     // 106 bytes with IP and UDP.
     assert_eq!(seen.wire, [78]);
@@ -99,7 +100,7 @@ fn one_request_takes_exactly_the_time_of_the_channel_and_of_the_link() {
 #[test]
 fn every_packet_is_accounted_for_in_the_cell_and_on_the_link() {
     for (cc, settings) in [
-        ("default", &[("clients", "40"), ("period", "50 ms"), ("network.wifi.queue", "2")][..]),
+        ("default", &[("clients", "40"), ("interval", "50 ms"), ("network.wifi.queue", "2")][..]),
         ("default", &[("wifi_loss", "0.5"), ("clients", "10")]),
         ("default", &[("workload", "continuous"), ("errors", "none"), ("buffer", "2500")]),
         ("tcp", &[("workload", "continuous"), ("wifi_loss", "0.3")]),
@@ -149,7 +150,7 @@ fn the_cell_is_the_limit_where_the_link_is_fast() {
 
 #[test]
 fn what_the_radio_loses_is_repeated_within_milliseconds_and_never_by_coap() {
-    let scenario = scenario("rcoap-wifi", &[("wifi_loss", "0.2")]);
+    let scenario = scenario("rcoap-wifi", &[("workload", "periodic"), ("wifi_loss", "0.2")]);
     let record = run(&scenario, "default", 1, 0);
     let wifi = record.totals.wifi.unwrap();
     let total = wifi.total().frames;

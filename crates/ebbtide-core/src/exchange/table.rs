@@ -3,7 +3,7 @@
 use super::hashed::Hashed;
 use crate::cc::{Answered, Echo, Effort, Marking, Sample, Slot};
 use crate::time::{Instant, Micros};
-use crate::wire::{MessageId, OptionNumber, Token};
+use crate::wire::{HEADER_LEN, MessageId, OptionNumber, Token};
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::net::SocketAddr;
@@ -53,6 +53,16 @@ pub(crate) enum State {
     Observing,
 }
 
+/// How many responses a request may have.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    One,
+    /// It asks to be registered as an observer (RFC 7641 section 2): one, and notifications if it is.
+    Observed,
+    /// It carries or asks for blocks (RFC 9177): any number.
+    Many,
+}
+
 /// What an open exchange's timer waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
@@ -77,8 +87,7 @@ pub(crate) struct Exchange {
     pub(crate) state: State,
     pub(crate) purpose: Purpose,
     pub(crate) confirmable: bool,
-    /// Whether it asks to be registered as an observer (RFC 7641 section 2).
-    pub(crate) observes: bool,
+    pub(crate) answers: Answers,
     /// How its transmissions are told apart; fixed when the first one leaves.
     pub(crate) marking: Marking,
     /// Whether the original asked for the option Rexmit-Cnt.
@@ -130,6 +139,13 @@ impl Exchange {
             transmissions: self.transmissions,
             answered,
         }
+    }
+
+    /// It leaves for the first time, under this message ID.
+    pub(crate) fn depart_as(&mut self, now: Instant, id: MessageId) {
+        self.id = id;
+        self.datagram[2..HEADER_LEN].copy_from_slice(&id.0.to_be_bytes());
+        self.first = now;
     }
 
     /// What it has sent so far.
@@ -208,7 +224,7 @@ impl Table {
                 state: State::Free,
                 purpose,
                 confirmable: true,
-                observes: false,
+                answers: Answers::One,
                 marking: Marking::None,
                 probed: false,
                 transmissions: 0,
@@ -239,7 +255,7 @@ impl Table {
         exchange.state = State::Queued;
         exchange.purpose = purpose;
         exchange.confirmable = true;
-        exchange.observes = false;
+        exchange.answers = Answers::One;
         exchange.marking = Marking::None;
         exchange.probed = false;
         exchange.transmissions = 0;

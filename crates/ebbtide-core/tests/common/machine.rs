@@ -281,6 +281,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
         token_length: script.byte() % 9,
         faithful_peers: bits & 16 != 0,
         rexmit_count_option: OptionNumber(65020),
+        q_block: false,
         unique_message_ids: bits & 32 == 0,
         limits: Limits {
             peers: 1 + script.below(4),

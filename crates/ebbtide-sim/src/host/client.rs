@@ -227,6 +227,9 @@ impl Client {
                         if probe {
                             flow.probes();
                         } else if flow.leaves(now, request.number) {
+                            if request.number == 0 {
+                                recorder.begins(now, self.number);
+                            }
                             // There is room for the next one.
                             wants_to_act = true;
                         }

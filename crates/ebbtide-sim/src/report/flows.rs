@@ -72,6 +72,8 @@ pub struct FlowFigures {
 pub struct FlowSeries {
     /// The client.
     pub client: u32,
+    /// When its first message left, s.
+    pub begins: Option<f64>,
     /// The rate that the control admits, messages/s, at (seconds, value); empty if it has none.
     pub rate: Vec<(f64, f64)>,
     /// First copies that arrived in each stretch of time, messages/s.

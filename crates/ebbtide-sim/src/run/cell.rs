@@ -48,8 +48,11 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     if w.kind == WorkloadKind::Transfer {
         let messages: u64 =
             (0..scenario.clients.count).map(|client| u64::from(scenario.messages_of(client))).sum();
-        // All but one message in the time of the slower direction, and that one's round trip.
-        return messages.saturating_sub(1) as f64 * up.max(down) + idle;
+        // Over TCP messages share frames, and the link is slower than the air.
+        let is_udp = spec.controls.iter().all(|control| control.transport() == Transport::Udp);
+        let each = up.max(down).max(if is_udp { air } else { 0.0 });
+        // All but one message in that time, and that one's round trip.
+        return messages.saturating_sub(1) as f64 * each + idle;
     }
     let exchanges = f64::from(w.exchanges);
     let all = f64::from(scenario.clients.count) * exchanges;
@@ -167,9 +170,9 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
         mesh: mesh_cell(records),
-        wifi: wifi_cell(records),
         background: background_cell(records),
         flows: flow_cell(spec, records),
+        wifi: wifi_cell(records),
     }
 }
 

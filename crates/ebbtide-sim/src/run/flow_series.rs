@@ -15,6 +15,7 @@ pub(super) struct Flows(Vec<One>);
 
 #[derive(Debug)]
 struct One {
+    begins: Option<f64>,
     /// The control's rate whenever it changed.
     rate: Vec<(f64, f64)>,
     /// First copies that arrived.
@@ -28,10 +29,17 @@ impl Flows {
             return None;
         }
         if place >= self.0.len() {
-            let new = || One { rate: Vec::new(), arriving: Rate::new() };
+            let new = || One { begins: None, rate: Vec::new(), arriving: Rate::new() };
             self.0.resize_with(place + 1, new);
         }
         self.0.get_mut(place)
+    }
+
+    /// The first message left.
+    pub(super) fn begins(&mut self, now: Instant, client: u32) {
+        if let Some(one) = self.of(client) {
+            one.begins = Some(seconds(now));
+        }
     }
 
     /// A first copy arrived.
@@ -75,6 +83,6 @@ impl One {
             arriving.push((place as f64 * width, *count as f64 / width));
             delivered.push(((place + 1) as f64 * width, sum as f64));
         }
-        FlowSeries { client, rate: self.rate, arriving, delivered }
+        FlowSeries { client, begins: self.begins, rate: self.rate, arriving, delivered }
     }
 }

@@ -101,6 +101,10 @@ pub trait Recorder {
     fn failed(&mut self, now: Instant, tagged: Tagged, reason: Failure) {
         let _ = (now, tagged, reason);
     }
+    /// The first message of a flow left.
+    fn begins(&mut self, now: Instant, client: u32) {
+        let _ = (now, client);
+    }
     /// A message of a flow arrived at the server, for the first time.
     fn delivered(&mut self, now: Instant, client: u32) {
         let _ = (now, client);
@@ -261,6 +265,10 @@ impl Recorder for SeriesRecorder {
 
     fn goodput(&mut self, now: Instant, bytes: u64) {
         self.goodput.add(now, bytes);
+    }
+
+    fn begins(&mut self, now: Instant, client: u32) {
+        self.flows.begins(now, client);
     }
 
     fn delivered(&mut self, now: Instant, client: u32) {

@@ -15,6 +15,9 @@ const MOST_DRAWN: usize = 24;
 /// Clients whose flows have rows of their own, at most.
 const MOST_FLOWS: usize = 8;
 
+/// How many times smaller than the largest the peak of a drawing may be on the same scale.
+const SHARED: f64 = 4.0;
+
 /// Whether the cells are streams: flows whose time is their own.
 pub(crate) fn are_streams(report: &Report) -> bool {
     let is_stream = |cell: &Cell| cell.flows.is_some() && cell.fct_limit_s == 0.0;
@@ -65,7 +68,7 @@ fn overview(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
             format!("{mean} ({median}, {high})")
         }),
         ("loss", |_, f| percent(f.loss.0, 1)),
-        ("retransmissions", |_, f| with_half(f.retransmissions, brief)),
+        ("rexmits", |_, f| with_half(f.retransmissions, brief)),
         ("given up", |_, f| brief(sum(f, |flow| flow.given_up))),
         ("refused", |_, f| brief(sum(f, |flow| flow.refused))),
         ("probes", |_, f| brief(sum(f, |flow| flow.probes))),
@@ -204,16 +207,24 @@ fn figure(
     if drawn.is_empty() {
         return String::new();
     }
-    let points = || drawn.iter().flat_map(|(_, flows)| flows.iter()).flat_map(quantity.list);
-    let largest = |field: fn(&(f64, f64)) -> f64| {
-        points().map(field).filter(|value| value.is_finite()).fold(0.0, f64::max)
+    let largest = |flows: &[FlowSeries], field: fn(&(f64, f64)) -> f64| {
+        let values = flows.iter().flat_map(quantity.list).map(field);
+        values.filter(|value| value.is_finite()).fold(0.0, f64::max)
     };
-    let (time, values) =
-        (Domain::linear(0.0, largest(|p| p.0)), Domain::linear(0.0, largest(|p| p.1)));
-    let last = largest(|p| p.0);
+    let end = |(cell, flows): &(&Cell, &[FlowSeries])| {
+        let ends = cell.flows.iter().flat_map(|f| &f.flows).map(|flow| flow.end_s);
+        ends.fold(largest(flows, |p| p.0), f64::max)
+    };
+    let tops: Vec<f64> = drawn.iter().map(|(_, flows)| largest(flows, |p| p.1)).collect();
+    let top = tops.iter().copied().fold(0.0, f64::max);
+    // Where one cell would flatten the others, each has a scale of its own.
+    let is_shared = tops.iter().all(|own| SHARED * own >= top);
+    let last = drawn.iter().map(end).fold(0.0, f64::max);
     let mut panels = String::new();
     let mut most = 0;
-    for (cell, flows) in &drawn {
+    for ((cell, flows), own) in drawn.iter().zip(&tops) {
+        let values = Domain::linear(0.0, if is_shared { top } else { *own });
+        let time = Domain::linear(0.0, last);
         let groups: Vec<&str> = cell.cc.split('+').collect();
         let lines: Vec<Vec<(f64, f64)>> = flows
             .iter()
