@@ -170,9 +170,9 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
         mesh: mesh_cell(records),
+        wifi: wifi_cell(records),
         background: background_cell(records),
         flows: flow_cell(spec, records),
-        wifi: wifi_cell(records),
     }
 }
 

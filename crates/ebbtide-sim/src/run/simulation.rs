@@ -431,9 +431,9 @@ impl<R: Recorder> Simulation<R> {
                 events: self.engine.handled(),
                 series: None,
                 mesh: None,
+                wifi: self.net.wifi_record(),
                 background: self.background.records(),
                 flows,
-                wifi: self.net.wifi_record(),
             },
             wall_s: 0.0,
         };
