@@ -88,6 +88,9 @@ pub struct Cell {
     pub duration: Summary,
     /// Expired retransmission timeouts per client.
     pub timeouts: Summary,
+    /// Probes that congestion control sent, per client.
+    #[serde(default)]
+    pub probes: Summary,
     /// The largest timeout each client armed, seconds.
     pub largest_timeout: Summary,
     /// The exact command that computes this cell again.
