@@ -1,6 +1,6 @@
 //! `ebbtide get`, `put`, `post`, `delete`, `fetch` and `patch`.
 
-use super::observe;
+use super::{burst, observe};
 use crate::client::pretty::ShowArgs;
 use crate::client::{GROUP_WAIT, TalkArgs, block_on, seconds};
 use crate::failure::Failure;
@@ -23,6 +23,10 @@ pub(crate) struct RequestArgs {
     /// The payload from a file; - for standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// PUT and POST: the payload from a file, several blocks in flight, paced by rcoap unless --cc
+    /// says otherwise
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "file", "non"])]
+    burst: Option<PathBuf>,
     /// The payload's format: a name such as json or cbor, or a number
     #[arg(short = 't', long, value_name = "FORMAT", value_parser = format)]
     format: Option<ContentFormat>,
@@ -47,7 +51,7 @@ pub(crate) struct RequestArgs {
     #[command(flatten)]
     show: ShowArgs,
     #[command(flatten)]
-    talk: TalkArgs,
+    pub(crate) talk: TalkArgs,
 }
 
 /// Reads a content format.
@@ -88,6 +92,9 @@ pub(crate) fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
     if args.observe.is_some() && !matches!(code, Code::GET | Code::FETCH) {
         return Err(Failure::usage("--observe: only what get and fetch ask for can be observed"));
     }
+    if args.burst.is_some() && !matches!(code, Code::PUT | Code::POST) {
+        return Err(Failure::usage("--burst: only put and post send a file in a burst"));
+    }
     block_on(send(code, args))
 }
 
@@ -114,12 +121,20 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     if args.talk.non {
         request = request.non_confirmable();
     }
+    let group = request.uri().address().is_some_and(|address| address.is_multicast());
+    if let Some(file) = &args.burst {
+        if group {
+            return Err(Failure::usage("--burst: a group takes no blocks; name one server"));
+        }
+        let client = burst::talk(&args.talk).client()?;
+        return burst::send(&args, &client, request, file).await;
+    }
     let client = args.talk.client()?;
     if let Some(span) = args.observe {
         let states = observe::watch(&client, request, None, |state| show(&args, state));
         return tokio::time::timeout(span, states).await.unwrap_or(Ok(()));
     }
-    if request.uri().address().is_some_and(|address| address.is_multicast()) {
+    if group {
         return ask_group(&args, &client, request).await;
     }
     show(&args, &client.request(request).await?)
@@ -160,7 +175,7 @@ fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {
 }
 
 /// Writes what came; an error response with its diagnostic payload is a failure.
-fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
+pub(crate) fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
     succeeded(response)?;
     if response.body().is_empty() && args.output.is_none() {
         eprintln!("{}", status(response));

@@ -10,6 +10,7 @@
 )]
 
 mod both_ways;
+mod burst;
 mod libcoap;
 mod multicast;
 mod our_client;

@@ -63,6 +63,17 @@ pub(crate) async fn complete(
     Transfer::new(client, route, request).fetch_rest(first).await
 }
 
+/// The same for the answer to a body that was sent with these options, its Request-Tag included.
+pub(crate) async fn complete_upload(
+    client: &Client,
+    route: &Route,
+    (request, options): (&Request, Options),
+    first: Response,
+) -> Result<Response, Error> {
+    let transfer = Transfer::new(client, route, request);
+    Transfer { options, ..transfer }.fetch_rest(first).await
+}
+
 /// Asks with one more option, in one exchange but for an Echo.
 pub(super) async fn ask_with(
     client: &Client,

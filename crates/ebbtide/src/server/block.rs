@@ -1,15 +1,20 @@
 //! Block-wise transfers on the server's side (RFC 7959), with bounded memory.
 
 use super::transfers::Transfers;
-use crate::message::{Response, Sizes};
+use crate::message::{BurstMark, Response, Sizes};
 use bytes::{Bytes, BytesMut};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
 /// Transfers in each direction.
 pub(super) const MAX_TRANSFERS: usize = 1024;
+
+/// How many blocks after the first one that is missing are taken of an upload: as many as a client may
+/// have in flight (`client::Upload::in_flight`).
+const MAX_AHEAD: usize = 255;
 
 /// Which transfer a request belongs to: who asks, and a hash of all options that make the request
 /// (RFC 7959 section 2.3, RFC 9175 section 3.3: Request-Tag is among them).
@@ -52,11 +57,40 @@ pub(crate) struct Blocks {
     pub(crate) evicted: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Upload {
     body: BytesMut,
+    /// Blocks that overtook the one that follows `body`, by where they begin.
+    ahead: BTreeMap<usize, Bytes>,
     /// The answer, once the last block is here: for its duplicates.
     done: Option<Response>,
+}
+
+impl Upload {
+    /// Whether a block that is new may be taken: it is the next one, or others may still come before
+    /// it. The last one makes the body whole, so nothing may be missing then.
+    fn may_wait(&self, block: &Block, length: usize) -> bool {
+        let (offset, next) = (block.offset() as usize, self.body.len());
+        let room =
+            self.ahead.len() < MAX_AHEAD && offset.saturating_sub(next) <= MAX_AHEAD * length;
+        offset == next || (block.more() && offset > next && room)
+    }
+
+    /// Adds a block, and those that waited for it.
+    fn add(&mut self, offset: usize, payload: &[u8]) {
+        if offset != self.body.len() {
+            self.ahead.insert(offset, Bytes::copy_from_slice(payload));
+            return;
+        }
+        self.body.extend_from_slice(payload);
+        while let Some(next) = self.ahead.remove(&self.body.len()) {
+            self.body.extend_from_slice(&next);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.body.len() + self.ahead.values().map(Bytes::len).sum::<usize>()
+    }
 }
 
 /// What to do with a request that may be a part of one.
@@ -169,7 +203,7 @@ impl Blocks {
                 if self.uploads.len() >= MAX_TRANSFERS {
                     self.evict_upload(now);
                 }
-                self.uploads.insert(now, key, Upload { body: BytesMut::new(), done: None });
+                self.uploads.insert(now, key, Upload::default());
             }
         }
         let Some(upload) = self.uploads.get_mut(&key) else {
@@ -180,9 +214,11 @@ impl Blocks {
             return Part::Answer(done.clone());
         }
         let offset = block.offset() as usize;
-        if upload.body.get(offset..end) == Some(payload) {
+        let known = upload.body.get(offset..end).or(upload.ahead.get(&offset).map(AsRef::as_ref));
+        if known == Some(payload) {
             // A block that is here already.
-        } else if offset != upload.body.len() {
+        } else if known.is_some() || !upload.may_wait(&block, payload.len()) {
+            // RFC 7959 section 2.9.2: blocks before this one are missing.
             return Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
         } else {
             self.uploads.advance(now, key);
@@ -191,12 +227,16 @@ impl Blocks {
             let Some(upload) = self.uploads.get_mut(&key) else {
                 return Part::Answer(Response::new(Code::SERVICE_UNAVAILABLE).max_age(10));
             };
-            upload.body.extend_from_slice(payload);
+            upload.add(offset, payload);
             self.bytes += payload.len();
         }
         if block.more() {
             let mut response = Response::new(Code::CONTINUE);
             response.options.push_uint(OptionNumber::BLOCK1, block.to_uint());
+            if let Some(mark) = message.option(BurstMark::OPTION) {
+                // The client asks whether blocks may come in any order: they may.
+                response.options.push(BurstMark::OPTION, mark.value);
+            }
             return Part::Answer(response);
         }
         // It stays until there is an answer: a copy of the last block that comes while a handler is
@@ -230,7 +270,9 @@ impl Blocks {
             response.options.push_uint(OptionNumber::BLOCK1, block1.to_uint());
             if let Some(upload) = self.uploads.get_mut(&key) {
                 upload.done = Some(response.clone());
-                self.bytes -= core::mem::take(&mut upload.body).len();
+                self.bytes -= upload.bytes();
+                upload.body = BytesMut::new();
+                upload.ahead.clear();
             }
         }
         response
@@ -294,7 +336,7 @@ impl Blocks {
     }
 
     fn dropped_upload(&mut self, upload: Option<Upload>) {
-        self.bytes -= upload.map_or(0, |upload| upload.body.len());
+        self.bytes -= upload.map_or(0, |upload| upload.bytes());
     }
 
     fn dropped_download(&mut self, download: Option<Response>) {

@@ -1,8 +1,10 @@
 //! The sections of the page, one file each, and what they share.
 
+pub(super) mod background;
 pub(super) mod fct;
 pub(super) mod flows;
 pub(super) mod mesh;
+pub(super) mod mesh_spread;
 pub(super) mod packets;
 pub(super) mod published;
 pub(super) mod reproduce;
