@@ -52,7 +52,8 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
             let tcp = json!({"name": TCP, "source": TCP_SOURCE, "about": TCP_ABOUT});
             let q_block =
                 json!({"name": Q_BLOCK, "source": Q_BLOCK_SOURCE, "about": Q_BLOCK_ABOUT});
-            document.insert("transports".into(), vec![tcp, q_block].into());
+            document.insert("transports".into(), vec![tcp].into());
+            document.insert("transfers".into(), vec![q_block].into());
         }
         if wanted(What::Links) {
             let list = scenarios
