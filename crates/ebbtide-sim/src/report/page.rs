@@ -2,8 +2,8 @@
 
 use super::model::Report;
 use super::section::{
-    Context, fct, flows, mesh, mesh_spread, packets, published, reproduce, retransmissions, time,
-    verdict, wifi,
+    Context, background, fct, flows, mesh, mesh_spread, packets, published, reproduce,
+    retransmissions, time, verdict, wifi,
 };
 use super::text::escape;
 
@@ -30,11 +30,14 @@ pub(super) fn page(report: &Report) -> String {
         sections.push(("cdf", "Distribution", fct::distributions(&mut context)));
     }
     if !report.cells.is_empty() && !is_mesh {
-        let retransmissions = retransmissions::section(&mut context);
-        sections.push(("retransmissions", "Retransmissions", retransmissions));
+        if !has_time_of_its_own {
+            let retransmissions = retransmissions::section(&mut context);
+            sections.push(("retransmissions", "Retransmissions", retransmissions));
+        }
         sections.push(("time", "Over time", time::section(&mut context)));
         sections.push(("packets", "Packets", packets::section(&context)));
         sections.push(("wifi", "Wi-Fi", wifi::section(&context)));
+        sections.push(("background", "Background", background::section(&context)));
     }
     sections.push(("published", "Published", published::section(&mut context)));
     sections.push(("reproduce", "Reproduce", reproduce::section(&context)));

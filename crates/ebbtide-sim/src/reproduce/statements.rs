@@ -16,6 +16,15 @@ pub struct Statement {
     pub holds: bool,
 }
 
+impl Statement {
+    /// In a sentence.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let verdict = if self.holds { "holds" } else { "does not hold" };
+        format!("{}: {verdict}; {}.", self.says, self.measured)
+    }
+}
+
 /// The loads of WiMob17, network-wide.
 pub(super) const LOADS: [&str; 6] =
     ["0.5 kbit/s", "1 kbit/s", "1.5 kbit/s", "2 kbit/s", "2.5 kbit/s", "3 kbit/s"];

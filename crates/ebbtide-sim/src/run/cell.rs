@@ -1,5 +1,6 @@
 //! From the records of a cell's replications to its figures.
 
+use super::background_cell::background_cell;
 use super::campaign::CellSpec;
 use super::flow_cell::flow_cell;
 use super::mesh_cell::mesh_cell;
@@ -165,12 +166,14 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         rtt: pooled(records, |record| &record.totals.rtt),
         duration: pooled(records, |record| &record.totals.durations),
         timeouts: summary(&mut over(&|client| client.timeouts.into())),
+        probes: summary(&mut over(&|client| client.probes.into())),
         largest_timeout: summary(&mut over(&|c| f64::from(c.largest_timeout.get()) / 1e6)),
         command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
         mesh: mesh_cell(records),
-        flows: flow_cell(spec, records),
         wifi: wifi_cell(records),
+        background: background_cell(records),
+        flows: flow_cell(spec, records),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each end of a connection is a stack of its own: smoltcp between a [device] without hardware and
 //! the CoAP connection of `ebbtide-core`. What crosses the links is IPv4 packets, byte for byte.
 
+mod bulk;
 mod client;
 mod connection;
 mod device;
@@ -13,7 +14,9 @@ mod server;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod wheel;
 
+pub(crate) use bulk::{Bulk, Side, starts};
 pub(crate) use client::TcpClient;
 pub(crate) use segment::Segment;
 pub(crate) use server::TcpServer;
