@@ -26,6 +26,7 @@ fn the_names_are_those_that_everything_else_uses() {
         "fasor",
         "fasor-token",
         "fasor-option",
+        "rcoap",
         "ebb",
     ];
     assert_eq!(names, expected);
@@ -53,6 +54,8 @@ fn what_a_configuration_prints_is_what_it_was_parsed_from() {
         "cocoa-01:nstart=4:small-ageing-factor=16:history=3",
         "linux-rto:floor=0.2s:granularity=0.000001s",
         "fasor-token:initial-rto=1.25s",
+        "rcoap:ipi-min=0.4s:start-interval=0.5s:in-flight=8",
+        "rcoap:floor=1s:nstart=8",
         "ebb:mark=option:copies=1:probe-growth=4:margin=20:dither=0",
     ] {
         assert_eq!(Config::parse(text).unwrap().to_string(), text);
@@ -77,6 +80,12 @@ fn settings_are_read() {
     assert_eq!(parse("fasor").initial_rto(&params), Micros::from_millis(2_000));
     assert_eq!(parse("default-b").ack_timeout(&params), Micros::from_millis(1_000));
     assert_eq!(parse("cocoa-01:nstart=4").nstart(&params), 4);
+    assert_eq!(parse("cocoa-01:nstart=4").places(&params), 4);
+    assert_eq!(parse("rcoap").nstart(&params), 1, "what an application keeps open");
+    assert_eq!(parse("rcoap").places(&params), 1024, "the rate bounds it further");
+    assert_eq!(parse("rcoap:nstart=8").places(&params), 8);
+    assert_eq!(parse("rcoap:in-flight=4").places(&params), 4);
+    assert_eq!(parse("rcoap:start-interval=1s:start-interval=auto").start_interval, None);
     assert_eq!(parse("cocoa-01").nstart(&Parameters { nstart: 0, ..params }), 1);
     assert!(!parse("cocoa:ageing=off").ageing);
     assert!(parse("cocoa:ageing=off:ageing=on").ageing);
@@ -136,6 +145,12 @@ fn a_wrong_value_is_answered_with_what_would_be_right() {
         ("cocoa-01:history=5", "history", "5", "1 to 4"),
         ("cocoa-01:history=0", "history", "0", "1 to 4"),
         ("cocoa:small-ageing-factor=1", "small-ageing-factor", "1", "2 to 64"),
+        ("rcoap:ipi-min=0", "ipi-min", "0", "0.1ms to 60s"),
+        ("rcoap:ipi-min=0.05ms", "ipi-min", "0.05ms", "0.1ms to 60s"),
+        ("rcoap:start-interval=0s", "start-interval", "0s", "0.1ms to 60s, or auto"),
+        ("rcoap:start-interval=61s", "start-interval", "61s", "0.1ms to 60s, or auto"),
+        ("rcoap:in-flight=0", "in-flight", "0", "1 to 1024, or rate"),
+        ("rcoap:in-flight=1025", "in-flight", "1025", "1 to 1024, or rate"),
         ("cocoa:ageing", "ageing", "", "KEY=VALUE"),
         ("cocoa:", "", "", "KEY=VALUE"),
     ] {

@@ -105,7 +105,7 @@ fn the_interval_follows_the_aged_rto() {
 #[test]
 fn every_eighth_message_is_made_confirmable_if_an_exchange_may_open() {
     for algorithm in Algorithm::ALL {
-        let mut path = Path::new(algorithm.name());
+        let mut path = Path::new(&format!("{algorithm}:nstart=1"));
         let long_ago = at(0.0);
         for nons_since_con in 0..=255 {
             let load = Load { nons_since_con, ..answered(long_ago) };

@@ -2,7 +2,7 @@
 
 use ebbtide_core::cc::{
     Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff, LinuxRto,
-    PeakHopper, Shell, Slot,
+    PeakHopper, Rcoap, Shell, Slot,
 };
 
 #[test]
@@ -16,6 +16,7 @@ fn per_peer_state_is_as_small_as_promised() {
         ("cocoa-01", size_of::<Cocoa01>(), 40),
         ("cocoa-fb1, cocoa-fb2", size_of::<CocoaFullBackoff>(), 40),
         ("fasor and its variants, marks included", size_of::<Fasor>(), 28),
+        ("rcoap", size_of::<Rcoap>(), 36),
         ("ebb", size_of::<Ebb>(), 40),
         ("any built-in, with its name", size_of::<Controller>(), 40),
         ("any built-in in its shell", size_of::<Shell>(), 48),

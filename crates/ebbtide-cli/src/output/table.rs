@@ -1,6 +1,6 @@
 //! The table of `run`, for a terminal of 80 columns.
 
-use super::{lines, mesh};
+use super::{background, flows, lines, mesh, wifi};
 use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results};
 use std::io::{self, Write};
@@ -25,8 +25,13 @@ pub(crate) fn write(
         heading(out, campaign, &group)?;
         match mesh::cells(&group) {
             Some(cells) => mesh::rows(out, &cells)?,
-            None => rows(out, &group)?,
+            None => match flows::cells(&group) {
+                Some(cells) => flows::rows(out, &cells)?,
+                None => rows(out, &group)?,
+            },
         }
+        wifi::rows(out, &group)?;
+        background::rows(out, &group)?;
     }
     if results.cells.is_empty() {
         writeln!(out, "No cell is complete.")?;

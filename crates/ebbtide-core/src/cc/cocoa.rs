@@ -228,6 +228,7 @@ impl CongestionControl for Cocoa {
             rttvar: self.strong.rttvar().or(self.weak.rttvar()),
             rto: self.has_sample().then_some(self.rto),
             second: self.weak.rto(1, Micros::ZERO),
+            interval: None,
             state: if self.has_sample() { "" } else { "blind" },
         }
     }

@@ -1,10 +1,9 @@
 //! Names, settings and the factory of the controls.
 
 use super::{
-    Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff, LinuxRto,
-    Marking, PeakHopper,
+    Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff, InFlight,
+    LinuxRto, Marking, PeakHopper, Rcoap, Settings,
 };
-use crate::params::Parameters;
 use crate::time::Micros;
 use core::fmt;
 use core::str::FromStr;
@@ -65,68 +64,13 @@ algorithms! {
     Fasor = "fasor", "Thesis19 7.2, fasor-02", "fast and slow timeouts and a state that orders them";
     FasorToken = "fasor-token", "Thesis19 7.3", "FASOR with the transmission's ordinal in the token";
     FasorOption = "fasor-option", "Thesis19 7.3, fasor-02", "FASOR with the transmission's ordinal in an option";
+    Rcoap = "rcoap", "RCOAP21", "rate control for bursts: discovers, paces, several messages in flight";
     Ebb = "ebb", "Ebbtide", "asks with a ping before it repeats, and marks every copy";
 }
 
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-/// The settings of the controls. Each control reads those that its documentation names.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The bound on backed-off timeouts; `None` for none.
-    pub bound: Option<Micros>,
-    /// The least RTO of `linux-rto` and `peak-hopper` (RFC 6298 section 2.4: 1 s).
-    pub floor: Micros,
-    /// The RTO before any sample; `None` for ACK_TIMEOUT.
-    pub initial_rto: Option<Micros>,
-    /// ACK_TIMEOUT of this control in place of the endpoint's.
-    pub ack_timeout: Option<Micros>,
-    /// NSTART of this control in place of the endpoint's.
-    pub nstart: Option<u16>,
-    /// G, the clock's granularity: the least margin above a smoothed round trip (RFC 6298).
-    pub granularity: Micros,
-    /// Whether CoCoA's estimates age (Thesis19 turns it off).
-    pub ageing: bool,
-    /// What a small CoCoA estimate is multiplied with when it ages: 2; SOCNE14 prints 16.
-    pub small_ageing_factor: u32,
-    /// Over how many values `cocoa-01` smooths its overall RTO: 1 (off) to 4.
-    pub history: u8,
-    /// How transmissions of `ebb` are marked.
-    pub mark: Marking,
-    /// How often `ebb` repeats a message after the same short timeout while no queue stands.
-    pub copies: u8,
-    /// By what `ebb`'s first interval is multiplied after its first probe, while nothing is known.
-    pub probe_growth: u8,
-    /// The least margin of `ebb`'s timeout above SRTT, in percent of SRTT.
-    pub margin_percent: u8,
-    /// Over how much `ebb`'s timeout is spread, in percent of SRTT.
-    pub dither_percent: u8,
-}
-
-impl Settings {
-    /// The RTO before any sample.
-    #[inline]
-    #[must_use]
-    pub fn initial_rto(&self, params: &Parameters) -> Micros {
-        self.initial_rto.unwrap_or(params.ack_timeout)
-    }
-
-    /// ACK_TIMEOUT as this control sees it.
-    #[inline]
-    #[must_use]
-    pub fn ack_timeout(&self, params: &Parameters) -> Micros {
-        self.ack_timeout.unwrap_or(params.ack_timeout)
-    }
-
-    /// NSTART as this control sees it, at least 1.
-    #[inline]
-    #[must_use]
-    pub fn nstart(&self, params: &Parameters) -> u16 {
-        self.nstart.unwrap_or(params.nstart).max(1)
     }
 }
 
@@ -143,7 +87,7 @@ pub struct Config {
 }
 
 /// What a text that names a control can set.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 17] = [
     "bound",
     "floor",
     "initial-rto",
@@ -158,6 +102,9 @@ const KEYS: [&str; 14] = [
     "probe-growth",
     "margin",
     "dither",
+    "ipi-min",
+    "start-interval",
+    "in-flight",
 ];
 
 /// The names of the ways to mark.
@@ -187,7 +134,10 @@ impl Config {
             algorithm,
             settings: Settings {
                 bound,
-                floor: Micros::from_millis(1_000),
+                floor: match algorithm {
+                    A::Rcoap => Rcoap::FLOOR,
+                    _ => Micros::from_millis(1_000),
+                },
                 initial_rto: None,
                 ack_timeout,
                 nstart: None,
@@ -200,6 +150,12 @@ impl Config {
                 probe_growth: 7,
                 margin_percent: 10,
                 dither_percent: 10,
+                ipi_min: Micros::from_millis(1),
+                start_interval: None,
+                in_flight: match algorithm {
+                    A::Rcoap => InFlight::Rate,
+                    _ => InFlight::Nstart,
+                },
             },
         }
     }
@@ -226,6 +182,7 @@ impl Config {
             A::FasorToken => Controller::Fasor(Fasor::fast_slow_fast(Marking::Token)),
             A::FasorOption => Controller::Fasor(Fasor::fast_slow_fast(Marking::Option)),
             A::Ebb => Controller::Ebb(Ebb::new(self.settings.mark)),
+            A::Rcoap => Controller::Rcoap(Rcoap::new()),
         }
     }
 
@@ -291,6 +248,18 @@ impl Config {
             }
             "dither" => {
                 s.dither_percent = whole(value, 0..=200).ok_or(bad("a percentage, 0 to 200"))?;
+            }
+            "ipi-min" => s.ipi_min = parse_interval(value).ok_or(bad(AN_INTERVAL))?,
+            "start-interval" if value == "auto" => s.start_interval = None,
+            "start-interval" => {
+                let interval = parse_interval(value);
+                s.start_interval = Some(interval.ok_or(bad("0.1ms to 60s, or auto"))?);
+            }
+            "in-flight" if value == "rate" => s.in_flight = InFlight::Rate,
+            "in-flight" => {
+                let most = value.parse().ok().filter(|n| (1..=InFlight::MOST).contains(n));
+                let most = most.ok_or(bad("a whole number from 1 to 1024, or rate"))?;
+                s.in_flight = InFlight::Messages(most);
             }
             _ => return Err(ConfigError::Key { key }),
         }
@@ -373,8 +342,27 @@ impl fmt::Display for Config {
                 write!(f, ":{key}={value}")?;
             }
         }
-        Ok(())
+        if s.ipi_min != source.ipi_min {
+            write!(f, ":ipi-min={}", Span(s.ipi_min))?;
+        }
+        if let Some(interval) = s.start_interval {
+            write!(f, ":start-interval={}", Span(interval))?;
+        }
+        match s.in_flight {
+            same if same == source.in_flight => Ok(()),
+            InFlight::Messages(most) => write!(f, ":in-flight={most}"),
+            InFlight::Rate => f.write_str(":in-flight=rate"),
+            InFlight::Nstart => Ok(()),
+        }
     }
+}
+
+/// What an interval between messages may be.
+const AN_INTERVAL: &str = "a time between messages from 0.1ms to 60s, such as 400ms";
+
+/// An interval between messages: neither a rate that no interface has, nor none.
+fn parse_interval(text: &str) -> Option<Micros> {
+    parse_span(text).filter(|span| (Rcoap::FASTEST..=Rcoap::SLOWEST).contains(span))
 }
 
 /// A whole number in a range.

@@ -3,7 +3,7 @@
 use super::{
     Admission, Cocoa, Cocoa01, CocoaFullBackoff, CongestionControl, Context, Default, Departure,
     Ebb, Echo, Expiry, Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, PeakHopper,
-    Sample, Slot, Transmission,
+    Rcoap, Sample, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
 
@@ -28,6 +28,8 @@ pub enum Controller {
     Fasor(Fasor),
     /// `ebb`.
     Ebb(Ebb),
+    /// `rcoap`.
+    Rcoap(Rcoap),
     /// A control from outside this crate.
     #[cfg(feature = "alloc")]
     Other(alloc::boxed::Box<dyn OtherControl>),
@@ -52,6 +54,7 @@ macro_rules! dispatch {
             Controller::CocoaFullBackoff($control) => $call,
             Controller::Fasor($control) => $call,
             Controller::Ebb($control) => $call,
+            Controller::Rcoap($control) => $call,
             #[cfg(feature = "alloc")]
             Controller::Other($control) => $call,
         }

@@ -215,6 +215,7 @@ impl CongestionControl for Fasor {
             rttvar: self.fast.rttvar(),
             rto: self.fast.rto(K, Micros::ZERO),
             second: (self.slow > Micros::ZERO).then_some(self.slow),
+            interval: None,
             state: match (self.series, self.state) {
                 (_, State::Fast) => "FAST",
                 (Series::SlowThenFast, State::FastSlow) => "FAST_SLOW_FAST",

@@ -113,6 +113,7 @@ impl CongestionControl for LinuxRto {
             rttvar: measured.then_some(self.rttvar),
             rto: measured.then(|| self.srtt.saturating_add(self.rttvar)),
             second: self.karn.kept(),
+            interval: None,
             state: self.karn.state(),
         }
     }

@@ -16,7 +16,7 @@
 //! A control may ask before it repeats: in the place of a retransmission ([`Expiry::Probe`]), or of a
 //! message that wants to leave ([`Admission::Probe`]), the endpoint then sends a CoAP ping and tells
 //! of its answer with `on_probe`. A probe belongs to the exchange that it was sent for and is
-//! forgotten with it.
+//! forgotten with it. A message that nothing answers the probes for is refused ([`Admission::GiveUp`]).
 //!
 //! No control reads a clock or makes randomness: both come in a [`Context`]. No control can hurt
 //! the network beyond slowness: it lives in a [`Shell`] that bounds what it answers.
@@ -35,10 +35,12 @@ mod full_backoff;
 mod karn;
 mod linux_rto;
 mod peak_hopper;
+mod rcoap;
+mod settings;
 mod shell;
 
 pub use cocoa::{Cocoa, Cocoa01, CocoaFullBackoff};
-pub use config::{Algorithm, Config, ConfigError, Settings};
+pub use config::{Algorithm, Config, ConfigError};
 pub use controller::Controller;
 pub use default::Default;
 pub use ebb::Ebb;
@@ -47,6 +49,8 @@ pub use fasor::Fasor;
 pub use full_backoff::FullBackoff;
 pub use linux_rto::LinuxRto;
 pub use peak_hopper::PeakHopper;
+pub use rcoap::Rcoap;
+pub use settings::{InFlight, Settings};
 pub use shell::Shell;
 
 use crate::params::Parameters;
@@ -133,8 +137,8 @@ pub struct Load {
     pub unanswered_bytes: u32,
     /// When the first of those bytes left. Meaningless if there are none.
     pub unanswered_since: Instant,
-    /// Probes that have been sent for the message that asks.
-    pub probes: u8,
+    /// Probes that have been sent for the message that asks and were not answered.
+    pub probes: u16,
 }
 
 /// The answer to a [`Departure`].
@@ -151,6 +155,9 @@ pub enum Admission {
     Blocked,
     /// A probe is to leave in its place. Ask again when a probe is answered, or at this instant.
     Probe(Instant),
+    /// The peer does not answer: this message fails, and so do all that wait behind it. What is
+    /// admitted afterwards finds the control as it leaves itself here.
+    GiveUp,
 }
 
 /// What follows an expired timeout.
@@ -220,10 +227,12 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// What went out without an answer so far.
+    /// What went out without an answer so far. One probe is free: a message has as many tries as
+    /// without it.
     #[must_use]
     pub const fn unanswered(self) -> u16 {
-        (self.transmissions as u16 + self.probes as u16).saturating_sub(self.echoes as u16)
+        let probes = self.probes.saturating_sub(self.echoes);
+        self.transmissions as u16 + probes.saturating_sub(1) as u16
     }
 }
 
@@ -266,6 +275,8 @@ pub struct Metrics {
     pub rto: Option<Micros>,
     /// A second estimate: CoCoA's weak one, FASOR's slow RTO.
     pub second: Option<Micros>,
+    /// The time from one paced message to the next: 1/R of a control that keeps a rate.
+    pub interval: Option<Micros>,
     /// The name of the state that the algorithm is in; empty if it has none.
     pub state: &'static str,
 }
@@ -279,7 +290,7 @@ pub struct Metrics {
 pub trait CongestionControl {
     /// Whether a message may leave now. Called for every new message and again when what an
     /// earlier answer waited for has come to pass. The shell has already checked that
-    /// `load.open` is below NSTART if the message is Confirmable.
+    /// `load.open` is below [`Settings::places`] if the message is Confirmable.
     fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
         let _ = (message, load, cx);
         Admission::Send
@@ -371,7 +382,7 @@ fn admit_non_at_interval(
             return Admission::NotBefore(earliest);
         }
     }
-    if load.nons_since_con >= CONFIRMABLE_EVERY - 1 && load.open < cx.settings.nstart(cx.params) {
+    if load.nons_since_con >= CONFIRMABLE_EVERY - 1 && load.open < cx.settings.places(cx.params) {
         return Admission::SendAsConfirmable;
     }
     Admission::Send

@@ -105,6 +105,7 @@ impl CongestionControl for PeakHopper {
             rttvar: None,
             rto: some(self.rto),
             second: self.karn.kept(),
+            interval: None,
             state: self.karn.state(),
         }
     }

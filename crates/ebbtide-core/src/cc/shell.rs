@@ -8,16 +8,19 @@ use crate::time::{Instant, Micros};
 
 /// A control and what the core enforces around it.
 ///
-/// Whatever the control answers, at most NSTART Confirmable exchanges are open, every timeout lies
+/// Whatever the control answers, at most [`Settings::places`](super::Settings::places), NSTART, of
+/// Confirmable exchanges are open, every timeout lies
 /// in `[FLOOR, CEILING]`, no exchange has more than MAX_RETRANSMIT retransmissions, and every
 /// exchange that was admitted is closed exactly once. A wrong control may be slow; it cannot be
 /// unsafe.
 ///
 /// Probes are bounded as retransmissions are. An open exchange sends at most MAX_RETRANSMIT of them,
-/// each in the place of a retransmission, and an unanswered one counts as one: an exchange that
-/// nothing answers ends after 1 + MAX_RETRANSMIT datagrams, probes or not. An answered one is given
-/// back, so that against losses a message has as many tries as without probes. A message that waits
-/// for admission is preceded by at most 255 probes, [`Shell::FLOOR`] apart.
+/// each in the place of a retransmission. Of those that nothing answers all but one count as one, so
+/// that an exchange ends after 2 + MAX_RETRANSMIT datagrams without an answer; the answered ones and
+/// that one are given back: under a control that asks once a message has as many tries as without
+/// probes. A message that waits
+/// for admission is preceded by pairs of probes that are [`Shell::PROBE_GAP`] apart, and at most
+/// [`Shell::PROBES`] of them are unanswered: then it leaves itself.
 #[derive(Debug)]
 pub struct Shell {
     control: Controller,
@@ -30,6 +33,12 @@ impl Shell {
     /// The longest timeout: above any estimate that the studies report, so that it interferes with
     /// none, and short enough that a broken estimate is noticed within a quarter of an hour.
     pub const CEILING: Micros = Micros::from_millis(900_000);
+    /// The least time between two pairs of probes for a message that waits. A thousand empty messages
+    /// a second are 256 kbit/s with their IPv4 and UDP headers.
+    pub const PROBE_GAP: Micros = Micros::from_millis(1);
+    /// How many probes for a message that waits may be unanswered: 32 kB on the way at most, and as
+    /// many entries of 24 bytes in the exchange.
+    pub const PROBES: u16 = 1024;
 
     /// A shell around `control` with nothing open.
     #[must_use]
@@ -53,7 +62,7 @@ impl Shell {
     ) -> Admission {
         load.open = self.open;
         // NSTART is at least 1: zero would never send (RFC 7252 section 4.7).
-        if message.confirmable && self.open >= cx.settings.nstart(cx.params) {
+        if message.confirmable && self.open >= cx.settings.places(cx.params) {
             return Admission::Blocked;
         }
         match self.control.admit(message, &load, cx) {
@@ -61,11 +70,16 @@ impl Shell {
             Admission::NotBefore(at) if at <= cx.now => Admission::Send,
             Admission::Blocked if self.open == 0 => Admission::Send,
             // A Non-confirmable message is no way around NSTART either.
-            Admission::SendAsConfirmable if self.open >= cx.settings.nstart(cx.params) => {
+            Admission::SendAsConfirmable if self.open >= cx.settings.places(cx.params) => {
                 Admission::Send
             }
-            Admission::Probe(_) if load.probes == u8::MAX => Admission::Send,
-            Admission::Probe(at) => Admission::Probe(at.max(cx.now + Self::FLOOR)),
+            Admission::Probe(_) if load.probes >= Self::PROBES => Admission::Send,
+            // The second of a pair may follow at once: the spacing of their answers is what the
+            // narrowest link needs for one of them.
+            Admission::Probe(at) if load.probes.is_multiple_of(2) => {
+                Admission::Probe(at.max(cx.now))
+            }
+            Admission::Probe(at) => Admission::Probe(at.max(cx.now + Self::PROBE_GAP)),
             answer => answer,
         }
     }

@@ -24,6 +24,10 @@ pub struct EndpointConfig {
     /// The number of the option Rexmit-Cnt, which has none assigned. Default 65020, from the range
     /// for experiments; elective, safe to forward, no cache key.
     pub rexmit_count_option: OptionNumber,
+    /// Whether the application implements RFC 9177. Otherwise messages with its options are refused,
+    /// since these are critical: a Confirmable request with 4.02, by which a client tells. Default
+    /// no.
+    pub q_block: bool,
     /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Only a
     /// load generator, which measures a server and not a network, may say no.
     pub unique_message_ids: bool,
@@ -40,6 +44,7 @@ impl Default for EndpointConfig {
             token_length: 4,
             faithful_peers: false,
             rexmit_count_option: OptionNumber(65020),
+            q_block: false,
             unique_message_ids: true,
             limits: Limits::default(),
         }

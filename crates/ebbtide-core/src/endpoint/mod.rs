@@ -22,6 +22,7 @@
 //!   [`Received::Acknowledged`] (a response of ours), [`Received::Reset`], [`Event::Failed`], or
 //!   the caller's [`Endpoint::cancel`]; then everything that it held is free again.
 
+mod block;
 mod config;
 mod peers;
 mod probe;
@@ -312,6 +313,13 @@ impl Endpoint {
     /// Ends an exchange: everything that it held is free afterwards, and the next message of its
     /// peer may leave.
     fn end(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
+        let peer = self.table.get(index).peer;
+        self.retire(now, index, outcome, sample);
+        self.pump(now, peer);
+    }
+
+    /// The same without letting the next message leave.
+    fn retire(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
         let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
         match state {
             State::Open => self.close(now, index, outcome, sample),
@@ -330,7 +338,6 @@ impl Endpoint {
         if self.peers.get(peer).is_idle() {
             self.epochs.disarm(peer);
         }
-        self.pump(now, peer);
     }
 
     /// Ends the congestion control's part of an open exchange: its NSTART place is free.

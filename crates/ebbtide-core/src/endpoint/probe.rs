@@ -33,11 +33,11 @@ impl Endpoint {
     }
 
     /// A probe leaves in the place of a message that waits for admission. Without a message ID none
-    /// leaves; congestion control is asked again all the same.
-    pub(super) fn probe_queued(&mut self, now: Instant, index: u32) {
-        if let Ok(id) = self.fresh_id(now, self.table.get(index).peer) {
-            self.emit_probe(now, (index, id), Micros::ZERO);
-        }
+    /// leaves; then the instant from which there is one.
+    pub(super) fn probe_queued(&mut self, now: Instant, index: u32) -> Result<(), Instant> {
+        let id = self.fresh_id(now, self.table.get(index).peer)?;
+        self.emit_probe(now, (index, id), Micros::ZERO);
+        Ok(())
     }
 
     fn emit_probe(&mut self, now: Instant, (index, id): (u32, MessageId), timeout: Micros) {
@@ -78,9 +78,8 @@ impl Endpoint {
     /// acknowledgement, which shows the path as well.
     pub(super) fn on_echo(&mut self, now: Instant, index: u32, id: MessageId) -> Received<'static> {
         self.hear(now, index);
-        let exchange = self.table.get_mut(index);
-        let peer_index = exchange.peer;
-        let Some(echo) = exchange.echo(now, id) else { return self.unknown() };
+        let peer_index = self.table.get(index).peer;
+        let Some(echo) = self.table.echo(now, index, id) else { return self.unknown() };
         self.counters.probes_answered += 1;
         let exchange = self.table.get_mut(index);
         let peer = self.peers.get_mut(peer_index);

@@ -5,7 +5,7 @@ use super::peers::OptionSupport;
 use super::types::{Ignored, Incoming, Received};
 use crate::cc::{Marking, Outcome, Sample};
 use crate::exchange::dedup::Reply;
-use crate::exchange::table::{Purpose, State};
+use crate::exchange::table::{Answers, Purpose, State};
 use crate::exchange::token::{COUNT_PROBE, strip_mark, unmark};
 use crate::time::Instant;
 use crate::wire::{Code, Content, Message, OptionNumber, ParseError, Token, Type};
@@ -273,9 +273,13 @@ impl Endpoint {
         if self.table.get(index).remote.ip().is_multicast() {
             return Received::Notification { exchange, sample, message };
         }
+        if self.table.get(index).answers == Answers::Many {
+            self.answer_again(now, index);
+            return Received::Notification { exchange, sample, message };
+        }
         // RFC 7641 section 4.2: a notification has the option and a code of class 2; without, the
         // server has not registered this client, or has removed it.
-        let stays = self.table.get(index).observes
+        let stays = self.table.get(index).answers == Answers::Observed
             && message.code().class() == 2
             && message.option(OptionNumber::OBSERVE).is_some();
         if stays {
@@ -303,10 +307,13 @@ impl Endpoint {
     /// Whether a message has a critical option that forbids to process it (section 5.4.1).
     #[inline]
     fn has_unknown_critical(&self, message: &Message<'_>) -> bool {
-        let count = self.config.rexmit_count_option;
+        let (count, blocks) = (self.config.rexmit_count_option, self.config.q_block);
+        let is_block = |number| matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         message
             .body()
-            .first_critical_unless(|number| number == count || number.is_known())
+            .first_critical_unless(|number| {
+                number.is_known() || number == count || blocks && is_block(number)
+            })
             .is_some()
     }
 

@@ -1,11 +1,11 @@
 //! Messages of our own: accepted, admitted, transmitted, repeated.
 
 use super::peers::OptionSupport;
-use super::types::{Failure, Reliability, SendError, Sent};
+use super::types::{Event, Failure, Reliability, SendError, Sent};
 use super::{Endpoint, context};
 use crate::cc::{Admission, Departure, Expiry, Kind, Load, Marking, Outcome, probing_instant};
 use crate::exchange::ExchangeId;
-use crate::exchange::table::{Due, NONE, Purpose, State};
+use crate::exchange::table::{Answers, Due, NONE, Purpose, State};
 use crate::exchange::token::{
     COUNT_PROBE, MAX_MARK, random_token, with_count_option, with_marked_token,
 };
@@ -89,9 +89,37 @@ impl Endpoint {
         to: SocketAddr,
         content: &Content<'_>,
         reliability: Reliability,
-        (purpose, token): (Purpose, Token),
+        what: (Purpose, Token),
     ) -> Result<ExchangeId, SendError> {
         let now = self.advance(now);
+        let index = self.accept(now, to, content, reliability, what)?;
+        let peer_index = self.table.get(index).peer;
+        let peer = self.peers.get_mut(peer_index);
+        peer.queued += 1;
+        let tail = peer.tail;
+        peer.tail = index;
+        if tail == NONE {
+            peer.head = index;
+        } else {
+            self.table.get_mut(tail).next = index;
+        }
+        let name = self.table.name(index);
+        // Behind others only a Confirmable message may have a way past them.
+        if tail == NONE || reliability == Reliability::Confirmable {
+            self.pump(now, peer_index);
+        }
+        Ok(name)
+    }
+
+    /// Encodes a message into a new exchange, which is not in its peer's queue yet.
+    pub(super) fn accept(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        content: &Content<'_>,
+        reliability: Reliability,
+        (purpose, token): (Purpose, Token),
+    ) -> Result<u32, SendError> {
         let limit = self.config.limits.message_bytes;
         // A token is at most 8 bytes; the bound is checked before anything is changed.
         let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
@@ -142,7 +170,7 @@ impl Endpoint {
         };
         exchange.token = token;
         exchange.marking = marking;
-        exchange.observes = observes;
+        exchange.answers = if observes { Answers::Observed } else { Answers::One };
         exchange.confirmable = reliability == Reliability::Confirmable;
         // Checked against u16::MAX above.
         exchange.options_end = encoded.options_end as u16;
@@ -150,26 +178,8 @@ impl Endpoint {
         if purpose == Purpose::Request {
             self.table.remember_token(index);
         }
-        let tail = {
-            self.peers.begin_exchange(peer_index);
-            let peer = self.peers.get_mut(peer_index);
-            peer.queued += 1;
-            let tail = peer.tail;
-            peer.tail = index;
-            if tail == NONE {
-                peer.head = index;
-            }
-            tail
-        };
-        if tail != NONE {
-            self.table.get_mut(tail).next = index;
-        }
-        let name = self.table.name(index);
-        // Behind others only a Confirmable message may have a way past them.
-        if tail == NONE || reliability == Reliability::Confirmable {
-            self.pump(now, peer_index);
-        }
-        Ok(name)
+        self.peers.begin_exchange(peer_index);
+        Ok(index)
     }
 
     /// A token that no open request to `remote` has.
@@ -211,7 +221,8 @@ impl Endpoint {
                 confirmable: exchange.confirmable,
                 bytes: u16::try_from(exchange.datagram.len()).unwrap_or(u16::MAX),
             };
-            let load = Load { probes: exchange.effort().probes, ..peer.load() };
+            // The shell bounds their number.
+            let load = Load { probes: exchange.probes.len() as u16, ..peer.load() };
             let control = &self.controls[peer.control()];
             let cx = &mut context(now, &self.config, control, &mut *self.rng);
             let not_before = match peer.shell.admit(&departure, load, cx) {
@@ -229,10 +240,12 @@ impl Endpoint {
                 Admission::NotBefore(at) => Some(at),
                 // The end of an open exchange pumps again.
                 Admission::Blocked => return,
-                Admission::Probe(again) => {
-                    self.probe_queued(now, index);
-                    Some(again)
-                }
+                // Without a message ID no probe leaves, and there is none before that instant.
+                Admission::Probe(again) => match self.probe_queued(now, index) {
+                    Ok(()) => Some(again),
+                    Err(at) => Some(again.max(at)),
+                },
+                Admission::GiveUp => return self.give_up_queue(now, peer_index),
             };
             let id = match not_before {
                 None => self.fresh_id(now, peer_index),
@@ -253,10 +266,7 @@ impl Endpoint {
             };
             self.unqueue(index);
             self.timers.disarm(index);
-            let exchange = self.table.get_mut(index);
-            exchange.id = id;
-            exchange.datagram[2..HEADER_LEN].copy_from_slice(&id.0.to_be_bytes());
-            exchange.first = now;
+            self.table.get_mut(index).depart_as(now, id);
             self.table.forget_probes(index);
             self.table.remember_id(index);
             if self.table.get(index).confirmable {
@@ -269,6 +279,22 @@ impl Endpoint {
                 self.depart_non(now, index);
             }
             index = next;
+        }
+    }
+
+    /// Nothing answers the probes: everything that waits for a peer fails.
+    fn give_up_queue(&mut self, now: Instant, peer_index: u32) {
+        let control = self.peers.get(peer_index).control();
+        loop {
+            let index = self.peers.get(peer_index).head;
+            if index == NONE {
+                return;
+            }
+            self.control_counters[control].gave_up += 1;
+            self.counters.gave_up += 1;
+            let exchange = self.table.name(index);
+            self.retire(now, index, Outcome::GaveUp, None);
+            self.events.push_back(Event::Failed { exchange, reason: Failure::GaveUp });
         }
     }
 
@@ -296,7 +322,7 @@ impl Endpoint {
     }
 
     /// A Non-confirmable message leaves: once.
-    fn depart_non(&mut self, now: Instant, index: u32) {
+    pub(super) fn depart_non(&mut self, now: Instant, index: u32) {
         let exchange = self.table.get_mut(index);
         exchange.state = State::Waiting;
         exchange.last = now;

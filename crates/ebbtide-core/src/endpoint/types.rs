@@ -51,8 +51,9 @@ pub enum Received<'d> {
         message: Message<'d>,
     },
     /// A response after which more may come: a notification to a request that registered as an
-    /// observer (RFC 7641 section 3), or one member's answer to a request that was sent to a group
-    /// (RFC 7252 section 8.2). The exchange stays open: an observation until it is cancelled or a
+    /// observer (RFC 7641 section 3), one member's answer to a request that was sent to a group
+    /// (RFC 7252 section 8.2), or one to a
+    /// [`request_block`](super::Endpoint::request_block). The exchange stays open: an observation until it is cancelled or a
     /// [`Received::Response`] ends it, a group's until it fails with
     /// [`Failure::NoResponse`] after `response_timeout`.
     Notification {

@@ -3,7 +3,7 @@
 use super::hashed::Hashed;
 use crate::cc::{Answered, Echo, Effort, Marking, Sample, Slot};
 use crate::time::{Instant, Micros};
-use crate::wire::{MessageId, OptionNumber, Token};
+use crate::wire::{HEADER_LEN, MessageId, OptionNumber, Token};
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::net::SocketAddr;
@@ -53,6 +53,16 @@ pub(crate) enum State {
     Observing,
 }
 
+/// How many responses a request may have.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    One,
+    /// It asks to be registered as an observer (RFC 7641 section 2): one, and notifications if it is.
+    Observed,
+    /// It carries or asks for blocks (RFC 9177): any number.
+    Many,
+}
+
 /// What an open exchange's timer waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
@@ -77,8 +87,7 @@ pub(crate) struct Exchange {
     pub(crate) state: State,
     pub(crate) purpose: Purpose,
     pub(crate) confirmable: bool,
-    /// Whether it asks to be registered as an observer (RFC 7641 section 2).
-    pub(crate) observes: bool,
+    pub(crate) answers: Answers,
     /// How its transmissions are told apart; fixed when the first one leaves.
     pub(crate) marking: Marking,
     /// Whether the original asked for the option Rexmit-Cnt.
@@ -103,7 +112,8 @@ pub(crate) struct Exchange {
     pub(crate) last_option: OptionNumber,
     /// When each transmission left, since `first`; kept only for marked ones.
     pub(crate) sent: Vec<Micros>,
-    /// Every probe that was sent for it: at most 255, see [`Shell`](crate::cc::Shell).
+    /// The probes that were sent for it; while it waits for admission the unanswered ones. How many
+    /// at most, [`Shell`](crate::cc::Shell) says.
     pub(crate) probes: Vec<Probe>,
     /// What is due at the timer of an open exchange.
     pub(crate) due: Due,
@@ -131,12 +141,19 @@ impl Exchange {
         }
     }
 
+    /// It leaves for the first time, under this message ID.
+    pub(crate) fn depart_as(&mut self, now: Instant, id: MessageId) {
+        self.id = id;
+        self.datagram[2..HEADER_LEN].copy_from_slice(&id.0.to_be_bytes());
+        self.first = now;
+    }
+
     /// What it has sent so far.
     pub(crate) fn effort(&self) -> Effort {
         let echoes = self.probes.iter().filter(|probe| probe.answered).count();
         Effort {
             transmissions: self.transmissions,
-            // The shell bounds their number by 255.
+            // Of an open exchange at most MAX_RETRANSMIT.
             probes: self.probes.len() as u8,
             echoes: echoes as u8,
         }
@@ -144,7 +161,7 @@ impl Exchange {
 
     /// What the first answer to the probe of this ID tells; `None` if there is no such probe, or it
     /// was answered before.
-    pub(crate) fn echo(&mut self, now: Instant, id: MessageId) -> Option<Echo> {
+    fn echo(&mut self, now: Instant, id: MessageId) -> Option<Echo> {
         let probe = self.probes.iter_mut().find(|probe| probe.id == id && !probe.answered)?;
         probe.answered = true;
         let since_last = match self.transmissions {
@@ -207,7 +224,7 @@ impl Table {
                 state: State::Free,
                 purpose,
                 confirmable: true,
-                observes: false,
+                answers: Answers::One,
                 marking: Marking::None,
                 probed: false,
                 transmissions: 0,
@@ -238,7 +255,7 @@ impl Table {
         exchange.state = State::Queued;
         exchange.purpose = purpose;
         exchange.confirmable = true;
-        exchange.observes = false;
+        exchange.answers = Answers::One;
         exchange.marking = Marking::None;
         exchange.probed = false;
         exchange.transmissions = 0;
@@ -303,6 +320,18 @@ impl Table {
     pub(crate) fn remember_probe(&mut self, index: u32, probe: Probe) {
         self.insert_id(index, probe.id);
         self.places[index as usize].probes.push(probe);
+    }
+
+    /// What the first answer to a probe tells; `None` if there is no such probe, or it was answered
+    /// before. A message that waits may be preceded by any number of answered probes: none is kept.
+    pub(crate) fn echo(&mut self, now: Instant, index: u32, id: MessageId) -> Option<Echo> {
+        let exchange = &mut self.places[index as usize];
+        let echo = exchange.echo(now, id)?;
+        if exchange.state == State::Queued {
+            exchange.probes.retain(|probe| !probe.answered);
+            self.remove_id(index, id);
+        }
+        Some(echo)
     }
 
     /// Drops the probes of an exchange: whatever answers them is too late.

@@ -31,6 +31,7 @@ mod error;
 mod frame;
 mod header;
 mod message;
+mod missing;
 mod number;
 mod option;
 mod signal;
@@ -45,6 +46,7 @@ pub use error::{EncodeError, FormatError, ParseError};
 pub use frame::{Frame, FrameHeader, Framing, MAX_FRAME_HEADER};
 pub use header::{HEADER_LEN, MAX_HEADER, MessageId, Type};
 pub use message::Message;
+pub use missing::{MissingBlocks, MissingError};
 pub use number::OptionNumber;
 pub use option::{MAX_OPTION_HEADER, MAX_OPTION_LEN, Opt, OptionIter, encode_uint};
 pub use signal::{

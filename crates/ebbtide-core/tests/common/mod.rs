@@ -11,6 +11,7 @@
 pub(crate) mod node;
 pub(crate) mod pair;
 pub(crate) mod path;
+pub(crate) mod receiver;
 pub(crate) mod split;
 pub(crate) mod wired;
 

@@ -42,7 +42,7 @@ impl Hosts {
             number,
             group: 0,
             config: endpoint_config(scenario, control),
-            workload: &scenario.workload,
+            scenario,
             streams: &streams,
         };
         let payload = scenario.workload.response_payload;

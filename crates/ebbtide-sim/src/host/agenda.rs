@@ -2,7 +2,7 @@
 //! when a batch ends, and how long everything took.
 
 use crate::random::{Streams, uniform};
-use crate::scenario::{Workload, WorkloadKind};
+use crate::scenario::{Scenario, WorkloadKind};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 
@@ -35,12 +35,17 @@ pub(crate) enum Step {
 
 impl Agenda {
     /// The agenda of client `number`, which keeps `window` requests open.
-    pub(crate) fn new(number: u32, window: u32, workload: &Workload, streams: &Streams) -> Self {
+    pub(crate) fn new(number: u32, window: u32, scenario: &Scenario, streams: &Streams) -> Self {
+        let workload = &scenario.workload;
         let mut agenda = Self {
             kind: workload.kind,
             batch: workload.batch,
             window,
-            to_make: workload.exchanges,
+            to_make: match workload.kind {
+                WorkloadKind::Stream => u32::MAX,
+                WorkloadKind::Transfer => scenario.messages_of(number),
+                _ => workload.exchanges,
+            },
             batch_left: 0,
             open: 0,
             next_number: 0,
@@ -69,7 +74,7 @@ impl Agenda {
 
     /// Whether one device makes all requests, one after another.
     pub(crate) const fn keeps_device(&self) -> bool {
-        matches!(self.kind, WorkloadKind::Continuous | WorkloadKind::Mixed)
+        matches!(self.kind, WorkloadKind::Continuous | WorkloadKind::Mixed) || self.kind.is_flow()
     }
 
     fn next_batch(&mut self) {
@@ -113,6 +118,17 @@ impl Agenda {
         let had_one = self.to_make > 0;
         self.to_make = self.to_make.saturating_sub(1);
         had_one
+    }
+
+    /// A request has to be made once more.
+    pub(crate) const fn again(&mut self) {
+        self.to_make = self.to_make.saturating_add(1);
+    }
+
+    /// The request that was made last was not taken: its number is free.
+    pub(crate) const fn take_back(&mut self) {
+        self.again();
+        self.next_number = self.next_number.saturating_sub(1);
     }
 
     /// The number of the next request.

@@ -1,11 +1,12 @@
 //! A host that asks: an endpoint and an application that keeps a number of requests open.
 
 use super::agenda::{Agenda, Step};
+use super::flow::Flow;
 use super::{Tag, count, digits, server_address};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::{Recorder, tagged};
-use crate::scenario::Workload;
+use crate::scenario::Scenario;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Ignored, Output, Received, Reliability, Sent,
@@ -19,7 +20,7 @@ pub(crate) struct ClientSetup<'s> {
     /// Which of the run's controls it uses.
     pub(crate) group: u8,
     pub(crate) config: EndpointConfig,
-    pub(crate) workload: &'s Workload,
+    pub(crate) scenario: &'s Scenario,
     pub(crate) streams: &'s Streams,
 }
 
@@ -28,6 +29,8 @@ pub(crate) struct Client {
     number: u32,
     endpoint: Endpoint,
     agenda: Agenda,
+    /// What became of its messages, if it sends a flow of them.
+    pub(crate) flow: Option<Flow>,
     path: Vec<u8>,
     payload: Vec<u8>,
     /// The request in each place of the endpoint's table.
@@ -50,12 +53,14 @@ struct Request {
 
 impl Client {
     pub(crate) fn new(setup: ClientSetup<'_>) -> Self {
-        let ClientSetup { number, group, config, workload, streams } = setup;
+        let ClientSetup { number, group, config, scenario, streams } = setup;
+        let workload = &scenario.workload;
         let window = u32::from(config.control.settings.nstart(&config.params));
         Self {
             number,
             endpoint: Endpoint::new(config, Box::new(streams.stream(&format!("client/{number}")))),
-            agenda: Agenda::new(number, window, workload, streams),
+            agenda: Agenda::new(number, window, scenario, streams),
+            flow: Flow::new(number, scenario, 1),
             path: workload.path.clone().into_bytes(),
             payload: digits(workload.request_payload),
             requests: Vec::new(),
@@ -82,17 +87,37 @@ impl Client {
             self.make_request(now);
             return;
         }
+        if self.flow.is_some() {
+            self.offer(now);
+            return;
+        }
         loop {
             match self.agenda.next() {
-                Step::Request => self.make_request(now),
+                Step::Request => {
+                    self.make_request(now);
+                }
                 Step::NewDevice => self.endpoint.forget(server_address()),
                 Step::Wait => return,
             }
         }
     }
 
-    fn make_request(&mut self, now: Instant) {
-        let Some(number) = self.agenda.make(now) else { return };
+    /// Offers what the flow has ready.
+    fn offer(&mut self, now: Instant) {
+        while self.agenda.has_more()
+            && let Some(flow) = &mut self.flow
+            && flow.offers(now)
+        {
+            let is_one = flow.keeps_time();
+            if !self.make_request(now) || is_one {
+                return;
+            }
+        }
+    }
+
+    /// Makes a request. Whether the endpoint took it.
+    fn make_request(&mut self, now: Instant) -> bool {
+        let Some(number) = self.agenda.make(now) else { return false };
         let path = [Opt { number: OptionNumber::URI_PATH, value: &self.path }];
         let code = if self.payload.is_empty() { Code::GET } else { Code::PUT };
         let content = Content { code, options: &path, payload: &self.payload };
@@ -106,9 +131,20 @@ impl Client {
                 request.number = number;
                 request.made = Some(now);
                 request.sent.clear();
+                if let Some(flow) = &mut self.flow {
+                    flow.taken(now);
+                }
+                true
             }
             // The queue is full: the reading of this period is lost, and counted.
-            Err(_) => self.record.failed += 1,
+            Err(_) => {
+                self.record.failed += 1;
+                if let Some(flow) = &mut self.flow {
+                    flow.refused();
+                    self.agenda.take_back();
+                }
+                false
+            }
         }
     }
 
@@ -146,8 +182,9 @@ impl Client {
                 self.ended(now);
                 true
             }
-            Received::Reset { .. } => {
+            Received::Reset { exchange, .. } => {
                 self.record.failed += 1;
+                self.given_up(exchange);
                 self.ended(now);
                 true
             }
@@ -186,6 +223,17 @@ impl Client {
                     if !probe {
                         request.sent.push(now);
                     }
+                    if let Some(flow) = &mut self.flow {
+                        if probe {
+                            flow.probes();
+                        } else if flow.leaves(now, request.number) {
+                            if request.number == 0 {
+                                recorder.begins(now, self.number);
+                            }
+                            // There is room for the next one.
+                            wants_to_act = true;
+                        }
+                    }
                     let ordinal = u8::try_from(request.sent.len().saturating_sub(1));
                     let ordinal = ordinal.unwrap_or(u8::MAX);
                     let tag = Tag { exchange: request.number, ordinal, probe };
@@ -198,16 +246,38 @@ impl Client {
                     let tag = Tag { exchange: number, ..Tag::default() };
                     recorder.failed(now, tagged(self.number, tag), reason);
                     self.record.failed += 1;
+                    self.given_up(exchange);
                     self.ended(now);
                     wants_to_act = true;
                 }
-                Output::Timeout(at) => return (at, wants_to_act),
+                Output::Timeout(at) => {
+                    self.note_rate(now, recorder);
+                    return (at, wants_to_act);
+                }
             }
+        }
+    }
+
+    /// Tells the observer of the control's rate, if messages flow at one.
+    fn note_rate(&self, now: Instant, recorder: &mut impl Recorder) {
+        if self.flow.is_none() {
+            return;
+        }
+        let metrics = self.endpoint.metrics(server_address());
+        if let Some(interval) = metrics.and_then(|metrics| metrics.interval) {
+            recorder.rate(now, self.number, 1e6 / f64::from(interval.get().max(1)));
         }
     }
 
     fn number_of(&self, exchange: ExchangeId) -> u32 {
         self.requests.get(exchange.index()).map_or(0, |request| request.number)
+    }
+
+    fn given_up(&mut self, exchange: ExchangeId) {
+        let number = self.number_of(exchange);
+        if self.flow.as_mut().is_some_and(|flow| flow.given_up(number)) {
+            self.agenda.again();
+        }
     }
 
     fn ended(&mut self, now: Instant) {
@@ -221,5 +291,6 @@ impl Client {
         let counters = self.endpoint.counters();
         self.record.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
         self.record.retransmissions = u32::try_from(counters.retransmissions).unwrap_or(u32::MAX);
+        self.record.probes = u32::try_from(counters.probes).unwrap_or(u32::MAX);
     }
 }

@@ -1,5 +1,6 @@
 //! A simulated device: it asks over UDP or over TCP.
 
+use super::flow::Flow;
 use super::{Client, ClientSetup, Tag, TcpClient, TcpServer};
 use crate::random::Streams;
 use crate::record::ClientRecord;
@@ -10,6 +11,7 @@ use ebbtide_core::cc::Config;
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
+use std::ops::Range;
 
 /// A device, with its measurements.
 pub(crate) enum Device {
@@ -45,7 +47,7 @@ impl Device {
                 number,
                 group,
                 config: endpoint_config(scenario, config),
-                workload: &scenario.workload,
+                scenario,
                 streams,
             }))),
             Control::Tcp(settings) => Self::Tcp(Box::new((
@@ -85,6 +87,18 @@ impl Device {
         recorder: &mut impl Recorder,
     ) -> bool {
         client!(self, client => client.receive(now, bytes, tag, recorder))
+    }
+
+    /// Its flow of messages, if it sends such.
+    pub(crate) fn flow(&mut self) -> Option<&mut Flow> {
+        client!(self, client => client.flow.as_mut())
+    }
+
+    /// When its flow began and ended, in a run that ended at `end`.
+    pub(crate) fn flow_span(&mut self, end: Instant) -> Option<Range<Instant>> {
+        let (is_done, time) = (self.is_done(), self.record().fct);
+        let start = self.flow()?.starts();
+        Some(start..if is_done { start + time } else { end })
     }
 
     /// The timer may be due.
@@ -164,7 +178,13 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         faithful_peers: true,
         ..EndpointConfig::default()
     };
-    device_config(config, control.settings.nstart(&params))
+    let mut config = device_config(config, control.settings.places(&params));
+    if scenario.workload.kind.is_flow() {
+        let queue = scenario.workload.flow.queue;
+        config.limits.queue_per_peer = queue;
+        config.limits.exchanges += usize::from(queue);
+    }
+    config
 }
 
 /// Limits of a simulated endpoint: those of a device, not of a server farm, so that a thousand of

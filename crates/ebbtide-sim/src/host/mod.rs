@@ -3,13 +3,14 @@
 mod agenda;
 mod client;
 mod device;
+mod flow;
 mod server;
 mod tcp;
 
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
 pub(crate) use server::Server;
-pub(crate) use tcp::{Segment, wire_length};
+pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
 
 pub(crate) use client::{Client, ClientSetup};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -99,13 +99,18 @@ impl Air {
 
     /// Whether `node` has heard anything between `since` and `now`; what begins at `now` it has not.
     pub fn was_busy(&mut self, node: u32, since: Instant, now: Instant) -> bool {
-        while self.ended.front().is_some_and(|(_, ended)| *ended <= since) {
-            self.ended.pop_front();
-        }
+        self.forget(since);
         let begun = self.on_air.iter().filter(|transmission| transmission.began < now);
         let under_way = begun.map(|transmission| transmission.from);
         let before = self.ended.iter().map(|(from, _)| *from);
         under_way.chain(before).any(|from| from != node && self.hears(node, from))
+    }
+
+    /// Forgets what ended until `at`: nobody asks [`Self::was_busy`] since an earlier instant.
+    pub fn forget(&mut self, at: Instant) {
+        while self.ended.front().is_some_and(|(_, ended)| *ended <= at) {
+            self.ended.pop_front();
+        }
     }
 
     /// `from` begins to transmit to `to`, whose radio is on or off. Whatever overlaps from now on

@@ -1,14 +1,15 @@
 //! Shared media: nodes that hear each other, collide, and repeat what was not acknowledged.
 //!
 //! [`Air`] knows who hears whom and which transmissions spoil which; it knows no protocol. A MAC
-//! ([`ieee802154::Mac`]) decides when its stations transmit, over an `Air`. Like an endpoint, a MAC
-//! is driven: [`send`](ieee802154::Mac::send) and `handle` go in, its timers go into the driver's
-//! engine, and `poll` hands out [`Indication`]s until there are none. Another medium is another MAC
-//! over the same `Air`, with the same frames, indications and counts.
+//! ([`ieee802154::Mac`], [`ieee80211::Mac`]) decides when its stations transmit, over an `Air`. Like
+//! an endpoint, a MAC is driven: [`send`](ieee802154::Mac::send) and `handle` go in, its timers go
+//! into the driver's engine, and `poll` hands out [`Indication`]s until there are none. Another medium
+//! is another MAC over the same `Air`, with the same frames, indications and counts.
 
 mod air;
 mod counts;
 mod energy;
+pub mod ieee80211;
 pub mod ieee802154;
 
 pub use air::{Air, Fading, Path, Reception};

@@ -1,5 +1,8 @@
 //! The measurements of one replication.
 
+use super::background::BackgroundFlow;
+use super::flow::FlowRecord;
+use super::wifi::WifiRecord;
 use crate::mesh::MeshRecord;
 use crate::net::LinkCounts;
 use crate::report::Series;
@@ -23,6 +26,8 @@ pub struct ClientRecord {
     pub timeouts: u32,
     /// Retransmissions, necessary or not.
     pub retransmissions: u32,
+    /// Probes that its congestion control sent.
+    pub probes: u32,
     /// The largest timeout armed.
     pub largest_timeout: Micros,
     /// Exchanges that got their response.
@@ -105,4 +110,13 @@ pub struct Totals {
     /// What is measured in a low-power network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshRecord>,
+    /// What is measured in a Wi-Fi cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiRecord>,
+    /// What TCP in the background came to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundFlow>,
+    /// What is measured of senders of many messages: each client's flow, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowRecord>,
 }

@@ -55,10 +55,11 @@ pub(super) fn varying(report: &Report) -> Vec<&str> {
         .collect()
 }
 
-/// Settings in words: "clients = 400, buffer = 2500".
+/// Settings in words: "clients = 400, buffer = 2500"; without those that the cell does not have.
 pub(super) fn words(cell: &Cell, keys: &[&str]) -> String {
+    let set = keys.iter().filter(|key| !cell.setting(key).is_empty());
     let pairs: Vec<String> =
-        keys.iter().map(|key| format!("{key}\u{a0}=\u{a0}{}", cell.setting(key))).collect();
+        set.map(|key| format!("{key}\u{a0}=\u{a0}{}", cell.setting(key))).collect();
     pairs.join(", ")
 }
 

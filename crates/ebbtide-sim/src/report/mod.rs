@@ -5,6 +5,7 @@
 //! the report: no clock, no file, no environment; the same report gives the same bytes.
 
 mod command;
+mod flows;
 mod grid;
 mod matrix;
 pub mod model;
@@ -15,8 +16,10 @@ mod svg;
 mod text;
 mod verdict;
 
+pub use flows::{FlowCell, FlowFigures, FlowSeries};
 pub use model::{
-    Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series, Summary,
+    BackgroundCell, Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series,
+    Summary, WifiCell,
 };
 
 /// One self-contained HTML page. The same report gives the same bytes.

@@ -4,6 +4,7 @@
 //! runs anything. Values that are not finite are allowed everywhere (a cell in which nothing
 //! completed has no median) and are printed as an en dash.
 
+use super::flows::{FlowCell, FlowSeries};
 use serde::{Deserialize, Serialize};
 
 /// One report: a scenario, the cells that were run, and how to run them again.
@@ -87,6 +88,9 @@ pub struct Cell {
     pub duration: Summary,
     /// Expired retransmission timeouts per client.
     pub timeouts: Summary,
+    /// Probes that congestion control sent, per client.
+    #[serde(default)]
+    pub probes: Summary,
     /// The largest timeout each client armed, seconds.
     pub largest_timeout: Summary,
     /// The exact command that computes this cell again.
@@ -96,6 +100,53 @@ pub struct Cell {
     /// What is measured in a low-power network only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshCell>,
+    /// What is measured of senders of many messages only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<FlowCell>,
+    /// What became of the frames of a Wi-Fi cell, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiCell>,
+    /// What TCP in the background came to, if there is such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundCell>,
+}
+
+/// TCP that shared the bottleneck with the clients.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BackgroundCell {
+    /// Flows of a replication.
+    pub flows: u32,
+    /// What their applications offered, all together, bit/s, mean over replications.
+    pub offered_bps: f64,
+    /// What arrived, likewise.
+    pub delivered_bps: f64,
+    /// Segments that their senders repeated, summed over replications.
+    pub retransmissions: u64,
+    /// Segments that arrived although all that they carry was there, likewise.
+    pub unnecessary: u64,
+}
+
+/// A Wi-Fi cell, summed over stations and replications.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WifiCell {
+    /// Packets that were to be sent.
+    pub packets: u64,
+    /// Those that a full queue did not take.
+    pub overflows: u64,
+    /// Those that were not acknowledged after all retries; some of them arrived all the same.
+    pub given_up: u64,
+    /// Transmissions, repetitions included, acknowledgements not.
+    pub transmitted: u64,
+    /// Transmissions lost to another one.
+    pub collided: u64,
+    /// Transmissions that could not be read though nothing collided with them.
+    pub faded: u64,
+    /// Acknowledgements that were lost.
+    pub acks_lost: u64,
+    /// The most packets that waited in a station.
+    pub peak_queue: u32,
+    /// Share of the time that something was on the air, 0 to 1, mean over replications.
+    pub busy: f64,
 }
 
 /// What is measured in a low-power network. Means and half-widths of their 95 % confidence intervals
@@ -114,6 +165,9 @@ pub struct MeshCell {
     pub loss: (f64, f64),
     /// The same of the worst client.
     pub worst_loss: (f64, f64),
+    /// Share of the reports of events that were lost, of all sources together, and its half-width;
+    /// NaN without events.
+    pub event_loss: (f64, f64),
     /// Shares of all messages lost: the source was busy with the last one.
     pub lost_busy: f64,
     /// Given up, the last datagram having met a full queue.
@@ -134,8 +188,9 @@ pub struct MeshCell {
     pub weak_rtt: Summary,
     /// Energy per node and second, mW, mean.
     pub power_mw: f64,
-    /// Share of the exchanges of a replication completed by each of equally spaced instants.
-    pub completions: Vec<f64>,
+    /// When each percent of a replication's completed exchanges, 0 to 100, was completed, s; empty
+    /// for workloads that end when they are done.
+    pub completed_by_s: Vec<f64>,
     /// The nodes, means over replications, where they are in the first one.
     pub nodes: Vec<MeshNode>,
 }
@@ -212,6 +267,9 @@ pub struct Series {
     pub timeouts: Vec<(f64, f64)>,
     /// Useful payload delivered, bit/s.
     pub throughput: Vec<(f64, f64)>,
+    /// The flows of senders of many messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowSeries>,
 }
 
 /// One published figure beside the measured one.

@@ -2,7 +2,8 @@
 
 use super::model::Report;
 use super::section::{
-    Context, fct, mesh, packets, published, reproduce, retransmissions, time, verdict,
+    Context, background, fct, flows, mesh, mesh_spread, packets, published, reproduce,
+    retransmissions, time, verdict, wifi,
 };
 use super::text::escape;
 
@@ -10,21 +11,33 @@ use super::text::escape;
 pub(super) fn page(report: &Report) -> String {
     let mut context = Context::new(report);
     let is_mesh = report.cells.iter().any(|cell| cell.mesh.is_some());
+    let has_time_of_its_own = flows::are_streams(report);
     let mut sections = Vec::new();
     if is_mesh {
         sections.push(("network", "Network", mesh::section(&mut context)));
+        let completions = mesh_spread::completions(&mut context);
+        sections.push(("completions", "Completed over time", completions));
+        let boxes = mesh_spread::boxes(&mut context);
+        sections.push(("spread", "Timeouts and round trips", boxes));
         let retransmissions = retransmissions::section(&mut context);
         sections.push(("retransmissions", "Retransmissions", retransmissions));
-    } else {
+    } else if !has_time_of_its_own {
         sections.push(("verdict", "Verdict", verdict::section(&context)));
     }
-    if !report.cells.is_empty() && !is_mesh {
+    sections.push(("flows", "Flows", flows::section(&mut context)));
+    if !report.cells.is_empty() && !is_mesh && !has_time_of_its_own {
         sections.push(("fct", "Completion time", fct::boxes(&mut context)));
         sections.push(("cdf", "Distribution", fct::distributions(&mut context)));
-        let retransmissions = retransmissions::section(&mut context);
-        sections.push(("retransmissions", "Retransmissions", retransmissions));
+    }
+    if !report.cells.is_empty() && !is_mesh {
+        if !has_time_of_its_own {
+            let retransmissions = retransmissions::section(&mut context);
+            sections.push(("retransmissions", "Retransmissions", retransmissions));
+        }
         sections.push(("time", "Over time", time::section(&mut context)));
         sections.push(("packets", "Packets", packets::section(&context)));
+        sections.push(("wifi", "Wi-Fi", wifi::section(&context)));
+        sections.push(("background", "Background", background::section(&context)));
     }
     sections.push(("published", "Published", published::section(&mut context)));
     sections.push(("reproduce", "Reproduce", reproduce::section(&context)));

@@ -35,25 +35,37 @@ const EXTRA: usize = 6;
 /// Which class each control of a report has.
 pub(super) struct Palette {
     extra: Vec<String>,
+    /// Controls with settings of their own that have their control's place, since nothing else does.
+    lent: Vec<String>,
 }
 
 impl Palette {
     /// Known controls have their place; others take the spare ones in order of appearance.
     pub(super) fn of(report: &Report) -> Self {
-        let mut extra: Vec<String> = Vec::new();
-        let published = report.published.iter().map(|comparison| &comparison.cc);
-        for cc in report.cells.iter().map(|cell| &cell.cc).chain(published) {
-            if !KNOWN.contains(&cc.as_str()) && !extra.contains(cc) {
-                extra.push(cc.clone());
-            }
-        }
-        Self { extra }
+        let published = report.published.iter().map(|comparison| comparison.cc.as_str());
+        let cells = report.cells.iter().map(|cell| cell.cc.as_str());
+        let all = super::grid::distinct(cells.chain(published));
+        let others = all.iter().filter(|cc| !KNOWN.contains(cc));
+        let is_alone = |cc: &&&str| {
+            !cc.contains('+')
+                && KNOWN.contains(&base(cc))
+                && !all.iter().any(|other| other != *cc && base(other) == base(cc))
+        };
+        let (lent, extra): (Vec<&str>, Vec<&str>) = others.partition(is_alone);
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        Self { extra: owned(extra), lent: owned(lent) }
     }
 
     /// The class that gives `currentColor` and `--dash`.
     pub(super) fn class(&self, cc: &str) -> String {
+        let name = if self.lent.iter().any(|name| name == cc) { base(cc) } else { cc };
         let spare = || self.extra.iter().position(|name| name == cc).unwrap_or(0) % EXTRA;
-        let place = KNOWN.iter().position(|name| *name == cc);
+        let place = KNOWN.iter().position(|known| *known == name);
         format!("k{}", place.unwrap_or_else(|| KNOWN.len() + spare()))
     }
+}
+
+/// The control's name without its settings.
+fn base(cc: &str) -> &str {
+    cc.split(':').next().unwrap_or(cc)
 }

@@ -20,9 +20,10 @@ pub struct Measured {
 /// out.
 #[must_use]
 pub fn compare(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Comparison> {
-    if paper.is_low_power() {
+    if paper.lists_cells() {
         return match paper {
             Paper::Socne14 => super::low_power::compare(campaign, results),
+            Paper::Rcoap21 => super::rcoap21::compare(campaign, results),
             _ => Vec::new(),
         };
     }

@@ -1,6 +1,7 @@
 //! The two studies of low-power networks: SOCNE14's tables and WiMob17's statements.
 
 use super::papers::Paper;
+use super::rcoap21;
 use super::statements::{self, Statement};
 use crate::report::{Comparison, MeshCell};
 use crate::run::{Campaign, Results};
@@ -52,6 +53,7 @@ pub(super) fn cells(paper: Paper) -> Vec<Wanted> {
                 }
             }
         }
+        Paper::Rcoap21 => all = rcoap21::cells(),
         Paper::Anrw18 | Paper::Thesis19 => {}
     }
     all
@@ -121,6 +123,7 @@ pub fn check_statements(paper: Paper, campaign: &Campaign, results: &Results) ->
     match paper {
         Paper::Socne14 => statements::socne14((campaign, results), &CLOUD_CONTROLS),
         Paper::Wimob17 => statements::wimob17((campaign, results)),
+        Paper::Rcoap21 => rcoap21::statements((campaign, results)),
         Paper::Anrw18 | Paper::Thesis19 => Vec::new(),
     }
 }

@@ -5,6 +5,7 @@ mod figures;
 mod low_power;
 mod pages;
 mod papers;
+mod rcoap21;
 mod statements;
 
 pub use compare::{Measured, compare};

@@ -3,6 +3,7 @@
 use super::compare::compare;
 use super::low_power::check_statements;
 use super::papers::Paper;
+use super::statements::Statement;
 use crate::report::{Cell, Report};
 use crate::run::{Campaign, CellSpec, Results, VERSION, report};
 use crate::scenario::{WorkloadKind, load};
@@ -24,7 +25,11 @@ pub struct Page {
 pub fn pages(papers: &[Paper], campaign: &Campaign, results: &Results) -> Vec<Page> {
     let mut all = Vec::new();
     for paper in papers {
-        if paper.is_low_power() {
+        if *paper == Paper::Rcoap21 {
+            all.extend(super::rcoap21::pages(campaign, results));
+            continue;
+        }
+        if paper.lists_cells() {
             all.push(low_power(*paper, campaign, results));
             continue;
         }
@@ -77,11 +82,15 @@ fn low_power(paper: Paper, campaign: &Campaign, results: &Results) -> Page {
     };
     let mut page = make(paper, campaign, results, cells, axes);
     page.published = compare(paper, campaign, results);
-    let says = check_statements(paper, campaign, results).into_iter().map(|statement| {
-        let verdict = if statement.holds { "holds" } else { "does not hold" };
-        format!("{}: {verdict}; {}.", statement.says, statement.measured)
-    });
-    page.notes.extend(says);
+    let statements = check_statements(paper, campaign, results);
+    page.notes.extend(statements.iter().map(Statement::words));
+    described(&mut page, paper);
+    let about = "what was served and lost in each cell, the networks, published values";
+    Page { name: paper.name().to_owned(), about, report: page }
+}
+
+/// Says which scenario the paper ran.
+pub(super) fn described(page: &mut Report, paper: Paper) {
     if let Ok(source) = load(paper.scenario())
         && let Ok(scenario) = source.scenario(&[])
     {
@@ -89,11 +98,10 @@ fn low_power(paper: Paper, campaign: &Campaign, results: &Results) -> Page {
         page.scenario_toml = source.text;
         page.description = scenario.description;
     }
-    let about = "what was served and lost in each cell, the networks, published values";
-    Page { name: paper.name().to_owned(), about, report: page }
 }
 
-fn select(
+/// The cells of a paper that are wanted, in their order.
+pub(super) fn select(
     paper: Paper,
     campaign: &Campaign,
     results: &Results,
@@ -121,7 +129,8 @@ fn competition(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Cell
     cells
 }
 
-fn make(
+/// A page of these cells, with these axes.
+pub(super) fn make(
     paper: Paper,
     campaign: &Campaign,
     results: &Results,

@@ -15,6 +15,8 @@ pub enum Paper {
     Socne14,
     /// Ancillotti and Bruno, Comparison of CoAP and CoCoA+, 2017.
     Wimob17,
+    /// Hoang and Le, RCOAP: A Rate Control Scheme, 2021.
+    Rcoap21,
 }
 
 /// Stands for the papers' own replications where a manifest says how many there are.
@@ -27,7 +29,8 @@ const WORKLOADS: &[&str] = &["continuous", "random"];
 
 impl Paper {
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Anrw18, Self::Thesis19, Self::Socne14, Self::Wimob17];
+    pub const ALL: &'static [Self] =
+        &[Self::Anrw18, Self::Thesis19, Self::Socne14, Self::Wimob17, Self::Rcoap21];
 
     /// Those of the papers that a list of names has, in the order of [`Paper::ALL`].
     #[must_use]
@@ -44,6 +47,7 @@ impl Paper {
             Self::Thesis19 => "thesis19",
             Self::Socne14 => "socne14",
             Self::Wimob17 => "wimob17",
+            Self::Rcoap21 => "rcoap21",
         }
     }
 
@@ -55,6 +59,7 @@ impl Paper {
             Self::Thesis19 => "Thesis19",
             Self::Socne14 => "SOCNE14",
             Self::Wimob17 => "WiMob17",
+            Self::Rcoap21 => "RCOAP21",
         }
     }
 
@@ -75,6 +80,7 @@ impl Paper {
                 "Ancillotti, Bruno: Comparison of CoAP and CoCoA+ Congestion Control Mechanisms \
                  for Different IoT Application Scenarios, WiMob 2017"
             }
+            Self::Rcoap21 => "Hoang, Le: RCOAP: A Rate Control Scheme, IEEE Access 2021",
         }
     }
 
@@ -85,13 +91,14 @@ impl Paper {
             Self::Anrw18 | Self::Thesis19 => "nb-iot",
             Self::Socne14 => "lln-cloud",
             Self::Wimob17 => "lln-grid",
+            Self::Rcoap21 => "rcoap-wifi",
         }
     }
 
-    /// Whether it is about a low-power network.
+    /// Whether its cells are listed one by one; those of the others are blocks of `nb-iot`.
     #[must_use]
-    pub const fn is_low_power(self) -> bool {
-        matches!(self, Self::Socne14 | Self::Wimob17)
+    pub const fn lists_cells(self) -> bool {
+        !matches!(self, Self::Anrw18 | Self::Thesis19)
     }
 
     /// The blocks of cells that it ran: workloads, clients, buffers, errors, controls.
@@ -135,14 +142,14 @@ impl Paper {
                     &["default+cocoa", "default+fasor", "cocoa+fasor"],
                 ],
             ],
-            Self::Socne14 | Self::Wimob17 => Vec::new(),
+            Self::Socne14 | Self::Wimob17 | Self::Rcoap21 => Vec::new(),
         }
     }
 
     /// Whether a cell is one of this paper's.
     #[must_use]
     pub fn ran(self, spec: &CellSpec) -> bool {
-        if self.is_low_power() {
+        if self.lists_cells() {
             return spec.scenario.name == self.scenario();
         }
         let settings: Vec<&str> = spec.settings.iter().map(|(_, value)| value.as_str()).collect();
@@ -154,8 +161,8 @@ impl Paper {
     }
 }
 
-/// Adds the cells of a study of low-power networks, at its 10 replications.
-fn low_power(
+/// Adds the cells that a paper lists, at its scenario's replications.
+fn listed(
     paper: Paper,
     source: &Source,
     reps: Option<u32>,
@@ -185,7 +192,7 @@ pub fn plan(
     let mut cells: Vec<CellSpec> = Vec::new();
     for paper in papers {
         let source = load(paper.scenario())?;
-        low_power(*paper, &source, reps, &mut cells)?;
+        listed(*paper, &source, reps, &mut cells)?;
         let mut add = |values: [&str; 4], cc: &str| -> Result<(), ScenarioError> {
             let settings: Vec<(String, String)> =
                 KEYS.iter().zip(values).map(|(k, v)| ((*k).to_owned(), v.to_owned())).collect();

@@ -1,24 +1,28 @@
 //! From the records of a cell's replications to its figures.
 
+use super::background_cell::background_cell;
 use super::campaign::CellSpec;
+use super::flow_cell::flow_cell;
 use super::mesh_cell::mesh_cell;
 use super::recorder::Transport;
+use super::wifi_cell::wifi_cell;
 use crate::record::{Direction, RunRecord, SparseHistogram};
 use crate::report::{Cell, PacketCounts, Packets, Summary};
-use crate::scenario::{Control, Scenario, WorkloadKind};
+use crate::scenario::{Control, Scenario, Wifi, WorkloadKind};
 use crate::stats::{jain, mean_and_half_width, quantile, summary, weighted_summary};
 use std::collections::BTreeMap;
 
-/// The time before which no schedule finishes the last client, in seconds: the longer of pushing
-/// all responses (or all requests) through the bottleneck and of as many idle round trips, of mean
+/// The time before which no schedule finishes the last client, in seconds: the longest of pushing
+/// all responses (or all requests) through the bottleneck, of both over the channel of a Wi-Fi cell
+/// without a collision or a backoff, and of as many idle round trips, of mean
 /// delay, as a client has requests.
-/// Zero for a periodic workload, whose time is its own, and in a low-power network, where the number
+/// Zero for a workload whose time is its own, and in a low-power network, where the number
 /// of transmissions is a matter of luck.
 #[must_use]
 pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     let scenario = &spec.scenario;
     let w = &scenario.workload;
-    if w.kind == WorkloadKind::Periodic || scenario.network.mesh.is_some() {
+    if w.kind.keeps_time() || scenario.network.mesh.is_some() {
         return 0.0;
     }
     let n = &scenario.network;
@@ -31,14 +35,25 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     let up = average(|lengths| lengths.0) * 8.0 / n.up.rate.0 as f64;
     let down = average(|lengths| lengths.1) * 8.0 / n.down.rate.0 as f64;
     let mean = |(low, high): (u64, u64)| (low as f64 + high as f64) / 2e9;
+    let (air, crossing) = average_air(n.wifi.as_ref(), &lengths);
     let idle = up
         + down
+        + crossing
         + mean(n.up.delay.ends())
         + mean(n.up.beyond.ends())
         + mean(n.down.delay.ends())
         + mean(n.down.beyond.ends())
         + mean(scenario.server.processing.ends())
         + mean(scenario.clients.processing.ends());
+    if w.kind == WorkloadKind::Transfer {
+        let messages: u64 =
+            (0..scenario.clients.count).map(|client| u64::from(scenario.messages_of(client))).sum();
+        // Over TCP messages share frames, and the link is slower than the air.
+        let is_udp = spec.controls.iter().all(|control| control.transport() == Transport::Udp);
+        let each = up.max(down).max(if is_udp { air } else { 0.0 });
+        // All but one message in that time, and that one's round trip.
+        return messages.saturating_sub(1) as f64 * each + idle;
+    }
     let exchanges = f64::from(w.exchanges);
     let all = f64::from(scenario.clients.count) * exchanges;
     // NSTART as the controls have it: a client keeps as many round trips going at once.
@@ -46,18 +61,30 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     let window = f64::from(own.unwrap_or(scenario.coap.nstart).max(1));
     // Each client's time counts from its own start.
     let late = scenario.clients.start_window.0 as f64 / 1e9;
-    (all * up.max(down) - late).max(exchanges * idle / window)
+    (all * up.max(down).max(air) - late).max(exchanges * idle / window)
+}
+
+/// What a request and its response occupy the channel of a Wi-Fi cell for at least, and how long
+/// both are on it in an idle cell, s.
+fn average_air(wifi: Option<&Wifi>, lengths: &[(f64, f64)]) -> (f64, f64) {
+    let Some(wifi) = wifi else { return (0.0, 0.0) };
+    let frame = |bytes: f64| wifi.dcf.frame_bytes(bytes.round() as u32);
+    let sum = |time: &dyn Fn(u32) -> u64| {
+        let both = |(up, down): &(f64, f64)| (time(frame(*up)) + time(frame(*down))) as f64 / 1e9;
+        lengths.iter().map(both).sum::<f64>() / lengths.len().max(1) as f64
+    };
+    (sum(&|bytes| wifi.dcf.exchange(bytes)), sum(&|bytes| wifi.dcf.data_airtime(bytes)))
 }
 
 /// Bytes on the wire of a request and of a response.
-fn wire_lengths(scenario: &Scenario, transport: Transport) -> (f64, f64) {
+pub(super) fn wire_lengths(scenario: &Scenario, transport: Transport) -> (f64, f64) {
     let w = &scenario.workload;
     let marked = |payload: u32| payload + u32::from(payload > 0);
     // The path, or the content format; then marker and payload.
     let path = w.path.len() as u32 + if w.path.len() < 13 { 1 } else { 2 };
     let token = u32::from(scenario.coap.token_length);
     let length = |rest: u32| match transport {
-        Transport::Udp => scenario.network.header + 4 + token + rest,
+        Transport::Udp => f64::from(scenario.network.header + 4 + token + rest),
         // RFC 8323 section 3.2: no type, no ID, but a length that may need two more bytes. TCP has
         // 12 bytes of header more than UDP.
         Transport::Tcp => {
@@ -66,12 +93,14 @@ fn wire_lengths(scenario: &Scenario, transport: Transport) -> (f64, f64) {
                 13..269 => 3,
                 _ => 4,
             };
-            scenario.network.header + 12 + length + token.min(4) + rest
+            let header = f64::from(scenario.network.header + 12);
+            let message = f64::from(length + token.min(4) + rest);
+            // Messages of a flow share segments as long as the MTU allows.
+            let segment = f64::from(scenario.network.mtu) - header;
+            if w.kind.is_flow() { message * (1.0 + header / segment) } else { header + message }
         }
     };
-    let (up, down) =
-        (length(path + marked(w.request_payload)), length(1 + marked(w.response_payload)));
-    (f64::from(up), f64::from(down))
+    (length(path + marked(w.request_payload)), length(1 + marked(w.response_payload)))
 }
 
 /// The figures of a cell. `records` are its replications in order.
@@ -137,10 +166,14 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         rtt: pooled(records, |record| &record.totals.rtt),
         duration: pooled(records, |record| &record.totals.durations),
         timeouts: summary(&mut over(&|client| client.timeouts.into())),
+        probes: summary(&mut over(&|client| client.probes.into())),
         largest_timeout: summary(&mut over(&|c| f64::from(c.largest_timeout.get()) / 1e6)),
         command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
         mesh: mesh_cell(records),
+        wifi: wifi_cell(records),
+        background: background_cell(records),
+        flows: flow_cell(spec, records),
     }
 }
 

@@ -1,12 +1,18 @@
 //! Running scenarios: one replication, cells of replications, campaigns of cells.
 
+mod background;
+mod background_cell;
 mod campaign;
 mod cell;
+mod flow_cell;
+mod flow_series;
 mod mesh_cell;
 mod network;
 mod recorder;
 mod reporting;
 mod simulation;
+mod wifi;
+mod wifi_cell;
 
 pub use crate::host::endpoint_config;
 pub use campaign::{
@@ -15,7 +21,7 @@ pub use campaign::{
 pub use cell::{physical_limit_s, summarise};
 pub(crate) use network::tagged;
 pub(crate) use recorder::new_histogram;
-pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged, Transport};
+pub use recorder::{Details, Discard, LostAt, Recorder, SeriesRecorder, Tagged, Transport};
 pub use reporting::report;
 pub(crate) use simulation::sparse;
 pub use simulation::{Controls, RunError, simulate, simulate_with};

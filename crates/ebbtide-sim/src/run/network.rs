@@ -2,10 +2,13 @@
 
 use super::recorder::{Details, Recorder, Tagged, Transport};
 use super::simulation::RunError;
+use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
 use crate::host::{self, Tag};
+use crate::medium::ieee80211;
 use crate::net::{Delay, Fate, Link, Way};
 use crate::random::Streams;
+use crate::record::WifiRecord;
 use crate::scenario::{Control, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -23,8 +26,18 @@ pub(super) enum Event {
     AtServer(u32),
     /// A packet arrives at the router before the link to the clients.
     AtDownLink(u32),
+    /// A packet for a client arrives at the access point of a Wi-Fi cell.
+    AtAccessPoint(u32),
     /// A packet arrives at its client.
     AtClient(u32),
+    /// Something happens in the Wi-Fi cell.
+    Wifi(ieee80211::Event),
+}
+
+impl From<ieee80211::Event> for Event {
+    fn from(event: ieee80211::Event) -> Self {
+        Self::Wifi(event)
+    }
 }
 
 /// Deliveries behind the link to the clients are in the order of the queue.
@@ -40,6 +53,11 @@ pub(super) struct Net {
     pub(super) pool: Pool,
     pub(super) up: Link<ChaCha8Rng>,
     pub(super) down: Link<ChaCha8Rng>,
+    wifi: Option<Cell>,
+    /// How many of the clients are CoAP's; TCP in the background counts on from there.
+    clients: u32,
+    /// How many of both are stations of the Wi-Fi cell, the first ones.
+    stations: u32,
     beyond_up: (Delay, ChaCha8Rng),
     beyond_down: (Delay, ChaCha8Rng),
     header: u32,
@@ -56,10 +74,15 @@ impl Net {
         let loss = scenario.loss_model();
         let up = Way::new("up", &network.up, loss, streams);
         let down = Way::new("down", &network.down, loss, streams);
+        let clients = scenario.clients.count;
+        let stations = clients + network.background.stations();
         Self {
             pool: Pool::default(),
             up: up.link,
             down: down.link,
+            wifi: network.wifi.as_ref().map(|wifi| Cell::new(wifi, stations, streams)),
+            clients,
+            stations: if network.wifi.is_some() { stations } else { 0 },
             beyond_up: up.beyond,
             beyond_down: down.beyond,
             header: network.header,
@@ -76,6 +99,9 @@ impl Net {
     /// What carries the messages of a client.
     #[inline]
     fn transport(&self, client: u32) -> Transport {
+        if client >= self.clients {
+            return Transport::Tcp;
+        }
         let groups = self.transports.len().max(1);
         self.transports.get(client as usize % groups).copied().unwrap_or_default()
     }
@@ -93,7 +119,7 @@ impl Net {
         bytes
     }
 
-    /// A client's packet goes onto the link to the server.
+    /// A client's packet goes into the Wi-Fi cell or, without one, onto the link to the server.
     #[inline]
     pub(super) fn client_sends<R: Recorder>(
         &mut self,
@@ -103,18 +129,118 @@ impl Net {
         recorder: &mut R,
     ) {
         let transport = self.transport(client);
-        let length = u32::try_from(datagram.len()).unwrap_or(u32::MAX / 2);
-        let bytes = self.wire_length(transport, length);
-        let queued = self.up.queued_bytes(now);
-        let fate = self.up.send(now, bytes);
+        let fate = Fate::Delivered { at: now };
         let tagged = tagged(client, tag);
-        let details = Details { upwards: true, transport, tagged, datagram, queued, fate };
+        let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate };
+        recorder.client_sent(now, &details);
+        let place = self.pool.put((client, transport), datagram, tag);
+        if client < self.stations {
+            self.enter_cell(now, (place, true), engine, recorder);
+        } else {
+            self.onto_up_link(now, place, engine, recorder);
+        }
+    }
+
+    /// A packet joins those that wait for the channel of the Wi-Fi cell.
+    pub(super) fn enter_cell<R: Recorder>(
+        &mut self,
+        now: Instant,
+        (place, upwards): (u32, bool),
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        let (packet, _) = self.pool.get(place);
+        let bytes = self.wire_length(packet.transport, packet.length);
+        let Some(cell) = &mut self.wifi else { return };
+        if !cell.send(now, (packet.client, upwards), (place, bytes), engine) {
+            self.leaves_cell(now, (place, upwards), Fate::Dropped, recorder);
+        }
+    }
+
+    /// Something happens in the Wi-Fi cell. [`Self::crossed`] says what came of it.
+    pub(super) fn in_cell(
+        &mut self,
+        now: Instant,
+        event: ieee80211::Event,
+        engine: &mut Engine<Event>,
+    ) {
+        if let Some(cell) = &mut self.wifi {
+            cell.handle(now, event, engine);
+        }
+    }
+
+    /// The next packet that has crossed the Wi-Fi cell down to its client. Those that have crossed
+    /// it upwards go onto the link.
+    pub(super) fn crossed<R: Recorder>(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) -> Option<u32> {
+        loop {
+            let arrived = Fate::Delivered { at: now };
+            match self.wifi.as_mut()?.poll(now, engine)? {
+                Crossed::Up(place) => {
+                    self.leaves_cell(now, (place, true), arrived, recorder);
+                    self.onto_up_link(now, place, engine, recorder);
+                }
+                Crossed::Down(place) => {
+                    self.leaves_cell(now, (place, false), arrived, recorder);
+                    return Some(place);
+                }
+                Crossed::Lost { place, upwards } => {
+                    self.leaves_cell(now, (place, upwards), Fate::Lost { left: now }, recorder);
+                }
+            }
+        }
+    }
+
+    /// Tells the observer what became of a packet in the cell; a place that is lost is free.
+    fn leaves_cell<R: Recorder>(
+        &mut self,
+        now: Instant,
+        (place, upwards): (u32, bool),
+        fate: Fate,
+        recorder: &mut R,
+    ) {
+        let Some(cell) = &self.wifi else { return };
+        let (packet, datagram) = self.pool.get(place);
+        let queued = cell.waiting(packet.client, upwards) as u64;
+        let details = Details { queued, fate, ..packet.details(datagram, upwards, now) };
+        recorder.crossed(now, &details);
+        if !matches!(fate, Fate::Delivered { .. }) {
+            self.pool.release(place);
+        }
+    }
+
+    /// What is measured in the Wi-Fi cell.
+    pub(super) fn wifi_record(&self) -> Option<WifiRecord> {
+        self.wifi.as_ref().map(Cell::record)
+    }
+
+    /// A packet goes onto the link to the server.
+    #[inline]
+    fn onto_up_link<R: Recorder>(
+        &mut self,
+        now: Instant,
+        place: u32,
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        let (packet, _) = self.pool.get(place);
+        let bytes = self.wire_length(packet.transport, packet.length);
+        let queued = self.up.queued_bytes(now);
+        let fate = self.up.send_of(Some(packet.client), now, bytes);
+        let (_, datagram) = self.pool.get(place);
+        let details = Details { queued, fate, ..packet.details(datagram, true, now) };
         recorder.at_link(now, &details);
-        if let Fate::Delivered { at } = fate {
-            let place = self.pool.put((client, transport), datagram, tag);
-            let (delay, rng) = &mut self.beyond_up;
-            let at = at + Duration::from_nanos(delay.draw(rng));
-            engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
+        match fate {
+            Fate::Delivered { at } => {
+                let (delay, rng) = &mut self.beyond_up;
+                let at = at + Duration::from_nanos(delay.draw(rng));
+                engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
+            }
+            Fate::Dropped | Fate::Lost { .. } => self.pool.release(place),
         }
     }
 
@@ -156,13 +282,16 @@ impl Net {
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length);
         let queued = self.down.queued_bytes(now);
-        let fate = self.down.send(now, bytes);
+        let fate = self.down.send_of(Some(packet.client), now, bytes);
         let (_, datagram) = self.pool.get(place);
         let details = Details { queued, fate, ..packet.details(datagram, false, now) };
         recorder.at_link(now, &details);
         match fate {
             Fate::Delivered { at } => {
-                engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, Event::AtClient(place));
+                let is_station = packet.client < self.stations;
+                let event =
+                    if is_station { Event::AtAccessPoint(place) } else { Event::AtClient(place) };
+                engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, event);
             }
             Fate::Dropped | Fate::Lost { .. } => self.pool.release(place),
         }
@@ -214,7 +343,7 @@ impl Pool {
             // As many as fit in memory, far below 2^32.
             (self.packets.len() - 1) as u32
         });
-        // The caller has checked the length against the MTU, at most 65535.
+        // At most 65535 bytes: the limit of an endpoint's messages and of an IP packet.
         self.packets[place as usize] =
             Packet { client, transport, length: datagram.len() as u32, tag };
         let start = place as usize * self.stride;

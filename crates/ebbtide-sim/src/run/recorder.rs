@@ -1,5 +1,6 @@
 //! Observers of a replication. They see everything and change nothing.
 
+use super::flow_series::Flows;
 use crate::net::Fate;
 use crate::report::Series;
 use ebbtide_core::cc::{Metrics, Sample};
@@ -47,10 +48,25 @@ pub struct Details<'p> {
     pub fate: Fate,
 }
 
+/// Where a datagram was lost in a low-power network.
+#[derive(Copy, Clone, Debug)]
+pub struct LostAt<'c> {
+    /// The node that lost it.
+    pub node: u32,
+    /// On the way to the server, or back.
+    pub upwards: bool,
+    /// Why, in words.
+    pub cause: &'c str,
+}
+
 /// Sees what happens in a replication.
 pub trait Recorder {
     /// Whether `answered` is worth computing for this observer.
     fn wants_details(&self) -> bool {
+        false
+    }
+    /// Whether the bytes of frames are worth putting together for this observer.
+    fn wants_frames(&self) -> bool {
         false
     }
     /// The round trip of an answered transmission.
@@ -65,6 +81,15 @@ pub trait Recorder {
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
         let _ = (now, tagged, timeout);
     }
+    /// A client sends a packet: into the Wi-Fi cell or, without one, onto the link.
+    fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
+    /// A packet leaves the Wi-Fi cell: it has crossed it, was dropped before or lost in it.
+    /// [`Details::queued`] are packets, not bytes.
+    fn crossed(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
     /// A packet is handed to the link.
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
@@ -76,6 +101,18 @@ pub trait Recorder {
     /// A packet arrives at a host: the server or a client.
     fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
+    }
+    /// A node begins to transmit a frame or an acknowledgement to another one.
+    fn on_air(&mut self, now: Instant, ends: (u32, u32), frame: &[u8]) {
+        let _ = (now, ends, frame);
+    }
+    /// A datagram was lost in a low-power network.
+    fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
+        let _ = (now, tagged, at);
+    }
+    /// A message reached its host in a low-power network.
+    fn reached(&mut self, now: Instant, tagged: Tagged, upwards: bool) {
+        let _ = (now, tagged, upwards);
     }
     /// An exchange got its response; what the control made of it.
     fn answered(
@@ -90,6 +127,18 @@ pub trait Recorder {
     /// An exchange failed.
     fn failed(&mut self, now: Instant, tagged: Tagged, reason: Failure) {
         let _ = (now, tagged, reason);
+    }
+    /// The first message of a flow left.
+    fn begins(&mut self, now: Instant, client: u32) {
+        let _ = (now, client);
+    }
+    /// A message of a flow arrived at the server, for the first time.
+    fn delivered(&mut self, now: Instant, client: u32) {
+        let _ = (now, client);
+    }
+    /// The rate at which a control lets a client's messages leave, messages/s.
+    fn rate(&mut self, now: Instant, client: u32, rate: f64) {
+        let _ = (now, client, rate);
     }
     /// Payload reached an application, in bytes.
     fn goodput(&mut self, now: Instant, bytes: u64) {
@@ -151,6 +200,7 @@ impl Recorder for Discard {
 #[derive(Debug)]
 pub struct SeriesRecorder {
     plain: Discard,
+    flows: Flows,
     queue_up: Envelope,
     queue_down: Envelope,
     goodput: Rate,
@@ -171,6 +221,7 @@ impl SeriesRecorder {
     pub fn new() -> Self {
         Self {
             plain: Discard::new(),
+            flows: Flows::default(),
             queue_up: Envelope::new(),
             queue_down: Envelope::new(),
             goodput: Rate::new(),
@@ -195,6 +246,7 @@ impl SeriesRecorder {
             queue_up: self.queue_up.points(),
             timeouts: self.timeouts,
             throughput: self.goodput.points(),
+            flows: self.flows.series(),
         }
     }
 }
@@ -205,7 +257,7 @@ impl Default for SeriesRecorder {
     }
 }
 
-fn seconds(now: Instant) -> f64 {
+pub(super) fn seconds(now: Instant) -> f64 {
     now.as_nanos() as f64 / 1e9
 }
 
@@ -240,6 +292,18 @@ impl Recorder for SeriesRecorder {
 
     fn goodput(&mut self, now: Instant, bytes: u64) {
         self.goodput.add(now, bytes);
+    }
+
+    fn begins(&mut self, now: Instant, client: u32) {
+        self.flows.begins(now, client);
+    }
+
+    fn delivered(&mut self, now: Instant, client: u32) {
+        self.flows.delivered(now, client);
+    }
+
+    fn rate(&mut self, now: Instant, client: u32, rate: f64) {
+        self.flows.rate(now, client, rate);
     }
 }
 
@@ -283,18 +347,18 @@ impl Envelope {
 
 /// Bytes per stretch of time, as a rate.
 #[derive(Debug)]
-struct Rate {
+pub(super) struct Rate {
     width_ns: u64,
     bytes: Vec<u64>,
 }
 
 impl Rate {
     /// Rates over less than a second are noise at the rates of the papers' links.
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self { width_ns: 1_000_000_000, bytes: Vec::new() }
     }
 
-    fn add(&mut self, now: Instant, bytes: u64) {
+    pub(super) fn add(&mut self, now: Instant, bytes: u64) {
         let mut index = usize::try_from(now.as_nanos() / self.width_ns).unwrap_or(usize::MAX);
         while index >= POINTS {
             self.bytes = self.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -305,6 +369,11 @@ impl Rate {
             self.bytes.resize(index + 1, 0);
         }
         self.bytes[index] += bytes;
+    }
+
+    /// The length of a stretch, s, and what was added in each.
+    pub(super) fn counts(&self) -> (f64, &[u64]) {
+        (self.width_ns as f64 / 1e9, &self.bytes)
     }
 
     fn points(&self) -> Vec<(f64, f64)> {

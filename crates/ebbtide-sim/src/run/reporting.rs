@@ -2,7 +2,7 @@
 
 use super::campaign::{Campaign, CellSpec, Results, VERSION};
 use crate::report::Report;
-use crate::scenario::{Override, WorkloadKind};
+use crate::scenario::Override;
 
 /// The report on a campaign's results.
 #[must_use]
@@ -22,10 +22,10 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
     let swept = campaign.swept();
     let mut cells: Vec<_> = results.cells.iter().map(|(_, result)| result.cell.clone()).collect();
     let mut notes = Vec::new();
-    let is_periodic = scenario.is_some_and(|s| s.workload.kind == WorkloadKind::Periodic);
+    let is_periodic = scenario.is_some_and(|s| s.workload.kind.keeps_time());
     if is_periodic {
         notes.push(
-            "The workload is periodic: clients keep time by themselves, so the times shown are \
+            "The workload goes by the clock: clients keep time by themselves, so the times shown are \
              those of single exchanges, from the request to its first response, not of flows."
                 .to_owned(),
         );

@@ -1,13 +1,15 @@
 //! One replication: clients, bottleneck and server under one virtual clock.
 
+use super::background::Flows;
 use super::network::{Event, LANES, Net};
 use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
 use crate::host::{Device, Server, client_address, endpoint_config};
+use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
 use crate::random::{Streams, uniform};
-use crate::record::{RunRecord, SparseHistogram, Totals};
+use crate::record::{FlowRecord, RunRecord, SparseHistogram, Totals};
 use crate::scenario::units::Time;
 use crate::scenario::{Control, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, Config};
@@ -15,6 +17,10 @@ use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
 use std::fmt;
+use std::ops::Range;
+
+/// How long packets may still arrive after the end of a run with an end.
+const SETTLE: Duration = Duration::from_secs(10);
 
 /// The controls of a run: usually one; in a mixed run the clients take turns.
 pub type Controls = Vec<Control>;
@@ -53,10 +59,17 @@ struct Simulation<R> {
     net: Net,
     clients: Vec<Device>,
     server: Server,
+    background: Flows,
     recorder: R,
     /// What a client's host takes to act on a response.
     processing: (Delay, ChaCha8Rng),
     period: Option<Time>,
+    /// When the run ends, whatever is under way then.
+    until: Option<Instant>,
+    /// Whether it has ended: clients do nothing any more.
+    is_over: bool,
+    /// From when on packets count for the fairness of streams.
+    fair_from: Option<Instant>,
     undone: u32,
     done_at: Instant,
     /// The request that the server is at; reused.
@@ -149,13 +162,16 @@ impl<R: Recorder> Simulation<R> {
             (scenario.workload.kind == WorkloadKind::Periodic).then_some(scenario.workload.period);
         let window = period.unwrap_or(Time(0)).0.max(scenario.clients.start_window.0);
         for client in 0..scenario.clients.count {
-            let start = if window == 0 {
-                0
-            } else {
-                uniform(&mut streams.stream(&format!("client/{client}/start")), 0, window)
-            };
+            let offset = scenario.start_of(client);
+            let start = offset
+                + if window == 0 {
+                    0
+                } else {
+                    uniform(&mut streams.stream(&format!("client/{client}/start")), 0, window)
+                };
             engine.schedule(Instant::from_nanos(start), Event::Act(client));
         }
+        let background = Flows::new(scenario, &streams, &mut engine);
         let payload = scenario.workload.response_payload;
         let server = endpoint_config(scenario, fallback);
         Self {
@@ -163,9 +179,15 @@ impl<R: Recorder> Simulation<R> {
             net: Net::new(scenario, controls, &streams),
             clients,
             server: Server::new(server, payload, &streams),
+            background,
             recorder,
             processing: (scenario.clients.processing.delay(), streams.stream("clients/processing")),
             period,
+            until: scenario.ends().map(|time| Instant::from_nanos(time.0)),
+            is_over: false,
+            fair_from: scenario
+                .ends()
+                .map(|_| Instant::from_nanos(scenario.workload.flow.fair_from.0)),
             undone: scenario.clients.count,
             done_at: Instant::ZERO,
             request: Vec::new(),
@@ -175,16 +197,19 @@ impl<R: Recorder> Simulation<R> {
     fn run(&mut self) -> Result<(), RunError> {
         const CENTURY: Instant = Instant::from_nanos(3_155_760_000_000_000_000);
         while let Some((now, event)) = self.engine.pop() {
-            match event {
-                Event::Act(client) => self.act(now, client),
-                Event::Timer(client) => self.timer(now, client),
-                Event::ServerTimer(client) => self.server_timer(now, client),
-                Event::AtServer(packet) => self.at_server(now, packet),
-                Event::AtDownLink(packet) => {
-                    self.net.onto_down_link(now, packet, &mut self.engine, &mut self.recorder);
+            if let Some(until) = self.until
+                && now >= until
+            {
+                // The clients are gone; what they sent may still arrive.
+                self.is_over = true;
+                if now >= until + SETTLE {
+                    break;
                 }
-                Event::AtClient(packet) => self.at_client(now, packet),
             }
+            if self.is_over || self.undone == 0 {
+                self.background.end();
+            }
+            self.happens(now, event);
             if let Some(error) = self.net.error.take() {
                 return Err(error);
             }
@@ -195,17 +220,48 @@ impl<R: Recorder> Simulation<R> {
         Ok(())
     }
 
+    fn happens(&mut self, now: Instant, event: Event) {
+        let others = (&mut self.net, &mut self.engine, &mut self.recorder);
+        if self.background.handle(now, event, others) {
+            return;
+        }
+        match event {
+            Event::Act(client) => self.act(now, client),
+            Event::Timer(client) => self.timer(now, client),
+            Event::ServerTimer(client) => self.server_timer(now, client),
+            Event::AtServer(packet) => self.at_server(now, packet),
+            Event::AtDownLink(packet) => {
+                self.net.onto_down_link(now, packet, &mut self.engine, &mut self.recorder);
+            }
+            Event::AtAccessPoint(packet) => {
+                let (engine, recorder) = (&mut self.engine, &mut self.recorder);
+                self.net.enter_cell(now, (packet, false), engine, recorder);
+            }
+            Event::AtClient(packet) => self.at_client(now, packet),
+            Event::Wifi(event) => self.in_cell(now, event),
+        }
+    }
+
     fn act(&mut self, now: Instant, client: u32) {
+        if self.is_over {
+            return;
+        }
         self.clients[client as usize].act(now);
         if let Some(period) = self.period
             && self.clients[client as usize].has_more()
         {
             self.engine.schedule(now + Duration::from_nanos(period.0), Event::Act(client));
         }
+        if let Some(next) = self.clients[client as usize].flow().and_then(|flow| flow.next(now)) {
+            self.engine.schedule(next, Event::Act(client));
+        }
         self.drain(now, client);
     }
 
     fn timer(&mut self, now: Instant, client: u32) {
+        if self.is_over {
+            return;
+        }
         let host = &mut self.clients[client as usize];
         // Only the timer event that was scheduled last counts: others are left over.
         if *host.timer() == Some(now) {
@@ -220,20 +276,35 @@ impl<R: Recorder> Simulation<R> {
         self.recorder.arrived(now, &packet.details(datagram, true, now));
         let client = packet.client;
         if let Some(server) = self.clients[client as usize].server() {
-            server.receive(now, datagram, packet.tag);
+            let arrived = server.receive(now, datagram, packet.tag);
             self.net.pool.release(place);
+            for number in arrived {
+                self.delivered(now, client, number);
+            }
             self.drain_server(now, client);
             return;
         }
         // The answer takes a place of its own before this one is free.
         self.request.clear();
         self.request.extend_from_slice(datagram);
-        let from = client_address(packet.client);
+        if !packet.tag.probe {
+            self.delivered(now, client, packet.tag.exchange);
+        }
+        let from = client_address(client);
         let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
         self.server.receive(now, from, &self.request, packet.tag, |client, datagram, tag| {
             net.server_sends(now, (client, datagram, tag), engine, recorder);
         });
         self.net.pool.release(place);
+    }
+
+    /// A message of a flow arrives at the server.
+    fn delivered(&mut self, now: Instant, client: u32, number: u32) {
+        if let Some(flow) = self.clients[client as usize].flow()
+            && flow.arrives(now, number)
+        {
+            self.recorder.delivered(now, client);
+        }
     }
 
     /// The timer of the server's end of a client's connections.
@@ -259,9 +330,21 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
+    /// Something happens in the Wi-Fi cell: packets may arrive at clients.
+    fn in_cell(&mut self, now: Instant, event: ieee80211::Event) {
+        self.net.in_cell(now, event, &mut self.engine);
+        while let Some(place) = self.net.crossed(now, &mut self.engine, &mut self.recorder) {
+            self.happens(now, Event::AtClient(place));
+        }
+    }
+
     fn at_client(&mut self, now: Instant, place: u32) {
         let (packet, datagram) = self.net.pool.get(place);
         self.recorder.arrived(now, &packet.details(datagram, false, now));
+        if self.is_over {
+            self.net.pool.release(place);
+            return;
+        }
         let host = &mut self.clients[packet.client as usize];
         let before = host.record().payload_bytes;
         let wants_to_act = host.receive(now, datagram, packet.tag, &mut self.recorder);
@@ -280,6 +363,11 @@ impl<R: Recorder> Simulation<R> {
             self.undone -= 1;
             if self.undone == 0 {
                 self.done_at = now;
+            }
+        } else if let Some(flow) = host.flow() {
+            // What comes by the clock comes by itself.
+            if !flow.keeps_time() {
+                host.act(now);
             }
         } else if self.period.is_some() {
             // The next period comes by itself.
@@ -315,6 +403,10 @@ impl<R: Recorder> Simulation<R> {
     }
 
     fn finish(mut self, replication: u32) -> (RunRecord, R) {
+        if let Some(until) = self.until {
+            self.done_at = until;
+        }
+        let flows = self.flows();
         let mut by_retransmissions: Vec<u64> = Vec::new();
         for client in &mut self.clients {
             let counts = client.finish();
@@ -339,6 +431,9 @@ impl<R: Recorder> Simulation<R> {
                 events: self.engine.handled(),
                 series: None,
                 mesh: None,
+                wifi: self.net.wifi_record(),
+                background: self.background.records(),
+                flows,
             },
             wall_s: 0.0,
         };
@@ -346,9 +441,27 @@ impl<R: Recorder> Simulation<R> {
     }
 }
 
+impl<R> Simulation<R> {
+    /// What became of the clients' flows.
+    fn flows(&mut self) -> Vec<FlowRecord> {
+        let end = self.until.unwrap_or_else(|| self.engine.now());
+        let spans: Vec<Range<Instant>> =
+            self.clients.iter_mut().filter_map(|client| client.flow_span(end)).collect();
+        let from = spans.iter().map(|span| span.start).chain(self.fair_from).max();
+        let to = spans.iter().map(|span| span.end).min();
+        let together = from.unwrap_or(end)..to.unwrap_or(end);
+        let flows = self.clients.iter_mut().filter_map(Device::flow).zip(&spans);
+        flows.map(|(flow, span)| flow.finish(span.end, &together)).collect()
+    }
+}
+
 /// When a timer event is to be scheduled for a host that wants to be called at `timeout`; `None` if
 /// the one that is scheduled does.
-fn due(timeout: Option<Instant>, timer: &mut Option<Instant>, now: Instant) -> Option<Instant> {
+pub(super) fn due(
+    timeout: Option<Instant>,
+    timer: &mut Option<Instant>,
+    now: Instant,
+) -> Option<Instant> {
     let at = timeout?.max(now);
     if timer.is_some_and(|scheduled| now <= scheduled && scheduled <= at) {
         return None;

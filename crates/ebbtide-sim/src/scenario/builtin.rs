@@ -24,6 +24,7 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("nb-iot"),
     builtin!("container-ship"),
     builtin!("building"),
+    builtin!("rcoap-wifi"),
     builtin!("lln-cloud"),
     builtin!("lln-grid"),
 ];

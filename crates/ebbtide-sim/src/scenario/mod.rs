@@ -3,9 +3,12 @@
 //! The built-in ones are such files too (`scenarios/` of the repository); a user copies and
 //! changes them. Every key is documented on the field that it fills.
 
+mod aims;
+mod background;
 mod builtin;
 mod control;
 mod error;
+mod flow;
 mod load;
 mod mesh;
 mod mesh_validate;
@@ -14,15 +17,20 @@ mod settings;
 mod tcp;
 pub mod units;
 mod validate;
+mod wifi;
 
+pub use aims::Drops;
+pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
 pub use control::Control;
 pub use error::ScenarioError;
+pub use flow::{Each, FlowWorkload};
 pub use load::{Source, load};
 pub use mesh::{Addresses, Curve, DutyCycling, Lowpan, Mesh, MeshWorkload, Radio, Topology};
 pub use nearest::did_you_mean;
 pub use settings::{Axis, Override, combinations, parse_set};
 pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
+pub use wifi::Wifi;
 
 use crate::net::LossModel;
 use crate::random::Probability;
@@ -97,6 +105,12 @@ pub struct Network {
     /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<Mesh>,
+    /// A Wi-Fi cell that the clients' packets pass before `up` and after `down`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<Wifi>,
+    /// TCP that shares the bottleneck with the clients.
+    #[serde(default, skip_serializing_if = "Background::is_default")]
+    pub background: Background,
 }
 
 /// One direction of the bottleneck. The default, of no rate, is none at all.
@@ -112,6 +126,9 @@ pub struct LinkSpec {
     /// The further way between the link's router and the server, per packet.
     #[serde(default)]
     pub beyond: TimeRange,
+    /// Packets that are lost on purpose, beside `network.errors`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drops: Vec<Drops>,
 }
 
 /// The hosts that ask.
@@ -168,6 +185,9 @@ pub struct Workload {
     /// What the workloads of low-power networks need.
     #[serde(default)]
     pub mesh: MeshWorkload,
+    /// What `stream` and `transfer` need.
+    #[serde(default, skip_serializing_if = "FlowWorkload::is_default")]
+    pub flow: FlowWorkload,
 }
 
 /// When requests are made.
@@ -183,6 +203,10 @@ pub enum WorkloadKind {
     Mixed,
     /// One every period, whatever became of the one before.
     Periodic,
+    /// Messages to one receiver, one every interval, for a time: `[workload.flow]`.
+    Stream,
+    /// Bytes to one receiver in as many messages as they take, as fast as the control admits them.
+    Transfer,
     /// Low-power networks: one client in the Internet asks every mote in turn.
     Baseline,
     /// Low-power networks: a client in the Internet for each mote, back to back.
@@ -201,6 +225,18 @@ impl WorkloadKind {
     #[must_use]
     pub const fn is_mesh(self) -> bool {
         self.is_cloud() || matches!(self, Self::Monitoring | Self::Events)
+    }
+
+    /// Whether a client sends many messages, several of which may be under way.
+    #[must_use]
+    pub const fn is_flow(self) -> bool {
+        matches!(self, Self::Stream | Self::Transfer)
+    }
+
+    /// Whether clients keep time by themselves: then a flow has no completion time.
+    #[must_use]
+    pub const fn keeps_time(self) -> bool {
+        matches!(self, Self::Periodic | Self::Stream)
     }
 
     /// Whether clients in the Internet ask the motes of a low-power network.

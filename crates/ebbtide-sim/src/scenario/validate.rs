@@ -33,7 +33,10 @@ pub(super) fn check(s: &Scenario) -> Check {
         "must be at most 36525 days",
     )?;
     network(s)?;
+    super::wifi::check(s)?;
+    super::background::check(s)?;
     workload(s)?;
+    super::flow::check(s)?;
     let c = &s.coap;
     let ack_timeout = (1_000_000..=600_000_000_000).contains(&c.ack_timeout.0);
     range(ack_timeout, "coap.ack_timeout", "must be from 1 ms to 10 min")?;
@@ -65,6 +68,7 @@ fn network(s: &Scenario) -> Check {
         if s.network.mesh.is_none() || !link.is_missing() {
             range(!link.is_missing(), &format!("network.{name}"), "is missing")?;
         }
+        super::aims::check(s, name, link)?;
         let longest = |ends: (u64, u64)| ends.1 <= LONGEST.0;
         let key = |key: &str| format!("network.{name}.{key}");
         range(

@@ -221,6 +221,9 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         settings.iter().map(|(key, value)| format!("--set {key}={value} ")).collect();
     Cell {
         mesh: None,
+        wifi: None,
+        background: None,
+        flows: None,
         duration: Summary::default(),
         cc: shape.cc.to_owned(),
         settings: settings.to_vec(),
@@ -262,6 +265,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         jain: 0.9987,
         rtt: seven(limit * excess / 50.0),
         timeouts: seven(shape.unnecessary * load * 1.1),
+        probes: seven(0.0),
         largest_timeout: seven(31.0),
         command: format!("ebbtide run nb-iot {swept}--cc {} --reps 20 --seed 1", shape.cc),
         series: vec![series(fct(1.0), shape)],
@@ -279,6 +283,7 @@ fn series(end: f64, shape: &Shape) -> Series {
     let at = |index: u32, of: u32| end * f64::from(index) / f64::from(of);
     Series {
         replication: 0,
+        flows: Vec::new(),
         queue_down: (0..600)
             .map(|i| {
                 let rest = 1.0 - f64::from(i) / 600.0;

@@ -1,9 +1,12 @@
 //! The client: requests out, responses in.
 
+mod burst;
 mod observe;
 mod pending;
+mod quick;
 mod transfer;
 
+pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
 pub use observe::Observation;
 
 pub(crate) use pending::{Exchanges, Pending};
@@ -20,7 +23,7 @@ use crate::stream::{Link, Pool, StreamCounters};
 use bytes::Bytes;
 use ebbtide_core::cc::{Config as Control, Metrics, Sample};
 use ebbtide_core::endpoint::Counters;
-use ebbtide_core::wire::Content;
+use ebbtide_core::wire::{Code, Content};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use tracing::Instrument;
@@ -59,6 +62,8 @@ struct Inner {
     v4: OnceLock<Arc<Shared>>,
     v6: OnceLock<Arc<Shared>>,
     connections: Pool,
+    /// Who understands the blocks of RFC 9177.
+    quick: quick::Support,
 }
 
 /// Where a request goes, and what it goes over.
@@ -87,6 +92,7 @@ impl Client {
             v4: OnceLock::new(),
             v6: OnceLock::new(),
             connections: Pool::default(),
+            quick: quick::Support::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -294,6 +300,21 @@ impl Client {
             options.with_slice(None, |options| {
                 let content = Content { code: request.code, options, payload };
                 endpoint.request(now, remote, &content, request.reliability)
+            })
+        })
+    }
+
+    /// Starts one exchange of RFC 9177: it leaves at once, and several answers may come.
+    fn start_block(
+        &self,
+        remote: SocketAddr,
+        code: Code,
+        options: &Options,
+        payload: &[u8],
+    ) -> Result<Pending, Error> {
+        self.shared(remote)?.call(remote, |endpoint, now| {
+            options.with_slice(None, |options| {
+                endpoint.request_block(now, remote, &Content { code, options, payload })
             })
         })
     }

@@ -36,7 +36,12 @@ impl Pending {
 
     /// The next answer; `None` once the exchange is over and all answers were fetched.
     pub(crate) async fn answer(&self) -> Option<Answer> {
-        poll_fn(|cx| self.exchanges.poll_answer(self.index, cx)).await
+        poll_fn(|cx| self.poll_answer(cx)).await
+    }
+
+    /// As [`Self::answer`], for who waits for several exchanges.
+    pub(crate) fn poll_answer(&self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        self.exchanges.poll_answer(self.index, cx)
     }
 
     /// The one response that a request has.

@@ -1,7 +1,7 @@
 //! One request and its response, whatever number of exchanges that takes: blocks in both
 //! directions (RFC 7959), a challenge in between (RFC 9175).
 
-use super::{Client, Route};
+use super::{Client, Route, quick};
 use crate::error::Error;
 use crate::message::{Options, Request, Response, Sizes};
 use bytes::BytesMut;
@@ -11,12 +11,17 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often a body is asked for anew because it changed on the way.
-const RESTARTS: usize = 3;
+pub(super) const RESTARTS: usize = 3;
 /// How often a server may ask to echo within one request.
-const ECHOES: usize = 2;
+pub(super) const ECHOES: usize = 2;
 
 /// Tells concurrent uploads to one resource apart (RFC 9175 section 3.3).
 static REQUEST_TAG: AtomicU32 = AtomicU32::new(1);
+
+/// The next Request-Tag.
+pub(super) fn request_tag() -> [u8; 4] {
+    REQUEST_TAG.fetch_add(1, Ordering::Relaxed).to_be_bytes()
+}
 
 /// The options that a request has in each of its exchanges.
 pub(crate) fn base_options(request: &Request) -> Options {
@@ -34,6 +39,14 @@ pub(crate) async fn run(
     route: &Route,
     request: &Request,
 ) -> Result<Response, Error> {
+    if request.quick
+        && route.link.is_none()
+        && !route.remote.ip().is_multicast()
+        && let Some(response) = quick::run(client, route, request).await?
+    {
+        // A server may choose the usual blocks for its response.
+        return complete(client, route, request, response).await;
+    }
     let mut transfer = Transfer::new(client, route, request);
     let first = transfer.send_body().await?;
     transfer.fetch_rest(first).await
@@ -48,6 +61,27 @@ pub(crate) async fn complete(
     first: Response,
 ) -> Result<Response, Error> {
     Transfer::new(client, route, request).fetch_rest(first).await
+}
+
+/// The same for the answer to a body that was sent with these options, its Request-Tag included.
+pub(crate) async fn complete_upload(
+    client: &Client,
+    route: &Route,
+    (request, options): (&Request, Options),
+    first: Response,
+) -> Result<Response, Error> {
+    let transfer = Transfer::new(client, route, request);
+    Transfer { options, ..transfer }.fetch_rest(first).await
+}
+
+/// Asks with one more option, in one exchange but for an Echo.
+pub(super) async fn ask_with(
+    client: &Client,
+    route: &Route,
+    request: &Request,
+    extra: (OptionNumber, u32),
+) -> Result<Response, Error> {
+    Transfer::new(client, route, request).ask(&[extra], &[]).await
 }
 
 /// The whole answer of a group's member, whose first message is `first`.
@@ -125,8 +159,7 @@ impl<'a> Transfer<'a> {
             let extra = wanted.map(|block| (OptionNumber::BLOCK2, block.to_uint()));
             return self.ask(extra.as_slice(), &body).await;
         }
-        let tag = REQUEST_TAG.fetch_add(1, Ordering::Relaxed);
-        self.options.push(OptionNumber::REQUEST_TAG, &tag.to_be_bytes());
+        self.options.push(OptionNumber::REQUEST_TAG, &request_tag());
         let size = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let mut at = 0;
         loop {

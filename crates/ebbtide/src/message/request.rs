@@ -28,6 +28,7 @@ pub struct Request {
     pub(crate) reliability: Reliability,
     pub(crate) timeout: Option<Duration>,
     pub(crate) block_szx: Option<u8>,
+    pub(crate) quick: bool,
 }
 
 macro_rules! methods {
@@ -78,6 +79,7 @@ impl Request {
             reliability: Reliability::Confirmable,
             timeout: None,
             block_szx: None,
+            quick: false,
         })
     }
 
@@ -131,6 +133,20 @@ impl Request {
     pub fn block_size(mut self, bytes: usize) -> Self {
         let szx = bytes.clamp(16, 1024).ilog2() - 4;
         self.block_szx = Some(szx as u8);
+        self
+    }
+
+    /// Lets bodies travel in Non-confirmable blocks of RFC 9177, many at once instead of one per round
+    /// trip, both the request's and the response's: where a body is long and the round trip, too, or
+    /// where answers get lost. How fast, [`Config::quick`](crate::Config::quick) says. The server is
+    /// asked first whether it understands that; if not, or over a connection, the blocks are the
+    /// usual ones.
+    ///
+    /// The paths it is meant for are known to bear it (RFC 9177 section 3.2): ten blocks leave at
+    /// once, whatever the congestion control of the peer has learnt.
+    #[must_use]
+    pub fn quick(mut self) -> Self {
+        self.quick = true;
         self
     }
 

@@ -92,6 +92,7 @@ pub(crate) fn learnt(
             answered = sample.answered.map(|answered| answered.ordinal),
             srtt = metrics.srtt.map(span),
             rto = metrics.rto.map(span),
+            interval = metrics.interval.map(span),
             state = metrics.state,
             "learnt"
         );

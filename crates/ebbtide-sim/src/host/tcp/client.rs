@@ -5,6 +5,7 @@ use super::ledger::Departure;
 use super::segment::Segment;
 use super::socket::{Setup, Socket};
 use crate::host::agenda::{Agenda, Step};
+use crate::host::flow::Flow;
 use crate::host::{PORT, SERVER, Tag, client_host, count, digits};
 use crate::random::Streams;
 use crate::record::ClientRecord;
@@ -22,6 +23,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Requests that wait for a connection, at most: as many as an endpoint over UDP queues.
 const QUEUE: usize = 64;
+/// Messages of a flow that are kept waiting: more than a segment holds, so that Nagle's algorithm
+/// waits for no acknowledgement while there is more to send.
+const AHEAD: u32 = 64;
 /// The ports that connections come from (RFC 6335 section 6).
 const EPHEMERAL: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
@@ -30,10 +34,14 @@ pub(crate) struct TcpClient {
     number: u32,
     address: Ipv4Addr,
     agenda: Agenda,
+    /// What became of its messages, if it sends a flow of them.
+    pub(crate) flow: Option<Flow>,
     path: Vec<u8>,
     payload: Vec<u8>,
     settings: Tcp,
     mtu: usize,
+    /// Bytes of the socket's buffers.
+    buffer: usize,
     coap: stream::Config,
     /// Ports and initial sequence numbers.
     rng: ChaCha8Rng,
@@ -78,8 +86,9 @@ impl TcpClient {
         streams: &Streams,
     ) -> Self {
         let workload = &scenario.workload;
-        let window = u32::from(scenario.coap.nstart.max(1));
-        let agenda = Agenda::new(number, window, workload, streams);
+        let window = super::window(scenario);
+        let agenda = Agenda::new(number, window, scenario, streams);
+        let flow = Flow::new(number, scenario, AHEAD);
         let mut rng = streams.stream(&format!("client/{number}/tcp"));
         let ports = u32::from(EPHEMERAL.end() - EPHEMERAL.start()) + 1;
         // Below the number of ports, which has 16 bits.
@@ -87,14 +96,16 @@ impl TcpClient {
         Self {
             number,
             address: client_host(number),
-            warms_up: agenda.keeps_device(),
+            warms_up: agenda.keeps_device() && !flow.as_ref().is_some_and(Flow::keeps_time),
             is_warm: false,
             agenda,
+            flow,
+            buffer: super::buffer(scenario),
             path: workload.path.clone().into_bytes(),
             payload: digits(workload.request_payload),
             settings,
             mtu: super::mtu(scenario),
-            coap: coap_config(scenario.coap.token_length, window),
+            coap: coap_config(super::token_length(scenario), window),
             rng,
             port,
             current: None,
@@ -125,6 +136,8 @@ impl TcpClient {
             self.make_request(now);
         } else if self.warms_up && !self.is_warm {
             self.connect(now);
+        } else if self.flow.is_some() {
+            self.offer(now);
         } else {
             loop {
                 match self.agenda.next() {
@@ -137,14 +150,38 @@ impl TcpClient {
         self.write(now);
     }
 
+    /// Offers what the flow has ready.
+    fn offer(&mut self, now: Instant) {
+        while self.agenda.has_more()
+            && let Some(flow) = &mut self.flow
+            && flow.offers(now)
+        {
+            let is_one = flow.keeps_time();
+            if self.agenda.make(now).is_some() {
+                flow.taken(now);
+                self.open(now);
+            }
+            if is_one {
+                return;
+            }
+        }
+    }
+
     fn make_request(&mut self, now: Instant) {
         if self.open.len() - self.written >= QUEUE {
             // The reading of this period is lost, and counted.
             self.record.failed += u32::from(self.agenda.skip());
             return;
         }
-        let Some(number) = self.agenda.make(now) else { return };
+        if self.agenda.make(now).is_some() {
+            self.open(now);
+        }
+    }
+
+    /// The request that was made last waits to be written.
+    fn open(&mut self, now: Instant) {
         self.agenda.opened();
+        let number = self.agenda.next_number() - 1;
         self.open.push_back(Request { number, made: now, sent: Vec::new() });
         self.connect(now);
     }
@@ -157,7 +194,12 @@ impl TcpClient {
         let port = self.port;
         self.port = if port == *EPHEMERAL.end() { *EPHEMERAL.start() } else { port + 1 };
         let local = SocketAddrV4::new(self.address, port);
-        let setup = Setup { settings: self.settings, mtu: self.mtu, seed: self.rng.next_u64() };
+        let setup = Setup {
+            settings: self.settings,
+            mtu: self.mtu,
+            buffer: self.buffer,
+            seed: self.rng.next_u64(),
+        };
         let socket = Socket::connect(now, setup, local, server_v4());
         self.current = Some(Named { port, connection: Connection::new(socket, self.coap) });
     }
@@ -202,7 +244,8 @@ impl TcpClient {
         let Some(named) = self.current.as_mut().filter(|named| named.port == segment.destination)
         else {
             // It belongs to a connection that is over: a stack without one refuses it.
-            let setup = Setup { settings: self.settings, mtu: self.mtu, seed: 0 };
+            let setup =
+                Setup { settings: self.settings, mtu: self.mtu, buffer: self.buffer, seed: 0 };
             let local = SocketAddrV4::new(self.address, segment.destination);
             let socket = Socket::listen(now, setup, local);
             let mut connection = Connection::new(socket, self.coap);
@@ -281,10 +324,16 @@ impl TcpClient {
         let mut timeout: Option<Instant> = None;
         let fallback = self.open.front().map_or(self.agenda.next_number(), |open| open.number);
         let (open, record, client) = (&mut self.open, &mut self.record, self.number);
+        let flow = &mut self.flow;
+        let mut has_room = false;
         for named in self.closing.iter_mut().chain(&mut self.current) {
             let repeats = &mut self.repeats;
             let due = named.connection.drain(now, repeats, |packet, departure, armed| {
-                let tag = tag(&departure, open, now, fallback);
+                let tag = tag(&departure, open, now, fallback, |number| {
+                    if let Some(flow) = flow {
+                        has_room |= flow.leaves(now, number);
+                    }
+                });
                 if let Some(armed) = armed {
                     record.largest_timeout = record.largest_timeout.max(armed);
                     let Tag { exchange, ordinal, .. } = tag;
@@ -299,7 +348,7 @@ impl TcpClient {
         if is_lost {
             self.lose(now, recorder);
         }
-        (timeout, is_lost)
+        (timeout, is_lost || has_room)
     }
 
     /// The connection in use is over, and with it what was open on it.
@@ -315,6 +364,9 @@ impl TcpClient {
             let tag = Tag { exchange: request.number, ordinal: 0, probe: false };
             recorder.failed(now, self.tagged(tag), Failure::GaveUp);
             self.record.failed += 1;
+            if self.flow.as_mut().is_some_and(|flow| flow.given_up(request.number)) {
+                self.agenda.again();
+            }
             self.ended(now);
         }
     }
@@ -339,14 +391,27 @@ impl TcpClient {
 }
 
 /// Notes that the requests in a segment have left, and says what the segment belongs to: the last
-/// of them; without any, the exchange that is open or comes next.
-fn tag(departure: &Departure, open: &mut VecDeque<Request>, now: Instant, fallback: u32) -> Tag {
+/// of them; without any, the exchange that is open or comes next. `leaves` hears of those that leave
+/// for the first time.
+fn tag(
+    departure: &Departure,
+    open: &mut VecDeque<Request>,
+    now: Instant,
+    fallback: u32,
+    mut leaves: impl FnMut(u32),
+) -> Tag {
     let Some((first, last)) = departure.tags else {
         return Tag { exchange: fallback, ordinal: departure.earlier, probe: false };
     };
     let mut ordinal = 0;
     for request in open.iter_mut() {
         if (first.exchange..=last.exchange).contains(&request.number) {
+            if request.sent.is_empty() {
+                leaves(request.number);
+            } else if !departure.is_repeated {
+                // The rest of it, behind the segment in which it begins.
+                continue;
+            }
             ordinal = u8::try_from(request.sent.len()).unwrap_or(u8::MAX);
             request.sent.push(now);
         }

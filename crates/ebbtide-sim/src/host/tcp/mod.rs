@@ -3,6 +3,7 @@
 //! Each end of a connection is a stack of its own: smoltcp between a [device] without hardware and
 //! the CoAP connection of `ebbtide-core`. What crosses the links is IPv4 packets, byte for byte.
 
+mod bulk;
 mod client;
 mod connection;
 mod device;
@@ -15,6 +16,7 @@ mod socket;
 mod tests;
 mod wheel;
 
+pub(crate) use bulk::{Bulk, Side, starts};
 pub(crate) use client::TcpClient;
 pub(crate) use segment::Segment;
 pub(crate) use server::TcpServer;
@@ -28,6 +30,27 @@ const IPV4_UDP: u32 = 28;
 /// The length on the wire of an IPv4 packet that holds a segment.
 pub(crate) const fn wire_length(header: u32, packet: u32) -> u32 {
     (packet + header).saturating_sub(IPV4_UDP)
+}
+
+/// Requests of a client that are open at once: NSTART, or of a flow, which has no such limit over a
+/// reliable transport (RFC 8323 section 2.2), as many as a connection holds.
+fn window(scenario: &Scenario) -> u32 {
+    match scenario.workload.kind.is_flow() {
+        true => 1024,
+        false => scenario.coap.nstart.max(1).into(),
+    }
+}
+
+/// Bytes of token that tell so many requests apart.
+fn token_length(scenario: &Scenario) -> u8 {
+    let least = if scenario.workload.kind.is_flow() { 2 } else { 0 };
+    scenario.coap.token_length.max(least)
+}
+
+/// Bytes of a socket's send and receive buffer: many messages; for a flow, the largest window that
+/// needs no scaling (RFC 9293 section 3.1).
+fn buffer(scenario: &Scenario) -> usize {
+    if scenario.workload.kind.is_flow() { 65_535 } else { 8192 }
 }
 
 /// The largest IPv4 packet of a scenario, bytes.

@@ -14,6 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
+use std::ops::Range;
 
 /// The server's ends of the connections of one client. Those of other clients are none of its
 /// business: a listening socket per client saves looking for the one that is meant.
@@ -21,6 +22,8 @@ pub(crate) struct TcpServer {
     payload: Vec<u8>,
     settings: Tcp,
     mtu: usize,
+    /// Bytes of the sockets' buffers.
+    buffer: usize,
     coap: stream::Config,
     /// Initial sequence numbers.
     rng: ChaCha8Rng,
@@ -50,13 +53,14 @@ struct Unanswered {
 
 impl TcpServer {
     pub(crate) fn new(client: u32, settings: Tcp, scenario: &Scenario, streams: &Streams) -> Self {
-        let window = u32::from(scenario.coap.nstart.max(1));
+        let window = super::window(scenario);
         let processing = streams.stream(&format!("server/tcp/{client}/processing"));
         Self {
             payload: digits(scenario.workload.response_payload),
             settings,
             mtu: super::mtu(scenario),
-            coap: coap_config(scenario.coap.token_length, window),
+            buffer: super::buffer(scenario),
+            coap: coap_config(super::token_length(scenario), window),
             rng: streams.stream(&format!("server/tcp/{client}")),
             processing: (scenario.server.processing.delay(), processing),
             connections: Vec::new(),
@@ -65,12 +69,13 @@ impl TcpServer {
         }
     }
 
-    /// A packet arrives.
-    pub(crate) fn receive(&mut self, now: Instant, packet: &[u8], tag: Tag) {
-        let Some(segment) = Segment::parse(packet) else { return };
+    /// A packet arrives. The exchanges whose requests are complete with it.
+    pub(crate) fn receive(&mut self, now: Instant, packet: &[u8], tag: Tag) -> Range<u32> {
+        let Some(segment) = Segment::parse(packet) else { return 0..0 };
         let known = self.connections.iter().position(|one| one.port == segment.source);
         let place = known.unwrap_or_else(|| self.accept(now, segment.source, tag.exchange));
-        let Some(accepted) = self.connections.get_mut(place) else { return };
+        let Some(accepted) = self.connections.get_mut(place) else { return 0..0 };
+        let first = accepted.next;
         let connection = &mut accepted.connection;
         connection.receive(now, (packet, &segment), &mut self.repeats);
         while let Some(message) = connection.next_message(now) {
@@ -86,11 +91,17 @@ impl TcpServer {
             }
         }
         connection.end_input(now);
+        first..accepted.next
     }
 
     /// A socket for a connection that begins: its place. What is no beginning it refuses.
     fn accept(&mut self, now: Instant, port: u16, next: u32) -> usize {
-        let setup = Setup { settings: self.settings, mtu: self.mtu, seed: self.rng.next_u64() };
+        let setup = Setup {
+            settings: self.settings,
+            mtu: self.mtu,
+            buffer: self.buffer,
+            seed: self.rng.next_u64(),
+        };
         let local = SocketAddrV4::new(SERVER, PORT);
         let connection = Connection::new(Socket::listen(now, setup, local), self.coap);
         self.connections.push(Accepted { port, connection, next, unanswered: VecDeque::new() });

@@ -12,8 +12,6 @@ use smoltcp::time::{Duration as SmolDuration, Instant as SmolInstant};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr, IpEndpoint};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Bytes of the send and of the receive buffer: many messages, and a window that needs no scaling.
-const BUFFER: usize = 8192;
 /// A stack that has been served and says that it is due now is served again after this span, so
 /// that time goes on whatever it wants.
 const AGAIN: Duration = Duration::from_millis(1);
@@ -27,6 +25,8 @@ pub(super) struct Setup {
     pub(super) settings: Tcp,
     /// The largest IP packet, bytes.
     pub(super) mtu: usize,
+    /// Bytes of the send and of the receive buffer.
+    pub(super) buffer: usize,
     /// Seed of its initial sequence number.
     pub(super) seed: u64,
 }
@@ -218,6 +218,11 @@ impl Socket {
         self.stack.socket_mut().close();
     }
 
+    /// Whether the peer sends no more.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.state() == State::CloseWait
+    }
+
     /// Whether there is no connection: none yet, or nothing of it is left.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.state(), State::Closed | State::Listen)
@@ -255,7 +260,7 @@ impl Stack {
             // There is room for one.
             let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(address), 32));
         });
-        let buffer = || tcp::SocketBuffer::new(vec![0; BUFFER]);
+        let buffer = || tcp::SocketBuffer::new(vec![0; setup.buffer]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
         let settings = setup.settings;
         socket.set_nagle_enabled(settings.nagle);

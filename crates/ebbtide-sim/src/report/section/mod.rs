@@ -1,13 +1,17 @@
 //! The sections of the page, one file each, and what they share.
 
+pub(super) mod background;
 pub(super) mod fct;
+pub(super) mod flows;
 pub(super) mod mesh;
+pub(super) mod mesh_spread;
 pub(super) mod packets;
 pub(super) mod published;
 pub(super) mod reproduce;
 pub(super) mod retransmissions;
 pub(super) mod time;
 pub(super) mod verdict;
+pub(super) mod wifi;
 
 use super::command;
 use super::grid::{Figure, Grid, Panel};

@@ -1,0 +1,33 @@
+//! The table of a Wi-Fi cell.
+
+use ebbtide_sim::run::CellResult;
+use std::io::{self, Write};
+
+/// What became of the frames, if there are such.
+pub(super) fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
+    let cells: Vec<_> =
+        group.iter().filter_map(|r| Some((&r.cell.cc, r.cell.wifi.as_ref()?))).collect();
+    if cells.is_empty() {
+        return Ok(());
+    }
+    let width = cells.iter().map(|(cc, _)| cc.len()).max().unwrap_or(0).clamp(12, 24) + 1;
+    writeln!(
+        out,
+        "\n{:width$} {:>9} {:>8} {:>9}  {:>9} {:>11} {:>7}",
+        "Wi-Fi cell", "packets", "dropped", "given up", "collided", "unreadable", "busy"
+    )?;
+    for (cc, wifi) in cells {
+        let share = |part: u64| 100.0 * part as f64 / wifi.transmitted.max(1) as f64;
+        writeln!(
+            out,
+            "{cc:width$} {:>9} {:>8} {:>9}  {:>7.1} % {:>9.1} % {:>5.1} %",
+            wifi.packets,
+            wifi.overflows,
+            wifi.given_up,
+            share(wifi.collided),
+            share(wifi.faded),
+            100.0 * wifi.busy
+        )?;
+    }
+    Ok(())
+}

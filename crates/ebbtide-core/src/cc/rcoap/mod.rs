@@ -1,0 +1,383 @@
+//! `rcoap`: rate control for bursts (RCOAP21 section III).
+//!
+//! The papers' rate R is kept as the interval 1/R in microseconds, in which every rule is a ratio of
+//! integers: halving R doubles the interval, R + 1/RTT is I x RTT / (I + RTT), and what is in flight,
+//! R x RTT, is RTT / I.
+
+mod discovery;
+
+use super::estimator::Gains;
+use super::{
+    Admission, CongestionControl, Context, Departure, Echo, Estimator, Expiry, InFlight, Kind,
+    Load, Metrics, Outcome, Sample, Slot, Transmission, admit_non_at_interval,
+};
+use crate::time::{Duration, Instant, Micros};
+
+/// RCOAP: many messages to one receiver, several in flight, one every 1/R.
+///
+/// * **INITIAL** discovers R with CoAP pings, which every server answers. They leave every 1/R_start.
+///   If R_start is not given, a pair of pings leaves first, again after each initial RTO, and the
+///   spacing of their two answers, in proportion to the message's size, is what the narrowest link
+///   needs for a message. From the first answer on, answers are counted for two round trips. Without
+///   any answer for four initial RTOs the transfer fails.
+/// * **NORMAL** raises R by one message per round trip in each round trip that brought an answer and
+///   no loss.
+/// * **LOSS_DETECTION** after a timeout: R is halved and the message repeated. Its answer within a
+///   round trip shows a loss that was not the queue's, and R is restored. A second timeout, or none
+///   of both, shows congestion.
+/// * **BACKOFF**: R is halved again and again and pings take the place of messages, until something
+///   is answered.
+///
+/// Deviations, each for a reason that is given where it is: answers are counted by their spacing, the
+/// RTO has a floor and a margin and is dithered, samples of repeated messages teach nothing, and
+/// below one message per round trip an interval stands for the round trip.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Rcoap {
+    estimator: Estimator,
+    /// Equations 11 to 13 of RCOAP21, before floor and margin.
+    rto: Micros,
+    /// 1/R.
+    interval: Micros,
+    /// PAIRED: the spacing of the pair's answers. DISCOVERY: when the last answer came, after
+    /// `since`. LOSS_DETECTION: the interval to restore.
+    memo: Micros,
+    /// When the state, or the epoch that runs in it, began.
+    since: Moment,
+    /// When the next message may leave, after `since`.
+    pause: Micros,
+    /// Answers in this epoch.
+    answers: u16,
+    state: State,
+}
+
+/// An instant with the alignment of the fields beside it, so that state stays at 36 bytes a peer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
+struct Moment(Instant);
+
+/// The four states of RCOAP21; INITIAL in its steps.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// INITIAL: nothing has been sent.
+    Fresh,
+    /// INITIAL: pairs of pings leave, since R_start is not given.
+    Pair,
+    /// INITIAL: the spacing of a pair is known.
+    Paired,
+    /// INITIAL: pings leave at R_start.
+    Discovery,
+    Normal,
+    LossDetection,
+    Backoff,
+}
+
+/// In `Slot::tag`: the message was repeated in LOSS_DETECTION, so its answer decides.
+const SUSPECT: u8 = 1;
+/// No rate is kept that was not used for longer: for as long cocoa-03 section 4.3 has an estimate kept.
+const STALE: Duration = Duration::from_secs(255);
+/// A late wake-up is made up for by at most so much; more would be a burst.
+const CREDIT: Micros = Micros::from_millis(2);
+
+impl Rcoap {
+    /// The least timeout of an original, if no other is set. Below it the turnaround of a server would
+    /// look like a loss, which costs half of the rate.
+    pub(super) const FLOOR: Micros = Micros::from_millis(200);
+    /// The shortest interval that can be set: 10,000 messages a second.
+    pub(super) const FASTEST: Micros = Micros::new(100);
+    /// The longest interval that can be set.
+    pub(super) const SLOWEST: Micros = Micros::from_millis(60_000);
+
+    /// A control that knows nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            estimator: Estimator::new(),
+            rto: Micros::ZERO,
+            interval: Micros::ZERO,
+            memo: Micros::ZERO,
+            since: Moment(Instant::ZERO),
+            pause: Micros::ZERO,
+            answers: 0,
+            state: State::Fresh,
+        }
+    }
+
+    /// When the next message may leave.
+    fn next(&self) -> Instant {
+        self.since.0 + self.pause
+    }
+
+    /// No message leaves before this instant.
+    fn wait_until(&mut self, at: Instant) {
+        self.pause = at.micros_since(self.since.0);
+    }
+
+    /// A state begins, or the next epoch of the same one.
+    fn enter(&mut self, state: State, now: Instant) {
+        let next = self.next();
+        (self.state, self.since, self.answers) = (state, Moment(now), 0);
+        self.wait_until(next);
+    }
+
+    /// The smoothed round trip. Nothing is paced before there is one.
+    fn rtt(&self) -> Micros {
+        self.estimator.srtt().unwrap_or(Micros::ZERO)
+    }
+
+    /// How long discovery waits for its first answer: 4 x the initial RTO, 8 s by default.
+    fn patience(cx: &Context<'_>) -> Micros {
+        cx.settings.initial_rto(cx.params).max(Micros::from_millis(1)).scale(4, 1)
+    }
+
+    /// The rate is `1/interval`, at most R_max = 1/IPI_min, and never so low that nothing moves.
+    fn pace(&mut self, interval: Micros, cx: &Context<'_>) {
+        let slowest = cx.settings.start_interval.unwrap_or(Micros::ZERO).max(Self::patience(cx));
+        self.interval = interval.min(slowest).max(cx.settings.ipi_min).max(Self::FASTEST);
+    }
+
+    fn halve(&mut self, cx: &Context<'_>) {
+        self.pace(self.interval.scale(2, 1), cx);
+    }
+
+    /// R + 1/RTT.
+    fn raise(&mut self, cx: &Context<'_>) {
+        let (interval, rtt) = (u64::from(self.interval.get()), u64::from(self.rtt().get()));
+        self.pace(Micros::from_u64(interval * rtt / (interval + rtt).max(1)), cx);
+    }
+
+    /// A round trip, or while less than one message leaves in it an interval: within a shorter time
+    /// no answer could be expected.
+    fn epoch(&self) -> Micros {
+        self.rtt().max(self.interval)
+    }
+
+    /// Equations 11 to 13: RTO = 0.5 (RTT + 4 RTTVAR) + 0.5 RTT_old.
+    fn learn(&mut self, sample: Micros) {
+        let old = self.estimator.srtt().unwrap_or(sample);
+        self.estimator.update(sample, Gains::RFC6298, 2);
+        let strong = self.estimator.rto(4, Micros::ZERO).unwrap_or(sample);
+        self.rto = strong.scale(1, 2).saturating_add(old.scale(1, 2));
+    }
+
+    /// The timeout of an original. On a steady path equations 11 to 13 end at the round trip itself,
+    /// and every jitter would halve the rate: three halves of it are the least here.
+    fn timeout(&self, cx: &Context<'_>) -> Micros {
+        match self.estimator.srtt() {
+            None => cx.settings.initial_rto(cx.params),
+            Some(_) => self.verdict().max(cx.settings.floor),
+        }
+    }
+
+    /// How long a verdict on a loss is waited for: one round trip, with the timeout's margin.
+    fn verdict(&self) -> Micros {
+        self.rto.max(self.rtt().scale(3, 2))
+    }
+
+    /// Messages that may be in flight: R x RTT, rounded up, or the cap that was given.
+    fn in_flight(&self, cx: &Context<'_>) -> u16 {
+        let InFlight::Rate = cx.settings.in_flight else { return u16::MAX };
+        let messages = self.rtt().get().div_ceil(self.interval.get().max(1));
+        u16::try_from(messages).unwrap_or(u16::MAX).max(1)
+    }
+
+    /// A message or, in BACKOFF, a ping leaves: the next one follows after 1/R.
+    fn left(&mut self, now: Instant) {
+        let earliest = Instant::from_nanos(now.as_nanos().saturating_sub(CREDIT.as_nanos()));
+        self.wait_until(self.next().clamp(earliest, now) + self.interval);
+    }
+
+    /// Something was answered, other than what LOSS_DETECTION waits for.
+    fn on_answer(&mut self, cx: &Context<'_>) {
+        self.answers = self.answers.saturating_add(1);
+        let now = cx.now;
+        match self.state {
+            State::Backoff => {
+                self.enter(State::Normal, now);
+                self.wait_until(self.next().min(now + self.interval));
+            }
+            State::Normal if now >= self.since.0 + self.rtt() => {
+                self.raise(cx);
+                self.enter(State::Normal, now);
+                self.wait_until(self.next().min(now + self.interval));
+            }
+            _ => {}
+        }
+    }
+
+    /// Congestion: a ping leaves at once if a message waits, and the rate falls until an answer.
+    fn back_off(&mut self, cx: &Context<'_>) {
+        self.enter(State::Backoff, cx.now);
+        self.wait_until(cx.now);
+    }
+
+    /// Whether the rate was last used so long ago that the path may be another one.
+    fn is_stale(&self, load: &Load, cx: &Context<'_>) -> bool {
+        let known = matches!(self.state, State::Normal | State::LossDetection | State::Backoff);
+        let idle = cx.now.saturating_since(self.next());
+        cx.settings.ageing && known && load.open == 0 && idle > STALE
+    }
+}
+
+impl Default for Rcoap {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CongestionControl for Rcoap {
+    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+        if !message.confirmable {
+            let interval = self.interval.max(self.timeout(cx));
+            return admit_non_at_interval(message, load, interval, cx);
+        }
+        if self.state == State::Fresh || self.is_stale(load, cx) {
+            *self = Self::new();
+            self.begin(cx);
+        }
+        match self.state {
+            State::Discovery if self.answers > 0 && cx.now >= self.window_end() => self.settle(cx),
+            State::Fresh | State::Pair | State::Paired | State::Discovery => {
+                return self.discover(message, load, cx);
+            }
+            State::Normal | State::LossDetection | State::Backoff => {}
+        }
+        if self.state != State::Backoff && load.open >= self.in_flight(cx) {
+            return Admission::Blocked;
+        }
+        if cx.now < self.next() {
+            return Admission::NotBefore(self.next());
+        }
+        if self.state == State::Backoff && load.probes < super::Shell::PROBES {
+            self.left(cx.now);
+            return Admission::Probe(self.next());
+        }
+        Admission::Send
+    }
+
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        if transmission.kind == Kind::Probe {
+            return slot.armed;
+        }
+        if transmission.ordinal == 0 || slot.base == Micros::ZERO {
+            self.left(cx.now);
+            // RFC 7252 section 4.2 and cocoa-03: dithered, so that senders do not fall into step.
+            let rto = self.timeout(cx);
+            slot.base = cx.uniform(rto, rto.scale(3, 2));
+            return slot.base;
+        }
+        slot.tag = if self.state == State::LossDetection { SUSPECT } else { 0 };
+        // It takes the place of a message at most: 1/R passes before the next.
+        self.wait_until(self.next().max(cx.now + self.interval));
+        let factor = match slot.base.get() {
+            ..1_000_000 => 30,
+            1_000_000..=3_000_000 => 20,
+            _ => 13,
+        };
+        slot.armed.scale(factor, 10).min(cx.settings.bound.unwrap_or(Micros::MAX))
+    }
+
+    fn on_expire(&mut self, _slot: &Slot, cx: &mut Context<'_>) -> Expiry {
+        match self.state {
+            State::Normal => {
+                self.memo = self.interval;
+                self.halve(cx);
+                self.enter(State::LossDetection, cx.now);
+            }
+            State::LossDetection => self.back_off(cx),
+            State::Fresh | State::Pair | State::Paired | State::Discovery | State::Backoff => {}
+        }
+        Expiry::Repeat
+    }
+
+    fn on_probe(&mut self, _slot: &mut Slot, echo: &Echo, cx: &mut Context<'_>) -> Option<Micros> {
+        self.learn(echo.since);
+        let first = self.answers == 0;
+        match self.state {
+            // The first answer: the two round trips begin.
+            State::Discovery if first => self.enter(self.state, cx.now),
+            // Its other half left at the same time: one round trip more is long enough for it.
+            State::Pair if first => {
+                self.enter(self.state, cx.now);
+                self.wait_until(cx.now + self.rtt());
+            }
+            State::Pair => {
+                (self.state, self.memo) = (State::Paired, cx.now.micros_since(self.since.0));
+                self.wait_until(cx.now);
+            }
+            State::Discovery => self.memo = cx.now.micros_since(self.since.0),
+            _ => {}
+        }
+        self.on_answer(cx);
+        None
+    }
+
+    fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+        let repeated = sample.retransmissions() > 0;
+        if !repeated {
+            // Which copy of a repeated message was answered is not known (Karn's algorithm).
+            self.learn(sample.since_first);
+        }
+        match self.state {
+            State::LossDetection if repeated && slot.tag == SUSPECT => {
+                self.pace(self.memo, cx);
+                self.enter(State::Normal, cx.now);
+                self.wait_until(self.next().min(cx.now + self.interval));
+            }
+            State::Pair | State::Paired | State::Discovery => {}
+            _ => self.on_answer(cx),
+        }
+    }
+
+    fn on_close(&mut self, _slot: &Slot, outcome: Outcome, _r: u8, _cx: &mut Context<'_>) {
+        // A message was given up and nothing else answers: whoever is there must show it again.
+        if outcome == Outcome::GaveUp && self.state == State::Backoff {
+            *self = Self::new();
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Discovery if self.answers > 0 => Some(self.window_end()),
+            State::LossDetection => Some(self.since.0 + self.verdict()),
+            State::Backoff => Some(self.since.0 + self.epoch()),
+            _ => None,
+        }
+    }
+
+    fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        if self.poll_timeout().is_none_or(|at| cx.now < at) {
+            return;
+        }
+        match self.state {
+            State::Discovery => self.settle(cx),
+            State::LossDetection => self.back_off(cx),
+            State::Backoff => {
+                self.halve(cx);
+                self.enter(State::Backoff, cx.now);
+            }
+            _ => {}
+        }
+    }
+
+    fn metrics(&self) -> Metrics {
+        let paced = !matches!(self.state, State::Fresh | State::Pair | State::Paired);
+        Metrics {
+            srtt: self.estimator.srtt(),
+            rttvar: self.estimator.rttvar(),
+            rto: self.estimator.has_sample().then(|| self.verdict()),
+            second: None,
+            interval: paced.then_some(self.interval),
+            state: match self.state {
+                State::Fresh | State::Pair | State::Paired | State::Discovery => "INITIAL",
+                State::Normal => "NORMAL",
+                State::LossDetection => "LOSS_DETECTION",
+                State::Backoff => "BACKOFF",
+            },
+        }
+    }
+}

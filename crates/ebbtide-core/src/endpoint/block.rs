@@ -1,0 +1,64 @@
+//! Requests that carry or ask for Non-confirmable blocks (RFC 9177).
+
+use super::types::{Reliability, SendError};
+use super::{Endpoint, State};
+use crate::cc::Load;
+use crate::exchange::ExchangeId;
+use crate::exchange::table::{Answers, Purpose};
+use crate::quick::QuickParameters;
+use crate::time::Instant;
+use crate::wire::{Content, Token};
+use core::net::SocketAddr;
+
+impl Endpoint {
+    /// Sends a Non-confirmable request at once, outside of congestion control: RFC 9177 has one of
+    /// its own for blocks, which the caller obeys (see [`quick`](crate::quick)). Any number of
+    /// responses may come, each as [`Received::Notification`](super::Received::Notification), until
+    /// the exchange is cancelled, reset, or fails because nothing came for `response_timeout`.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then. [`SendError::QueueFull`] if all message IDs for this
+    /// peer have been used within EXCHANGE_LIFETIME.
+    pub fn request_block(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        content: &Content<'_>,
+    ) -> Result<ExchangeId, SendError> {
+        if !content.code.is_request() {
+            return Err(SendError::WrongCode(content.code));
+        }
+        let now = self.advance(now);
+        let peer = self.peer(now, to)?;
+        let Ok(id) = self.fresh_id(now, peer) else {
+            self.counters.queue_full += 1;
+            return Err(SendError::QueueFull);
+        };
+        let what = (Purpose::Request, Token::EMPTY);
+        let index = self.accept(now, to, content, Reliability::NonConfirmable, what)?;
+        let exchange = self.table.get_mut(index);
+        exchange.answers = Answers::Many;
+        exchange.depart_as(now, id);
+        self.table.remember_id(index);
+        self.depart_non(now, index);
+        Ok(self.table.name(index))
+    }
+
+    /// Until when PROBING_RATE wants no other body sent to this remote, because it has not answered
+    /// what it was sent; at most NON_PROBING_WAIT after it was sent (RFC 9177 section 7.2). `None` if
+    /// it has answered.
+    #[must_use]
+    pub fn silent_until(&self, remote: SocketAddr, params: &QuickParameters) -> Option<Instant> {
+        let peer = self.peers.get(self.peers.find(self.config.scope.key(remote))?);
+        let Load { unanswered_bytes, unanswered_since, .. } = peer.load();
+        let wait = params.probing_time(usize::try_from(unanswered_bytes).unwrap_or(usize::MAX));
+        (unanswered_bytes > 0).then(|| unanswered_since + wait)
+    }
+
+    /// A response came to a request that may have several: it waits on.
+    pub(super) fn answer_again(&mut self, now: Instant, index: u32) {
+        debug_assert_eq!(self.table.get(index).state, State::Waiting);
+        self.timers.arm(index, now + self.config.params.response_timeout);
+    }
+}

@@ -1,0 +1,310 @@
+//! The stations' state machine.
+
+use super::Dcf;
+use super::contention::{Contention, Heard};
+use crate::engine::Engine;
+use crate::medium::{Air, Frame, FrameCounts, Indication, Outcome, Reception};
+use crate::random::{Streams, uniform};
+use ebbtide_core::time::{Duration, Instant};
+use rand_chacha::ChaCha8Rng;
+use std::collections::VecDeque;
+
+/// Something that a station has come to. The number is always that of the station that sends the
+/// data frame.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The backoff may be over.
+    Due(u32),
+    /// A data frame ends.
+    End(u32),
+    /// The receiver begins to acknowledge.
+    AckBegin(u32),
+    /// The acknowledgement ends.
+    AckEnd(u32),
+    /// No acknowledgement came in time.
+    Expired(u32),
+}
+
+impl Event {
+    const fn station(self) -> u32 {
+        let (Self::Due(number)
+        | Self::End(number)
+        | Self::AckBegin(number)
+        | Self::AckEnd(number)
+        | Self::Expired(number)) = self;
+        number
+    }
+}
+
+#[derive(Debug)]
+struct Station {
+    /// The frame in hand.
+    frame: Option<Frame>,
+    /// Whether it has been transmitted and its fate is open.
+    is_sent: bool,
+    /// Whether it has arrived: further copies carry a sequence number that the receiver knows
+    /// (section 9.2.9).
+    has_arrived: bool,
+    /// How often it has failed.
+    failures: u8,
+    /// CW of section 9.2.4.
+    window: u16,
+    contention: Contention,
+    rng: ChaCha8Rng,
+    counts: FrameCounts,
+}
+
+/// IEEE 802.11b stations on one channel.
+#[derive(Debug)]
+pub struct Mac {
+    air: Air,
+    dcf: Dcf,
+    stations: Vec<Station>,
+    /// Who hears each station, itself included.
+    hearers: Vec<Vec<u32>>,
+    indications: VecDeque<Indication>,
+}
+
+impl Mac {
+    /// Idle stations over `air`.
+    #[must_use]
+    pub fn new(air: Air, stations: u32, dcf: Dcf, streams: &Streams) -> Self {
+        let hearers = |from| {
+            let hears = |number: &u32| *number == from || air.hears(*number, from);
+            (0..stations).filter(hears).collect()
+        };
+        let hearers = (0..stations).map(hearers).collect();
+        let stations = (0..stations).map(|number| Station {
+            frame: None,
+            is_sent: false,
+            has_arrived: false,
+            failures: 0,
+            window: dcf.cw_min,
+            contention: Contention::new(),
+            rng: streams.stream(&format!("wifi/{number}")),
+            counts: FrameCounts::default(),
+        });
+        let stations = stations.collect();
+        Self { air, dcf, stations, hearers, indications: VecDeque::new() }
+    }
+
+    /// Whether a station takes a frame.
+    #[must_use]
+    pub fn is_idle(&self, station: u32) -> bool {
+        self.stations[station as usize].frame.is_none()
+    }
+
+    /// Takes a frame of an idle station; [`Indication::Done`] comes when it is over.
+    pub fn send<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let dcf = self.dcf;
+        let station = &mut self.stations[frame.from as usize];
+        debug_assert!(station.frame.is_none(), "a station has one frame in hand");
+        station.frame = Some(frame);
+        station.has_arrived = false;
+        station.failures = 0;
+        station.counts.accepted += 1;
+        if station.contention.needs_backoff(now, &dcf) {
+            station.back_off(now, &dcf);
+        }
+        self.resume(now, frame.from, engine);
+    }
+
+    /// What has happened since the last call.
+    pub fn poll(&mut self) -> Option<Indication> {
+        self.indications.pop_front()
+    }
+
+    /// The frames of a station. A station senses the channel all the time: it counts no assessments.
+    #[must_use]
+    pub fn counts(&self, station: u32) -> FrameCounts {
+        self.stations[station as usize].counts
+    }
+
+    /// How long a station has heard something, itself included, ns, until it was silent last.
+    #[must_use]
+    pub fn busy_ns(&self, station: u32) -> u64 {
+        self.stations[station as usize].contention.busy_ns()
+    }
+
+    /// An event that was scheduled has come.
+    pub fn handle<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        event: Event,
+        engine: &mut Engine<E>,
+    ) {
+        let number = event.station();
+        let Some(frame) = self.stations[number as usize].frame else {
+            // A backoff after the last frame.
+            self.stations[number as usize].contention.is_through(now);
+            return;
+        };
+        match event {
+            Event::Due(_) => self.due(now, frame, engine),
+            Event::End(_) => self.end(now, frame, engine),
+            Event::AckBegin(_) => {
+                self.begin(now, (frame.to, frame.from));
+                self.stations[number as usize].counts.acks += 1;
+                schedule(engine, now, self.dcf.ack_airtime(), Event::AckEnd(number));
+            }
+            Event::AckEnd(_) => self.ack_end(now, frame, engine),
+            Event::Expired(_) => self.expired(now, frame, engine),
+        }
+    }
+
+    /// The backoff is over, unless it was suspended: the frame goes.
+    fn due<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
+        let station = &mut self.stations[frame.from as usize];
+        if !station.contention.is_through(now) {
+            return;
+        }
+        station.is_sent = true;
+        station.counts.transmitted += 1;
+        self.begin(now, (frame.from, frame.to));
+        schedule(engine, now, self.dcf.data_airtime(frame.bytes), Event::End(frame.from));
+    }
+
+    /// A transmission begins, and whoever hears it finds the channel busy.
+    fn begin(&mut self, now: Instant, (from, to): (u32, u32)) {
+        self.air.begin(now, (from, to), true);
+        for number in &self.hearers[from as usize] {
+            self.stations[*number as usize].contention.begin(now, &self.dcf);
+        }
+    }
+
+    /// A transmission ends: what became of it. Whoever heard it may find the channel idle.
+    fn silence<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        (from, to): (u32, u32),
+        is_data: bool,
+        engine: &mut Engine<E>,
+    ) -> Reception {
+        let reception = self.air.end(now, from);
+        self.air.forget(now);
+        for index in 0..self.hearers[from as usize].len() {
+            let number = self.hearers[from as usize][index];
+            let how = match reception {
+                _ if number == from => Heard::Plain,
+                Reception::Received if number == to => Heard::Plain,
+                _ if number == to => Heard::Unreadable,
+                _ if is_data => Heard::Reserves,
+                _ => Heard::Plain,
+            };
+            self.stations[number as usize].contention.end(now, how, &self.dcf);
+            self.resume(now, number, engine);
+        }
+        reception
+    }
+
+    fn end<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
+        let reception = self.silence(now, (frame.from, frame.to), frame.confirmed, engine);
+        let station = &mut self.stations[frame.from as usize];
+        let counts = &mut station.counts;
+        match reception {
+            Reception::Received if station.has_arrived => counts.repeated += 1,
+            Reception::Received => counts.received += 1,
+            Reception::Collided => counts.collided += 1,
+            Reception::Faded => counts.faded += 1,
+            Reception::Deaf => counts.deaf += 1,
+            Reception::Asleep => counts.asleep += 1,
+        }
+        if reception == Reception::Received && !station.has_arrived {
+            station.has_arrived = true;
+            self.indications.push_back(Indication::Arrived(frame));
+        }
+        if !frame.confirmed {
+            self.done(now, frame, Outcome::Sent, engine);
+        } else if reception == Reception::Received {
+            schedule(engine, now, self.dcf.sifs.0, Event::AckBegin(frame.from));
+        } else {
+            schedule(engine, now, self.dcf.ack_wait(), Event::Expired(frame.from));
+        }
+    }
+
+    fn ack_end<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        if self.silence(now, (frame.to, frame.from), false, engine) == Reception::Received {
+            self.done(now, frame, Outcome::Sent, engine);
+        } else {
+            self.stations[frame.from as usize].counts.acks_lost += 1;
+            self.expired(now, frame, engine);
+        }
+    }
+
+    /// No acknowledgement: again after a longer backoff, or the end (sections 9.2.4 and 9.2.5.3).
+    fn expired<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let dcf = self.dcf;
+        let station = &mut self.stations[frame.from as usize];
+        station.failures += 1;
+        if station.failures >= dcf.retry_limit {
+            self.done(now, frame, Outcome::NoAck, engine);
+            return;
+        }
+        station.is_sent = false;
+        station.window = station.window.saturating_mul(2).saturating_add(1).min(dcf.cw_max);
+        station.back_off(now, &dcf);
+        self.resume(now, frame.from, engine);
+    }
+
+    fn done<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        outcome: Outcome,
+        engine: &mut Engine<E>,
+    ) {
+        let dcf = self.dcf;
+        let station = &mut self.stations[frame.from as usize];
+        match outcome {
+            Outcome::Sent => station.counts.sent += 1,
+            Outcome::NoAck => station.counts.no_ack += 1,
+            Outcome::ChannelAccessFailure => station.counts.no_access += 1,
+        }
+        station.frame = None;
+        station.is_sent = false;
+        station.window = dcf.cw_min;
+        station.back_off(now, &dcf);
+        self.resume(now, frame.from, engine);
+        self.indications.push_back(Indication::Done(frame, outcome));
+    }
+
+    /// Lets a station count on, if it may.
+    fn resume<E: From<Event> + Copy>(&mut self, now: Instant, number: u32, engine: &mut Engine<E>) {
+        let station = &mut self.stations[number as usize];
+        if station.is_sent {
+            return;
+        }
+        let has_frame = station.frame.is_some();
+        if let Some(due) = station.contention.resume(now, has_frame, &self.dcf) {
+            engine.schedule(due, Event::Due(number).into());
+        }
+    }
+}
+
+impl Station {
+    /// Draws a backoff of 0 to CW slots (section 9.2.4).
+    fn back_off(&mut self, now: Instant, dcf: &Dcf) {
+        let slots = uniform(&mut self.rng, 0, self.window.into());
+        // At most CW, which has 16 bits.
+        self.contention.back_off(now, slots as u32, dcf);
+    }
+}
+
+fn schedule<E: From<Event> + Copy>(engine: &mut Engine<E>, now: Instant, after: u64, event: Event) {
+    engine.schedule(now + Duration::from_nanos(after), event.into());
+}

@@ -1,0 +1,178 @@
+//! A Wi-Fi cell between the clients and the bottleneck: an access point, a station per client, and
+//! the packets that wait for the channel.
+
+use crate::engine::Engine;
+use crate::medium::ieee80211::{Event, Mac};
+use crate::medium::{Air, Fading, Frame, Indication, Path};
+use crate::net::{Loss, LossModel};
+use crate::random::{Probability, Streams};
+use crate::record::{StationRecord, WifiRecord};
+use crate::scenario::Wifi;
+use ebbtide_core::time::Instant;
+use std::collections::VecDeque;
+
+/// The access point's number; client `n` is station `n + 1`.
+const ACCESS_POINT: u32 = 0;
+
+/// The cell.
+pub(super) struct Cell {
+    mac: Mac,
+    stations: Vec<Station>,
+    settings: Wifi,
+}
+
+#[derive(Debug, Default)]
+struct Station {
+    /// Packets that wait: whom each is for, its place in the pool, its length.
+    queue: VecDeque<(u32, u32, u32)>,
+    /// Whether the one in the MAC's hand has arrived.
+    has_arrived: bool,
+    overflows: u64,
+    peak: usize,
+}
+
+/// What became of a packet, by its place.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Crossed {
+    /// It is at the access point, on its way to the server.
+    Up(u32),
+    /// It is at its client.
+    Down(u32),
+    /// Its sender gave it up.
+    Lost {
+        /// Its place.
+        place: u32,
+        /// Whether it was for the access point.
+        upwards: bool,
+    },
+}
+
+impl Cell {
+    pub(super) fn new(settings: &Wifi, clients: u32, streams: &Streams) -> Self {
+        let stations = clients + 1;
+        let place = |station: u32| match station {
+            ACCESS_POINT => 0.0,
+            odd if odd % 2 == 1 => settings.distance,
+            _ => -settings.distance,
+        };
+        let pairs = || (0..stations).flat_map(|from| (0..stations).map(move |to| (from, to)));
+        let path = |(from, to)| {
+            let distance: f64 = place(from) - place(to);
+            Path {
+                audible: distance.abs() <= settings.range,
+                distance_squared: distance * distance,
+            }
+        };
+        let fading = |(from, to)| {
+            let audible = path((from, to)).audible;
+            (settings.frame_loss > 0.0 && audible).then(|| {
+                let stream = |what| streams.stream(&format!("wifi/{from}/{to}/{what}"));
+                Box::new(Fading {
+                    reception: Probability::new(1.0 - settings.frame_loss),
+                    rng: stream("fading"),
+                    bursts: Loss::new(LossModel::None, stream("bursts"), stream("states")),
+                })
+            })
+        };
+        let paths = pairs().map(path).collect();
+        let fading = pairs().map(fading).collect();
+        let air = Air::new(stations as usize, paths, fading, None);
+        Self {
+            mac: Mac::new(air, stations, settings.dcf, streams),
+            stations: (0..stations).map(|_| Station::default()).collect(),
+            settings: settings.clone(),
+        }
+    }
+
+    /// A packet of `bytes` at `place` is to go from a client to the access point or back. Whether
+    /// there was room for it.
+    pub(super) fn send<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        (client, upwards): (u32, bool),
+        (place, bytes): (u32, u32),
+        engine: &mut Engine<E>,
+    ) -> bool {
+        let station = client + 1;
+        let (from, to) = if upwards { (station, ACCESS_POINT) } else { (ACCESS_POINT, station) };
+        let sender = &mut self.stations[from as usize];
+        if sender.queue.len() >= self.settings.queue as usize {
+            sender.overflows += 1;
+            return false;
+        }
+        sender.queue.push_back((to, place, bytes));
+        sender.peak = sender.peak.max(sender.queue.len());
+        self.next(now, from, engine);
+        true
+    }
+
+    /// How many packets wait at a client or, of all clients, at the access point.
+    pub(super) fn waiting(&self, client: u32, upwards: bool) -> usize {
+        let station = if upwards { client + 1 } else { ACCESS_POINT };
+        self.stations[station as usize].queue.len()
+    }
+
+    /// An event of the cell has come; [`Self::poll`] says what came of it.
+    pub(super) fn handle<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        event: Event,
+        engine: &mut Engine<E>,
+    ) {
+        self.mac.handle(now, event, engine);
+    }
+
+    /// What has happened since the last call.
+    pub(super) fn poll<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine<E>,
+    ) -> Option<Crossed> {
+        loop {
+            match self.mac.poll()? {
+                Indication::Arrived(frame) => {
+                    self.stations[frame.from as usize].has_arrived = true;
+                    return Some(match frame.to {
+                        ACCESS_POINT => Crossed::Up(frame.token),
+                        _ => Crossed::Down(frame.token),
+                    });
+                }
+                Indication::Done(frame, _) => {
+                    let station = &mut self.stations[frame.from as usize];
+                    let has_arrived = std::mem::take(&mut station.has_arrived);
+                    self.next(now, frame.from, engine);
+                    if !has_arrived {
+                        let upwards = frame.to == ACCESS_POINT;
+                        return Some(Crossed::Lost { place: frame.token, upwards });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands the next packet to the MAC, if it takes one.
+    fn next<E: From<Event> + Copy>(&mut self, now: Instant, from: u32, engine: &mut Engine<E>) {
+        if !self.mac.is_idle(from) {
+            return;
+        }
+        let Some((to, token, bytes)) = self.stations[from as usize].queue.pop_front() else {
+            return;
+        };
+        let bytes = self.settings.dcf.frame_bytes(bytes);
+        let frame = Frame { from, to, bytes, token, more: false, confirmed: true };
+        self.mac.send(now, frame, engine);
+    }
+
+    /// What is measured.
+    pub(super) fn record(&self) -> WifiRecord {
+        let record = |(number, station): (usize, &Station)| StationRecord {
+            frames: self.mac.counts(number as u32),
+            overflows: station.overflows,
+            peak_queue: u32::try_from(station.peak).unwrap_or(u32::MAX),
+        };
+        WifiRecord {
+            stations: self.stations.iter().enumerate().map(record).collect(),
+            busy_ns: self.mac.busy_ns(ACCESS_POINT),
+        }
+    }
+}

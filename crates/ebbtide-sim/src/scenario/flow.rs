@@ -1,0 +1,184 @@
+//! What senders of many messages to one receiver do: the workloads `stream` and `transfer`.
+
+use super::units::{Buffer, Time};
+use super::validate::{Check, LONGEST, range};
+use super::{Scenario, WorkloadKind};
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The settings of `stream` and `transfer`. The size of a message is that of its packet:
+/// `workload.request_payload` and the headers around it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FlowWorkload {
+    /// When each client begins, in turn: a time, or a list of them.
+    pub start: Each<Time>,
+    /// `stream`: the time from one message that the application offers to the next, whatever became
+    /// of it; each client's in turn. Zero: there is always one more to be taken.
+    pub interval: Each<Time>,
+    /// `stream`: how long the run lasts, from its beginning; nothing counts afterwards.
+    pub duration: Time,
+    /// How many messages may wait at a client to leave; what does not fit is refused to the
+    /// application, and counted.
+    pub queue: u16,
+    /// From when on packets count for the fairness between flows.
+    pub fair_from: Time,
+    /// `transfer`: bytes that each client, in turn, moves in messages of
+    /// `workload.request_payload` bytes.
+    pub bytes: Each<Buffer>,
+}
+
+impl Default for FlowWorkload {
+    fn default() -> Self {
+        Self {
+            start: Each(vec![Time(0)]),
+            interval: Each(vec![Time(500_000_000)]),
+            duration: Time(50_000_000_000),
+            queue: 64,
+            fair_from: Time(10_000_000_000),
+            bytes: Each(vec![Buffer(Some(100_000))]),
+        }
+    }
+}
+
+impl FlowWorkload {
+    /// Whether nothing of it is set.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Scenario {
+    /// When a client begins, ns after the run, apart from what luck adds.
+    pub(crate) fn start_of(&self, client: u32) -> u64 {
+        match self.workload.kind.is_flow() {
+            true => self.workload.flow.start.of(client).map_or(0, |start| start.0),
+            false => 0,
+        }
+    }
+
+    /// When the run ends whatever is under way then.
+    pub(crate) fn ends(&self) -> Option<Time> {
+        let is_stream = self.workload.kind == WorkloadKind::Stream;
+        is_stream.then_some(self.workload.flow.duration)
+    }
+
+    /// How many messages a client of `transfer` sends; zero in other workloads.
+    #[must_use]
+    pub fn messages_of(&self, client: u32) -> u32 {
+        let workload = &self.workload;
+        if workload.kind != WorkloadKind::Transfer {
+            return 0;
+        }
+        let bytes = workload.flow.bytes.of(client).and_then(|bytes| bytes.0).unwrap_or(0);
+        let messages = bytes.div_ceil(u64::from(workload.request_payload.max(1)));
+        u32::try_from(messages).unwrap_or(u32::MAX)
+    }
+}
+
+/// A value for all clients, or several that they take in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Each<T>(pub Vec<T>);
+
+impl<T: Copy> Each<T> {
+    /// That of a client; `None` of an empty list, which is refused.
+    #[must_use]
+    pub fn of(&self, client: u32) -> Option<T> {
+        self.0.get(client as usize % self.0.len().max(1)).copied()
+    }
+}
+
+impl<T: Serialize> Serialize for Each<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [one] => one.serialize(serializer),
+            several => several.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Each<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
+            type Value = Each<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("one value, or a list of those that the clients take in turn")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Each<T>, E> {
+                let one = T::deserialize(de::value::StrDeserializer::new(text))?;
+                Ok(Each(vec![one]))
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Each<T>, E> {
+                let one = T::deserialize(de::value::I64Deserializer::new(number))?;
+                Ok(Each(vec![one]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Each<T>, A::Error> {
+                let mut all = Vec::new();
+                while let Some(one) = seq.next_element()? {
+                    all.push(one);
+                }
+                Ok(Each(all))
+            }
+        }
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
+/// The most messages of one run: what became of each is kept.
+const MOST_MESSAGES: u64 = 10_000_000;
+
+/// Flows that parse but are impossible.
+pub(super) fn check(s: &Scenario) -> Check {
+    let flow = &s.workload.flow;
+    if !s.workload.kind.is_flow() {
+        return Ok(());
+    }
+    range(s.workload.request_payload > 0, "workload.request_payload", "must be 1 byte at least")?;
+    let early = |time: &Time| *time <= LONGEST;
+    let starts = !flow.start.0.is_empty() && flow.start.0.iter().all(early);
+    range(starts, "workload.flow.start", "must be one time at least, each at most 36525 days")?;
+    range(
+        (1..=4096).contains(&flow.queue),
+        "workload.flow.queue",
+        "must be from 1 to 4096 messages",
+    )?;
+    match s.workload.kind {
+        WorkloadKind::Stream => stream(s),
+        _ => transfer(s),
+    }
+}
+
+fn stream(s: &Scenario) -> Check {
+    let flow = &s.workload.flow;
+    let key = "workload.flow.duration";
+    let spans = (1_000_000..=LONGEST.0).contains(&flow.duration.0);
+    range(spans, key, "must be from 1 ms to 36525 days")?;
+    let key = "workload.flow.interval";
+    let steps = |time: &Time| time.0 == 0 || time.0 >= 1_000_000;
+    let some = !flow.interval.0.is_empty() && flow.interval.0.iter().all(steps);
+    range(some, key, "must be 1 ms at least, or 0 where there is always one more message")?;
+    let shortest = flow.interval.0.iter().filter(|time| time.0 > 0).min();
+    let most = shortest.map_or(0, |time| flow.duration.0 / time.0);
+    range(
+        most <= MOST_MESSAGES,
+        key,
+        "offers more than 10000000 messages in workload.flow.duration",
+    )
+}
+
+fn transfer(s: &Scenario) -> Check {
+    let key = "workload.flow.bytes";
+    let all = &s.workload.flow.bytes.0;
+    let finite = !all.is_empty() && all.iter().all(|bytes| bytes.0.is_some_and(|n| n > 0));
+    range(finite, key, "must be a number of bytes, 1 at least, or a list of such")?;
+    let sum: u64 = (0..s.clients.count).map(|client| u64::from(s.messages_of(client))).sum();
+    range(
+        sum <= MOST_MESSAGES,
+        key,
+        "takes more than 10000000 messages of workload.request_payload bytes",
+    )
+}
