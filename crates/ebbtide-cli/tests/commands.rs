@@ -116,6 +116,25 @@ fn the_table_fits_in_80_columns() {
 }
 
 #[test]
+fn frames_and_background_flows_have_tables_of_their_own() {
+    let settings = ["workload=periodic", "exchanges=20", "background=2", "wifi_loss=0.1"];
+    let mut arguments = vec!["run", "rcoap-wifi", "--cc", "default,cocoa", "--reps", "2"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let text = succeed(&arguments);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+    assert!(text.contains("Wi-Fi cell") && text.contains("TCP background"), "{text}");
+    arguments.push("--json");
+    let cell = &json(&arguments)["cells"][0];
+    let frames = |key: &str| cell["wifi"][key].as_u64().unwrap();
+    assert_eq!(frames("packets"), 2 * 3 * 20 * 2, "requests and responses");
+    assert!(frames("faded") > 0 && frames("transmitted") > frames("packets"));
+    let tcp = |key: &str| cell["background"][key].as_f64().unwrap();
+    assert!(tcp("delivered_bps") <= tcp("offered_bps") && tcp("flows") == 2.0, "{cell}");
+}
+
+#[test]
 fn a_copied_and_changed_scenario_runs() {
     let folder = tempfile::tempdir().unwrap();
     let path = changed(folder.path(), "rate = \"30 kbit/s\"", "rate = \"3 Mbit/s\"");

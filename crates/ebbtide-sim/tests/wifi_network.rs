@@ -128,6 +128,7 @@ fn the_cell_is_the_limit_where_the_link_is_fast() {
         ("clients", "20"),
         ("workload", "continuous"),
         ("exchanges", "200"),
+        ("clients.start_window", "0 s"),
     ];
     let scenario = scenario("rcoap-wifi", &settings);
     let limit = physical_limit_s(&CellSpec {

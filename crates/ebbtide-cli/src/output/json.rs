@@ -55,11 +55,14 @@ pub(crate) fn write(
             if let Some(mesh) = &cell.mesh {
                 object.insert("mesh".into(), serde_json::to_value(mesh).unwrap_or_default());
             }
-            if let Some(flows) = &cell.flows {
-                object.insert("flows".into(), serde_json::to_value(flows).unwrap_or_default());
-            }
             if let Some(wifi) = &cell.wifi {
                 object.insert("wifi".into(), serde_json::to_value(wifi).unwrap_or_default());
+            }
+            if let Some(tcp) = &cell.background {
+                object.insert("background".into(), serde_json::to_value(tcp).unwrap_or_default());
+            }
+            if let Some(flows) = &cell.flows {
+                object.insert("flows".into(), serde_json::to_value(flows).unwrap_or_default());
             }
             if !result.halves.is_empty() {
                 let halves = result.halves.iter();

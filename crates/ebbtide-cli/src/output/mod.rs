@@ -1,5 +1,6 @@
 //! What commands print: tables for people, JSON for programs, progress for the patient.
 
+mod background;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulation;
 mod flows;

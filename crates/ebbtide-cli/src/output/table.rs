@@ -1,6 +1,6 @@
 //! The table of `run`, for a terminal of 80 columns.
 
-use super::{flows, lines, mesh, wifi};
+use super::{background, flows, lines, mesh, wifi};
 use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results};
 use std::io::{self, Write};
@@ -31,6 +31,7 @@ pub(crate) fn write(
             },
         }
         wifi::rows(out, &group)?;
+        background::rows(out, &group)?;
     }
     if results.cells.is_empty() {
         writeln!(out, "No cell is complete.")?;

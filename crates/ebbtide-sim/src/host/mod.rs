@@ -10,7 +10,7 @@ mod tcp;
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
 pub(crate) use server::Server;
-pub(crate) use tcp::{Segment, wire_length};
+pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
 
 pub(crate) use client::{Client, ClientSetup};
 use std::net::{Ipv4Addr, SocketAddr};

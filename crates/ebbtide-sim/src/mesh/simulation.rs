@@ -546,6 +546,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 flows: Vec::new(),
                 mesh: Some(mesh),
                 wifi: None,
+                background: Vec::new(),
             },
             wall_s: 0.0,
         };

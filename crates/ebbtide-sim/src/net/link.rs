@@ -1,5 +1,6 @@
 //! A link: a buffer with tail drop, a serialiser, then delay and loss.
 
+use super::aimed::{Aim, Aimed};
 use super::{Delay, Loss};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
@@ -97,6 +98,7 @@ pub struct Link<R> {
     buffer: Option<u64>,
     delay: Delay,
     loss: Loss<R>,
+    aimed: Vec<Aimed>,
     /// When each waiting packet starts to be transmitted, and its length.
     waiting: VecDeque<(Instant, u32)>,
     waiting_bytes: u64,
@@ -118,6 +120,7 @@ impl<R: Rng> Link<R> {
             buffer,
             delay,
             loss,
+            aimed: Vec::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             counts: LinkCounts {
@@ -134,9 +137,20 @@ impl<R: Rng> Link<R> {
         }
     }
 
+    /// Loses these packets on purpose, beside what the loss model loses.
+    pub fn aim(&mut self, aims: impl IntoIterator<Item = Aim>) {
+        self.aimed.extend(aims.into_iter().map(Aimed::new));
+    }
+
     /// Hands a packet of `bytes` to the link. Calls are in the order of time.
     #[inline]
     pub fn send(&mut self, now: Instant, bytes: u32) -> Fate {
+        self.send_of(None, now, bytes)
+    }
+
+    /// As [`Self::send`], a packet of this client.
+    #[inline]
+    pub fn send_of(&mut self, client: Option<u32>, now: Instant, bytes: u32) -> Fate {
         self.counts.sent += 1;
         let waiting = self.queued_bytes(now);
         let idle = self.serialiser.free_at <= now.as_nanos();
@@ -154,7 +168,11 @@ impl<R: Rng> Link<R> {
         }
         self.counts.bytes_serialised += u64::from(bytes);
         self.counts.busy_ns += left.as_nanos() - start.as_nanos();
-        if self.loss.loses(left) {
+        let mut is_lost = self.loss.loses(left);
+        for aimed in &mut self.aimed {
+            is_lost |= aimed.loses(left, client);
+        }
+        if is_lost {
             self.counts.lost_link += 1;
             return Fate::Lost { left };
         }

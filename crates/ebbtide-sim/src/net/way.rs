@@ -24,9 +24,8 @@ impl Way {
         let states = streams.stream(&format!("link/{name}/loss/states"));
         let delays = streams.stream(&format!("link/{name}/delay"));
         let loss = Loss::new(loss, packets, states);
-        Self {
-            link: Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays),
-            beyond: (spec.beyond.delay(), streams.stream(&format!("beyond/{name}"))),
-        }
+        let mut link = Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays);
+        link.aim(spec.drops.iter().map(|drops| drops.0));
+        Self { link, beyond: (spec.beyond.delay(), streams.stream(&format!("beyond/{name}"))) }
     }
 }

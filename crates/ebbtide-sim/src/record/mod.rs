@@ -1,5 +1,6 @@
 //! What a replication leaves behind, and where it is kept.
 
+mod background;
 mod capture;
 mod clients;
 mod files;
@@ -8,6 +9,7 @@ mod run_record;
 mod trace;
 mod wifi;
 
+pub use background::BackgroundFlow;
 pub use capture::Capture;
 pub use files::{Manifest, ManifestCell, Store, StoreError};
 pub use flow::FlowRecord;

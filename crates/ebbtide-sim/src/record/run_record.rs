@@ -1,5 +1,6 @@
 //! The measurements of one replication.
 
+use super::background::BackgroundFlow;
 use super::flow::FlowRecord;
 use super::wifi::WifiRecord;
 use crate::mesh::MeshRecord;
@@ -107,10 +108,13 @@ pub struct Totals {
     /// What is measured in a low-power network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshRecord>,
-    /// What is measured of senders of many messages: each client's flow, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flows: Vec<FlowRecord>,
     /// What is measured in a Wi-Fi cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiRecord>,
+    /// What TCP in the background came to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundFlow>,
+    /// What is measured of senders of many messages: each client's flow, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowRecord>,
 }

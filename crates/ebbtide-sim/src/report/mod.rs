@@ -18,7 +18,8 @@ mod verdict;
 
 pub use flows::{FlowCell, FlowFigures, FlowSeries};
 pub use model::{
-    Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series, Summary, WifiCell,
+    BackgroundCell, Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series,
+    Summary, WifiCell,
 };
 
 /// One self-contained HTML page. The same report gives the same bytes.

@@ -103,6 +103,24 @@ pub struct Cell {
     /// What became of the frames of a Wi-Fi cell, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiCell>,
+    /// What TCP in the background came to, if there is such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundCell>,
+}
+
+/// TCP that shared the bottleneck with the clients.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BackgroundCell {
+    /// Flows of a replication.
+    pub flows: u32,
+    /// What their applications offered, all together, bit/s, mean over replications.
+    pub offered_bps: f64,
+    /// What arrived, likewise.
+    pub delivered_bps: f64,
+    /// Segments that their senders repeated, summed over replications.
+    pub retransmissions: u64,
+    /// Segments that arrived although all that they carry was there, likewise.
+    pub unnecessary: u64,
 }
 
 /// A Wi-Fi cell, summed over stations and replications.

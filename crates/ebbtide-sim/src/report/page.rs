@@ -2,7 +2,8 @@
 
 use super::model::Report;
 use super::section::{
-    Context, fct, flows, mesh, packets, published, reproduce, retransmissions, time, verdict, wifi,
+    Context, background, fct, flows, mesh, packets, published, reproduce, retransmissions, time,
+    verdict, wifi,
 };
 use super::text::escape;
 
@@ -32,6 +33,7 @@ pub(super) fn page(report: &Report) -> String {
         sections.push(("time", "Over time", time::section(&mut context)));
         sections.push(("packets", "Packets", packets::section(&context)));
         sections.push(("wifi", "Wi-Fi", wifi::section(&context)));
+        sections.push(("background", "Background", background::section(&context)));
     }
     sections.push(("published", "Published", published::section(&mut context)));
     sections.push(("reproduce", "Reproduce", reproduce::section(&context)));

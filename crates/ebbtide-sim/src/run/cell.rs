@@ -1,5 +1,6 @@
 //! From the records of a cell's replications to its figures.
 
+use super::background_cell::background_cell;
 use super::campaign::CellSpec;
 use super::flow_cell::flow_cell;
 use super::mesh_cell::mesh_cell;
@@ -169,8 +170,9 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
         mesh: mesh_cell(records),
-        flows: flow_cell(spec, records),
         wifi: wifi_cell(records),
+        background: background_cell(records),
+        flows: flow_cell(spec, records),
     }
 }
 

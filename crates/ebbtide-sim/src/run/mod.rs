@@ -1,5 +1,7 @@
 //! Running scenarios: one replication, cells of replications, campaigns of cells.
 
+mod background;
+mod background_cell;
 mod campaign;
 mod cell;
 mod flow_cell;

@@ -54,6 +54,10 @@ pub(super) struct Net {
     pub(super) up: Link<ChaCha8Rng>,
     pub(super) down: Link<ChaCha8Rng>,
     wifi: Option<Cell>,
+    /// How many of the clients are CoAP's; TCP in the background counts on from there.
+    clients: u32,
+    /// How many of both are stations of the Wi-Fi cell, the first ones.
+    stations: u32,
     beyond_up: (Delay, ChaCha8Rng),
     beyond_down: (Delay, ChaCha8Rng),
     header: u32,
@@ -70,14 +74,15 @@ impl Net {
         let loss = scenario.loss_model();
         let up = Way::new("up", &network.up, loss, streams);
         let down = Way::new("down", &network.down, loss, streams);
+        let clients = scenario.clients.count;
+        let stations = clients + network.background.stations();
         Self {
             pool: Pool::default(),
             up: up.link,
             down: down.link,
-            wifi: network
-                .wifi
-                .as_ref()
-                .map(|wifi| Cell::new(wifi, scenario.clients.count, streams)),
+            wifi: network.wifi.as_ref().map(|wifi| Cell::new(wifi, stations, streams)),
+            clients,
+            stations: if network.wifi.is_some() { stations } else { 0 },
             beyond_up: up.beyond,
             beyond_down: down.beyond,
             header: network.header,
@@ -94,6 +99,9 @@ impl Net {
     /// What carries the messages of a client.
     #[inline]
     fn transport(&self, client: u32) -> Transport {
+        if client >= self.clients {
+            return Transport::Tcp;
+        }
         let groups = self.transports.len().max(1);
         self.transports.get(client as usize % groups).copied().unwrap_or_default()
     }
@@ -126,7 +134,7 @@ impl Net {
         let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate };
         recorder.client_sent(now, &details);
         let place = self.pool.put((client, transport), datagram, tag);
-        if self.wifi.is_some() {
+        if client < self.stations {
             self.enter_cell(now, (place, true), engine, recorder);
         } else {
             self.onto_up_link(now, place, engine, recorder);
@@ -222,7 +230,7 @@ impl Net {
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length);
         let queued = self.up.queued_bytes(now);
-        let fate = self.up.send(now, bytes);
+        let fate = self.up.send_of(Some(packet.client), now, bytes);
         let (_, datagram) = self.pool.get(place);
         let details = Details { queued, fate, ..packet.details(datagram, true, now) };
         recorder.at_link(now, &details);
@@ -274,16 +282,15 @@ impl Net {
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length);
         let queued = self.down.queued_bytes(now);
-        let fate = self.down.send(now, bytes);
+        let fate = self.down.send_of(Some(packet.client), now, bytes);
         let (_, datagram) = self.pool.get(place);
         let details = Details { queued, fate, ..packet.details(datagram, false, now) };
         recorder.at_link(now, &details);
         match fate {
             Fate::Delivered { at } => {
-                let event = match self.wifi {
-                    Some(_) => Event::AtAccessPoint(place),
-                    None => Event::AtClient(place),
-                };
+                let is_station = packet.client < self.stations;
+                let event =
+                    if is_station { Event::AtAccessPoint(place) } else { Event::AtClient(place) };
                 engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, event);
             }
             Fate::Dropped | Fate::Lost { .. } => self.pool.release(place),

@@ -1,5 +1,6 @@
 //! One replication: clients, bottleneck and server under one virtual clock.
 
+use super::background::Flows;
 use super::network::{Event, LANES, Net};
 use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
@@ -58,6 +59,7 @@ struct Simulation<R> {
     net: Net,
     clients: Vec<Device>,
     server: Server,
+    background: Flows,
     recorder: R,
     /// What a client's host takes to act on a response.
     processing: (Delay, ChaCha8Rng),
@@ -169,6 +171,7 @@ impl<R: Recorder> Simulation<R> {
                 };
             engine.schedule(Instant::from_nanos(start), Event::Act(client));
         }
+        let background = Flows::new(scenario, &streams, &mut engine);
         let payload = scenario.workload.response_payload;
         let server = endpoint_config(scenario, fallback);
         Self {
@@ -176,6 +179,7 @@ impl<R: Recorder> Simulation<R> {
             net: Net::new(scenario, controls, &streams),
             clients,
             server: Server::new(server, payload, &streams),
+            background,
             recorder,
             processing: (scenario.clients.processing.delay(), streams.stream("clients/processing")),
             period,
@@ -202,21 +206,10 @@ impl<R: Recorder> Simulation<R> {
                     break;
                 }
             }
-            match event {
-                Event::Act(client) => self.act(now, client),
-                Event::Timer(client) => self.timer(now, client),
-                Event::ServerTimer(client) => self.server_timer(now, client),
-                Event::AtServer(packet) => self.at_server(now, packet),
-                Event::AtDownLink(packet) => {
-                    self.net.onto_down_link(now, packet, &mut self.engine, &mut self.recorder);
-                }
-                Event::AtAccessPoint(packet) => {
-                    let (engine, recorder) = (&mut self.engine, &mut self.recorder);
-                    self.net.enter_cell(now, (packet, false), engine, recorder);
-                }
-                Event::AtClient(packet) => self.at_client(now, packet),
-                Event::Wifi(event) => self.in_cell(now, event),
+            if self.is_over || self.undone == 0 {
+                self.background.end();
             }
+            self.happens(now, event);
             if let Some(error) = self.net.error.take() {
                 return Err(error);
             }
@@ -225,6 +218,28 @@ impl<R: Recorder> Simulation<R> {
             }
         }
         Ok(())
+    }
+
+    fn happens(&mut self, now: Instant, event: Event) {
+        let others = (&mut self.net, &mut self.engine, &mut self.recorder);
+        if self.background.handle(now, event, others) {
+            return;
+        }
+        match event {
+            Event::Act(client) => self.act(now, client),
+            Event::Timer(client) => self.timer(now, client),
+            Event::ServerTimer(client) => self.server_timer(now, client),
+            Event::AtServer(packet) => self.at_server(now, packet),
+            Event::AtDownLink(packet) => {
+                self.net.onto_down_link(now, packet, &mut self.engine, &mut self.recorder);
+            }
+            Event::AtAccessPoint(packet) => {
+                let (engine, recorder) = (&mut self.engine, &mut self.recorder);
+                self.net.enter_cell(now, (packet, false), engine, recorder);
+            }
+            Event::AtClient(packet) => self.at_client(now, packet),
+            Event::Wifi(event) => self.in_cell(now, event),
+        }
     }
 
     fn act(&mut self, now: Instant, client: u32) {
@@ -319,7 +334,7 @@ impl<R: Recorder> Simulation<R> {
     fn in_cell(&mut self, now: Instant, event: ieee80211::Event) {
         self.net.in_cell(now, event, &mut self.engine);
         while let Some(place) = self.net.crossed(now, &mut self.engine, &mut self.recorder) {
-            self.at_client(now, place);
+            self.happens(now, Event::AtClient(place));
         }
     }
 
@@ -416,8 +431,9 @@ impl<R: Recorder> Simulation<R> {
                 events: self.engine.handled(),
                 series: None,
                 mesh: None,
-                flows,
                 wifi: self.net.wifi_record(),
+                background: self.background.records(),
+                flows,
             },
             wall_s: 0.0,
         };
@@ -441,7 +457,11 @@ impl<R> Simulation<R> {
 
 /// When a timer event is to be scheduled for a host that wants to be called at `timeout`; `None` if
 /// the one that is scheduled does.
-fn due(timeout: Option<Instant>, timer: &mut Option<Instant>, now: Instant) -> Option<Instant> {
+pub(super) fn due(
+    timeout: Option<Instant>,
+    timer: &mut Option<Instant>,
+    now: Instant,
+) -> Option<Instant> {
     let at = timeout?.max(now);
     if timer.is_some_and(|scheduled| now <= scheduled && scheduled <= at) {
         return None;

@@ -3,6 +3,8 @@
 //! The built-in ones are such files too (`scenarios/` of the repository); a user copies and
 //! changes them. Every key is documented on the field that it fills.
 
+mod aims;
+mod background;
 mod builtin;
 mod control;
 mod error;
@@ -17,6 +19,8 @@ pub mod units;
 mod validate;
 mod wifi;
 
+pub use aims::Drops;
+pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
 pub use control::Control;
 pub use error::ScenarioError;
@@ -104,6 +108,9 @@ pub struct Network {
     /// A Wi-Fi cell that the clients' packets pass before `up` and after `down`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Wifi>,
+    /// TCP that shares the bottleneck with the clients.
+    #[serde(default, skip_serializing_if = "Background::is_default")]
+    pub background: Background,
 }
 
 /// One direction of the bottleneck. The default, of no rate, is none at all.
@@ -119,6 +126,9 @@ pub struct LinkSpec {
     /// The further way between the link's router and the server, per packet.
     #[serde(default)]
     pub beyond: TimeRange,
+    /// Packets that are lost on purpose, beside `network.errors`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drops: Vec<Drops>,
 }
 
 /// The hosts that ask.

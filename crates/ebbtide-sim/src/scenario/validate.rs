@@ -34,6 +34,7 @@ pub(super) fn check(s: &Scenario) -> Check {
     )?;
     network(s)?;
     super::wifi::check(s)?;
+    super::background::check(s)?;
     workload(s)?;
     super::flow::check(s)?;
     let c = &s.coap;
@@ -67,6 +68,7 @@ fn network(s: &Scenario) -> Check {
         if s.network.mesh.is_none() || !link.is_missing() {
             range(!link.is_missing(), &format!("network.{name}"), "is missing")?;
         }
+        super::aims::check(s, name, link)?;
         let longest = |ends: (u64, u64)| ends.1 <= LONGEST.0;
         let key = |key: &str| format!("network.{name}.{key}");
         range(

@@ -42,9 +42,10 @@ pub(super) fn check(s: &Scenario) -> Check {
         "stands beside network.mesh: remove one of the two, a client has one radio",
     )?;
     range(
-        s.clients.count < MAX_STATIONS,
+        s.clients.count.saturating_add(s.network.background.stations()) < MAX_STATIONS,
         "clients.count",
-        "must be at most 999 in a Wi-Fi cell (network.wifi), whose stations hear each other",
+        "must be at most 999 in a Wi-Fi cell (network.wifi), whose stations hear each other; wireless \
+         flows of network.background count",
     )?;
     let metres = |value: f64| value.is_finite() && value > 0.0;
     range(metres(wifi.distance), &key("distance"), "must be above 0 m")?;

@@ -221,8 +221,9 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         settings.iter().map(|(key, value)| format!("--set {key}={value} ")).collect();
     Cell {
         mesh: None,
-        flows: None,
         wifi: None,
+        background: None,
+        flows: None,
         duration: Summary::default(),
         cc: shape.cc.to_owned(),
         settings: settings.to_vec(),

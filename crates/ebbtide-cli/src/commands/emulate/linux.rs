@@ -12,20 +12,14 @@ use crate::emulate::tun::Tuns;
 use crate::failure::Failure;
 use crate::output::emulation;
 use ebbtide_sim::emulation::Emulation;
-use ebbtide_sim::scenario::Scenario;
+use ebbtide_sim::scenario::{Network, Scenario};
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 
 pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
     let scenario = scenario(&args.link, &args.set)?;
-    if scenario.network.wifi.is_some() {
-        return Err(Failure::usage(format_args!(
-            "--link {}: network.wifi is simulated only; copy the scenario without that table to \
-             emulate its wired link",
-            args.link
-        )));
-    }
+    check(&args.link, &scenario.network)?;
     // Before there are other threads: both concern the whole process.
     let programs = Programs::new()?;
     let outcome = match &args.relay {
@@ -34,6 +28,30 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
     };
     programs.end_descendants();
     outcome
+}
+
+/// What of a network is simulated only.
+fn check(link: &str, network: &Network) -> Result<(), Failure> {
+    let refuse = |what: &str| Err(Failure::usage(format_args!("--link {link}: {what}")));
+    if network.wifi.is_some() {
+        return refuse(
+            "network.wifi is simulated only; copy the scenario without that table to emulate its \
+             wired link",
+        );
+    }
+    if network.background.flows > 0 {
+        return refuse(
+            "network.background is simulated only; set its flows to 0 and run a program that sends",
+        );
+    }
+    let mut drops = network.up.drops.iter().chain(&network.down.drops);
+    if drops.any(|drops| drops.0.client.is_some()) {
+        return refuse(
+            "drops of network.up and network.down name a client, and the link does not know whose a \
+             packet is; leave 'of client' out",
+        );
+    }
+    Ok(())
 }
 
 fn through_namespaces(

@@ -3,6 +3,7 @@
 //! Each end of a connection is a stack of its own: smoltcp between a [device] without hardware and
 //! the CoAP connection of `ebbtide-core`. What crosses the links is IPv4 packets, byte for byte.
 
+mod bulk;
 mod client;
 mod connection;
 mod device;
@@ -14,6 +15,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bulk::{Bulk, Side, starts};
 pub(crate) use client::TcpClient;
 pub(crate) use segment::Segment;
 pub(crate) use server::TcpServer;

@@ -185,6 +185,11 @@ impl Socket {
         self.stack.socket_mut().close();
     }
 
+    /// Whether the peer sends no more.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.state() == State::CloseWait
+    }
+
     /// Whether there is no connection: none yet, or nothing of it is left.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.state(), State::Closed | State::Listen)

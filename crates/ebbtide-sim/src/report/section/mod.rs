@@ -1,5 +1,6 @@
 //! The sections of the page, one file each, and what they share.
 
+pub(super) mod background;
 pub(super) mod fct;
 pub(super) mod flows;
 pub(super) mod mesh;

@@ -1,0 +1,32 @@
+//! The lines on TCP in the background.
+
+use super::table::significant;
+use ebbtide_sim::run::CellResult;
+use std::io::{self, Write};
+
+/// What the flows came to, if there are such.
+pub(super) fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
+    let cells: Vec<_> =
+        group.iter().filter_map(|r| Some((&r.cell.cc, r.cell.background.as_ref()?))).collect();
+    if cells.is_empty() {
+        return Ok(());
+    }
+    let width = cells.iter().map(|(cc, _)| cc.len()).max().unwrap_or(0).clamp(14, 24) + 1;
+    writeln!(
+        out,
+        "\n{:width$} {:>6} {:>13} {:>15}  {:>7} {:>12}",
+        "TCP background", "flows", "offered, kb/s", "delivered, kb/s", "rexmits", "unnecessary"
+    )?;
+    for (cc, tcp) in cells {
+        writeln!(
+            out,
+            "{cc:width$} {:>6} {:>13} {:>15}  {:>7} {:>12}",
+            tcp.flows,
+            significant(tcp.offered_bps / 1000.0),
+            significant(tcp.delivered_bps / 1000.0),
+            tcp.retransmissions,
+            tcp.unnecessary
+        )?;
+    }
+    writeln!(out, "\noffered, delivered: all flows of a replication together, payload, mean")
+}

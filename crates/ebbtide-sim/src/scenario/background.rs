@@ -1,0 +1,93 @@
+//! `[network.background]`: TCP that shares the bottleneck with the clients.
+
+use super::units::{Rate, Time};
+use super::validate::{Check, LONGEST, range, room_for_tcp};
+use super::{Scenario, TCP};
+use serde::{Deserialize, Serialize};
+
+/// Flows of TCP from the clients' side to the server's, each from a host of its own. Their
+/// applications offer bytes at a rate; TCP sends what its window and the path let it, the rest waits
+/// at the sender. They end with the clients. TCP's settings are those of `[control.tcp]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Background {
+    /// How many; none by default.
+    pub flows: u32,
+    /// What the application of each offers, payload.
+    pub rate: Rate,
+    /// How much of it at a time, bytes.
+    pub write: u32,
+    /// When they begin: each flow one `stagger` after the one before.
+    pub start: Time,
+    /// See `start`.
+    pub stagger: Time,
+    /// When they offer no more; zero: when the last client is done.
+    pub stop: Time,
+    /// Whether their senders are stations of the Wi-Fi cell, and not wired to the access point.
+    pub wireless: bool,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self {
+            flows: 0,
+            rate: Rate(500_000),
+            write: 500,
+            start: Time(0),
+            stagger: Time(0),
+            stop: Time(0),
+            wireless: false,
+        }
+    }
+}
+
+impl Background {
+    /// Whether nothing of it is set.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How many of the flows come from stations of a Wi-Fi cell.
+    #[must_use]
+    pub const fn stations(&self) -> u32 {
+        if self.wireless { self.flows } else { 0 }
+    }
+}
+
+/// The largest amount that is written at once: what a send buffer holds many of.
+const MOST_WRITTEN: u32 = 16_384;
+
+pub(super) fn check(s: &Scenario) -> Check {
+    let b = &s.network.background;
+    let key = |key: &str| format!("network.background.{key}");
+    if b.flows == 0 {
+        return Ok(());
+    }
+    range(b.flows <= 1000, &key("flows"), "must be at most 1000")?;
+    range(
+        s.network.mesh.is_none(),
+        &key("flows"),
+        "must be 0 in a low-power network (network.mesh), which carries UDP only",
+    )?;
+    room_for_tcp(&s.network).map_err(|message| (key("flows"), message))?;
+    s.parse_control(TCP).map_err(|error| (key("flows"), error.reason().to_owned()))?;
+    let rate = (1..=1_000_000_000).contains(&b.rate.0);
+    range(rate, &key("rate"), "must be from 1 bit/s to 1 Gbit/s")?;
+    let write = (1..=MOST_WRITTEN).contains(&b.write);
+    range(write, &key("write"), "must be from 1 to 16384 bytes")?;
+    for (name, time) in [("start", b.start), ("stagger", b.stagger), ("stop", b.stop)] {
+        range(time.0 <= LONGEST.0 / 1000, &key(name), "must be at most 36 days")?;
+    }
+    let last = b.start.0 + b.stagger.0 * u64::from(b.flows - 1);
+    range(
+        b.stop.0 == 0 || b.stop.0 > last,
+        &key("stop"),
+        "must be after the last flow begins (start and stagger), or 0 for when the clients are done",
+    )?;
+    range(
+        !b.wireless || s.network.wifi.is_some(),
+        &key("wireless"),
+        "needs a Wi-Fi cell: add [network.wifi], or set it to false",
+    )
+}
