@@ -2,7 +2,7 @@
 # Builds the peers that interop tests and benchmarks talk to, each into TARGET/interop/NAME with
 # one program NAME/peer; README.md says what it takes. What is newer than its sources stays.
 #
-#   interop/build.sh [libcoap] [aiocoap] [californium] [go-coap] [limit] [libcoap-c]   (all without)
+#   interop/build.sh [libcoap] [libcoap-q] [aiocoap] [californium] [go-coap] [limit] [libcoap-c]   (all without)
 #
 # limit and libcoap-c are for measuring: scripts/bench_peers.sh.
 set -euo pipefail
@@ -12,10 +12,34 @@ target=$(mkdir -p "${CARGO_TARGET_DIR:-../target}/interop" && cd "${CARGO_TARGET
 need() { command -v "$1" >/dev/null || { echo "$1 is missing ($2)" >&2; return 1; }; }
 
 fresh() { # NAME
-    [ -x "$target/$1/peer" ] && [ -z "$(find "$1" build.sh -newer "$target/$1/peer" -print -quit)" ]
+    [ -x "$target/$1/peer" ] && [ -z "$(find "$1" build.sh -newer "$target/$1/peer" -print -quit 2>/dev/null)" ]
 }
 
 build_libcoap() { need coap-server-notls "Debian's libcoap3-bin" && need coap-client-notls "libcoap3-bin"; }
+
+# libcoap speaks Q-Block from 4.3.2 on, Debian has that from its release 13 on. An older release's
+# machine gets that one's programs beside its own, with the C library that they want.
+build_libcoap-q() {
+    need apt-get "a Debian system" && need dpkg-deb dpkg
+    local dir=$target/libcoap-q run="" package
+    rm -rf "$dir" && mkdir -p "$dir"/{lists/partial,cache/archives/partial,files}
+    if dpkg --compare-versions "$(dpkg-query -W -f '${Version}' libcoap3-bin 2>/dev/null)" lt 4.3.2; then
+        # Where the machine has its packages from, of the other release.
+        grep -hE -m2 '^(URIs|Signed-By):' /etc/apt/sources.list.d/debian.sources >"$dir/trixie.sources"
+        printf 'Types: deb\nSuites: trixie\nComponents: main\n' >>"$dir/trixie.sources"
+        local apt=(apt-get -qq -o "Dir::Etc::sourcelist=$dir/trixie.sources" -o Dir::Etc::sourceparts=-
+            -o "Dir::State::lists=$dir/lists" -o "Dir::Cache=$dir/cache" -o "APT::Sandbox::User=$(id -un)")
+        "${apt[@]}" update
+        (cd "$dir" && "${apt[@]}" download libcoap3-bin libcoap3t64 libc6)
+        for package in "$dir"/*.deb; do dpkg-deb -x "$package" "$dir/files"; done
+        rm -r "$dir"/lists "$dir"/cache "$dir"/*.deb
+        run=$(echo "$dir"/files/usr/lib/*/ld-linux*.so.*)
+        run="$run --library-path $(dirname "$run") $dir/files/usr/bin/"
+    fi
+    printf '#!/bin/sh\nprogram=$1\nshift\nexec %scoap-$program-notls "$@"\n' "$run" >"$dir/peer"
+    chmod +x "$dir/peer"
+    [ -n "$("$dir/peer" client -h 2>&1 | grep Usage)" ]
+}
 
 build_limit() {
     need cc gcc
@@ -62,7 +86,7 @@ build_californium() {
 }
 
 failed=0
-for peer in "${@:-libcoap aiocoap californium go-coap limit libcoap-c}"; do
+for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap limit libcoap-c}"; do
     for name in $peer; do
         if fresh "$name"; then
             echo "$name: built before"

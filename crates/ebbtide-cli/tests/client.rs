@@ -192,3 +192,39 @@ fn without_a_route_it_says_so() {
         assert!(said.contains("no route to "), "{uri}: {said}");
     }
 }
+
+#[test]
+fn a_burst_that_cannot_be_is_refused_with_the_reason() {
+    let uri = "coap://127.0.0.1/x";
+    let answer = ebbtide(&["get", "--burst", "Cargo.toml", uri]);
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.err.contains("only put and post"), "{}", answer.err);
+    let answer = ebbtide(&["put", "--burst", "no-such-file", uri]);
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.err.contains("--burst no-such-file: "), "{}", answer.err);
+    let answer = ebbtide(&["put", "--burst", "Cargo.toml", "coap://224.0.1.187/x"]);
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.err.contains("--burst: a group"), "{}", answer.err);
+    let answer = ebbtide(&["put", "--burst", "Cargo.toml", "-e", "text", uri]);
+    assert_eq!(answer.code, Some(2));
+    for (control, right) in
+        [("rcoap:ipi-min=0", "0.1ms to 60s"), ("rcoap:start-interval=0", "auto")]
+    {
+        let answer = ebbtide(&["put", "--burst", "Cargo.toml", "--cc", control, uri]);
+        assert_eq!(answer.code, Some(2));
+        assert!(answer.err.contains(right), "{}", answer.err);
+    }
+}
+
+#[test]
+fn a_burst_that_ends_early_says_which_bytes_are_missing() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("body");
+    std::fs::write(&file, vec![b'x'; 5000]).unwrap();
+    let uri = format!("coap://{}/x", silent.local_addr().unwrap());
+    let answer = ebbtide(&["put", "--burst", file.to_str().unwrap(), "-B", "0.2", &uri]);
+    assert_eq!(answer.code, Some(1));
+    assert!(answer.err.contains("0 of 5000 bytes are acknowledged"), "{}", answer.err);
+    assert!(answer.err.contains("not bytes 0-4999"), "{}", answer.err);
+}

@@ -136,11 +136,46 @@ fn wireshark_dissects_tcp_and_the_coap_in_it() {
     assert_eq!(dissected(&path, bad), 0);
 }
 
+#[test]
+fn wireshark_dissects_frames_fragments_and_the_coap_in_them() {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "tshark is missing: apt-get install tshark");
+        eprintln!("skipped: tshark is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for addresses in ["long", "short"] {
+        let path = folder.path().join(format!("{addresses}.pcapng"));
+        let addresses = format!("network.mesh.lowpan.addresses={addresses}");
+        let set = ["exchanges=2", "workload.response_payload=150", &addresses];
+        let mut arguments = vec!["replay", "lln-cloud", "--cc", "default"];
+        set.iter().for_each(|set| arguments.extend(["--set", set]));
+        arguments.extend(["--pcap", path.to_str().unwrap()]);
+        let output = ebbtide(&arguments);
+        assert!(output.status.success(), "{output:?}");
+        let count = |filter| dissected(&path, filter);
+        let all = count("frame");
+        assert!(all > 500, "{all} frames");
+        assert_eq!(count("wpan and wpan.fcs_ok == 1"), all);
+        let data = count("wpan.frame_type == 1");
+        assert_eq!(count("6lowpan"), data);
+        assert_eq!(data + count("wpan.frame_type == 2"), all, "the rest are acknowledgements");
+        assert!(count("6lowpan.frag.tag") > 100, "responses are fragmented");
+        assert!(count("coap.code == 1") >= 60 && count("coap.code == 69") >= 60);
+        let bad = "_ws.malformed or udp.checksum.status == 0 or coap.token_len != 2";
+        assert_eq!(count(bad), 0);
+        // A whole response is the 150 bytes of its payload and what is before.
+        assert!(count("coap.payload_length == 150") >= 60);
+    }
+}
+
 fn dissected(path: &Path, filter: &str) -> usize {
     let output = Command::new("tshark")
         .args(["-r", path.to_str().unwrap(), "-Y", filter])
         .args(["-d", "tcp.port==5683,coap", "-o", "tcp.check_checksum:TRUE"])
-        .args(["-o", "ip.check_checksum:TRUE"])
+        .args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"])
+        // The prefix that compressed addresses of a low-power network leave out.
+        .args(["-o", "6lowpan.context0:fd00::/64"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -135,20 +135,24 @@ fn max_retransmit_holds_and_a_transmission_count_never_overflows() {
 }
 
 #[test]
-fn probes_share_the_budget_of_retransmissions_until_they_are_answered() {
+fn probes_but_one_share_the_budget_of_retransmissions_until_they_are_answered() {
     with(|cx| {
         let mut shell = shell(secs(1.0), Admission::Send);
         let slot = Slot::default();
         let mut next = |transmissions, probes, echoes| {
             shell.on_expire(Effort { transmissions, probes, echoes }, &slot, cx)
         };
-        // MAX_RETRANSMIT is 4: the original and four probes, then the exchange is given up.
+        // MAX_RETRANSMIT is 4: six datagrams, one of them a probe at least, then the exchange is
+        // given up.
         assert_eq!(next(1, 0, 0), Some(Expiry::Probe));
         assert_eq!(next(1, 3, 0), Some(Expiry::Probe));
-        assert_eq!(next(1, 4, 0), None);
-        assert_eq!(next(2, 3, 0), None);
+        assert_eq!(next(1, 4, 0), Some(Expiry::Repeat));
+        assert_eq!(next(2, 4, 0), None);
+        assert_eq!(next(4, 1, 0), Some(Expiry::Probe));
+        assert_eq!(next(5, 0, 0), None);
+        assert_eq!(next(5, 1, 0), None);
         // An answered one is given back, but no fifth one leaves.
-        assert_eq!(next(2, 3, 1), Some(Expiry::Probe));
+        assert_eq!(next(3, 3, 1), Some(Expiry::Probe));
         assert_eq!(next(2, 4, 4), Some(Expiry::Repeat));
         assert_eq!(next(5, 4, 4), None);
     });

@@ -75,6 +75,7 @@ fn impossible_radios_and_buffers_are_an_error() {
     assert_says(&grid("network.mesh.radio.reach", "5"), &["reach", "above"]);
     assert_says(&grid("network.mesh.radio.interference", "15"), &["at least", "reach"]);
     assert_says(&grid("network.mesh.lowpan.queue", "0"), &["queue", "from 1"]);
+    assert_says(&grid("network.mesh.lowpan.neighbours", "0"), &["neighbours", "from 1"]);
     assert_says(&grid("network.mesh.csma.min_be", "7"), &["min_be", "max_be"]);
     assert_says(&grid("load", "0 bit/s"), &["load"]);
     assert_says(&grid("duration", "0 s"), &["duration", "1 ms"]);

@@ -39,7 +39,9 @@ pub use client::Client;
 pub use ebbtide_core as core;
 pub use ebbtide_core::wire::{Code, OptionNumber};
 pub use error::{BindError, Error};
-pub use message::{ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, Uri, UriError};
+pub use message::{
+    BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, Uri, UriError,
+};
 pub use net::config::Config;
 pub use net::socket;
 pub use server::Server;

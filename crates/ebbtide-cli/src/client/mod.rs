@@ -37,9 +37,10 @@ pub(crate) const GROUP_WAIT: Duration = Duration::from_secs(7);
 /// How to talk.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct TalkArgs {
-    /// Congestion control, with settings as in `cocoa:nstart=4`; `ebbtide list` names them
-    #[arg(long, default_value = "fasor-token", value_name = "NAME")]
-    pub(crate) cc: String,
+    /// Congestion control, with settings as in `cocoa:nstart=4`; `ebbtide list` names them. By
+    /// default fasor-token
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cc: Option<String>,
     /// Send Non-confirmable messages: once, without acknowledgement
     #[arg(short = 'N', long)]
     pub(crate) non: bool,
@@ -62,7 +63,10 @@ impl TalkArgs {
         if self.verbose {
             verbose::start();
         }
-        let mut config = Config::with_control(control(&self.cc)?);
+        let mut config = match &self.cc {
+            Some(name) => Config::with_control(control(name)?),
+            None => Config::default(),
+        };
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
         }

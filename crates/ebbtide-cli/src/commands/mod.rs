@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod bench;
+mod burst;
 mod campaign;
 pub(crate) mod discover;
 pub(crate) mod emulate;

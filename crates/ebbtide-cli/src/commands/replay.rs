@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::table::significant;
-use ebbtide_sim::record::{Capture, Manifest, PLACES, RunRecord, Store, Trace};
+use ebbtide_sim::record::{AIR, Capture, Manifest, PLACES, RunRecord, Store, Trace};
 use ebbtide_sim::run::{Campaign, CellSpec, simulate_with};
 use ebbtide_sim::scenario::{Axis, Source, load, parse_set};
 use std::fs::File;
@@ -27,7 +27,8 @@ pub(crate) struct ReplayArgs {
     /// Seed of all randomness [default: the scenario's or the folder's]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Write a packet capture (pcapng) as seen by the clients and by the server
+    /// Write a packet capture (pcapng) as seen by the clients and by the server; in a low-power network the
+    /// frames on the air
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Write every event as a line of JSON; `-` for standard output
@@ -55,6 +56,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     };
     let capture = match &args.pcap {
         None => None,
+        Some(path) if spec.scenario.network.mesh.is_some() => {
+            Some(Capture::of_frames(create(path)?, &AIR).map_err(|e| at(path, &e))?)
+        }
         Some(path) => Some(Capture::new(create(path)?, &PLACES).map_err(|e| at(path, &e))?),
     };
     let trace = Trace::new(lines, capture);
@@ -159,7 +163,11 @@ fn summary(
         )?;
     }
     if let Some(path) = &args.pcap {
-        writeln!(out, "Capture: {} (interfaces: {})", path.display(), PLACES.join(", "))?;
+        let places = match spec.scenario.network.mesh {
+            Some(_) => AIR.join(", "),
+            None => PLACES.join(", "),
+        };
+        writeln!(out, "Capture: {} (interfaces: {places})", path.display())?;
     }
     if let Some(path) = &args.trace {
         writeln!(out, "Trace: {}", path.display())?;

@@ -1,6 +1,6 @@
 //! `ebbtide get`, `put`, `post`, `delete`, `fetch` and `patch`.
 
-use super::observe;
+use super::{burst, observe};
 use crate::client::pretty::ShowArgs;
 use crate::client::{GROUP_WAIT, TalkArgs, block_on, seconds};
 use crate::failure::Failure;
@@ -23,6 +23,10 @@ pub(crate) struct RequestArgs {
     /// The payload from a file; - for standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// PUT and POST: the payload from a file, several blocks in flight, paced by rcoap unless --cc
+    /// says otherwise
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "file", "non"])]
+    burst: Option<PathBuf>,
     /// The payload's format: a name such as json or cbor, or a number
     #[arg(short = 't', long, value_name = "FORMAT", value_parser = format)]
     format: Option<ContentFormat>,
@@ -32,6 +36,9 @@ pub(crate) struct RequestArgs {
     /// The size of blocks: 16 to 1024 bytes
     #[arg(short, long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(16..=1024))]
     block_size: Option<u16>,
+    /// Long bodies in Non-confirmable blocks, ten at a time, if the server understands (RFC 9177)
+    #[arg(short = 'Q', long)]
+    q_block: bool,
     /// An option by number, its value as text, or in hexadecimal after 0x; several times for several
     #[arg(short = 'O', long = "option", value_name = "NUMBER,VALUE", value_parser = option)]
     options: Vec<(OptionNumber, Vec<u8>)>,
@@ -44,7 +51,7 @@ pub(crate) struct RequestArgs {
     #[command(flatten)]
     show: ShowArgs,
     #[command(flatten)]
-    talk: TalkArgs,
+    pub(crate) talk: TalkArgs,
 }
 
 /// Reads a content format.
@@ -85,6 +92,9 @@ pub(crate) fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
     if args.observe.is_some() && !matches!(code, Code::GET | Code::FETCH) {
         return Err(Failure::usage("--observe: only what get and fetch ask for can be observed"));
     }
+    if args.burst.is_some() && !matches!(code, Code::PUT | Code::POST) {
+        return Err(Failure::usage("--burst: only put and post send a file in a burst"));
+    }
     block_on(send(code, args))
 }
 
@@ -99,6 +109,9 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     if let Some(bytes) = args.block_size {
         request = request.block_size(bytes.into());
     }
+    if args.q_block {
+        request = request.quick();
+    }
     for (number, value) in &args.options {
         request = request.option(*number, value);
     }
@@ -108,12 +121,20 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     if args.talk.non {
         request = request.non_confirmable();
     }
+    let group = request.uri().address().is_some_and(|address| address.is_multicast());
+    if let Some(file) = &args.burst {
+        if group {
+            return Err(Failure::usage("--burst: a group takes no blocks; name one server"));
+        }
+        let client = burst::talk(&args.talk).client()?;
+        return burst::send(&args, &client, request, file).await;
+    }
     let client = args.talk.client()?;
     if let Some(span) = args.observe {
         let states = observe::watch(&client, request, None, |state| show(&args, state));
         return tokio::time::timeout(span, states).await.unwrap_or(Ok(()));
     }
-    if request.uri().address().is_some_and(|address| address.is_multicast()) {
+    if group {
         return ask_group(&args, &client, request).await;
     }
     show(&args, &client.request(request).await?)
@@ -154,7 +175,7 @@ fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {
 }
 
 /// Writes what came; an error response with its diagnostic payload is a failure.
-fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
+pub(crate) fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
     succeeded(response)?;
     if response.body().is_empty() && args.output.is_none() {
         eprintln!("{}", status(response));

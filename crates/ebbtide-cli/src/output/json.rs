@@ -37,6 +37,7 @@ pub(crate) fn write(
                 "rtt_s": summary(&cell.rtt),
                 "exchange_duration_s": summary(&cell.duration),
                 "timeouts": summary(&cell.timeouts),
+                "probes": summary(&cell.probes),
                 "largest_timeout_s": summary(&cell.largest_timeout),
                 "utilisation": {"up": cell.utilisation_up, "down": cell.utilisation_down},
                 "goodput_bps": number(cell.goodput_bps),

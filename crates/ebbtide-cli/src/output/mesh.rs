@@ -44,8 +44,8 @@ fn messages(
 ) -> io::Result<()> {
     writeln!(
         out,
-        "{:width$} {:>7} {:>7}  {:>6} {:>6} {:>6} {:>6}  {:>8} {:>6}",
-        "", "lost %", "worst", "busy", "queue", "air", "else", "rexmits", "early"
+        "{:width$} {:>7} {:>7} {:>7}  {:>6} {:>6} {:>6} {:>6}  {:>8} {:>6}",
+        "", "lost %", "worst", "events", "busy", "queue", "air", "else", "rexmits", "early"
     )?;
     let percent = |share: f64| match share.is_finite() {
         true => format!("{:.1}", 100.0 * share),
@@ -54,10 +54,11 @@ fn messages(
     for (result, mesh) in cells {
         writeln!(
             out,
-            "{:width$} {:>7} {:>7}  {:>6} {:>6} {:>6} {:>6}  {:>8} {:>6}",
+            "{:width$} {:>7} {:>7} {:>7}  {:>6} {:>6} {:>6} {:>6}  {:>8} {:>6}",
             result.cell.cc,
             percent(mesh.loss.0),
             percent(mesh.worst_loss.0),
+            percent(mesh.event_loss.0),
             percent(mesh.lost_busy),
             percent(mesh.lost_queue),
             percent(mesh.lost_retries),
@@ -68,7 +69,7 @@ fn messages(
     }
     writeln!(
         out,
-        "\nworst: of all sources; busy, queue, air, else: % of all messages; rexmits: per message \
-         taken up;\nearly: % of them"
+        "\nworst: of all sources; events: of the reports of events; busy, queue, air, else: % of all\n\
+         messages; rexmits: per message taken up; early: % of them"
     )
 }

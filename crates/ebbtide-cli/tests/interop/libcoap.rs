@@ -14,7 +14,7 @@ use std::time::Duration;
 const CLIENT: &str = "coap-client-notls";
 const SERVER: &str = "coap-server-notls";
 
-fn found() -> bool {
+pub(crate) fn found() -> bool {
     let mut command = Command::new(CLIENT);
     let run = command.arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status();
     present("libcoap", run.is_ok())
@@ -29,7 +29,7 @@ async fn ask(args: &[&str], server: SocketAddr, path: &str) -> String {
 }
 
 /// Starts `coap-server`, which says nothing when it serves.
-async fn served(host: &str, client: &Client) -> (Running, SocketAddr) {
+pub(crate) async fn served(host: &str, client: &Client) -> (Running, SocketAddr) {
     let address = free_address(host);
     let port = address.port().to_string();
     let running = Running::silent(SERVER, &["-A", host, "-d", "10", "-p", &port]);

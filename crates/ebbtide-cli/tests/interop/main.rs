@@ -10,12 +10,14 @@
 )]
 
 mod both_ways;
+mod burst;
 mod libcoap;
 mod multicast;
 mod our_client;
 mod our_server;
 mod over_streams;
 mod peers;
+mod quick;
 #[path = "../../../ebbtide/tests/relay/mod.rs"]
 mod relay;
 

@@ -150,7 +150,7 @@ impl Config {
                 probe_growth: 7,
                 margin_percent: 10,
                 dither_percent: 10,
-                ipi_min: Micros::from_millis(10),
+                ipi_min: Micros::from_millis(1),
                 start_interval: None,
                 in_flight: match algorithm {
                     A::Rcoap => InFlight::Rate,

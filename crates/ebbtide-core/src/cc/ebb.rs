@@ -11,14 +11,19 @@ use crate::time::{Duration, Instant, Micros};
 /// * **Blind** (no round trip known): the first timeout sends a probe, a CoAP ping, and not a copy.
 ///   On a path that keeps order its Reset is a verdict: the message or its answer was lost, so the
 ///   message is repeated at once. If the answer comes first nothing was lost, and a third of a copy
-///   was spent. Unanswered probes and copies alternate at growing intervals.
+///   was spent. If neither comes the message is repeated twice after a long interval, and then at
+///   growing ones.
 /// * **Known, no queue** (the last round trip is near the smallest): a silence is a loss. The
-///   message is repeated after the same short timeout a few times, then with doubled ones.
+///   message is repeated after the same short timeout a few times, then with doubled ones that are
+///   no shorter than RFC 7252's.
 /// * **Known, queue** (it is not): a silence is most likely the queue. A probe asks first, and
 ///   timeouts double from the start.
 ///
-/// Copies are marked, so that every answer is a sample. A peer that does not answer probes gets
-/// FASOR, whose estimator this is.
+/// * **Erratic** (round trips vary by as much as they are long, as where radios share a channel):
+///   they tell nothing of a queue. Timeouts are RFC 7252's, or longer.
+///
+/// An exchange asks once. Copies are marked, so that every answer is a sample. A peer that does not
+/// answer probes gets FASOR, whose estimator this is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ebb {
     /// The estimator, the last sample, and what runs towards a peer that does not answer probes.
@@ -34,14 +39,19 @@ pub struct Ebb {
     guard: u16,
     /// Probes in a row that stayed unanswered although the path carried an answer after them.
     silent: u8,
-    /// Samples taken, at most [`YOUNG`].
+    /// Samples taken, at most [`SETTLED`].
     samples: u8,
 }
 
 /// How many unanswered probes tell that a peer does not answer any.
 const SILENT: u8 = 3;
-/// Samples below which an estimate is trusted with one short repeat only.
-const YOUNG: u8 = 2;
+/// Samples from which on an estimate is trusted; with one it may have met a queue that was about to
+/// grow.
+const GROWN: u8 = 2;
+/// Samples from which on the variation is believed to be the path's and not that of its discovery.
+const SETTLED: u8 = 8;
+/// What doubled timeouts are multiplied by while there is one sample.
+const DOUBT: u32 = 5;
 /// Doublings of a timeout are limited to 2^5, beside the bound in seconds.
 const MOST_DOUBLINGS: u8 = 5;
 /// K of RFC 6298.
@@ -70,7 +80,8 @@ struct Memory {
     blind: bool,
     /// A copy left after a probe that had stayed unanswered.
     unheard: bool,
-    /// Short repeats and doublings so far, at most 15.
+    /// Silences so far that count: while blind one for the probe, later one for each short repeat
+    /// and doubling. At most 15.
     steps: u8,
 }
 
@@ -106,33 +117,70 @@ impl Ebb {
         }
     }
 
+    /// Whether round trips vary so much that the last one tells nothing of a queue.
+    fn erratic(&self) -> bool {
+        let (srtt, rttvar) = (self.fasor.fast.srtt(), self.fasor.fast.rttvar());
+        self.samples >= SETTLED && rttvar.map(|rttvar| rttvar.scale(K, 1)) > srtt
+    }
+
     /// Whether a queue stands: the last round trip was well above the smallest.
     fn queued(&self) -> bool {
-        self.fasor.previous > self.least.scale(3, 2)
+        !self.erratic() && self.fasor.previous > self.least.scale(2, 1)
     }
 
     /// How often a message is repeated after the same short timeout: at most a quarter of
     /// MAX_RETRANSMIT, so that backoff gets the rest.
     fn short_repeats(&self, cx: &Context<'_>) -> u8 {
         let most = cx.settings.copies.min(cx.params.max_retransmit / 4);
-        match (self.queued(), self.samples < YOUNG) {
+        match (self.queued() || self.erratic(), self.samples < GROWN) {
             (true, _) => 0,
             (false, true) => most.min(1),
             (false, false) => most,
         }
     }
 
+    /// The first timeout while nothing is known, at least: three quarters of ACK_TIMEOUT, because what
+    /// leaves then is a probe.
+    fn first(cx: &Context<'_>) -> Micros {
+        cx.settings.initial_rto.unwrap_or(cx.params.ack_timeout.scale(3, 4))
+    }
+
+    /// How long to wait, while nothing is known, after the probe (ordinal 0), or after the copy of
+    /// this ordinal: first as long as the queues whose senders are to be spared a copy, and twice
+    /// as long with each copy from the second on.
+    fn interval(ordinal: u8, cx: &Context<'_>) -> Micros {
+        let times = 1u32 << ordinal.clamp(1, 7).saturating_sub(1);
+        Self::first(cx).scale(cx.settings.probe_growth.into(), 1).scale(times, 1)
+    }
+
     /// The timeout of an original: SRTT + max(4 RTTVAR, margin), at least the last sample, and a
-    /// small dither. Before any sample three quarters of ACK_TIMEOUT: what leaves then is a probe.
+    /// small dither.
     fn first_timeout(&self, cx: &mut Context<'_>) -> Micros {
         let Some(srtt) = self.fasor.fast.srtt() else {
-            let blind = cx.settings.initial_rto.unwrap_or(cx.params.ack_timeout.scale(3, 4));
+            let blind = Self::first(cx);
             return cx.uniform(blind, blind.scale(5, 4));
         };
         let margin = srtt.scale(cx.settings.margin_percent.into(), 100);
         let rto = self.fasor.fast.rto(K, margin.max(cx.settings.granularity)).unwrap_or(srtt);
         let rto = rto.max(self.fasor.previous);
+        if self.erratic() {
+            let rto = rto.max(cx.params.ack_timeout);
+            return cx.uniform(rto, rto.scale(cx.params.ack_random_permille, 1000));
+        }
         cx.uniform(rto, rto.saturating_add(srtt.scale(cx.settings.dither_percent.into(), 100)))
+    }
+
+    /// A known timeout after so many silences: the short repeats are as far apart as the first;
+    /// then it doubles, and RFC 7252's timeouts are the least, so that a message is not given up
+    /// within a second because the path is short.
+    fn backed_off(&self, base: Micros, steps: u8, cx: &Context<'_>) -> Micros {
+        let doublings = steps.saturating_sub(self.short_repeats(cx)).min(MOST_DOUBLINGS);
+        if doublings == 0 {
+            return base;
+        }
+        let factor = if self.samples == 1 { DOUBT } else { 1 };
+        let patience = cx.params.ack_timeout.scale(1 << (doublings - 1), 1);
+        base.scale(factor << doublings, 1).max(patience)
     }
 
     /// Drops an estimate that is too old to repeat by; the timeout stays as long as it was.
@@ -170,7 +218,6 @@ impl CongestionControl for Ebb {
         if self.silent >= SILENT {
             return self.fasor.on_transmit(transmission, slot, cx);
         }
-        let short = self.short_repeats(cx);
         let mut memory = Memory::load(slot.tag);
         let after = memory.last;
         memory.last = match (transmission.kind, after) {
@@ -178,40 +225,38 @@ impl CongestionControl for Ebb {
             (Kind::Message, Last::Verdict) => Last::Sentenced,
             (Kind::Message, _) => Last::Copy,
         };
-        match (transmission.kind, transmission.ordinal) {
-            (Kind::Message, 0) => memory = self.begin(slot, cx),
-            (Kind::Message, _) if slot.base == Micros::ZERO => memory = self.begin(slot, cx),
-            (Kind::Message, _) if after == Last::Verdict && memory.blind => {
+        match transmission.kind {
+            Kind::Message if transmission.ordinal == 0 || slot.base == Micros::ZERO => {
+                memory = self.begin(slot, cx);
+            }
+            Kind::Message if after == Last::Verdict && memory.blind => {
                 // The path is known, the peer's processing time is not: RFC 7252 section 4.8.2
                 // allows it ACK_TIMEOUT.
                 slot.base = self.path.scale(3, 2).max(cx.params.ack_timeout);
                 memory.blind = false;
             }
-            (Kind::Message, _) if after == Last::Verdict => {}
-            (Kind::Message, ordinal) if memory.blind => {
-                // The first four copies that leave unasked are as far apart as the probes: a path
-                // that loses much would otherwise wait for minutes.
-                slot.base = if ordinal > 4 { slot.base.scale(2, 1) } else { slot.base };
-                memory.unheard |= after == Last::Probe;
-            }
-            (Kind::Message, _) if after == Last::Probe => memory.unheard = true,
-            (Kind::Message, _) => memory.steps = memory.steps.saturating_add(1),
-            (Kind::Probe, 0) if memory.blind => {
-                slot.base = slot.base.scale(cx.settings.probe_growth.into(), 1);
-            }
-            (Kind::Probe, _) if memory.blind => {}
-            (Kind::Probe, _) => memory.steps = memory.steps.max(short).saturating_add(1),
+            Kind::Message if after == Last::Verdict => {}
+            Kind::Message if after == Last::Probe => memory.unheard = true,
+            // Also in the place of a probe that may not leave.
+            Kind::Message if memory.blind => memory.steps = 1,
+            Kind::Message => memory.steps = memory.steps.saturating_add(1),
+            Kind::Probe if memory.blind => memory.steps = 1,
+            Kind::Probe => memory.steps = self.short_repeats(cx) + 1,
         }
         slot.tag = memory.store();
-        let doublings = if memory.blind { 0 } else { memory.steps.saturating_sub(short) };
-        let bound = cx.settings.bound.unwrap_or(Micros::MAX);
-        slot.base.scale(1 << doublings.min(MOST_DOUBLINGS), 1).min(bound)
+        let timeout = match memory.blind {
+            // The original, and the copy that followed the probe: two tries at either end of the
+            // first long interval.
+            true if memory.steps == 0 || after == Last::Probe => slot.base,
+            true => Self::interval(transmission.ordinal, cx).max(slot.base),
+            false => self.backed_off(slot.base, memory.steps, cx),
+        };
+        timeout.min(cx.settings.bound.unwrap_or(Micros::MAX))
     }
 
     fn on_expire(&mut self, slot: &Slot, _cx: &mut Context<'_>) -> Expiry {
         let memory = Memory::load(slot.tag);
-        // After a probe that stayed unanswered a copy is due: the peer may not answer probes.
-        let ask = (memory.blind || self.queued()) && memory.last != Last::Probe;
+        let ask = (memory.blind || self.queued()) && memory.steps == 0;
         if ask && self.silent < SILENT { Expiry::Probe } else { Expiry::Repeat }
     }
 
@@ -263,7 +308,7 @@ impl CongestionControl for Ebb {
             least if rtt < least => rtt,
             least => least.saturating_add(rtt.saturating_sub(least).scale(1, 64)),
         };
-        self.samples = (self.samples + 1).min(YOUNG);
+        self.samples = (self.samples + 1).min(SETTLED);
         self.fed = u32::try_from(cx.now.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX);
     }
 
@@ -282,11 +327,12 @@ impl CongestionControl for Ebb {
     }
 
     fn metrics(&self) -> Metrics {
-        let state = match (self.silent >= SILENT, self.samples > 0, self.queued()) {
-            (true, ..) => "FASOR",
-            (_, false, _) => "BLIND",
-            (_, true, true) => "QUEUE",
-            (_, true, false) => "CLEAR",
+        let state = match () {
+            () if self.silent >= SILENT => "FASOR",
+            () if self.samples == 0 => "BLIND",
+            () if self.erratic() => "ERRATIC",
+            () if self.queued() => "QUEUE",
+            () => "CLEAR",
         };
         Metrics { state, ..self.fasor.metrics() }
     }

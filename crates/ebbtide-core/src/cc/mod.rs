@@ -227,10 +227,12 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// What went out without an answer so far.
+    /// What went out without an answer so far. One probe is free: a message has as many tries as
+    /// without it.
     #[must_use]
     pub const fn unanswered(self) -> u16 {
-        (self.transmissions as u16 + self.probes as u16).saturating_sub(self.echoes as u16)
+        let probes = self.probes.saturating_sub(self.echoes);
+        self.transmissions as u16 + probes.saturating_sub(1) as u16
     }
 }
 

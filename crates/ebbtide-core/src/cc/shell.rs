@@ -15,9 +15,10 @@ use crate::time::{Instant, Micros};
 /// unsafe.
 ///
 /// Probes are bounded as retransmissions are. An open exchange sends at most MAX_RETRANSMIT of them,
-/// each in the place of a retransmission, and an unanswered one counts as one: an exchange that
-/// nothing answers ends after 1 + MAX_RETRANSMIT datagrams, probes or not. An answered one is given
-/// back, so that against losses a message has as many tries as without probes. A message that waits
+/// each in the place of a retransmission. Of those that nothing answers all but one count as one, so
+/// that an exchange ends after 2 + MAX_RETRANSMIT datagrams without an answer; the answered ones and
+/// that one are given back: under a control that asks once a message has as many tries as without
+/// probes. A message that waits
 /// for admission is preceded by pairs of probes that are [`Shell::PROBE_GAP`] apart, and at most
 /// [`Shell::PROBES`] of them are unanswered: then it leaves itself.
 #[derive(Debug)]

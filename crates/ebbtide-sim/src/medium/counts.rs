@@ -5,8 +5,8 @@ use std::ops::AddAssign;
 
 /// The frames of a station, by what became of them.
 ///
-/// Two sums hold at any time: `accepted` = `sent` + `no_ack` + `no_access` + the one in hand,
-/// and `transmitted` = `received` + `repeated` + `collided` + `faded` + `deaf` + `asleep` + the one
+/// Two sums hold at any time: `accepted` = `sent` + `no_ack` + `no_access` + the one in hand
+/// and those that wait for their repetition, and `transmitted` = `received` + `repeated` + `collided` + `faded` + `deaf` + `asleep` + the one
 /// on the air.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameCounts {

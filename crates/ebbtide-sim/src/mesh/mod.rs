@@ -5,6 +5,7 @@
 //! routes that RPL converges to, and are put together again at each hop.
 
 mod asker;
+mod bytes;
 mod lowpan;
 mod network;
 mod reassembly;

@@ -1,5 +1,6 @@
 //! Nodes that queue, fragment, forward and put together again.
 
+use super::bytes::{Hop, acknowledgement};
 use super::lowpan::{Ends, Fragments, compressed_header, fragments};
 use super::reassembly::Reassembly;
 use super::record::{Causes, NodeRecord};
@@ -34,13 +35,25 @@ pub(super) enum Cause {
     Reassembly,
 }
 
+impl Cause {
+    /// In words.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue full",
+            Self::Retries => "no acknowledgement",
+            Self::Access => "channel busy",
+            Self::Reassembly => "no room for fragments",
+        }
+    }
+}
+
 /// What became of a datagram in the network.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Ended {
     /// It is at this node: its destination, or the root on its way to the Internet.
     Arrived(u32, u32),
-    /// It was lost.
-    Lost(u32, Cause),
+    /// It was lost at this node.
+    Lost(u32, u32, Cause),
 }
 
 #[derive(Clone, Debug)]
@@ -50,8 +63,9 @@ struct Outgoing {
     /// The datagram_tag of its fragments.
     tag: u32,
     frames: Fragments,
-    /// The fragment in the MAC's hand.
+    /// The fragment that is next, or in the MAC's hand.
     index: u32,
+    is_in_mac: bool,
     has_arrived: bool,
     /// Whether all of it has arrived.
     is_through: bool,
@@ -68,6 +82,18 @@ struct Node {
     peak: u32,
 }
 
+impl Node {
+    /// Whether there is a queue for a neighbour, or could be one.
+    fn takes(&self, neighbour: u32, most: u32) -> bool {
+        let is_first = |index: usize| {
+            let to = self.queue[index].to;
+            self.queue.iter().take(index).all(|before| before.to != to)
+        };
+        let neighbours = (0..self.queue.len()).filter(|index| is_first(*index)).count();
+        self.queue.iter().any(|outgoing| outgoing.to == neighbour) || neighbours < most as usize
+    }
+}
+
 /// The network.
 #[derive(Debug)]
 pub(super) struct Network {
@@ -78,6 +104,8 @@ pub(super) struct Network {
     addresses: Addresses,
     /// Frames that a node holds.
     most_frames: u32,
+    /// Neighbours that it holds frames for at a time.
+    most_neighbours: u32,
     packets: Vec<Packet>,
     free: Vec<u32>,
     ended: VecDeque<Ended>,
@@ -112,6 +140,7 @@ impl Network {
             topology,
             addresses: mesh.lowpan.addresses,
             most_frames: mesh.lowpan.queue,
+            most_neighbours: mesh.lowpan.neighbours.unwrap_or(u32::MAX),
             packets: Vec::new(),
             free: Vec::new(),
             ended: VecDeque::new(),
@@ -178,6 +207,8 @@ impl Network {
                 Indication::Done(frame, outcome) => self.frame_done(now, frame, outcome, engine),
             }
         }
+        // A frame that waits for its repetition is in nobody's way but its own neighbour's.
+        self.send_next(now, event.station(), engine);
     }
 
     fn forward<E: From<Event> + Copy>(
@@ -205,9 +236,9 @@ impl Network {
         // Checked to be at most LARGEST_DATAGRAM.
         let frames = fragments(self.addresses, header, packet.bytes.len() as u32);
         let node = &mut self.nodes[at as usize];
-        if node.frames + frames.count > self.most_frames {
+        if node.frames + frames.count > self.most_frames || !node.takes(to, self.most_neighbours) {
             node.overflows += 1;
-            self.lose(place, Cause::Queue);
+            self.lose((at, place), Cause::Queue);
             return;
         }
         node.frames += frames.count;
@@ -219,37 +250,53 @@ impl Network {
             tag: node.next_tag,
             frames,
             index: 0,
+            is_in_mac: false,
             has_arrived: false,
             is_through: false,
         });
-        if node.queue.len() == 1 {
-            self.send_head(now, at, engine);
-        }
+        self.send_next(now, at, engine);
     }
 
-    fn lose(&mut self, packet: u32, cause: Cause) {
+    fn lose(&mut self, (at, packet): (u32, u32), cause: Cause) {
         match cause {
             Cause::Queue => self.lost.queue += 1,
             Cause::Retries => self.lost.retries += 1,
             Cause::Access => self.lost.access += 1,
             Cause::Reassembly => self.lost.reassembly += 1,
         }
-        self.ended.push_back(Ended::Lost(packet, cause));
+        self.ended.push_back(Ended::Lost(at, packet, cause));
     }
 
-    fn send_head<E: From<Event> + Copy>(&mut self, now: Instant, at: u32, engine: &mut Engine<E>) {
-        let queue = &self.nodes[at as usize].queue;
-        let Some(head) = queue.front() else { return };
+    /// Hands a node's MAC, if it is idle, the first frame of the first datagram none of whose
+    /// neighbour's are before it.
+    fn send_next<E: From<Event> + Copy>(&mut self, now: Instant, at: u32, engine: &mut Engine<E>) {
+        if !self.mac.is_idle(at) {
+            return;
+        }
+        let queue = &mut self.nodes[at as usize].queue;
+        let is_head = |index: &usize| {
+            let to = queue[*index].to;
+            !queue[*index].is_in_mac && queue.iter().take(*index).all(|before| before.to != to)
+        };
+        let Some(index) = (0..queue.len()).find(is_head) else { return };
+        let head = &queue[index];
         let is_last = head.index + 1 == head.frames.count;
         let frame = Frame {
             from: at,
             to: head.to,
             bytes: head.frames.bytes(head.index),
             token: head.tag,
-            more: !is_last || queue.get(1).is_some_and(|next| next.to == head.to),
+            more: !is_last || queue.iter().skip(index + 1).any(|next| next.to == head.to),
             confirmed: true,
         };
+        queue[index].is_in_mac = true;
         self.mac.send(now, frame, engine);
+    }
+
+    /// The datagram that a frame belongs to, at its sender.
+    fn outgoing(&mut self, frame: Frame) -> Option<&mut Outgoing> {
+        let queue = &mut self.nodes[frame.from as usize].queue;
+        queue.iter_mut().find(|outgoing| outgoing.tag == frame.token)
     }
 
     fn frame_arrived<E: From<Event> + Copy>(
@@ -258,13 +305,13 @@ impl Network {
         frame: Frame,
         engine: &mut Engine<E>,
     ) {
-        let Some(head) = self.nodes[frame.from as usize].queue.front_mut() else { return };
-        head.has_arrived = true;
-        let (packet, count) = (head.packet, head.frames.count);
+        let Some(outgoing) = self.outgoing(frame) else { return };
+        outgoing.has_arrived = true;
+        let (packet, count) = (outgoing.packet, outgoing.frames.count);
         let receiver = &mut self.nodes[frame.to as usize];
         if receiver.reassembly.arrived(now, (frame.from, frame.token), count) {
-            if let Some(head) = self.nodes[frame.from as usize].queue.front_mut() {
-                head.is_through = true;
+            if let Some(outgoing) = self.outgoing(frame) {
+                outgoing.is_through = true;
             }
             self.packets[packet as usize].holders += 1;
             self.forward(now, (frame.to, packet), engine);
@@ -278,33 +325,59 @@ impl Network {
         outcome: Outcome,
         engine: &mut Engine<E>,
     ) {
+        let Some(outgoing) = self.outgoing(frame) else { return };
+        outgoing.is_in_mac = false;
+        outgoing.index += 1;
+        let has_arrived = std::mem::take(&mut outgoing.has_arrived);
+        let left = outgoing.frames.count - outgoing.index;
+        let (packet, is_through) = (outgoing.packet, outgoing.is_through);
         let node = &mut self.nodes[frame.from as usize];
-        let Some(head) = node.queue.front_mut() else { return };
-        head.index += 1;
         node.frames -= 1;
-        let has_arrived = std::mem::take(&mut head.has_arrived);
         // Without all of its fragments a datagram is of no use to anybody: the rest stays here.
-        let left = head.frames.count - head.index;
-        if has_arrived && left > 0 {
-            self.send_head(now, frame.from, engine);
-            return;
+        if !has_arrived || left == 0 {
+            node.frames -= left;
+            node.queue.retain(|outgoing| outgoing.tag != frame.token);
+            if is_through {
+                self.release(packet);
+            } else {
+                self.lose(
+                    (frame.from, packet),
+                    match outcome {
+                        Outcome::ChannelAccessFailure => Cause::Access,
+                        _ if has_arrived => Cause::Reassembly,
+                        _ => Cause::Retries,
+                    },
+                );
+            }
         }
-        node.frames -= left;
-        let (packet, is_through) = (head.packet, head.is_through);
-        node.queue.pop_front();
-        if is_through {
-            self.release(packet);
-        } else {
-            self.lose(
-                packet,
-                match outcome {
-                    Outcome::ChannelAccessFailure => Cause::Access,
-                    _ if has_arrived => Cause::Reassembly,
-                    _ => Cause::Retries,
-                },
-            );
-        }
-        self.send_head(now, frame.from, engine);
+        self.send_next(now, frame.from, engine);
+    }
+
+    /// What begins to be on the air with an event of the MAC's, if anything does: sender, receiver,
+    /// the frame.
+    pub(super) fn on_air(&self, event: Event) -> Option<(u32, u32, Vec<u8>)> {
+        let frame = match event {
+            Event::Begin(number) | Event::AckBegin(number) => self.mac.in_hand(number)?,
+            _ => return None,
+        };
+        let queue = &self.nodes[frame.from as usize].queue;
+        let outgoing = queue.iter().find(|outgoing| outgoing.tag == frame.token)?;
+        let packet = &self.packets[outgoing.packet as usize];
+        let nodes = self.nodes.len() as u32;
+        let first = if packet.from < nodes { packet.from } else { self.topology.root };
+        let hop = Hop {
+            addresses: self.addresses,
+            link: (frame.from, frame.to),
+            hosts: (packet.from, packet.to),
+            nodes,
+            behind: self.routes.hops(first, frame.from),
+            tag: frame.token,
+            message: &packet.bytes,
+        };
+        Some(match event {
+            Event::Begin(_) => (frame.from, frame.to, hop.frame(outgoing.index)),
+            _ => (frame.to, frame.from, acknowledgement(hop.sequence(outgoing.index))),
+        })
     }
 
     /// Every node's measurements at `now`.

@@ -30,9 +30,13 @@ pub struct Messages {
     pub busy: u64,
     /// Messages with an exchange that was given up.
     pub given_up: u64,
-    /// Those of them whose last datagram was lost to a full queue.
+    /// Messages among those offered that report an event.
+    pub events: u64,
+    /// Of these those that were lost: busy or given up.
+    pub events_lost: u64,
+    /// Of the messages given up those whose last datagram was lost to a full queue.
     pub given_up_queue: u64,
-    /// Those of them whose last datagram was lost on the air, after all retries.
+    /// Of the messages given up those whose last datagram was lost on the air, after all retries.
     pub given_up_retries: u64,
     /// Retransmissions of CoAP that were sent although the original had arrived and its answer
     /// arrived too.
@@ -81,7 +85,8 @@ pub struct MeshRecord {
     pub strong_rtt: SparseHistogram,
     /// Round trips of exchanges with retransmissions, from the original, µs.
     pub weak_rtt: SparseHistogram,
-    /// Exchanges completed in each of 200 equal parts of the time.
+    /// Exchanges completed in each of 200 equal parts of the time; empty for workloads that end when
+    /// they are done.
     pub completions: Vec<u64>,
     /// How long was measured, ns.
     pub measured_ns: u64,

@@ -3,14 +3,16 @@
 use super::asker::{Answerer, Asker, Ended as Exchange};
 use super::network::{Ended, Network};
 use super::record::MeshRecord;
-use super::workload::{Application, Part, Plan, SINK, Step, next_event, plans};
+use super::workload::{Application, Occasion, Part, Plan, SINK, Step, next_event, plans};
 use crate::engine::Engine;
 use crate::host::{Tag, device_config};
 use crate::medium::ieee802154;
 use crate::net::{Delay, Fate, Link, Loss, LossModel};
 use crate::random::Streams;
 use crate::record::{Direction, RunRecord, SparseHistogram, Totals};
-use crate::run::{Recorder, RunError, endpoint_config, new_histogram, sparse};
+use crate::run::{
+    LostAt, Recorder, RunError, Tagged, endpoint_config, new_histogram, sparse, tagged,
+};
 use crate::scenario::{Control, LinkSpec, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, Config};
 use ebbtide_core::time::{Duration, Instant};
@@ -174,7 +176,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             }
         };
         let is_endless = w.kind != WorkloadKind::Baseline;
-        let record = MeshRecord { completions: vec![0; PARTS as usize], ..MeshRecord::default() };
+        let parts = if is_endless { PARTS as usize } else { 0 };
+        let record = MeshRecord { completions: vec![0; parts], ..MeshRecord::default() };
         Some(Self {
             scenario,
             engine,
@@ -223,6 +226,11 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn handle(&mut self, now: Instant, event: Event) {
         match event {
             Event::Mac(event) => {
+                if self.recorder.wants_frames()
+                    && let Some((from, to, bytes)) = self.network.on_air(event)
+                {
+                    self.recorder.on_air(now, (from, to), &bytes);
+                }
                 self.network.handle(now, event, &mut self.engine);
                 self.settle(now);
             }
@@ -248,7 +256,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 for client in 0..self.clients.len() as u32 {
                     let place = &mut self.clients[client as usize];
                     if let Some(source) = place.plan.application.source() {
-                        source.due(w.event_message);
+                        source.due(w.event_message, Occasion::Event);
                     }
                     self.act(now, client);
                 }
@@ -261,7 +269,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn due(&mut self, now: Instant, client: u32) {
         let plan = &mut self.clients[client as usize].plan;
         if let (Some((bytes, period)), Some(source)) = (plan.periodic, plan.application.source()) {
-            source.due(bytes);
+            source.due(bytes, Occasion::Period);
             self.engine.schedule(now + period, Event::Due(client));
         }
         self.act(now, client);
@@ -382,6 +390,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 self.engine.schedule_in(Engine::<Event>::lane(lane), at, event);
             }
             Fate::Dropped | Fate::Lost { .. } => {
+                let root = self.network.topology.root;
+                self.tell_lost(now, (root, packet), "wire's buffer full");
                 let direction = if upwards { &mut self.requests } else { &mut self.responses };
                 direction.dropped_queue += 1;
                 self.network.release(packet);
@@ -389,12 +399,31 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         }
     }
 
+    /// Tells the recorder that a datagram was lost at a node.
+    fn tell_lost(&mut self, now: Instant, (node, packet): (u32, u32), cause: &str) {
+        if let Some((tagged, is_request)) = self.belongs(packet) {
+            self.recorder.lost_at(now, tagged, &LostAt { node, upwards: is_request, cause });
+        }
+    }
+
+    /// The exchange that a datagram belongs to, and whether it is a request.
+    fn belongs(&self, packet: u32) -> Option<(Tagged, bool)> {
+        let packet = self.network.get(packet);
+        let client = |host: u32| self.client_of[host as usize];
+        let (number, is_request) = match client(packet.from) {
+            Some(number) => (number, true),
+            None => (client(packet.to)?, false),
+        };
+        Some((tagged(number, packet.tag), is_request))
+    }
+
     /// Whatever has become of datagrams in the network.
     fn settle(&mut self, now: Instant) {
         while let Some(ended) = self.network.poll() {
             match ended {
                 Ended::Arrived(node, packet) => self.arrived(now, node, packet),
-                Ended::Lost(packet, cause) => {
+                Ended::Lost(node, packet, cause) => {
+                    self.tell_lost(now, (node, packet), cause.name());
                     let lost = self.network.get(packet);
                     let hosts = [lost.from, lost.to];
                     let is_request =
@@ -437,6 +466,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn at_server(&mut self, now: Instant, packet: u32) {
         let backlog = self.scenario.network.mesh.as_ref().map_or(0, |mesh| mesh.backlog);
         let node = self.network.get(packet).to;
+        if let Some((tagged, _)) = self.belongs(packet) {
+            self.recorder.reached(now, tagged, true);
+        }
         let Some(server) = &mut self.servers[node as usize] else { return };
         let (delay, rng) = &mut self.processing;
         let takes = delay.draw(rng);
@@ -445,6 +477,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             self.answer(now, packet);
         } else if server.taken > backlog {
             self.record.lost.host += 1;
+            self.tell_lost(now, (node, packet), "host busy");
             self.network.release(packet);
         } else {
             server.taken += 1;
@@ -472,6 +505,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     }
 
     fn at_client(&mut self, now: Instant, packet: u32) {
+        if let Some((tagged, is_request)) = self.belongs(packet) {
+            self.recorder.reached(now, tagged, is_request);
+        }
         let response = self.network.get(packet);
         let (from, to, tag): (u32, u32, Tag) = (response.from, response.to, response.tag);
         self.responses.delivered += 1;
@@ -499,8 +535,10 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         round_trips.saturating_record(ended.round_trip.get().into());
         let duration = self.scenario.workload.mesh.duration.0.max(1);
         let part = now.as_nanos().saturating_mul(PARTS) / duration;
-        let last = self.record.completions.len() - 1;
-        self.record.completions[(part as usize).min(last)] += 1;
+        let last = self.record.completions.len().saturating_sub(1);
+        if let Some(count) = self.record.completions.get_mut((part as usize).min(last)) {
+            *count += 1;
+        }
     }
 
     fn finish(mut self, now: Instant, replication: u32) -> (RunRecord, R) {

@@ -48,6 +48,15 @@ pub(super) struct Requests {
     window: u32,
 }
 
+/// Why a message is due.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// Its period is over.
+    Period,
+    /// Something happened that every node reports.
+    Event,
+}
+
 /// Sends messages, block by block; one that is due while the last is in transfer is lost.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
@@ -55,6 +64,8 @@ pub(super) struct Source {
     fragment: u32,
     /// Bytes of the message in transfer and the block that is next; none if there is no message.
     blocks: Option<(u32, u32)>,
+    /// Why that message was due.
+    occasion: Occasion,
     is_open: bool,
     pub(super) messages: Messages,
     /// What befell the last datagram of the message that was lost.
@@ -86,12 +97,16 @@ impl Requests {
 
 impl Source {
     /// A message of `bytes` is due.
-    pub(super) fn due(&mut self, bytes: u32) {
+    pub(super) fn due(&mut self, bytes: u32, occasion: Occasion) {
+        let is_event = u64::from(occasion == Occasion::Event);
         self.messages.offered += 1;
+        self.messages.events += is_event;
         if self.blocks.is_some() {
             self.messages.busy += 1;
+            self.messages.events_lost += is_event;
         } else {
             self.blocks = Some((bytes, 0));
+            self.occasion = occasion;
             self.last_loss = None;
         }
     }
@@ -115,6 +130,7 @@ impl Source {
         let Some((bytes, next)) = self.blocks else { return };
         if !ended.answered {
             self.messages.given_up += 1;
+            self.messages.events_lost += u64::from(self.occasion == Occasion::Event);
             match self.last_loss {
                 Some(Cause::Queue) => self.messages.given_up_queue += 1,
                 Some(_) => self.messages.given_up_retries += 1,
@@ -242,6 +258,7 @@ fn source(node: u32, message: u32, fragment: u32, period: u64, streams: &Streams
             sink: SINK,
             fragment,
             blocks: None,
+            occasion: Occasion::Period,
             is_open: false,
             messages: Messages::default(),
             last_loss: None,

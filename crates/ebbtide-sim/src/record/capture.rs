@@ -28,11 +28,25 @@ impl<W: Write> Capture<W> {
     ///
     /// If the sink fails.
     pub fn new(sink: W, places: &[&str]) -> io::Result<Self> {
+        Self::of(sink, places, DataLink::RAW)
+    }
+
+    /// Starts a capture of frames of IEEE 802.15.4 with their checksums, with an interface per place;
+    /// see [`packet`](Self::packet).
+    ///
+    /// # Errors
+    ///
+    /// If the sink fails.
+    pub fn of_frames(sink: W, places: &[&str]) -> io::Result<Self> {
+        Self::of(sink, places, DataLink::IEEE802_15_4)
+    }
+
+    fn of(sink: W, places: &[&str], linktype: DataLink) -> io::Result<Self> {
         // The same bytes on every machine, whatever its own order.
         let mut writer = PcapNgWriter::with_endianness(sink, Endianness::Little).map_err(to_io)?;
         for place in places {
             let block = InterfaceDescriptionBlock {
-                linktype: DataLink::RAW,
+                linktype,
                 snaplen: 0,
                 options: vec![
                     InterfaceDescriptionOption::IfName(Cow::Borrowed(place)),
@@ -60,7 +74,7 @@ impl<W: Write> Capture<W> {
         self.packet((place, Duration::from_nanos(ns)), &packet(from, to, message)?)
     }
 
-    /// Adds an IP packet as it was seen at a place, in the order of time; the time counts from
+    /// Adds an IP packet, or a frame, as it was seen at a place, in the order of time; the time counts from
     /// 1970 where the packets are real ones.
     ///
     /// # Errors

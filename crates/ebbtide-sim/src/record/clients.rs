@@ -42,6 +42,7 @@ message clients {
   required int32 duplicate_responses;
   required int32 timeouts;
   required int32 retransmissions;
+  required int32 probes;
   required int64 largest_timeout_us;
   required int32 completed;
   required int32 failed;
@@ -82,6 +83,7 @@ pub(super) fn write(
     narrow(&mut group, clients, |client| client.duplicates)?;
     narrow(&mut group, clients, |client| client.timeouts)?;
     narrow(&mut group, clients, |client| client.retransmissions)?;
+    narrow(&mut group, clients, |client| client.probes)?;
     wide(&mut group, clients, |client| client.largest_timeout.get().into())?;
     narrow(&mut group, clients, |client| client.completed)?;
     narrow(&mut group, clients, |client| client.failed)?;
@@ -154,10 +156,11 @@ pub(super) fn read(file: File) -> Result<RunRecord> {
             duplicates: narrow(5, row),
             timeouts: narrow(6, row),
             retransmissions: narrow(7, row),
-            largest_timeout: Micros::from_u64(value(8, row)),
-            completed: narrow(9, row),
-            failed: narrow(10, row),
-            payload_bytes: value(11, row),
+            probes: narrow(8, row),
+            largest_timeout: Micros::from_u64(value(9, row)),
+            completed: narrow(10, row),
+            failed: narrow(11, row),
+            payload_bytes: value(12, row),
         })
         .collect();
     let replication = if rows == 0 { 0 } else { narrow(0, 0) };

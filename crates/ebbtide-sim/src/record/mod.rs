@@ -14,5 +14,5 @@ pub use capture::Capture;
 pub use files::{Manifest, ManifestCell, Store, StoreError};
 pub use flow::FlowRecord;
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
-pub use trace::{PLACES, Trace};
+pub use trace::{AIR, PLACES, Trace};
 pub use wifi::{StationRecord, WifiRecord};

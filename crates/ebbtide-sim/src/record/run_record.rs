@@ -26,6 +26,8 @@ pub struct ClientRecord {
     pub timeouts: u32,
     /// Retransmissions, necessary or not.
     pub retransmissions: u32,
+    /// Probes that its congestion control sent.
+    pub probes: u32,
     /// The largest timeout armed.
     pub largest_timeout: Micros,
     /// Exchanges that got their response.

@@ -3,7 +3,7 @@
 use super::capture::Capture;
 use crate::host::{Segment, client_address, server_address};
 use crate::net::Fate;
-use crate::run::{Details, Recorder, Tagged, Transport};
+use crate::run::{Details, LostAt, Recorder, Tagged, Transport};
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::time::{Duration, Instant, Micros};
@@ -13,6 +13,8 @@ use std::io::{self, Write};
 
 /// Where packets are seen in a capture, in the order of its interfaces.
 pub const PLACES: [&str; 2] = ["clients", "server"];
+/// Where frames are seen in a capture of a low-power network.
+pub const AIR: [&str; 1] = ["air"];
 const AT_CLIENTS: u32 = 0;
 const AT_SERVER: u32 = 1;
 
@@ -27,6 +29,11 @@ const AT_SERVER: u32 = 1;
 /// | `arrived` | at the server or at a client | `at`, `message` |
 /// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |
 /// | `failed` | an exchange ends without | `reason` |
+/// | `lost` | a datagram is lost in a low-power network | `node` that lost it, `direction`, `cause` |
+///
+/// In a low-power network there is no `link`, `arrived` has no `message`, and a capture has one
+/// interface, [`AIR`]: the frames of IEEE 802.15.4 as they begin to be on the air, acknowledgements
+/// and repetitions included, whether or not they are received.
 ///
 /// Over TCP `sent` is a segment that arms the retransmission timer, `bytes` are those of the IPv4
 /// packet, and `segment` has its flags and numbers in place of the `message`; `exchange` and
@@ -122,6 +129,30 @@ fn span(span: Micros) -> Value {
 impl<T: Write, C: Write> Recorder for Trace<T, C> {
     fn wants_details(&self) -> bool {
         self.lines.is_some()
+    }
+
+    fn wants_frames(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    fn on_air(&mut self, now: Instant, _ends: (u32, u32), frame: &[u8]) {
+        let Some(capture) = &mut self.capture else { return };
+        if self.error.is_none()
+            && let Err(error) = capture.packet((0, Duration::from_nanos(now.as_nanos())), frame)
+        {
+            self.error = Some(error);
+        }
+    }
+
+    fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
+        let direction = if at.upwards { "up" } else { "down" };
+        let rest = json!({"node": at.node, "direction": direction, "cause": at.cause});
+        self.line(now, "lost", tagged, rest);
+    }
+
+    fn reached(&mut self, now: Instant, tagged: Tagged, upwards: bool) {
+        let at = if upwards { "server" } else { "client" };
+        self.line(now, "arrived", tagged, json!({"at": at}));
     }
 
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {

@@ -88,6 +88,9 @@ pub struct Cell {
     pub duration: Summary,
     /// Expired retransmission timeouts per client.
     pub timeouts: Summary,
+    /// Probes that congestion control sent, per client.
+    #[serde(default)]
+    pub probes: Summary,
     /// The largest timeout each client armed, seconds.
     pub largest_timeout: Summary,
     /// The exact command that computes this cell again.
@@ -162,6 +165,9 @@ pub struct MeshCell {
     pub loss: (f64, f64),
     /// The same of the worst client.
     pub worst_loss: (f64, f64),
+    /// Share of the reports of events that were lost, of all sources together, and its half-width;
+    /// NaN without events.
+    pub event_loss: (f64, f64),
     /// Shares of all messages lost: the source was busy with the last one.
     pub lost_busy: f64,
     /// Given up, the last datagram having met a full queue.
@@ -182,8 +188,9 @@ pub struct MeshCell {
     pub weak_rtt: Summary,
     /// Energy per node and second, mW, mean.
     pub power_mw: f64,
-    /// Share of the exchanges of a replication completed by each of equally spaced instants.
-    pub completions: Vec<f64>,
+    /// When each percent of a replication's completed exchanges, 0 to 100, was completed, s; empty
+    /// for workloads that end when they are done.
+    pub completed_by_s: Vec<f64>,
     /// The nodes, means over replications, where they are in the first one.
     pub nodes: Vec<MeshNode>,
 }

@@ -2,8 +2,8 @@
 
 use super::model::Report;
 use super::section::{
-    Context, background, fct, flows, mesh, packets, published, reproduce, retransmissions, time,
-    verdict, wifi,
+    Context, background, fct, flows, mesh, mesh_spread, packets, published, reproduce,
+    retransmissions, time, verdict, wifi,
 };
 use super::text::escape;
 
@@ -15,6 +15,10 @@ pub(super) fn page(report: &Report) -> String {
     let mut sections = Vec::new();
     if is_mesh {
         sections.push(("network", "Network", mesh::section(&mut context)));
+        let completions = mesh_spread::completions(&mut context);
+        sections.push(("completions", "Completed over time", completions));
+        let boxes = mesh_spread::boxes(&mut context);
+        sections.push(("spread", "Timeouts and round trips", boxes));
         let retransmissions = retransmissions::section(&mut context);
         sections.push(("retransmissions", "Retransmissions", retransmissions));
     } else if !has_time_of_its_own {

@@ -185,10 +185,16 @@ fn events<'m>(pair: impl Fn(&[(&str, &str)]) -> Pair<'m>, all: &mut Vec<Statemen
         ("event_message", "192"),
     ];
     let Some((plain, cocoa)) = pair(&large) else { return };
-    let (a, b) = (100.0 * plain.loss.0, 100.0 * cocoa.loss.0);
+    // Of the reports of events: the background's loss follows from how long an event keeps sources
+    // busy, and below 2 % of it more would have to be carried than is at 3 kbit/s.
+    let (a, b) = (100.0 * plain.event_loss.0, 100.0 * cocoa.event_loss.0);
     all.push(Statement {
-        says: "events, 6 x 6: cocoa-plus loses above 10 %, default below 2 %".into(),
-        measured: format!("cocoa-plus {b:.1} %, default {a:.1} %"),
+        says: "events, 6 x 6: cocoa-plus loses above 10 % of the reports, default below 2 %".into(),
+        measured: format!(
+            "cocoa-plus {b:.1} %, default {a:.1} %; of all messages {:.1} and {:.1} %",
+            100.0 * cocoa.loss.0,
+            100.0 * plain.loss.0
+        ),
         holds: b > 10.0 && a < 2.0,
     });
     let first = cocoa.first_timeout;

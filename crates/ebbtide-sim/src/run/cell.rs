@@ -166,6 +166,7 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         rtt: pooled(records, |record| &record.totals.rtt),
         duration: pooled(records, |record| &record.totals.durations),
         timeouts: summary(&mut over(&|client| client.timeouts.into())),
+        probes: summary(&mut over(&|client| client.probes.into())),
         largest_timeout: summary(&mut over(&|c| f64::from(c.largest_timeout.get()) / 1e6)),
         command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),

@@ -47,6 +47,10 @@ pub(super) fn mesh_cell(records: &[RunRecord]) -> Option<MeshCell> {
             losses.iter().sum::<f64>() / losses.len() as f64
         }),
         worst_loss: over(&|_, mesh| mesh.messages.iter().map(loss).fold(0.0, f64::max)),
+        event_loss: over(&|_, mesh| {
+            let sum = |field: fn(&Messages) -> u64| mesh.messages.iter().map(field).sum::<u64>();
+            sum(|m| m.events_lost) as f64 / sum(|m| m.events) as f64
+        }),
         lost_busy: share(total(|m| m.busy)),
         lost_queue: share(queue),
         lost_retries: share(air),
@@ -64,7 +68,7 @@ pub(super) fn mesh_cell(records: &[RunRecord]) -> Option<MeshCell> {
             sum / seconds(mesh) / mesh.nodes.len() as f64
         })
         .0,
-        completions: completions(&runs),
+        completed_by_s: completed_by(&runs),
         nodes: (0..first.1.nodes.len()).map(|node| mean_node(&runs, node)).collect(),
     })
 }
@@ -83,15 +87,29 @@ fn loss(messages: &Messages) -> f64 {
     lost as f64 / (lost + messages.delivered).max(1) as f64
 }
 
-fn completions(runs: &[(&RunRecord, &MeshRecord)]) -> Vec<f64> {
+/// The instants by which each percent was completed, between the equal parts of the time in which
+/// they were counted.
+fn completed_by(runs: &[(&RunRecord, &MeshRecord)]) -> Vec<f64> {
     let parts = runs.iter().map(|(_, mesh)| mesh.completions.len()).max().unwrap_or(0);
     let all: u64 = runs.iter().flat_map(|(_, mesh)| &mesh.completions).sum();
-    let mut sum = 0;
-    let by = (0..parts).map(|part| {
-        sum += runs.iter().filter_map(|(_, mesh)| mesh.completions.get(part)).sum::<u64>();
-        sum as f64 / all.max(1) as f64
+    if all == 0 {
+        return Vec::new();
+    }
+    let of = |part: usize| -> u64 {
+        runs.iter().filter_map(|(_, mesh)| mesh.completions.get(part)).sum()
+    };
+    let width = runs.iter().map(|(_, mesh)| seconds(mesh)).fold(0.0, f64::max) / parts as f64;
+    let (mut part, mut before) = (0, 0);
+    let quantiles = (0..=100u64).map(|percent| {
+        let wanted = percent as f64 / 100.0 * all as f64;
+        while part + 1 < parts && ((before + of(part)) as f64) < wanted {
+            before += of(part);
+            part += 1;
+        }
+        let within = (wanted - before as f64) / of(part).max(1) as f64;
+        width * (part as f64 + within.clamp(0.0, 1.0))
     });
-    by.collect()
+    quantiles.collect()
 }
 
 fn mean_node(runs: &[(&RunRecord, &MeshRecord)], node: usize) -> MeshNode {

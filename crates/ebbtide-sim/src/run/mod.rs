@@ -21,7 +21,7 @@ pub use campaign::{
 pub use cell::{physical_limit_s, summarise};
 pub(crate) use network::tagged;
 pub(crate) use recorder::new_histogram;
-pub use recorder::{Details, Discard, Recorder, SeriesRecorder, Tagged, Transport};
+pub use recorder::{Details, Discard, LostAt, Recorder, SeriesRecorder, Tagged, Transport};
 pub use reporting::report;
 pub(crate) use simulation::sparse;
 pub use simulation::{Controls, RunError, simulate, simulate_with};

@@ -48,10 +48,25 @@ pub struct Details<'p> {
     pub fate: Fate,
 }
 
+/// Where a datagram was lost in a low-power network.
+#[derive(Copy, Clone, Debug)]
+pub struct LostAt<'c> {
+    /// The node that lost it.
+    pub node: u32,
+    /// On the way to the server, or back.
+    pub upwards: bool,
+    /// Why, in words.
+    pub cause: &'c str,
+}
+
 /// Sees what happens in a replication.
 pub trait Recorder {
     /// Whether `answered` is worth computing for this observer.
     fn wants_details(&self) -> bool {
+        false
+    }
+    /// Whether the bytes of frames are worth putting together for this observer.
+    fn wants_frames(&self) -> bool {
         false
     }
     /// The round trip of an answered transmission.
@@ -86,6 +101,18 @@ pub trait Recorder {
     /// A packet arrives at a host: the server or a client.
     fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
+    }
+    /// A node begins to transmit a frame or an acknowledgement to another one.
+    fn on_air(&mut self, now: Instant, ends: (u32, u32), frame: &[u8]) {
+        let _ = (now, ends, frame);
+    }
+    /// A datagram was lost in a low-power network.
+    fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
+        let _ = (now, tagged, at);
+    }
+    /// A message reached its host in a low-power network.
+    fn reached(&mut self, now: Instant, tagged: Tagged, upwards: bool) {
+        let _ = (now, tagged, upwards);
     }
     /// An exchange got its response; what the control made of it.
     fn answered(

@@ -98,6 +98,9 @@ pub struct Lowpan {
     pub addresses: Addresses,
     /// Frames that a node holds, the one it is sending included.
     pub queue: u32,
+    /// Neighbours that a node holds frames for at a time; left out: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub neighbours: Option<u32>,
     /// Fragmented datagrams that a node puts together at a time.
     pub reassemblies: u32,
     /// After which an incomplete one is dropped.
@@ -150,6 +153,7 @@ impl Default for Lowpan {
         Self {
             addresses: Addresses::Long,
             queue: 8,
+            neighbours: None,
             reassemblies: 2,
             reassembly_timeout: Time(8_000_000_000),
         }

@@ -82,6 +82,8 @@ fn buffers(mesh: &Mesh) -> Check {
     let key = |key: &str| format!("network.mesh.lowpan.{key}");
     let l = &mesh.lowpan;
     range((1..=10_000).contains(&l.queue), &key("queue"), "must be from 1 to 10000 frames")?;
+    let neighbours = l.neighbours.is_none_or(|most| (1..=10_000).contains(&most));
+    range(neighbours, &key("neighbours"), "must be from 1 to 10000")?;
     let reassemblies = (1..=1000).contains(&l.reassemblies);
     range(reassemblies, &key("reassemblies"), "must be from 1 to 1000")?;
     // RFC 4944 section 5.3: at most 60 s.

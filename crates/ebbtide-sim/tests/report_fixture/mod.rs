@@ -265,6 +265,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         jain: 0.9987,
         rtt: seven(limit * excess / 50.0),
         timeouts: seven(shape.unnecessary * load * 1.1),
+        probes: seven(0.0),
         largest_timeout: seven(31.0),
         command: format!("ebbtide run nb-iot {swept}--cc {} --reps 20 --seed 1", shape.cc),
         series: vec![series(fct(1.0), shape)],

@@ -1,10 +1,12 @@
 //! The client: requests out, responses in.
 
+mod burst;
 mod observe;
 mod pending;
 mod quick;
 mod transfer;
 
+pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
 pub use observe::Observation;
 
 pub(crate) use pending::{Exchanges, Pending};

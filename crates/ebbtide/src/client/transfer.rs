@@ -44,7 +44,8 @@ pub(crate) async fn run(
         && !route.remote.ip().is_multicast()
         && let Some(response) = quick::run(client, route, request).await?
     {
-        return Ok(response);
+        // A server may choose the usual blocks for its response.
+        return complete(client, route, request, response).await;
     }
     let mut transfer = Transfer::new(client, route, request);
     let first = transfer.send_body().await?;
@@ -60,6 +61,17 @@ pub(crate) async fn complete(
     first: Response,
 ) -> Result<Response, Error> {
     Transfer::new(client, route, request).fetch_rest(first).await
+}
+
+/// The same for the answer to a body that was sent with these options, its Request-Tag included.
+pub(crate) async fn complete_upload(
+    client: &Client,
+    route: &Route,
+    (request, options): (&Request, Options),
+    first: Response,
+) -> Result<Response, Error> {
+    let transfer = Transfer::new(client, route, request);
+    Transfer { options, ..transfer }.fetch_rest(first).await
 }
 
 /// Asks with one more option, in one exchange but for an Echo.

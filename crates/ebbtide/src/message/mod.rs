@@ -1,5 +1,6 @@
 //! Requests and responses as applications hold them.
 
+mod burst;
 mod options;
 mod request;
 mod response;
@@ -8,6 +9,7 @@ mod shown;
 mod sizes;
 mod uri;
 
+pub use burst::BurstMark;
 pub use options::Options;
 pub use request::Request;
 pub use response::{ContentFormat, Response};

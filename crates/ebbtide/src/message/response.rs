@@ -17,13 +17,15 @@ pub struct Response {
     pub(crate) code: Code,
     pub(crate) options: Options,
     pub(crate) payload: Bytes,
+    /// Whether its request may have been sent more than once.
+    pub(crate) repeated: bool,
 }
 
 impl Response {
     /// A response of this code without options and payload.
     #[must_use]
     pub fn new(code: Code) -> Self {
-        Self { code, options: Options::new(), payload: Bytes::new() }
+        Self { code, options: Options::new(), payload: Bytes::new(), repeated: false }
     }
 
     /// 2.05 Content with this payload, which may be static, shared or owned.
@@ -119,7 +121,7 @@ impl Response {
     /// A copy of what arrived, on whatever transport.
     pub(crate) fn from_body(code: Code, body: &Body<'_>) -> Self {
         let payload = Bytes::copy_from_slice(body.payload());
-        Self { code, options: body.options().into(), payload }
+        Self { code, options: body.options().into(), payload, repeated: false }
     }
 
     /// Calls `with` with it as the wire layer wants it, one more option added.

@@ -64,7 +64,10 @@ impl Display for ShownOption<'_> {
                     None => Hex(opt.value).fmt(f),
                 }
             }
-            OptionNumber::BLOCK1 | OptionNumber::BLOCK2 => match Block::from_option(opt) {
+            OptionNumber::BLOCK1
+            | OptionNumber::BLOCK2
+            | OptionNumber::Q_BLOCK1
+            | OptionNumber::Q_BLOCK2 => match Block::from_option(opt) {
                 Ok(block) => {
                     let more = if block.more() { "more" } else { "last" };
                     write!(f, "{}/{more}/{}", block.num(), block.size())

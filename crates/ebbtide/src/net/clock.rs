@@ -48,6 +48,14 @@ pub(crate) fn fraction() -> f64 {
     drawn.map_or(1.0, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
 }
 
+/// A number that tells something of ours from others of its kind; without randomness zero.
+#[expect(clippy::disallowed_methods, reason = "the driver's own randomness, of no result")]
+pub(crate) fn distinct() -> u32 {
+    let mut bytes = [0; 4];
+    let drawn = getrandom::fill(&mut bytes);
+    drawn.map_or(0, |()| u32::from_le_bytes(bytes))
+}
+
 /// An unpredictable generator, seeded by the system (RFC 7252 section 11.4).
 ///
 /// # Errors

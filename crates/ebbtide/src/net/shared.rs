@@ -265,7 +265,8 @@ impl State {
         match received {
             Received::Response { exchange, sample, message } => {
                 self.learnt(from, exchange, sample.as_ref());
-                let response = Response::from_message(&message);
+                let mut response = Response::from_message(&message);
+                response.repeated = sample.is_none_or(|sample| sample.transmissions > 1);
                 self.end(exchange, Answer::Response { from, response });
             }
             Received::Notification { exchange, sample, message } => {

@@ -1,21 +1,26 @@
 //! Block-wise transfers on the server's side (RFC 7959), with bounded memory.
 
 use super::transfers::Transfers;
-use crate::message::{Response, Sizes};
+use crate::message::{BurstMark, Response, Sizes};
 use bytes::{Bytes, BytesMut};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
 /// Transfers in each direction.
-const MAX_TRANSFERS: usize = 1024;
+pub(super) const MAX_TRANSFERS: usize = 1024;
+
+/// How many blocks after the first one that is missing are taken of an upload: as many as a client may
+/// have in flight (`client::Upload::in_flight`).
+const MAX_AHEAD: usize = 255;
 
 /// Which transfer a request belongs to: who asks, and a hash of all options that make the request
 /// (RFC 7959 section 2.3, RFC 9175 section 3.3: Request-Tag is among them).
-type Key = (SocketAddr, u64);
+pub(super) type Key = (SocketAddr, u64);
 
-fn key(remote: SocketAddr, message: &Message<'_>) -> Key {
+pub(super) fn key(remote: SocketAddr, message: &Message<'_>) -> Key {
     let mut hasher = DefaultHasher::new();
     message.code().0.hash(&mut hasher);
     for opt in message.options() {
@@ -23,6 +28,8 @@ fn key(remote: SocketAddr, message: &Message<'_>) -> Key {
             opt.number,
             OptionNumber::BLOCK1
                 | OptionNumber::BLOCK2
+                | OptionNumber::Q_BLOCK1
+                | OptionNumber::Q_BLOCK2
                 | OptionNumber::SIZE1
                 | OptionNumber::SIZE2
                 | OptionNumber::OBSERVE
@@ -50,11 +57,40 @@ pub(crate) struct Blocks {
     pub(crate) evicted: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Upload {
     body: BytesMut,
+    /// Blocks that overtook the one that follows `body`, by where they begin.
+    ahead: BTreeMap<usize, Bytes>,
     /// The answer, once the last block is here: for its duplicates.
     done: Option<Response>,
+}
+
+impl Upload {
+    /// Whether a block that is new may be taken: it is the next one, or others may still come before
+    /// it. The last one makes the body whole, so nothing may be missing then.
+    fn may_wait(&self, block: &Block, length: usize) -> bool {
+        let (offset, next) = (block.offset() as usize, self.body.len());
+        let room =
+            self.ahead.len() < MAX_AHEAD && offset.saturating_sub(next) <= MAX_AHEAD * length;
+        offset == next || (block.more() && offset > next && room)
+    }
+
+    /// Adds a block, and those that waited for it.
+    fn add(&mut self, offset: usize, payload: &[u8]) {
+        if offset != self.body.len() {
+            self.ahead.insert(offset, Bytes::copy_from_slice(payload));
+            return;
+        }
+        self.body.extend_from_slice(payload);
+        while let Some(next) = self.ahead.remove(&self.body.len()) {
+            self.body.extend_from_slice(&next);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.body.len() + self.ahead.values().map(Bytes::len).sum::<usize>()
+    }
 }
 
 /// What to do with a request that may be a part of one.
@@ -167,7 +203,7 @@ impl Blocks {
                 if self.uploads.len() >= MAX_TRANSFERS {
                     self.evict_upload(now);
                 }
-                self.uploads.insert(now, key, Upload { body: BytesMut::new(), done: None });
+                self.uploads.insert(now, key, Upload::default());
             }
         }
         let Some(upload) = self.uploads.get_mut(&key) else {
@@ -178,9 +214,11 @@ impl Blocks {
             return Part::Answer(done.clone());
         }
         let offset = block.offset() as usize;
-        if upload.body.get(offset..end) == Some(payload) {
+        let known = upload.body.get(offset..end).or(upload.ahead.get(&offset).map(AsRef::as_ref));
+        if known == Some(payload) {
             // A block that is here already.
-        } else if offset != upload.body.len() {
+        } else if known.is_some() || !upload.may_wait(&block, payload.len()) {
+            // RFC 7959 section 2.9.2: blocks before this one are missing.
             return Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
         } else {
             self.uploads.advance(now, key);
@@ -189,12 +227,16 @@ impl Blocks {
             let Some(upload) = self.uploads.get_mut(&key) else {
                 return Part::Answer(Response::new(Code::SERVICE_UNAVAILABLE).max_age(10));
             };
-            upload.body.extend_from_slice(payload);
+            upload.add(offset, payload);
             self.bytes += payload.len();
         }
         if block.more() {
             let mut response = Response::new(Code::CONTINUE);
             response.options.push_uint(OptionNumber::BLOCK1, block.to_uint());
+            if let Some(mark) = message.option(BurstMark::OPTION) {
+                // The client asks whether blocks may come in any order: they may.
+                response.options.push(BurstMark::OPTION, mark.value);
+            }
             return Part::Answer(response);
         }
         // It stays until there is an answer: a copy of the last block that comes while a handler is
@@ -218,12 +260,8 @@ impl Blocks {
         let wanted = asked.unwrap_or(first);
         let key = key(remote, message);
         if response.payload.len() > sizes.whole || wanted.num() > 0 {
-            if response.options.get(OptionNumber::ETAG).is_none() && response.code == Code::CONTENT
-            {
-                // RFC 7959 section 2.4: so that the client does not mix two versions.
-                let mut hasher = DefaultHasher::new();
-                response.payload.hash(&mut hasher);
-                response = response.etag(&hasher.finish().to_be_bytes());
+            if response.code == Code::CONTENT {
+                response = with_etag(response);
             }
             self.keep(now, key, &response);
             response = slice(&response, wanted, sizes);
@@ -232,7 +270,9 @@ impl Blocks {
             response.options.push_uint(OptionNumber::BLOCK1, block1.to_uint());
             if let Some(upload) = self.uploads.get_mut(&key) {
                 upload.done = Some(response.clone());
-                self.bytes -= core::mem::take(&mut upload.body).len();
+                self.bytes -= upload.bytes();
+                upload.body = BytesMut::new();
+                upload.ahead.clear();
             }
         }
         response
@@ -296,12 +336,23 @@ impl Blocks {
     }
 
     fn dropped_upload(&mut self, upload: Option<Upload>) {
-        self.bytes -= upload.map_or(0, |upload| upload.body.len());
+        self.bytes -= upload.map_or(0, |upload| upload.bytes());
     }
 
     fn dropped_download(&mut self, download: Option<Response>) {
         self.bytes -= download.map_or(0, |response| response.payload.len());
     }
+}
+
+/// A response with an ETag, so that a client does not mix two versions (RFC 7959 section 2.4): the
+/// handler's, or one that follows from the body.
+pub(super) fn with_etag(response: Response) -> Response {
+    if response.options.get(OptionNumber::ETAG).is_some() {
+        return response;
+    }
+    let mut hasher = DefaultHasher::new();
+    response.payload.hash(&mut hasher);
+    response.etag(&hasher.finish().to_be_bytes())
 }
 
 /// A block option of a request: an error if it has no meaning (RFC 7959 section 2.2).

@@ -1,6 +1,6 @@
 //! A request as a handler sees it.
 
-use crate::message::ContentFormat;
+use crate::message::{BurstMark, ContentFormat};
 use bytes::Bytes;
 use core::fmt;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
@@ -66,6 +66,12 @@ impl<'a> Call<'a> {
     pub fn accept(&self) -> Option<ContentFormat> {
         let value = self.message.option(OptionNumber::ACCEPT)?.as_uint()?;
         u16::try_from(value).ok().map(ContentFormat)
+    }
+
+    /// Where the message stands in a burst of its sender, if it says so.
+    #[must_use]
+    pub fn burst(&self) -> Option<BurstMark> {
+        BurstMark::of(&self.message)
     }
 
     /// The segment that stood for `{name}` in the route; `None` if the route has no such name or

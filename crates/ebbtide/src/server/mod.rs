@@ -4,8 +4,10 @@ mod block;
 mod call;
 mod group;
 mod guard;
+mod in_order;
 mod observe;
 mod over_stream;
+mod quick;
 mod respond;
 mod router;
 mod service;
@@ -15,6 +17,7 @@ mod well_known;
 pub use call::{Call, OwnedCall};
 pub use group::{ALL_COAP_NODES, interface_index};
 pub use guard::{Refusals, Verify};
+pub use in_order::{Delivery, in_order};
 pub use observe::Subject;
 pub(crate) use observe::{Observed, Observers};
 pub use router::{

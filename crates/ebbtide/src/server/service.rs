@@ -5,6 +5,7 @@ use super::block::{Blocks, Part, is_long};
 use super::call::Call;
 use super::guard::{Guard, HEADERS, Refusals};
 use super::observe::{Due, Observed};
+use super::quick;
 use super::respond::{Asked, Asker, finish, respond};
 use super::router::{Later, Reply, Route, Router};
 use super::well_known;
@@ -24,6 +25,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use tokio::sync::Notify;
 use tracing::Instrument;
 
 /// What answers the requests of all sockets of a server.
@@ -41,6 +43,9 @@ pub(super) struct Inner {
     /// Requests that asynchronous handlers are at work on.
     pub(super) working: AtomicUsize,
     blocks: Mutex<Blocks>,
+    quick: Mutex<quick::Store>,
+    /// Something in there is due earlier than it was.
+    pub(super) earlier: Arc<Notify>,
     guard: Mutex<Guard>,
     /// Whether requests are counted per address at all.
     watches_rates: bool,
@@ -56,6 +61,8 @@ impl Service {
             router,
             working: AtomicUsize::new(0),
             blocks: Mutex::new(blocks),
+            quick: Mutex::new(quick::Store::new(config.max_block_bytes, config.net.quick)),
+            earlier: Arc::default(),
             watches_rates: guard.watches_rates(),
             guard: Mutex::new(guard),
             config,
@@ -78,27 +85,42 @@ impl Service {
 
     /// What is held for requests that are not finished.
     pub(crate) fn load(&self, now: Instant) -> Load {
-        let (block_bytes, uploads, downloads) = self.blocks().held(now);
-        let working = self.inner.working.load(Ordering::Relaxed);
-        Load { working, block_bytes, uploads, downloads }
+        let blocks = self.blocks().held(now);
+        let quick = self.quick().held(now);
+        Load {
+            working: self.inner.working.load(Ordering::Relaxed),
+            block_bytes: blocks.0 + quick.0,
+            uploads: blocks.1 + quick.1,
+            downloads: blocks.2 + quick.2,
+        }
     }
 
     pub(super) fn blocks(&self) -> MutexGuard<'_, Blocks> {
         self.inner.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn guard(&self) -> MutexGuard<'_, Guard> {
+    pub(super) fn quick(&self) -> MutexGuard<'_, quick::Store> {
+        self.inner.quick.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn guard(&self) -> MutexGuard<'_, Guard> {
         self.inner.guard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What has been turned away, but for what observers have.
     pub(crate) fn refusals(&self) -> Refusals {
-        Refusals { uploads_evicted: self.blocks().evicted, ..self.guard().refusals }
+        let uploads_evicted = self.blocks().evicted + self.quick().evicted;
+        Refusals { uploads_evicted, ..self.guard().refusals }
     }
 
     /// The challenge for an address that has not shown that it is there; nothing for one that has,
     /// be it with this request.
-    fn challenge(&self, now: Instant, from: IpAddr, message: &Message<'_>) -> Option<Response> {
+    pub(super) fn challenge(
+        &self,
+        now: Instant,
+        from: IpAddr,
+        message: &Message<'_>,
+    ) -> Option<Response> {
         let mut guard = self.guard();
         guard.learn(now, from, message);
         (!guard.trusts(from)).then(|| guard.challenge(now, from))
@@ -148,6 +170,9 @@ impl Service {
         }
         let mut asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
         let span = trace::serve(incoming.remote, &message);
+        if quick::concerns(&message) {
+            return span.in_scope(|| self.serve_quick(shared, now, asked, &message));
+        }
         let asker = (&asked.asker, self.sizes());
         match span.in_scope(|| self.reply(shared, now, asker, &message)) {
             Reply::Now(response) => {
@@ -179,6 +204,12 @@ impl Service {
         state
     }
 
+    /// The answer to a request too many.
+    #[inline]
+    pub(super) fn refuse(&self, now: Instant, from: IpAddr) -> Option<Response> {
+        if self.inner.watches_rates { self.guard().admit(now, from) } else { None }
+    }
+
     /// The handler's answer, or one that is known without it.
     pub(super) fn reply<O: Observed + 'static>(
         &self,
@@ -188,9 +219,7 @@ impl Service {
         message: &Message<'_>,
     ) -> Reply {
         let from = asker.remote;
-        if self.inner.watches_rates
-            && let Some(answer) = self.guard().admit(now, from.ip())
-        {
+        if let Some(answer) = self.refuse(now, from.ip()) {
             return Reply::Now(answer);
         }
         let mut body = None;
@@ -207,6 +236,18 @@ impl Service {
             }
         }
         let payload = body.as_deref().unwrap_or(message.payload());
+        self.handle(shared, now, (asker, message), payload)
+    }
+
+    /// The handler's answer to a request with this body.
+    pub(super) fn handle<O: Observed + 'static>(
+        &self,
+        shared: &Arc<O>,
+        now: Instant,
+        (asker, message): (&Asker, &Message<'_>),
+        payload: &[u8],
+    ) -> Reply {
+        let from = asker.remote;
         let Some((route, params)) = self.inner.router.find(message.path()) else {
             return Reply::Now(well_known::answer(&self.inner.router, message));
         };
@@ -272,10 +313,22 @@ impl Service {
         now: Instant,
         asked: &mut Asked,
         message: &Message<'_>,
+        response: Response,
+    ) -> Response {
+        let from = asked.incoming.remote;
+        let response = self.in_blocks(now, from, message, response, self.sizes());
+        self.guarded(now, asked, message, response)
+    }
+
+    /// A response, or a challenge if it is long and the address may be forged.
+    pub(super) fn guarded(
+        &self,
+        now: Instant,
+        asked: &mut Asked,
+        message: &Message<'_>,
         mut response: Response,
     ) -> Response {
         let from = asked.incoming.remote;
-        response = self.in_blocks(now, from, message, response, self.sizes());
         let request = message.as_bytes().len();
         // The options that matter are few bytes; the payload is what amplifies.
         let length = response.payload.len() + RESPONSE_OVERHEAD;

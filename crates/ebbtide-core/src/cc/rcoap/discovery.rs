@@ -51,7 +51,8 @@ impl Rcoap {
             return Admission::NotBefore(self.no_later(deadline));
         }
         if self.state == State::Pair && self.answers > 0 {
-            // The other answer is lost: one message per round trip is always safe to try.
+            // The other answer is lost, or the peer answers few pings (libcoap: four a second): one
+            // message per round trip is always safe to try.
             (self.state, self.memo) = (State::Paired, self.rtt().scale(PING, PING + HEADERS));
         }
         if self.state == State::Paired {

@@ -298,8 +298,13 @@ impl CongestionControl for Rcoap {
         self.learn(echo.since);
         let first = self.answers == 0;
         match self.state {
-            // The first answer: the two round trips, or the wait for its other half, begin.
-            State::Pair | State::Discovery if first => self.enter(self.state, cx.now),
+            // The first answer: the two round trips begin.
+            State::Discovery if first => self.enter(self.state, cx.now),
+            // Its other half left at the same time: one round trip more is long enough for it.
+            State::Pair if first => {
+                self.enter(self.state, cx.now);
+                self.wait_until(cx.now + self.rtt());
+            }
             State::Pair => {
                 (self.state, self.memo) = (State::Paired, cx.now.micros_since(self.since.0));
                 self.wait_until(cx.now);

@@ -28,6 +28,32 @@ pub enum Event {
     AckEnd(u32),
     /// No acknowledgement came in time.
     Expired(u32),
+    /// The wait before a repetition is over.
+    Repeat(u32),
+}
+
+impl Event {
+    /// The station whose event it is.
+    #[must_use]
+    pub const fn station(self) -> u32 {
+        let (Self::Assessed(number)
+        | Self::Begin(number)
+        | Self::End(number)
+        | Self::AckBegin(number)
+        | Self::AckEnd(number)
+        | Self::Expired(number)
+        | Self::Repeat(number)) = self;
+        number
+    }
+}
+
+/// A frame that waits for its repetition.
+#[derive(Copy, Clone, Debug)]
+struct Waiting {
+    until: Instant,
+    frame: Frame,
+    retries: u8,
+    has_arrived: bool,
 }
 
 #[derive(Debug)]
@@ -40,6 +66,8 @@ struct Station {
     retries: u8,
     /// Whether the frame in hand has arrived: further copies of it have a known sequence number.
     has_arrived: bool,
+    /// Frames that were in hand and wait for their repetition; the station takes others meanwhile.
+    waiting: Vec<Waiting>,
     /// A data frame was received and its acknowledgement is not over yet.
     owes_ack: bool,
     /// The interframe spacing after the last frame ends.
@@ -87,6 +115,7 @@ impl Mac {
                     exponent: csma.min_be,
                     retries: 0,
                     has_arrived: false,
+                    waiting: Vec::new(),
                     owes_ack: false,
                     ready: Instant::ZERO,
                     strobes_until: None,
@@ -125,6 +154,12 @@ impl Mac {
         self.contend(start, frame, engine);
     }
 
+    /// The frame that a station has in hand.
+    #[must_use]
+    pub fn in_hand(&self, station: u32) -> Option<Frame> {
+        self.stations[station as usize].frame
+    }
+
     /// What has happened since the last call.
     pub fn poll(&mut self) -> Option<Indication> {
         self.indications.pop_front()
@@ -155,12 +190,11 @@ impl Mac {
         event: Event,
         engine: &mut Engine<E>,
     ) {
-        let (Event::Assessed(number)
-        | Event::Begin(number)
-        | Event::End(number)
-        | Event::AckBegin(number)
-        | Event::AckEnd(number)
-        | Event::Expired(number)) = event;
+        let number = event.station();
+        if let Event::Repeat(_) = event {
+            self.take_up(now, number, engine);
+            return;
+        }
         let Some(frame) = self.stations[number as usize].frame else { return };
         match event {
             Event::Assessed(_) => self.assessed(now, frame, engine),
@@ -175,6 +209,7 @@ impl Mac {
             }
             Event::AckEnd(_) => self.ack_end(now, frame, engine),
             Event::Expired(_) => self.expired(now, frame, engine),
+            Event::Repeat(_) => {}
         }
     }
 
@@ -236,7 +271,7 @@ impl Mac {
             let may_repeat = csma.retry_interval.0 > 0 && station.retries < csma.max_retries;
             match may_repeat {
                 true => self.repeat(now, frame, engine),
-                false => self.done(now, frame, Outcome::ChannelAccessFailure),
+                false => self.done(now, frame, Outcome::ChannelAccessFailure, engine),
             }
         } else {
             self.back_off(now, frame, engine);
@@ -282,7 +317,7 @@ impl Mac {
                 Some(until) if now < until => {
                     schedule(engine, now, STROBE_GAP, Event::Begin(frame.from));
                 }
-                _ => self.done(now, frame, Outcome::Sent),
+                _ => self.done(now, frame, Outcome::Sent, engine),
             }
             return;
         }
@@ -317,7 +352,7 @@ impl Mac {
             self.knows[pair] = true;
             let spacing = Duration::from_nanos(interframe_spacing(frame.bytes));
             self.stations[frame.from as usize].ready = now + spacing;
-            self.done(now, frame, Outcome::Sent);
+            self.done(now, frame, Outcome::Sent, engine);
             return;
         }
         self.stations[frame.from as usize].counts.acks_lost += 1;
@@ -344,13 +379,13 @@ impl Mac {
             return;
         }
         if station.retries == csma.max_retries {
-            self.done(now, frame, Outcome::NoAck);
+            self.done(now, frame, Outcome::NoAck, engine);
             return;
         }
         self.repeat(now, frame, engine);
     }
 
-    /// Contends for the channel again, after a wait if there is one.
+    /// Contends for the channel again; where there is a wait before, the frame is laid aside for it.
     fn repeat<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -360,15 +395,47 @@ impl Mac {
         let interval = self.csma.retry_interval.0;
         let station = &mut self.stations[frame.from as usize];
         station.retries += 1;
+        if interval == 0 {
+            self.contend(now, frame, engine);
+            return;
+        }
         let most = u64::from(station.retries + 1).min(3);
-        let wait = match interval {
-            0 => 0,
-            _ => uniform(&mut station.rng, interval, interval * (1 + most)),
-        };
-        self.contend(now + Duration::from_nanos(wait), frame, engine);
+        let wait = uniform(&mut station.rng, interval, interval * (1 + most));
+        let (retries, has_arrived) = (station.retries, station.has_arrived);
+        let until = now + Duration::from_nanos(wait);
+        station.waiting.push(Waiting { until, frame, retries, has_arrived });
+        station.frame = None;
+        schedule(engine, now, wait, Event::Repeat(frame.from));
+        self.take_up(now, frame.from, engine);
     }
 
-    fn done(&mut self, now: Instant, frame: Frame, outcome: Outcome) {
+    /// A station without a frame in hand takes up the one that has waited longest, if one is due.
+    fn take_up<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        number: u32,
+        engine: &mut Engine<E>,
+    ) {
+        let station = &mut self.stations[number as usize];
+        if station.frame.is_some() {
+            return;
+        }
+        let due = station.waiting.iter().enumerate().filter(|(_, waiting)| waiting.until <= now);
+        let Some((index, _)) = due.min_by_key(|(_, waiting)| waiting.until) else { return };
+        let Waiting { frame, retries, has_arrived, .. } = station.waiting.swap_remove(index);
+        station.frame = Some(frame);
+        (station.retries, station.has_arrived) = (retries, has_arrived);
+        let start = now.max(station.ready);
+        self.contend(start, frame, engine);
+    }
+
+    fn done<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        outcome: Outcome,
+        engine: &mut Engine<E>,
+    ) {
         let station = &mut self.stations[frame.from as usize];
         station.frame = None;
         station.ready = station.ready.max(now);
@@ -378,6 +445,7 @@ impl Mac {
             Outcome::ChannelAccessFailure => station.counts.no_access += 1,
         }
         self.indications.push_back(Indication::Done(frame, outcome));
+        self.take_up(now, frame.from, engine);
     }
 
     fn is_awake(&self, now: Instant, station: u32) -> bool {

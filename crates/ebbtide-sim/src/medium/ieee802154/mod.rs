@@ -30,7 +30,8 @@ pub struct Csma {
     /// The wait before a repetition. Zero, as in the standard: none, and a frame is given up when
     /// the channel is found busy too often. Above zero, as Contiki's CSMA does without duty cycling
     /// (its interval is 125 ms): before the n-th one, from one to n + 2 times this, at most 4 times,
-    /// and a busy channel is repaired in the same way.
+    /// and a busy channel is repaired in the same way. The station takes other neighbours' frames
+    /// meanwhile.
     pub retry_interval: Time,
 }
 

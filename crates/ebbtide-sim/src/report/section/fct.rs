@@ -66,6 +66,7 @@ pub(crate) fn distributions(context: &mut Context<'_>) -> String {
             let frame = cdf::Frame {
                 heading: &panel.label,
                 axis: AXIS,
+                share: "clients done (%)",
                 domain,
                 limit: limit(panel),
                 width,

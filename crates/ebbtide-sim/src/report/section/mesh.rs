@@ -37,7 +37,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     let figures = table("packets", "Low-power network", &format!("<tr>{head}</tr>"), &rows);
     let words = if has_messages {
         "Loss: share of a source's messages, mean over sources and the worst one, ± half a 95 % \
-         confidence interval over replications. Busy: the message was due while the last one was in \
+         confidence interval over replications. Events: the same of the reports of events. Busy: the message was due while the last one was in \
          transfer. Early: retransmissions sent although the original and its answer arrived."
     } else {
         "Means over replications ± half a 95 % confidence interval."
@@ -50,7 +50,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     )
 }
 
-fn mesh(cell: &Cell) -> &MeshCell {
+pub(super) fn mesh(cell: &Cell) -> &MeshCell {
     static NONE: std::sync::OnceLock<MeshCell> = std::sync::OnceLock::new();
     cell.mesh.as_ref().unwrap_or_else(|| NONE.get_or_init(MeshCell::default))
 }
@@ -61,6 +61,7 @@ fn columns(has_messages: bool) -> &'static [Column] {
     const MESSAGES: &[Column] = &[
         ("loss", |m| with_half(m.loss, share)),
         ("worst", |m| with_half(m.worst_loss, share)),
+        ("events", |m| with_half(m.event_loss, share)),
         ("busy", |m| share(m.lost_busy)),
         ("queue full", |m| share(m.lost_queue)),
         ("lost on air", |m| share(m.lost_retries)),

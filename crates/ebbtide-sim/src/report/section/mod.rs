@@ -4,6 +4,7 @@ pub(super) mod background;
 pub(super) mod fct;
 pub(super) mod flows;
 pub(super) mod mesh;
+pub(super) mod mesh_spread;
 pub(super) mod packets;
 pub(super) mod published;
 pub(super) mod reproduce;

@@ -22,6 +22,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) heading: &'a str,
     /// Axis title with its unit.
     pub(crate) axis: &'a str,
+    /// What the shares are of.
+    pub(crate) share: &'a str,
     /// Range and scale.
     pub(crate) domain: Domain,
     /// The physical limit, if there is one.
@@ -48,7 +50,7 @@ pub(crate) fn draw(curves: &[Curve<'_>], frame: &Frame<'_>, words: &Words) -> St
     let y = Domain::linear(0.0, 100.0).place(bottom, top);
     svg.text((0.0, 14.0), Anchor::Start, "head", frame.heading);
     y.draw_y(&mut svg, LEFT, right, "");
-    svg.text((2.0, heading + 12.0), Anchor::Start, "title", "clients done (%)");
+    svg.text((2.0, heading + 12.0), Anchor::Start, "title", frame.share);
     x.draw_x(&mut svg, top, bottom, &format!("{}{})", frame.axis, frame.domain.remark()));
     if let Some(limit) = frame.limit.filter(|limit| limit.is_finite() && *limit > 0.0) {
         let at = x.at(limit);

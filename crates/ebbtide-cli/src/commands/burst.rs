@@ -1,0 +1,141 @@
+//! `ebbtide put --burst` and `post --burst`: a file with several blocks in flight.
+
+use super::request::{RequestArgs, show};
+use crate::client::TalkArgs;
+use crate::failure::Failure;
+use ebbtide::client::Upload;
+use ebbtide::{Client, Request, Response};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::path::Path;
+use std::time::Duration;
+
+/// The control that a burst runs under if none is named.
+const CONTROL: &str = "rcoap";
+/// How long the work goes on before a bar is shown.
+const UNSEEN: Duration = Duration::from_secs(2);
+
+/// Why the upload ended without an answer.
+enum Ended {
+    Interrupted,
+    TimedOut,
+    Error(ebbtide::Error),
+}
+
+/// How to talk: as asked, but paced if nothing is said.
+pub(crate) fn talk(talk: &TalkArgs) -> TalkArgs {
+    TalkArgs { cc: talk.cc.clone().or_else(|| Some(CONTROL.to_owned())), ..talk.clone() }
+}
+
+/// Sends `file` as the request's body.
+///
+/// # Errors
+///
+/// If the server does not take it, or it is interrupted: which bytes are not acknowledged is said.
+pub(crate) async fn send(
+    args: &RequestArgs,
+    client: &Client,
+    request: Request,
+    file: &Path,
+) -> Result<(), Failure> {
+    let body = std::fs::read(file)
+        .map_err(|error| Failure::usage(format_args!("--burst {}: {error}", file.display())))?;
+    let bytes = body.len();
+    let bar = bar(bytes);
+    let told = bar.clone();
+    let upload = client.upload(request.payload(body)).await?;
+    let mut upload = upload.on_progress(move |done| told.set_position(done as u64));
+    let began = now();
+    let answer = run(&mut upload, &bar, args.talk.timeout).await;
+    bar.finish_and_clear();
+    let ended = match answer {
+        Ok(response) => {
+            if response.is_success() {
+                let repeated: u64 =
+                    client.counters().iter().flatten().map(|c| c.retransmissions).sum();
+                eprintln!("{}", summary(bytes, now() - began, repeated, upload.is_in_order()));
+                if upload.is_doubtful() {
+                    eprintln!(
+                        "ebbtide: the last block was repeated; a server that does not recognise copies \
+                         may hold that block alone: compare what it has"
+                    );
+                }
+            }
+            return show(args, &response);
+        }
+        Err(ended) => ended,
+    };
+    let missing = missing(&upload, bytes);
+    match ended {
+        Ended::Interrupted => Err(Failure::work(format_args!("interrupted: {missing}"))),
+        Ended::TimedOut => Err(Failure::work(format_args!("--timeout has passed: {missing}"))),
+        Ended::Error(error) => Err(Failure::work(format_args!("{error}: {missing}"))),
+    }
+}
+
+/// The answer, unless time or the user ends it before.
+async fn run(
+    upload: &mut Upload,
+    bar: &ProgressBar,
+    timeout: Option<Duration>,
+) -> Result<Response, Ended> {
+    let patience = async {
+        match timeout {
+            Some(span) => tokio::time::sleep(span).await,
+            None => core::future::pending().await,
+        }
+    };
+    let seen = async {
+        tokio::time::sleep(UNSEEN).await;
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        core::future::pending::<()>().await;
+    };
+    tokio::select! {
+        answer = upload.run() => answer.map_err(Ended::Error),
+        () = patience => Err(Ended::TimedOut),
+        _ = tokio::signal::ctrl_c() => Err(Ended::Interrupted),
+        () = seen => Err(Ended::TimedOut),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what a transfer took is wall time")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+/// A bar over bytes that is not shown yet.
+fn bar(bytes: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(bytes as u64), ProgressDrawTarget::hidden());
+    let style = "{wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn summary(bytes: usize, took: Duration, repeated: u64, in_order: bool) -> String {
+    let rate = bytes as f64 * 8.0 / took.as_secs_f64().max(1e-6) / 1000.0;
+    let seconds = took.as_secs_f64();
+    let order =
+        if in_order { ", one block at a time: the server takes no other order" } else { "" };
+    format!(
+        "{bytes} bytes in {seconds:.1} s, {rate:.0} kbit/s, {repeated} messages repeated{order}"
+    )
+}
+
+/// What was not acknowledged.
+fn missing(upload: &Upload, bytes: usize) -> String {
+    let ranges: Vec<String> = upload
+        .unacknowledged()
+        .iter()
+        .map(|range| format!("{}-{}", range.start, range.end.saturating_sub(1)))
+        .collect();
+    let done = upload.acknowledged();
+    match ranges.as_slice() {
+        [] => format!("all {bytes} bytes are acknowledged, the answer is missing"),
+        ranges => format!(
+            "{done} of {bytes} bytes are acknowledged, not bytes {}; the server acts on a body only \
+             when it is whole",
+            ranges.join(", ")
+        ),
+    }
+}

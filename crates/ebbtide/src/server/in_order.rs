@@ -1,0 +1,187 @@
+//! The messages of bursts in the order in which they were sent.
+
+use super::call::Call;
+use crate::message::{BurstMark, Response};
+use bytes::Bytes;
+use ebbtide_core::wire::Code;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+
+/// Bursts that are put in order at once; beyond that the one that began first is forgotten, and what
+/// comes of it is delivered from where it is. With 255 messages of 1 kB each at most 16 MB.
+const BURSTS: usize = 64;
+
+/// A message as [`in_order`] delivers it.
+#[derive(Debug)]
+pub struct Delivery<'d> {
+    /// Who sent it.
+    pub remote: SocketAddr,
+    /// Where it stands in its burst; `None` if it came without a mark.
+    pub mark: Option<BurstMark>,
+    /// What it carries.
+    pub payload: &'d [u8],
+}
+
+/// A handler that delivers the messages of each burst ([`Client::burst`](crate::Client::burst)) in the
+/// order in which they were sent, each once, and answers 2.04 (Changed) as soon as it has a message.
+///
+/// A message that overtook others waits for them: at most 255 of a burst, of 64 bursts at once. A
+/// message that its sender has given up is left out, which the sequence numbers show. Messages
+/// without a mark are delivered as they come. An application that does not care for the order asks
+/// [`Call::burst`] for the sequence number instead. `deliver` must not block.
+///
+/// ```
+/// use ebbtide::server::{Router, in_order, post};
+/// let router = Router::new().route("/log", post(in_order(|message| {
+///     println!("{:?}: {} bytes", message.mark, message.payload.len());
+/// })));
+/// ```
+pub fn in_order(
+    deliver: impl FnMut(Delivery<'_>) + Send + 'static,
+) -> impl Fn(&Call<'_>) -> Response + Send + Sync + 'static {
+    let state = Mutex::new((deliver, Bursts::default()));
+    move |call| {
+        // A handler that panicked while it delivered has lost that message, no other.
+        let (deliver, bursts) = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
+        let remote = call.remote();
+        let mut give = |mark: Option<BurstMark>, payload: &[u8]| {
+            deliver(Delivery { remote, mark, payload });
+        };
+        match call.burst() {
+            None => give(None, call.payload()),
+            Some(mark) => bursts.take((remote, mark), call.payload(), |mark, payload| {
+                give(Some(mark), payload);
+            }),
+        }
+        Response::new(Code::CHANGED)
+    }
+}
+
+/// The bursts of all senders.
+#[derive(Debug, Default)]
+struct Bursts {
+    by_sender: BTreeMap<(SocketAddr, u32), Reorder>,
+    /// In the order in which they began.
+    begun: VecDeque<(SocketAddr, u32)>,
+}
+
+/// One burst.
+#[derive(Debug, Default)]
+struct Reorder {
+    /// The message that is to be delivered next.
+    next: u32,
+    /// Those that overtook it: at most as many as a mark can be behind.
+    waiting: BTreeMap<u32, (BurstMark, Bytes)>,
+}
+
+impl Bursts {
+    /// Takes a message and delivers what is in order now.
+    fn take(
+        &mut self,
+        (remote, mark): (SocketAddr, BurstMark),
+        payload: &[u8],
+        deliver: impl FnMut(BurstMark, &[u8]),
+    ) {
+        let key = (remote, mark.burst);
+        if !self.by_sender.contains_key(&key) {
+            if self.begun.len() >= BURSTS
+                && let Some(oldest) = self.begun.pop_front()
+            {
+                self.by_sender.remove(&oldest);
+            }
+            self.begun.push_back(key);
+        }
+        self.by_sender.entry(key).or_default().take(mark, payload, deliver);
+    }
+}
+
+impl Reorder {
+    fn take(&mut self, mark: BurstMark, payload: &[u8], mut deliver: impl FnMut(BurstMark, &[u8])) {
+        let sequence = mark.sequence;
+        // What lies before is here or does not come any more.
+        let first_open = mark.first_open();
+        if self.next < first_open {
+            let still_open = self.waiting.split_off(&first_open);
+            for (mark, payload) in core::mem::replace(&mut self.waiting, still_open).values() {
+                deliver(*mark, payload);
+            }
+            self.next = first_open;
+        }
+        if sequence > self.next {
+            let copy = || (mark, Bytes::copy_from_slice(payload));
+            self.waiting.entry(sequence).or_insert_with(copy);
+        } else if sequence == self.next {
+            deliver(mark, payload);
+            self.next = self.next.saturating_add(1);
+        }
+        // Otherwise it is a copy of one that was delivered.
+        while let Some((mark, payload)) = self.waiting.remove(&self.next) {
+            deliver(mark, &payload);
+            self.next = self.next.saturating_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is delivered of these messages, each (sequence, behind).
+    fn delivered(messages: &[(u32, u8)]) -> Vec<u32> {
+        let mut reorder = Reorder::default();
+        let mut got = Vec::new();
+        for &(sequence, behind) in messages {
+            let mark = BurstMark { burst: 1, behind, sequence };
+            reorder.take(mark, &sequence.to_be_bytes(), |mark, payload| {
+                assert_eq!(payload, mark.sequence.to_be_bytes());
+                got.push(mark.sequence);
+            });
+            assert!(reorder.waiting.len() <= 255);
+        }
+        got
+    }
+
+    #[test]
+    fn messages_in_order_are_delivered_at_once() {
+        assert_eq!(delivered(&[(0, 0), (1, 1), (2, 0)]), [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_overtakes_waits_and_copies_are_not_delivered() {
+        let got = delivered(&[(2, 2), (1, 1), (1, 1), (0, 0), (0, 0), (3, 3), (2, 2)]);
+        assert_eq!(got, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_the_sender_gave_up_is_left_out() {
+        // 1 never comes; 4 says that nothing before 2 does.
+        assert_eq!(delivered(&[(0, 0), (2, 1), (3, 2)]), [0]);
+        assert_eq!(delivered(&[(0, 0), (2, 1), (3, 2), (4, 2)]), [0, 2, 3, 4]);
+        // 3 is still on its way, 4 waits for it.
+        assert_eq!(delivered(&[(0, 0), (2, 1), (4, 2)]), [0, 2]);
+        assert_eq!(delivered(&[(0, 0), (2, 1), (4, 2), (3, 1)]), [0, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_burst_that_was_forgotten_goes_on_from_where_it_is() {
+        assert_eq!(delivered(&[(500, 2), (498, 0), (499, 1)]), [498, 499, 500]);
+        assert_eq!(delivered(&[(u32::MAX, 1), (u32::MAX - 1, 0)]), [u32::MAX - 1, u32::MAX]);
+    }
+
+    #[test]
+    fn bursts_are_bounded_and_apart() {
+        let mut bursts = Bursts::default();
+        let remote: SocketAddr = ([10, 0, 0, 1], 5683).into();
+        for burst in 0..1000 {
+            // The second message of each, so that it waits.
+            let mark = BurstMark { burst, behind: 1, sequence: 1 };
+            bursts.take((remote, mark), b"x", |_, _| unreachable!("0 is missing"));
+            assert!(bursts.by_sender.len() <= BURSTS && bursts.begun.len() <= BURSTS);
+        }
+        let mut got = 0;
+        let mark = BurstMark { burst: 999, behind: 0, sequence: 0 };
+        bursts.take((remote, mark), b"x", |_, _| got += 1);
+        assert_eq!(got, 2);
+    }
+}

@@ -1,0 +1,129 @@
+//! A request's body, of which blocks arrive in any order.
+
+use super::store::Peer;
+use crate::message::{ContentFormat, Response};
+use bytes::{Bytes, BytesMut};
+use ebbtide_core::quick::{Arrival, QuickParameters, Receiver, Receiving};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Block, Code, MissingBlocks, OptionNumber, Type};
+use std::collections::BTreeMap;
+
+/// Bytes of the answer that names missing blocks, beside their numbers.
+const OVERHEAD: usize = 16;
+
+/// One body.
+#[derive(Debug)]
+pub(super) struct Upload {
+    receiver: Receiver,
+    szx: u8,
+    size: usize,
+    /// What is here: memory is taken by what arrived, not by what was announced.
+    blocks: BTreeMap<u32, Bytes>,
+    /// Who sent the last block, whose token answers carry (RFC 9177 section 4.3).
+    pub(super) peer: Peer,
+    pub(super) state: State,
+}
+
+#[derive(Debug)]
+pub(super) enum State {
+    Arriving,
+    /// A handler is at work on it.
+    Working,
+    /// The answer, for duplicates.
+    Done(Response),
+}
+
+/// What is due for an upload.
+#[derive(Debug)]
+pub(super) enum Step {
+    Say(Response),
+    Whole(Bytes),
+    Wait(Option<Instant>),
+    Drop,
+}
+
+impl Upload {
+    /// The body that a block is of; the block itself is not taken yet.
+    pub(super) fn begin(
+        now: Instant,
+        (block, size): (Block, usize),
+        peer: Peer,
+        params: QuickParameters,
+    ) -> Self {
+        // A block of the body has a 20-bit number, and this is the last one's, and one.
+        let blocks = size.div_ceil(block.size()) as u32;
+        Self {
+            receiver: Receiver::new(now, blocks, params),
+            szx: block.szx(),
+            size,
+            blocks: BTreeMap::new(),
+            peer,
+            state: State::Arriving,
+        }
+    }
+
+    /// Whether a block can be one of this body.
+    pub(super) fn fits(&self, block: Block, size: usize) -> bool {
+        self.szx == block.szx() && self.size == size
+    }
+
+    /// Takes a block: how many bytes are held more.
+    pub(super) fn take(&mut self, now: Instant, block: Block, payload: &[u8]) -> usize {
+        if !matches!(self.state, State::Arriving)
+            || self.receiver.on_block(now, block.num()) != Arrival::New
+        {
+            return 0;
+        }
+        self.blocks.insert(block.num(), Bytes::copy_from_slice(payload));
+        payload.len()
+    }
+
+    /// Bytes held.
+    pub(super) fn held(&self) -> usize {
+        self.blocks.values().map(Bytes::len).sum::<usize>() + self.receiver.blocks() as usize / 8
+    }
+
+    /// What is to be done now.
+    pub(super) fn proceed(&mut self, now: Instant) -> Step {
+        if !matches!(self.state, State::Arriving) {
+            return Step::Wait(None);
+        }
+        // Blocks that are acknowledged need no other answer (RFC 9177 sections 4.3 and 5).
+        let confirmable = self.peer.asked.incoming.kind == Type::Confirmable;
+        loop {
+            match self.receiver.poll(now) {
+                Receiving::Complete => {
+                    self.state = State::Working;
+                    let mut body = BytesMut::with_capacity(self.size);
+                    for block in core::mem::take(&mut self.blocks).into_values() {
+                        body.extend_from_slice(&block);
+                    }
+                    return Step::Whole(body.freeze());
+                }
+                Receiving::Wait(at) => return Step::Wait(Some(at)),
+                Receiving::GiveUp => return Step::Drop,
+                Receiving::Continue(_) | Receiving::Missing if confirmable => {}
+                Receiving::Continue(from) => {
+                    let mut response = Response::new(Code::CONTINUE);
+                    if let Ok(block) = Block::new(from.saturating_sub(1), true, self.szx) {
+                        response.options.push_uint(OptionNumber::Q_BLOCK1, block.to_uint());
+                    }
+                    return Step::Say(response);
+                }
+                Receiving::Missing => return Step::Say(self.ask(now)),
+            }
+        }
+    }
+
+    /// 4.08 with the numbers of what is missing (RFC 9177 section 5).
+    fn ask(&mut self, now: Instant) -> Response {
+        let missing: Vec<u32> = self.receiver.missing().collect();
+        let mut payload = vec![0; missing.len() * MissingBlocks::MAX_NUMBER_LEN];
+        let len = MissingBlocks::encode(missing, &mut payload);
+        payload.truncate(len);
+        self.receiver.sent(now, OVERHEAD + len);
+        Response::new(Code::REQUEST_ENTITY_INCOMPLETE)
+            .format(ContentFormat(MissingBlocks::CONTENT_FORMAT))
+            .payload(payload)
+    }
+}
