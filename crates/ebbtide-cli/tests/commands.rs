@@ -221,30 +221,27 @@ fn a_cell_over_tcp_stands_beside_the_others_and_says_what_it_is() {
 #[test]
 fn lists_name_what_can_be_run() {
     let text = succeed(&["list"]);
-    for name in ["nb-iot", "default", "cocoa", "fasor-token", "tcp", "30 kbit/s"] {
+    for name in ["nb-iot", "default", "cocoa", "fasor-token", "tcp", "q-block", "30 kbit/s"] {
         assert!(text.contains(name), "{name}: {text}");
     }
     let document = json(&["list", "--json"]);
-    for key in ["scenarios", "congestion_controls", "transports", "links"] {
+    for key in ["scenarios", "congestion_controls", "transports", "transfers", "links"] {
         assert!(!document[key].as_array().unwrap().is_empty(), "{key}");
     }
     let one = json(&["list", "congestion-controls", "--json"]);
-    assert_eq!(one.as_object().unwrap().len(), 2);
+    assert_eq!(one.as_object().unwrap().len(), 3);
     let named = |key: &str| one[key].as_array().unwrap().clone();
-    for control in named("congestion_controls").iter().chain(&named("transports")) {
+    let run = |control: &serde_json::Value, workload: &[&str]| {
         let name = control["name"].as_str().unwrap();
-        succeed(&[
-            "run",
-            "nb-iot",
-            "--set",
-            "clients=1",
-            "--set",
-            "exchanges=1",
-            "--reps",
-            "1",
-            "--cc",
-            name,
-        ]);
+        let fixed = ["run", "nb-iot", "--set", "clients=1", "--reps", "1", "--cc", name];
+        succeed(&[&fixed[..], workload].concat());
+    };
+    for control in named("congestion_controls").iter().chain(&named("transports")) {
+        run(control, &["--set", "exchanges=1"]);
+    }
+    for transfer in named("transfers") {
+        let short = ["workload=transfer", "workload.request_payload=60"];
+        run(&transfer, &["--set", short[0], "--set", short[1]]);
     }
 }
 
