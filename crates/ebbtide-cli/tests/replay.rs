@@ -42,7 +42,7 @@ fn a_trace_accounts_for_every_packet_and_every_exchange() {
 
 #[test]
 fn a_trace_through_a_wifi_cell_accounts_for_every_packet() {
-    let settings = ["clients=20", "period=50 ms", "wifi_loss=0.6"];
+    let settings = ["clients=20", "wifi_loss=0.6"];
     let mut arguments = vec!["replay", "rcoap-wifi", "--cc", "default", "--trace", "-"];
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let output = ebbtide(&arguments);

@@ -12,7 +12,7 @@ use wifi::Cell;
 
 #[test]
 fn saturation_throughput_is_that_of_bianchis_model_for_1_to_20_stations() {
-    const SECONDS: u64 = 40;
+    const SECONDS: u64 = 25;
     let dcf = Dcf::default();
     for bytes in [106, 1500] {
         for stations in [1, 2, 5, 10, 20] {
