@@ -84,14 +84,12 @@ impl<'a> Exchange<'a> {
                 Next::Done(response) => return Ok(response),
                 Next::Wait(wake) => wake.unwrap_or(Instant::MAX),
             };
-            let (clock, answer) = (self.clock, self.asked.next());
-            tokio::select! {
-                (block, answer) = answer => {
-                    if let Some(response) = self.on_answer(block, answer)? {
-                        return Ok(response);
-                    }
-                }
-                () = tokio::time::sleep_until(clock.to_tokio(wake)) => {}
+            let wake = self.clock.to_tokio(wake);
+            let answered = tokio::time::timeout_at(wake, self.asked.next()).await;
+            if let Ok((block, answer)) = answered
+                && let Some(response) = self.on_answer(block, answer)?
+            {
+                return Ok(response);
             }
         }
     }

@@ -42,10 +42,7 @@ impl Service {
 /// Keeps no server alive that nobody else does.
 async fn pace(inner: Weak<Inner>, clock: Clock, earlier: Arc<Notify>, mut due: Instant) {
     loop {
-        tokio::select! {
-            () = tokio::time::sleep_until(clock.to_tokio(due)) => {}
-            () = earlier.notified() => {}
-        }
+        let _ = tokio::time::timeout_at(clock.to_tokio(due), earlier.notified()).await;
         let Some(inner) = inner.upgrade() else { return };
         match (Service { inner }).proceed() {
             Some(next) => due = next,
