@@ -218,3 +218,18 @@ fn preconditions_keep_a_file_from_being_overwritten() {
     assert_eq!(site.ask(absent).code(), Code::PRECONDITION_FAILED);
     assert_eq!(names(&site.public()).len(), 3);
 }
+
+#[test]
+fn files_come_over_tcp_as_well() {
+    let mut site = Site::new(&["--bind", "coap+tcp://127.0.0.1:0", "--writable"]);
+    let address = site.server.after("serving at coap+tcp://");
+    let uri = |path: &str| format!("coap+tcp://{address}{path}");
+    // More than a block, and less than a message over TCP may have.
+    let large = "0123456789".repeat(5000);
+    let put = Request::put(uri("/large.txt")).unwrap().payload(large.clone());
+    assert_eq!(site.ask(put).code(), Code::CREATED);
+    assert_eq!(site.ask(Request::get(uri("/large.txt")).unwrap()).text(), large);
+    assert_eq!(site.get("/large.txt").text(), large, "the same over UDP");
+    let outside = site.ask(Request::get(uri("/%2e%2e/secret.txt")).unwrap());
+    assert_ne!(outside.text(), "secret");
+}

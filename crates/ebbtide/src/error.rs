@@ -5,13 +5,16 @@ use core::fmt;
 use ebbtide_core::endpoint::{Failure, SendError};
 use ebbtide_core::stream::{self, Closed, Fault};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+
+/// In place of an address: a name that has none.
+pub(crate) const UNRESOLVED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A socket could not be bound.
 #[derive(Debug)]
 pub struct BindError {
-    /// To which address.
+    /// To which address; `0.0.0.0:0` if a name has none.
     pub address: SocketAddr,
     /// What the system said.
     pub source: io::Error,
@@ -21,6 +24,10 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.address;
         match self.source.kind() {
+            // What the system says of a real address holds no error of ours.
+            _ if address == UNRESOLVED && self.source.get_ref().is_some() => {
+                write!(f, "there is no address to bind to: {}", self.source)
+            }
             io::ErrorKind::AddrInUse => {
                 write!(f, "{address} is in use: another program serves there, choose another port")
             }

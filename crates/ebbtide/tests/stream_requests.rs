@@ -47,6 +47,10 @@ async fn requests_blocks_and_observations_are_the_same_over_every_transport() {
     }
     let counters = server.stream_counters();
     assert_eq!((counters.connections, counters.open), (4, 4), "one connection for all requests");
+    for text in [server.meter().snapshot().to_string(), client.snapshot().to_string()] {
+        assert!(text.contains("ebbtide_connections 4\n"), "{text}");
+        assert!(text.contains("ebbtide_connections_established_total 4\n"), "{text}");
+    }
     let frames = counters.messages.received;
     assert!(frames < 250, "{frames} messages for {LARGE} bytes in each direction: no BERT?");
     client.get(base(&server, Scheme::CoapTcp)).await.unwrap();

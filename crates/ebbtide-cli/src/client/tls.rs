@@ -58,3 +58,27 @@ fn read(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
 fn wrong(option: &str, path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::usage(format_args!("{option} {}: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(ca: &Path) -> String {
+        let args = TlsArgs { ca: Some(ca.into()), cert: None, key: None, insecure: false };
+        format!("{:?}", args.apply(&mut Config::default()).unwrap_err())
+    }
+
+    #[test]
+    fn an_authority_that_cannot_be_used_is_named_with_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing.pem");
+        assert!(said(&missing).contains("--ca") && said(&missing).contains("missing.pem"));
+        assert!(said(&missing).contains("No such file"), "{}", said(&missing));
+        for (name, text) in [("empty.pem", ""), ("text.pem", "not a certificate")] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            assert!(said(&path).contains(name), "{}", said(&path));
+            assert!(said(&path).contains("certificate"), "{}", said(&path));
+        }
+    }
+}

@@ -81,3 +81,37 @@ fn split(text: &str) -> Result<(Scheme, String), Failure> {
     let port = if has_port { String::new() } else { format!(":{}", scheme.default_port()) };
     Ok((scheme, format!("{address}{port}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scheme_chooses_the_transport_and_its_port() {
+        for (text, scheme, address) in [
+            ("127.0.0.1:5683", Scheme::Coap, "127.0.0.1:5683"),
+            ("coap://[::1]", Scheme::Coap, "[::1]:5683"),
+            ("coap+tcp://[::1]:7", Scheme::CoapTcp, "[::1]:7"),
+            ("coap+tcp://localhost/", Scheme::CoapTcp, "localhost:5683"),
+            ("coaps+tcp://127.0.0.1", Scheme::CoapsTcp, "127.0.0.1:5684"),
+            ("coap+ws://127.0.0.1", Scheme::CoapWs, "127.0.0.1:80"),
+            ("coaps+ws://127.0.0.1", Scheme::CoapsWs, "127.0.0.1:443"),
+        ] {
+            assert_eq!(split(text).ok(), Some((scheme, address.to_owned())), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_bound_is_told_what_would_be_right() {
+        for (text, expected) in [
+            ("http://127.0.0.1", "no scheme 'http': coap, "),
+            ("127.0.0.1", "it takes HOST:PORT"),
+            ("coaps+tcp://127.0.0.1", "TLS needs --cert FILE and --key FILE"),
+            ("coaps+ws://127.0.0.1", "TLS needs --cert FILE and --key FILE"),
+        ] {
+            let error = Binds::read(&[text.to_owned()], None).await.unwrap_err();
+            let error = format!("{error:?}");
+            assert!(error.contains(expected) && error.contains(text), "{error}");
+        }
+    }
+}

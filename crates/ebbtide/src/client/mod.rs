@@ -388,7 +388,8 @@ impl Client {
     /// What its sockets have counted, together, and how much is under way.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::of([&self.inner.v4, &self.inner.v6].into_iter().filter_map(|place| place.get()))
+        let sockets = [&self.inner.v4, &self.inner.v6].into_iter().filter_map(|place| place.get());
+        Snapshot::of(sockets, self.inner.connections.counters())
     }
 
     /// Exchanges that have not ended. Zero once every future is done or dropped.

@@ -125,6 +125,7 @@ impl Snapshot {
             ),
         ];
         families.extend(self.control_families());
+        families.extend(self.connection_families());
         families.extend([
             Family::labelled(
                 Gauge,
@@ -163,6 +164,48 @@ impl Snapshot {
             ),
         ]);
         families
+    }
+
+    /// What RFC 8323's connections are counted by.
+    fn connection_families(&self) -> [Family; 4] {
+        let connections = &self.connections;
+        [
+            Family::number(
+                Kind::Gauge,
+                "ebbtide_connections",
+                "Connections that are open.",
+                connections.open as u64,
+            ),
+            Family::number(
+                Kind::Counter,
+                "ebbtide_connections_established_total",
+                "Connections that were established.",
+                connections.connections,
+            ),
+            Family::labelled(
+                Kind::Counter,
+                ("ebbtide_connections_refused_total", "reason"),
+                "Connections that did not come to be.",
+                numbers([
+                    ("limit", connections.refused),
+                    ("handshake", connections.handshakes_failed),
+                ]),
+            ),
+            Family::labelled(
+                Kind::Counter,
+                ("ebbtide_connections_ended_total", "reason"),
+                "Connections that are over.",
+                numbers([
+                    ("released", connections.released),
+                    ("lost", connections.lost),
+                    ("aborted-by-peer", connections.aborted_by_peer),
+                    ("no-csm", connections.no_csm),
+                    ("too-long", connections.too_long),
+                    ("malformed", connections.malformed),
+                    ("slow", connections.slow),
+                ]),
+            ),
+        ]
     }
 
     /// What is told apart by congestion control.

@@ -23,6 +23,8 @@ pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
 use crate::server::Refusals;
+use crate::stream::StreamCounters;
+use crate::stream::counters::Tally;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{ControlCounters, Counters, Exchanges, Malformed};
 use std::sync::{Arc, Weak};
@@ -31,18 +33,24 @@ use std::sync::{Arc, Weak};
 #[derive(Clone, Debug)]
 pub struct Meter {
     sockets: Vec<Weak<Shared>>,
+    connections: Weak<Tally>,
 }
 
 impl Meter {
-    pub(crate) fn new<'s>(sockets: impl Iterator<Item = &'s Arc<Shared>>) -> Self {
-        Self { sockets: sockets.map(Arc::downgrade).collect() }
+    pub(crate) fn new<'s>(
+        sockets: impl Iterator<Item = &'s Arc<Shared>>,
+        connections: &Arc<Tally>,
+    ) -> Self {
+        let sockets = sockets.map(Arc::downgrade).collect();
+        Self { sockets, connections: Arc::downgrade(connections) }
     }
 
     /// What its sockets have counted, together; nothing once the server is gone.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let live: Vec<_> = self.sockets.iter().filter_map(Weak::upgrade).collect();
-        Snapshot::of(live.iter())
+        let connections = self.connections.upgrade().map(|tally| tally.counters());
+        Snapshot::of(live.iter(), connections.unwrap_or_default())
     }
 }
 
@@ -73,6 +81,9 @@ pub struct Snapshot {
     pub refusals: Refusals,
     /// What the server's handlers and block-wise transfers hold.
     pub load: Load,
+    /// Connections over TCP, TLS and WebSockets (RFC 8323). What the messages of those that are open have
+    /// counted is not in it yet.
+    pub connections: StreamCounters,
 }
 
 /// How much waits.
@@ -99,8 +110,11 @@ pub struct Load {
 
 impl Snapshot {
     /// Looks at sockets that belong together: of one client, or of one server.
-    pub(crate) fn of<'s>(sockets: impl Iterator<Item = &'s Arc<Shared>>) -> Self {
-        let mut snapshot = Self::default();
+    pub(crate) fn of<'s>(
+        sockets: impl Iterator<Item = &'s Arc<Shared>>,
+        connections: StreamCounters,
+    ) -> Self {
+        let mut snapshot = Self { connections, ..Self::default() };
         let mut observers = Vec::new();
         for shared in sockets {
             // All sockets of a server have the same service.

@@ -26,7 +26,7 @@ pub use router::{
 };
 pub(crate) use service::Service;
 
-use crate::error::BindError;
+use crate::error::{BindError, UNRESOLVED};
 use crate::message::Scheme;
 use crate::metrics::Meter;
 use crate::net::config::Config;
@@ -225,7 +225,7 @@ impl Server {
     /// Reads its metrics, also while [`Self::run`] has it.
     #[must_use]
     pub fn meter(&self) -> Meter {
-        Meter::new(self.sockets.iter().map(|(shared, _)| shared))
+        Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally)
     }
 
     /// Serves until the task is dropped or [`Self::close`] was called.
@@ -256,7 +256,9 @@ impl Drop for Server {
 }
 
 fn resolve(address: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, BindError> {
-    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-    let failed = |source: io::Error| BindError { address: unknown, source };
+    let failed = |source: io::Error| {
+        let source = io::Error::new(source.kind(), source);
+        BindError { address: UNRESOLVED, source }
+    };
     Ok(address.to_socket_addrs().map_err(failed)?.collect())
 }

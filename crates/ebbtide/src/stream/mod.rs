@@ -8,7 +8,7 @@
 mod calls;
 mod config;
 mod connect;
-mod counters;
+pub(crate) mod counters;
 mod link;
 mod listen;
 mod pool;
