@@ -47,8 +47,10 @@ fn still(settings: &[(&str, &str)]) -> Scenario {
     scenario("nb-iot", &all)
 }
 
+/// With timers that expire when they are due.
 fn observe(scenario: &Scenario, cc: &str) -> (RunRecord, Seen) {
-    simulate_with(scenario, &controls(scenario, cc), (1, 0), Seen::default()).unwrap()
+    let cc = cc.replacen("tcp", "tcp:tick=off", 1);
+    simulate_with(scenario, &controls(scenario, &cc), (1, 0), Seen::default()).unwrap()
 }
 
 fn seconds(duration: Duration) -> f64 {
@@ -73,6 +75,12 @@ fn opening() -> f64 {
     round_trip(52.0, 52.0) + round_trip(40.0, 47.0 + 40.0)
 }
 
+/// The requests of one connection. The server answers the first one behind its acknowledgement, which
+/// leaves at once: it has not answered before.
+fn exchanges(count: f64) -> f64 {
+    count * round_trip(48.0, 105.0) + 40.0 * 8.0 / 30e3
+}
+
 #[test]
 fn packets_have_the_sizes_of_the_papers() {
     let (record, seen) = observe(&still(&[]), "tcp");
@@ -82,8 +90,8 @@ fn packets_have_the_sizes_of_the_papers() {
     up.extend([48; 50]);
     up.extend([40, 40]);
     assert_eq!(seen.lengths(true), up);
-    // SYN-ACK; CSM, ACK of the CSM; responses; FIN.
-    let mut down = vec![52, 47, 40];
+    // SYN-ACK; CSM, ACK of the CSM; ACK of the first request; responses; FIN.
+    let mut down = vec![52, 47, 40, 40];
     down.extend([105; 50]);
     down.push(40);
     assert_eq!(seen.lengths(false), down);
@@ -94,8 +102,8 @@ fn packets_have_the_sizes_of_the_papers() {
 fn a_continuous_clients_handshake_is_not_timed() {
     let (record, seen) = observe(&still(&[]), "tcp");
     assert_exact(seconds(seen.left(48)[0] - Instant::ZERO), opening());
-    assert_exact(seconds(record.clients[0].fct), 50.0 * round_trip(48.0, 105.0));
-    assert_exact(record.totals.done_ns as f64 / 1e9, opening() + 50.0 * round_trip(48.0, 105.0));
+    assert_exact(seconds(record.clients[0].fct), exchanges(50.0));
+    assert_exact(record.totals.done_ns as f64 / 1e9, opening() + exchanges(50.0));
 }
 
 #[test]
@@ -108,12 +116,12 @@ fn a_random_clients_handshakes_are_timed() {
     };
     let one = fct("[50, 50]");
     assert_eq!(one.1, 1);
-    assert_exact(one.0, opening() + 50.0 * round_trip(48.0, 105.0));
+    assert_exact(one.0, opening() + exchanges(50.0));
     // Ten connections; each SYN but the first one waits behind the FIN before it.
     let (ten, connections) = fct("[5, 5]");
     assert_eq!(connections, 10);
     let more = ten - one.0;
-    assert!((more - 9.0 * opening()).abs() < 9.0 * 0.02, "{more}");
+    assert!((more - 9.0 * (opening() + exchanges(0.0))).abs() < 9.0 * 0.02, "{more}");
 }
 
 #[test]
@@ -122,7 +130,7 @@ fn an_acknowledgement_waits_200_ms_for_a_request_to_go_with() {
     let slow = still(&[("clients.processing", "500 ms"), ("exchanges", "3")]);
     let (_, seen) = observe(&slow, "tcp");
     let requests = seen.left(48);
-    let arrival = requests[0] + Duration::from_secs_f64(round_trip(48.0, 105.0));
+    let arrival = requests[0] + Duration::from_secs_f64(exchanges(1.0));
     let acknowledged = |seen: &Seen| {
         let pure = seen.left(40).into_iter().find(|at| *at > requests[0]).unwrap();
         seconds(pure - arrival)
@@ -176,7 +184,7 @@ fn a_syn_is_repeated_at_doubled_intervals_and_each_vain_connection_fails_a_reque
 #[test]
 fn a_lost_segment_is_repeated_and_what_was_there_already_is_counted() {
     let scenario = still(&[("errors", "low"), ("exchanges", "2000")]);
-    let (record, seen) = observe(&scenario, "tcp");
+    let (record, seen) = observe(&scenario, "tcp:quick-ack=off");
     let client = &record.clients[0];
     assert_eq!((client.completed, client.failed), (2000, 0));
     let lost =
@@ -191,6 +199,36 @@ fn a_lost_segment_is_repeated_and_what_was_there_already_is_counted() {
     let unnecessary = f64::from(client.unnecessary) / lost;
     assert!((0.8..1.2).contains(&unnecessary), "{} of {lost}", client.unnecessary);
     assert!(client.retransmissions >= client.unnecessary);
+}
+
+#[test]
+fn what_came_again_is_acknowledged_at_once_and_so_is_the_next() {
+    let scenario = still(&[("errors", "low"), ("exchanges", "500")]);
+    let pure = |cc| {
+        let (record, seen) = observe(&scenario, cc);
+        assert_eq!(record.clients[0].completed, 500);
+        seen.lengths(false).iter().filter(|bytes| **bytes == 40).count()
+    };
+    // With every acknowledgement that waits for the answer goes one that tells of the repetition.
+    let (quick, patient) = (pure("tcp"), pure("tcp:quick-ack=off"));
+    assert!(quick > patient * 3 / 2, "{quick} and {patient}");
+}
+
+#[test]
+fn timers_expire_together_on_linuxs_wheel() {
+    let scenario = scenario("nb-iot", &[("clients", "20"), ("errors", "high")]);
+    let repeats = |cc: &str| {
+        let (_, seen) =
+            simulate_with(&scenario, &controls(&scenario, cc), (1, 0), Seen::default()).unwrap();
+        // A SYN leaves again after 2 s and more.
+        seen.left(52).into_iter().filter(|at| *at > Instant::ZERO).collect::<Vec<_>>()
+    };
+    let on = |at: &Instant, grid: u64| at.as_nanos().is_multiple_of(grid * 1_000_000);
+    let at = repeats("tcp");
+    // 32 ms apart while the timeout is below 2.016 s, 256 ms below 16.128 s.
+    assert!(at.len() > 5 && at.iter().all(|at| on(at, 32)), "{at:?}");
+    assert!(at.iter().filter(|at| at.as_nanos() > 3_000_000_000).all(|at| on(at, 256)), "{at:?}");
+    assert!(repeats("tcp:tick=off").iter().all(|at| on(at, 2000)));
 }
 
 #[test]

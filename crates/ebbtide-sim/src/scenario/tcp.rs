@@ -25,6 +25,9 @@ pub struct Tcp {
     pub syn_rto_max: Time,
     /// Retransmissions of a SYN or SYN-ACK before the connection is given up.
     pub syn_retries: u8,
+    /// The tick of the hosts' timers, which then expire together as Linux's do; zero: each when it is
+    /// due.
+    pub tick: Time,
 }
 
 /// How a simulated TCP controls congestion.
@@ -48,13 +51,14 @@ pub const TCP_ABOUT: &str = "no control but a transport: CoAP over TCP, smoltcp'
 /// How the simulated TCP differs from the Linux of the papers where no setting changes it; printed
 /// with every result of it.
 pub(super) const DIFFERENCES: [&str; 3] = [
-    "The simulated TCP is smoltcp's, a minimal RFC 5681 and RFC 6298 TCP; it is not Linux's.",
+    "The simulated TCP is smoltcp's, a minimal RFC 5681 and RFC 6298 TCP; it is not Linux's. Its \
+     timers expire as Linux's do: tick.",
     "RTO: at least 1 s and at most 60 s (Linux: 200 ms above the smoothed round trip, at most \
      120 s); a SYN's is set apart: initial-rto, syn-rto-max.",
     "Data is retransmitted until it is acknowledged (Linux gives up after 15 times).",
 ];
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "nagle",
     "delayed-ack",
     "quick-ack",
@@ -62,11 +66,15 @@ const KEYS: [&str; 7] = [
     "initial-rto",
     "syn-rto-max",
     "syn-retries",
+    "tick",
 ];
 
 const SECOND: u64 = 1_000_000_000;
 /// Timeouts of a SYN.
 const SYN_RTO: std::ops::RangeInclusive<u64> = SECOND / 10..=3600 * SECOND;
+
+/// Linux can be built with 100 to 1000 ticks a second.
+const TICK: std::ops::RangeInclusive<u64> = SECOND / 1000..=SECOND / 100;
 
 impl Default for Tcp {
     /// Linux's defaults: an initial RTO of 1 s, 6 retransmissions of a SYN, delayed
@@ -80,6 +88,7 @@ impl Default for Tcp {
             initial_rto: Time(SECOND),
             syn_rto_max: Time(120 * SECOND),
             syn_retries: 6,
+            tick: Time(SECOND / 250),
         }
     }
 }
@@ -121,6 +130,11 @@ impl Tcp {
                 let retries = value.parse().ok();
                 self.syn_retries = retries.ok_or_else(|| bad("a whole number from 0 to 255"))?;
             }
+            ("tick", "off") => self.tick = Time(0),
+            ("tick", _) => {
+                let expected = "a time from 1ms to 10ms, or off";
+                self.tick = time(TICK).ok_or_else(|| bad(expected))?;
+            }
             _ => return Err(format!("tcp has no setting '{key}'; it has {}", KEYS.join(", "))),
         }
         Ok(())
@@ -143,7 +157,7 @@ mod tests {
     #[test]
     fn every_key_is_set_and_nothing_else() {
         let mut tcp = Tcp::default();
-        let values = ["off", "off", "off", "none", "2s", "60s", "40"];
+        let values = ["off", "off", "off", "none", "2s", "60s", "40", "1ms"];
         for (key, value) in KEYS.into_iter().zip(values) {
             tcp.set(key, value).unwrap();
         }
@@ -155,6 +169,7 @@ mod tests {
             initial_rto: Time(2 * SECOND),
             syn_rto_max: Time(60 * SECOND),
             syn_retries: 40,
+            tick: Time(SECOND / 1000),
         };
         assert_eq!(tcp, expected);
     }
@@ -169,6 +184,7 @@ mod tests {
             ("congestion", "cubic", "reno or none"),
             ("nagle", "maybe", "on or off"),
             ("syn-retries", "256", "0 to 255"),
+            ("tick", "11ms", "from 1ms to 10ms, or off"),
             ("window", "1", "it has nagle, delayed-ack"),
         ] {
             let error = tcp.set(key, value).unwrap_err();

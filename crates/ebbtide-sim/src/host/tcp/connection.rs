@@ -87,8 +87,16 @@ impl Connection {
         (packet, segment): (&[u8], &Segment),
         repeats: &mut Repeats,
     ) {
-        repeats.unnecessary += u32::from(self.arrived.note(segment));
+        let is_repeated = self.arrived.note(segment);
+        repeats.unnecessary += u32::from(is_repeated);
+        if is_repeated {
+            self.socket.becomes_quick();
+        }
         self.socket.receive(now, packet);
+        if self.socket.is_quick() {
+            // Nor does that of a segment, before the application reads it.
+            self.socket.serve(now);
+        }
         if self.coap.is_none()
             && matches!(self.socket.state(), State::Established | State::CloseWait)
         {

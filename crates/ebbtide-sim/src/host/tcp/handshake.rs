@@ -4,6 +4,7 @@
 //! in force for the data that follows, against RFC 6298 section 5.7. So a SYN or SYN-ACK is
 //! repeated from here, and smoltcp never hears of it.
 
+use super::wheel::Wheel;
 use crate::scenario::Tcp;
 use ebbtide_core::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ pub(super) struct Handshake {
     rto: Duration,
     longest: Duration,
     due: Option<Instant>,
+    wheel: Wheel,
 }
 
 /// What a handshake is due for.
@@ -35,7 +37,7 @@ pub(super) enum Due {
 }
 
 impl Handshake {
-    pub(super) fn new(settings: &Tcp) -> Self {
+    pub(super) fn new(settings: &Tcp, wheel: Wheel) -> Self {
         Self {
             packet: Vec::new(),
             sent: 0,
@@ -43,6 +45,7 @@ impl Handshake {
             rto: Duration::from_nanos(settings.initial_rto.0),
             longest: Duration::from_nanos(settings.syn_rto_max.0.max(settings.initial_rto.0)),
             due: None,
+            wheel,
         }
     }
 
@@ -55,7 +58,7 @@ impl Handshake {
             return Due::GiveUp;
         }
         self.sent += 1;
-        self.due = Some(now + self.rto);
+        self.due = Some(self.wheel.expiry(now, now + self.rto));
         // RFC 6298 section 5.5.
         self.rto = (self.rto * 2).min(self.longest);
         if self.sent == 1 { Due::Original } else { Due::Again }
@@ -93,7 +96,7 @@ mod tests {
         for (key, value) in [("initial-rto", "20s"), ("syn-rto-max", "60s"), ("syn-retries", "3")] {
             tcp.set(key, value).unwrap();
         }
-        let mut handshake = Handshake::new(&tcp);
+        let mut handshake = Handshake::new(&tcp, Wheel::new(0));
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         assert_eq!(handshake.serve(at(0)), Due::Original);
         assert!(!handshake.is_ambiguous());

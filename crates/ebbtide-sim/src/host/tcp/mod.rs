@@ -14,6 +14,7 @@ mod server;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod wheel;
 
 pub(crate) use bulk::{Bulk, Side, starts};
 pub(crate) use client::TcpClient;

@@ -2,6 +2,7 @@
 
 use super::device::Device;
 use super::handshake::{Due, Handshake};
+use super::wheel::Wheel;
 use crate::scenario::units::Time;
 use crate::scenario::{Tcp, TcpCongestion};
 use ebbtide_core::time::{Duration, Instant};
@@ -46,6 +47,9 @@ pub(super) struct Socket {
     setup: Setup,
     opening: Opening,
     handshake: Handshake,
+    wheel: Wheel,
+    /// When the earliest timer of the stack is due, and when it expires on the wheel.
+    timer: Option<(Instant, Instant)>,
 }
 
 /// smoltcp with one socket.
@@ -73,8 +77,10 @@ impl Socket {
     }
 
     fn new(now: SmolInstant, setup: Setup, opening: Opening) -> Self {
-        let handshake = Handshake::new(&setup.settings);
-        Self { stack: Stack::open(now, &setup, &opening), setup, opening, handshake }
+        let wheel = Wheel::new(setup.settings.tick.0);
+        let handshake = Handshake::new(&setup.settings, wheel);
+        let stack = Stack::open(now, &setup, &opening);
+        Self { stack, setup, opening, handshake, wheel, timer: None }
     }
 
     /// Its state (RFC 9293 section 3.3.2).
@@ -109,7 +115,8 @@ impl Socket {
     /// Sends what is due.
     pub(super) fn serve(&mut self, now: Instant) {
         if !self.is_opening() {
-            self.stack.send(smol(now));
+            let now = self.before_timer(now);
+            self.stack.send(now);
             return;
         }
         match self.handshake.serve(now) {
@@ -131,10 +138,23 @@ impl Socket {
             return self.handshake.due();
         }
         let Stack { interface, sockets, .. } = &mut self.stack;
-        let at = interface.poll_at(smol(now), sockets)?;
-        let at = u64::try_from(at.total_micros()).unwrap_or(0).saturating_mul(1000);
-        let at = Instant::from_nanos(at);
-        Some(if at <= now { now + AGAIN } else { at })
+        let due = interface.poll_at(smol(now), sockets)?;
+        let due = u64::try_from(due.total_micros()).unwrap_or(0).saturating_mul(1000);
+        let due = Instant::from_nanos(due);
+        let timer = self.timer.filter(|timer| timer.0 == due);
+        let (_, expiry) = *self.timer.insert(timer.unwrap_or((due, self.wheel.expiry(now, due))));
+        Some(if expiry <= now { now + AGAIN } else { expiry })
+    }
+
+    /// The time as the stack is told it: just before its timer, while that is due and has not
+    /// expired.
+    fn before_timer(&self, now: Instant) -> SmolInstant {
+        match self.timer {
+            Some((due, expiry)) if due <= now && now < expiry => {
+                smol(due) - SmolDuration::from_micros(1)
+            }
+            _ => smol(now),
+        }
     }
 
     /// The packets that leave, in order.
@@ -178,6 +198,19 @@ impl Socket {
     pub(super) fn becomes_interactive(&mut self) {
         let delay = ack_delay(&self.setup.settings);
         self.stack.socket_mut().set_ack_delay(delay);
+    }
+
+    /// A segment came again: its acknowledgement was late or lost. Until the application asks or
+    /// answers the next ones do not wait, as Linux's do not (`tcp_enter_quickack_mode`).
+    pub(super) fn becomes_quick(&mut self) {
+        if self.setup.settings.quick_ack {
+            self.stack.socket_mut().set_ack_delay(None);
+        }
+    }
+
+    /// Whether acknowledgements leave at once.
+    pub(super) fn is_quick(&self) -> bool {
+        self.stack.socket().ack_delay().is_none()
     }
 
     /// Ends the connection in order: a FIN follows what was written.

@@ -7,6 +7,7 @@ use super::{TcpClient, TcpServer};
 use crate::host::{PORT, SERVER, Tag, client_host};
 use crate::random::{Probability, Streams};
 use crate::run::Discard;
+use crate::scenario::units::Time;
 use crate::scenario::{Override, Scenario, Tcp, load};
 use ebbtide_core::time::{Duration, Instant};
 use smoltcp::socket::tcp::State;
@@ -135,7 +136,12 @@ fn a_client_that_is_told_of_nothing_keeps_its_books_empty() {
 
 /// The ends of a connection whose first `lost` SYNs are lost, when the client's is established.
 fn opened(lost: u64) -> (Socket, Socket, Instant) {
-    let setup = |seed| Setup { settings: Tcp::default(), mtu: 296, buffer: 8192, seed };
+    let setup = |seed| Setup {
+        settings: Tcp { tick: Time(0), ..Tcp::default() },
+        mtu: 296,
+        buffer: 8192,
+        seed,
+    };
     let (here, there) =
         (SocketAddrV4::new(client_host(0), 50_000), SocketAddrV4::new(SERVER, PORT));
     let mut client = Socket::connect(Instant::ZERO, setup(1), here, there);
