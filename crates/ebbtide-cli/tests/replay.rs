@@ -153,29 +153,55 @@ fn wireshark_dissects_frames_fragments_and_the_coap_in_them() {
         arguments.extend(["--pcap", path.to_str().unwrap()]);
         let output = ebbtide(&arguments);
         assert!(output.status.success(), "{output:?}");
-        let count = |filter| dissected(&path, filter);
-        let all = count("frame");
-        assert!(all > 500, "{all} frames");
-        assert_eq!(count("wpan and wpan.fcs_ok == 1"), all);
-        let data = count("wpan.frame_type == 1");
-        assert_eq!(count("6lowpan"), data);
-        assert_eq!(data + count("wpan.frame_type == 2"), all, "the rest are acknowledgements");
-        assert!(count("6lowpan.frag.tag") > 100, "responses are fragmented");
-        assert!(count("coap.code == 1") >= 60 && count("coap.code == 69") >= 60);
-        let bad = "_ws.malformed or udp.checksum.status == 0 or coap.token_len != 2";
-        assert_eq!(count(bad), 0);
+        let frames = fields(
+            &path,
+            &[
+                "wpan.fcs_ok",
+                "wpan.frame_type",
+                "6lowpan.pattern",
+                "coap.code",
+                "coap.payload_length",
+                "udp.checksum.status",
+                "_ws.malformed",
+            ],
+        );
+        let count = |column: usize, value: &str| {
+            frames.iter().filter(|frame| frame[column] == value).count()
+        };
+        assert!(frames.len() > 500, "{} frames", frames.len());
+        assert_eq!(count(0, "1") + count(0, "True"), frames.len(), "checksums");
+        let data = count(1, "0x0001") + count(1, "0x01");
+        let acknowledgements = count(1, "0x0002") + count(1, "0x02");
+        assert_eq!(data + acknowledgements, frames.len());
+        assert_eq!(count(2, "") - acknowledgements, 0, "every data frame is 6LoWPAN");
         // A whole response is the 150 bytes of its payload and what is before.
-        assert!(count("coap.payload_length == 150") >= 60);
+        let (requests, responses) = (count(3, "1"), count(3, "69"));
+        assert!(requests >= 60 && responses >= 60, "{requests} {responses}");
+        assert_eq!(count(4, "150"), responses);
+        assert!(data > requests + responses, "responses are fragmented");
+        assert_eq!(count(5, "1"), requests + responses, "UDP checksums");
+        assert_eq!(count(6, ""), frames.len());
     }
+}
+
+/// These fields of every frame.
+fn fields(path: &Path, names: &[&str]) -> Vec<Vec<String>> {
+    let output = Command::new("tshark")
+        .args(["-r", path.to_str().unwrap(), "-T", "fields", "-o", "udp.check_checksum:TRUE"])
+        // The prefix that compressed addresses of a low-power network leave out.
+        .args(["-o", "6lowpan.context0:fd00::/64"])
+        .args(names.iter().flat_map(|name| ["-e", name]))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    text(&output).lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
 fn dissected(path: &Path, filter: &str) -> usize {
     let output = Command::new("tshark")
         .args(["-r", path.to_str().unwrap(), "-Y", filter])
         .args(["-d", "tcp.port==5683,coap", "-o", "tcp.check_checksum:TRUE"])
-        .args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"])
-        // The prefix that compressed addresses of a low-power network leave out.
-        .args(["-o", "6lowpan.context0:fd00::/64"])
+        .args(["-o", "ip.check_checksum:TRUE"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -1,7 +1,7 @@
 //! Low-power networks: what was served and lost, and where.
 
 use super::{Caption, Context, command_line, table, where_};
-use crate::report::grid::varying;
+use crate::report::grid::{varying, words};
 use crate::report::model::{Cell, MeshCell};
 use crate::report::svg::{PANEL, tree};
 use crate::report::text::{brief, escape, fixed, percent};
@@ -103,12 +103,10 @@ fn pictures(context: &mut Context<'_>, cells: &[&Cell], keys: &[&str]) -> String
     let drawn: Vec<&Cell> = cells.iter().copied().take(MOST_DRAWN).collect();
     let mut panels = String::new();
     for cell in &drawn {
-        let settings: Vec<String> =
-            keys.iter().map(|key| format!("{key} = {}", cell.setting(key))).collect();
-        let title = format!("{}{}", cell.cc, where_(&settings.join(", ")));
+        let title = format!("{}{}", cell.cc, where_(&words(cell, keys)));
         let desc = format!("The nodes of the network under {title}, with the loss of each");
-        let words = context.words(title.clone(), desc);
-        let drawing = tree::draw(&mesh(cell).nodes, PANEL, &words);
+        let named = context.words(title.clone(), desc);
+        let drawing = tree::draw(&mesh(cell).nodes, PANEL, &named);
         panels.push_str(&format!("<div><h3>{}</h3>\n{drawing}</div>\n", escape(&title)));
     }
     let key: String = ["below 1 %", "1 to 5 %", "5 to 20 %", "20 to 50 %", "50 % or more"]

@@ -24,6 +24,8 @@ pub(crate) fn draw(nodes: &[MeshNode], width: f64, words: &Words) -> String {
     let height = (bottom - top) * scale + 2.0 * MARGIN;
     let place =
         |node: &MeshNode| ((node.x - left) * scale + MARGIN, (node.y - top) * scale + MARGIN);
+    // The area says how full the queue was.
+    let radius = |node: &MeshNode| 9.0 + 4.0 * (node.peak_queue.max(0.0) / 8.0).sqrt().min(1.5);
     let mut canvas = Svg::new(width, height);
     for node in nodes {
         if let Some(parent) = nodes.get(node.parent as usize) {
@@ -40,8 +42,7 @@ pub(crate) fn draw(nodes: &[MeshNode], width: f64, words: &Words) -> String {
         );
         let at = place(node);
         let class = class(node.loss);
-        // The area says how full the queue was.
-        let radius = 9.0 + 4.0 * (node.peak_queue.max(0.0) / 8.0).sqrt().min(1.5);
+        let radius = radius(node);
         canvas.dot(at, radius, &format!("r{class}"), &tip);
         if !root.is_empty() {
             canvas.rect(
@@ -51,8 +52,12 @@ pub(crate) fn draw(nodes: &[MeshNode], width: f64, words: &Words) -> String {
                 "",
             );
         }
+    }
+    // Last, so that no dot covers them.
+    for node in nodes {
+        let at = place(node);
         let label = percent(node.loss, 0);
-        canvas.text((at.0, at.1 + radius + 12.0), Anchor::Middle, "tick", &label);
+        canvas.text((at.0, at.1 + radius(node) + 12.0), Anchor::Middle, "tick haloed", &label);
     }
     canvas.finish(words)
 }
