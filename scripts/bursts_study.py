@@ -21,6 +21,8 @@ BYTES = ["10000", "100000", "1000000"]
 SIZES = ["10 kB", "100 kB", "1 MB"]
 FAMILIES = ["default", "cocoa", "cocoa-plus", "linux-rto", "fasor", "fasor-token", "ebb"]
 WINDOWS = [1, 4, 8]
+# Both set their own pace.
+OTHERS = ["rcoap", "tcp"]
 # A message is 106 bytes on the wire over UDP. Everybody starts at once, and repeats alike.
 COMMON = {"workload": "transfer", "workload.request_payload": "67",
           "workload.response_payload": "0", "workload.flow.start": "0 s", "max_retransmit": "4"}
@@ -57,20 +59,31 @@ def finished(cell):
 
 def controls():
     windows = [f"{name}:nstart={window}" for name in FAMILIES for window in WINDOWS]
-    return [*windows, "rcoap", "tcp"]
+    return [*windows, *OTHERS]
+
+
+def together(names):
+    """`default:nstart=4`, `cocoa:nstart=4` in fewer words."""
+    window = names[0].partition(":nstart=")[2]
+    if len(names) == 1 or not window:
+        return ", ".join(f"`{name}`" for name in names)
+    return ", ".join(f"`{name.partition(':')[0]}`" for name in names) + f", NSTART {window}"
 
 
 def alone(scenario):
     names = controls()
     cells, command = run(scenario, names, clients="1", **{"workload.flow.bytes": ",".join(BYTES)})
     by_size = [cells[i:i + len(names)] for i in range(0, len(cells), len(names))]
-    rows = []
+    rows = {}
     for place, name in enumerate(names):
         own = [group[place] for group in by_size]
         last = own[-1]["flows"]
         needless = sum(flow["unnecessary"] for flow in last["flows"])
-        rows.append([f"`{name}`", *map(finished, own), f"{last['retransmissions'][0]:.0f}",
-                     f"{needless:.0f}", f"{100 * last['loss'][0]:.1f} %"])
+        figures = (*map(finished, own), f"{last['retransmissions'][0]:.0f}", f"{needless:.0f}",
+                   f"{100 * last['loss'][0]:.1f} %")
+        # Controls that do the same where nothing is lost share a row.
+        rows.setdefault(figures, []).append(name)
+    rows = [[together(names), *figures] for figures, names in rows.items()]
     head = ["control", *SIZES, "retransmissions (1 MB)", "needless", "lost"]
     return table(head, rows) + "\n" + command
 
@@ -81,7 +94,7 @@ def beside(scenario):
     before = lone[0]["fct_s"]["median"]
     names = ["default:nstart=1", *(f"{name}:nstart={window}" for window in (4, 8)
                                    for name in ("default", "cocoa", "fasor", "ebb")),
-             "rcoap", "tcp"]
+             *OTHERS]
     pairs = [f"{name}+fasor" for name in names]
     cells, command = run(scenario, pairs, clients="2",
                          **{"workload.flow.bytes": "[1000000,10000]"})

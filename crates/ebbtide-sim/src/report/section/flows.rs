@@ -1,6 +1,6 @@
 //! Senders of many messages: what arrived, at which rate, how evenly.
 
-use super::{Caption, Context, command_line, table, where_};
+use super::{Caption, Context, command_line, load, table, where_};
 use crate::report::flows::{FlowCell, FlowFigures, FlowSeries};
 use crate::report::grid::{distinct, varying, words};
 use crate::report::model::{Cell, Report};
@@ -34,8 +34,12 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     let keys = varying(context.report);
     let command = command_line(&context.report.command);
     let tables = [overview(context, &cells, &keys), singles(context, &cells, &keys)].concat();
-    let drawings: String =
-        quantities().iter().map(|quantity| figure(context, &cells, &keys, quantity)).collect();
+    let mut drawings = load::figure(context, &cells);
+    if drawings.is_empty() {
+        let all = quantities();
+        drawings = all.iter().map(|quantity| figure(context, &cells, &keys, quantity)).collect();
+    }
+    let from = cells.iter().filter_map(|cell| cell.flows.as_ref()).map(|f| f.fair_from_s);
     format!(
         "<section id=\"flows\">\n<h2>Flows</h2>\n<p class=\"note\">Packets of all clients, means over \
          replications ± half a 95 % confidence interval. Delivered: first copies at the server. \
@@ -43,13 +47,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
          first arrival, mean (median, 90 %). Loss: share of the transmissions that did not arrive. \
          Refused: found no room to wait. Jain's index: of the packets that the flows delivered while \
          all were active; of streams from {} s on.</p>\n{tables}{command}{drawings}</section>\n",
-        brief(
-            cells
-                .iter()
-                .filter_map(|cell| cell.flows.as_ref())
-                .map(|f| f.fair_from_s)
-                .fold(0.0, f64::max)
-        ),
+        fixed(from.fold(0.0, f64::max), 0),
     )
 }
 
@@ -222,7 +220,8 @@ fn figure(
     let last = drawn.iter().map(end).fold(0.0, f64::max);
     let mut panels = String::new();
     let mut most = 0;
-    for ((cell, flows), own) in drawn.iter().zip(&tops) {
+    for (one, own) in drawn.iter().zip(&tops) {
+        let (cell, flows) = one;
         let values = Domain::linear(0.0, if is_shared { top } else { *own });
         let time = Domain::linear(0.0, last);
         let groups: Vec<&str> = cell.cc.split('+').collect();
@@ -230,7 +229,7 @@ fn figure(
             .iter()
             .map(|flow| {
                 let list = (quantity.list)(flow);
-                if quantity.steps { stepped(list, last) } else { list.to_vec() }
+                if quantity.steps { stepped(list, end(one)) } else { list.to_vec() }
             })
             .collect();
         let names: Vec<String> =
@@ -252,8 +251,14 @@ fn figure(
             })
             .collect();
         let (heading, settings) = (cell.cc.clone(), words(cell, keys));
-        let frame =
-            Frame { heading: &heading, settings: &settings, axis: quantity.axis, time, values };
+        let frame = Frame {
+            heading: &heading,
+            settings: &settings,
+            axis: quantity.axis,
+            time,
+            across: "time (s",
+            values,
+        };
         let title = format!("{} over time: {}{}", quantity.name, heading, where_(&settings));
         let desc = format!("{} flows.", flows.len());
         let words = context.words(title, desc);
@@ -261,10 +266,8 @@ fn figure(
     }
     let shown: Vec<&Cell> = distinct(drawn.iter().map(|(cell, _)| *cell));
     let key = if most > 1 { " Solid: client 0; dashed: 1; dotted: 2; dash-dotted: 3." } else { "" };
-    let text = format!(
-        "{} over time, in the first replication; all on the same scales.{key}",
-        quantity.name
-    );
+    let scales = if is_shared { "all on the same scales" } else { "each on a scale of its own" };
+    let text = format!("{} over time, in the first replication; {scales}.{key}", quantity.name);
     context.figure(
         &Caption { text, cells: &shown },
         &format!("<div class=\"panels\">\n{panels}</div>\n"),

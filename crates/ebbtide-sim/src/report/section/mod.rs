@@ -3,6 +3,7 @@
 pub(super) mod background;
 pub(super) mod fct;
 pub(super) mod flows;
+mod load;
 pub(super) mod mesh;
 pub(super) mod mesh_spread;
 pub(super) mod packets;

@@ -134,7 +134,8 @@ fn figure(context: &mut Context<'_>, chosen: &[Chosen<'_>], quantity: &Quantity)
     };
     fn frame<'a>(one: &'a Chosen<'_>, axis: &'a str, ranges: (Domain, Domain)) -> Frame<'a> {
         let (time, values) = ranges;
-        Frame { heading: &one.label, settings: &one.settings, axis, time, values }
+        let across = "time (s";
+        Frame { heading: &one.label, settings: &one.settings, axis, time, across, values }
     }
     let ranges = (Domain::linear(0.0, last), values);
     let mut body = String::from("<div class=\"panels\">\n");

@@ -26,8 +26,10 @@ pub(crate) struct Frame<'a> {
     pub(crate) settings: &'a str,
     /// Title of the vertical axis with its unit, without the closing bracket.
     pub(crate) axis: &'a str,
-    /// Range of time.
+    /// Range of what runs across: time.
     pub(crate) time: Domain,
+    /// Title of that axis with its unit, without the closing bracket.
+    pub(crate) across: &'a str,
     /// Range of values.
     pub(crate) values: Domain,
 }
@@ -47,7 +49,7 @@ pub(crate) fn draw(traces: &[Trace<'_>], frame: &Frame<'_>, words: &Words) -> St
     svg.text((0.0, 14.0), Anchor::Start, "head", frame.heading);
     svg.text((0.0, 30.0), Anchor::Start, "tick", &shortened(frame.settings, 60));
     y.draw_y(&mut svg, LEFT, right, &format!("{}{})", frame.axis, frame.values.remark()));
-    x.draw_x(&mut svg, top, bottom, "time (s)");
+    x.draw_x(&mut svg, top, bottom, &format!("{}{})", frame.across, frame.time.remark()));
     for trace in traces {
         let points = trace
             .points
