@@ -13,6 +13,7 @@ mod common;
 
 use common::{ebbtide, refuse};
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -99,17 +100,18 @@ fn the_commands_exit_code_is_passed_on() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long the emulator takes to end")]
 fn what_the_command_leaves_behind_ends_with_it() {
     if !can_make_namespaces() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("pid");
-    let script = format!("sleep 1000 & echo $! > {}", file.display());
+    let script = "sleep 1000 & setsid sleep 1000 & echo left";
+    let began = Instant::now();
     let server = format!("'{EBBTIDE}' serve");
-    ebbtide(&["emulate", "--link", "nb-iot", "--server", &server, "--", "sh", "-c", &script]);
-    let left = fs::read_to_string(file).unwrap();
-    assert!(!fs::exists(format!("/proc/{}", left.trim())).unwrap(), "{left} is alive");
+    let command = ["emulate", "--link", "nb-iot", "--server", &server, "--", "sh", "-c", script];
+    // It returns when nobody is left who could write to the pipe.
+    assert_eq!(ebbtide(&command).out, "left\n");
+    assert!(began.elapsed() < Duration::from_secs(500));
 }
 
 #[test]
@@ -141,6 +143,54 @@ fn a_terminated_emulation_ends_its_programs() {
     Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     // It would otherwise take a thousand seconds.
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn a_killed_emulation_leaves_nothing_running() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let script = "setsid sleep 1000 & echo ready; sleep 1000";
+    let server = format!("'{EBBTIDE}' serve --bind 10.83.0.1:5683");
+    let mut emulation = Command::new(EBBTIDE)
+        .args(["emulate", "--link", "nb-iot", "--server", &server, "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(emulation.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    // SIGKILL: it cannot tidy up.
+    emulation.kill().unwrap();
+    emulation.wait().unwrap();
+    // A pipe ends when nobody is left who could write to it.
+    let mut err = emulation.stderr.take().unwrap();
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut rest = String::new();
+        let _ = out.read_to_string(&mut rest);
+        let _ = err.read_to_string(&mut rest);
+        done.send(()).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(30)).expect("a program still runs");
+}
+
+#[test]
+fn each_of_several_hosts_has_an_address_and_reaches_the_server() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let server = format!("'{EBBTIDE}' serve");
+    let script = "ip -o address | grep -o '10[.]83[.]1[.][0-9]*' | sort -t. -k4n | tr '\\n' ' '
+        for host in 1 3; do coap-client-notls -a 10.83.1.$host coap://10.83.0.1/test; done";
+    let answer = ebbtide(&[
+        "emulate", "--link", "nb-iot", "--hosts", "3", "--server", &server, "--", "sh", "-c",
+        script,
+    ]);
+    assert!(answer.out.starts_with("10.83.1.1 10.83.1.2 10.83.1.3 "), "{}", answer.out);
+    assert_eq!(answer.out.matches(DIGITS).count(), 2, "{}{}", answer.out, answer.err);
 }
 
 #[test]

@@ -10,7 +10,9 @@ mod common;
 
 use common::float;
 use common::node::{Datagram, Node, PEER, config, message};
+use ebbtide_core::cc::{Config, Context, Kind, Shell, Slot};
 use ebbtide_core::endpoint::Ignored;
+use ebbtide_core::params::Parameters;
 use ebbtide_core::wire::{Code, Type};
 
 /// The timeout in seconds.
@@ -62,6 +64,20 @@ fn an_exchange_asks_once_whatever_becomes_of_the_copy_after_the_verdict() {
     assert!(copies.iter().all(|copy| !copy.is_probe()));
     let timeouts: Vec<f64> = copies.iter().map(timeout).collect();
     assert_eq!(timeouts, [2.0, 4.0, 8.0, 16.0], "ACK_TIMEOUT for the peer, doubled from there");
+}
+
+#[test]
+fn without_a_message_id_for_the_probe_copies_are_as_far_apart_as_if_it_had_left() {
+    let config = Config::parse("ebb").expect("a control");
+    let (params, settings) = (&Parameters::DEFAULT, &config.settings);
+    let mut rng = common::Constant::lowest();
+    let cx = &mut Context { now: common::at(0.0), params, settings, rng: &mut *rng };
+    let (mut shell, mut slot) = (Shell::new(config.build()), Slot::default());
+    let mut timeouts = [0.0; 4];
+    for (ordinal, timeout) in (0..).zip(&mut timeouts) {
+        *timeout = float(shell.on_transmit((Kind::Message, ordinal), &mut slot, cx));
+    }
+    assert_eq!(timeouts, [1.5, 10.5, 21.0, 42.0]);
 }
 
 #[test]

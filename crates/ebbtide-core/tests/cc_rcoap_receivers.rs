@@ -55,7 +55,7 @@ fn a_fast_discovery_goes_on_for_as_long_as_it_is_answered() {
 
 #[test]
 fn when_a_receiver_vanishes_what_is_open_is_given_up_and_what_waits_after_a_new_discovery() {
-    let mut burst = Burst::new(FAST, 0.2, 1000);
+    let mut burst = Burst::new(FAST, 0.2, 10_000);
     burst.run_until(20.0);
     burst.fate = Box::new(|_| None);
     let (before, left) = (burst.log.len(), burst.node.failed.len());
@@ -64,9 +64,11 @@ fn when_a_receiver_vanishes_what_is_open_is_given_up_and_what_waits_after_a_new_
     burst.run_until(200.0);
     burst.node.assert_free();
     let after = burst.log.len() - before;
-    // 20 in flight, five transmissions each, and the pings of BACKOFF and of discovery.
-    assert!(after < 20 * 5 + 40, "{after} datagrams into the silence");
-    assert_eq!(burst.node.ep.counters().gave_up as usize, burst.node.failed.len());
+    // 20 in flight, five transmissions each, 80 pings of discovery at 10/s for 8 s, those of BACKOFF.
+    assert!(after < 20 * 5 + 80 + 30, "{after} datagrams into the silence");
+    let failed = burst.node.failed.len();
+    assert!(failed >= 40, "{failed} of what was in flight or waited");
+    assert_eq!(burst.node.ep.counters().gave_up as usize, failed);
 }
 
 #[test]
@@ -99,4 +101,59 @@ fn answers_in_any_order_cause_no_retransmission_and_the_rate_is_reached() {
     burst.run_until(40.0);
     assert_eq!((burst.copies(), burst.departures().len()), (0, 2000));
     assert!((burst.interval() - 0.01).abs() < 1e-6, "{}", burst.interval());
+}
+
+#[test]
+fn a_backoff_in_which_nothing_is_open_any_more_ends_after_another_discovery() {
+    let mut burst = Burst::new(FAST, 0.2, 10_000);
+    burst.run_until(20.0);
+    burst.fate = Box::new(|_| None);
+    burst.run_until(21.0);
+    assert_eq!(burst.state(), "BACKOFF");
+    burst.left = 0;
+    // The application cancels what has been sent; what waits has not been.
+    let mut cancelled = 0;
+    while burst.node.ep.exchanges().open > 0 {
+        let open = burst.accepted[cancelled];
+        burst.node.cancel(open);
+        cancelled += 1;
+    }
+    assert!(burst.node.ep.exchanges().queued > 0);
+    burst.run_until(29.5);
+    burst.node.assert_free();
+}
+
+#[test]
+fn a_silence_costs_no_timer_once_the_rate_is_at_its_lowest() {
+    let mut config = common::node::config("rcoap:ipi-min=0.1ms");
+    config.params.ack_timeout = common::secs(0.001);
+    config.params.max_retransmit = 200;
+    let mut burst = Burst::new("rcoap", 0.001, 1);
+    burst.node = common::node::Node::with_rng(config, common::Constant::lowest());
+    burst.fate = Box::new(|sent| if sent.is_probe() { answered(sent) } else { None });
+    burst.run_until(20.0);
+    assert_eq!(burst.state(), "BACKOFF");
+    // Its timeouts are 60 s by now: in ten minutes there is little to do.
+    burst.run_until(600.0);
+    let mut wakes = 0;
+    while let Some(due) = burst.node.timeout.filter(|&due| due < common::at(1200.0)) {
+        burst.node.now = due;
+        burst.node.ep.handle_timeout(due);
+        burst.node.settle();
+        wakes += 1;
+    }
+    assert!((5..30).contains(&wakes), "{wakes} wake-ups in ten minutes");
+}
+
+#[test]
+fn a_slow_answer_to_a_fast_discovery_does_not_wake_the_sender_again_and_again() {
+    let mut burst = Burst::new("rcoap:start-interval=1ms:ipi-min=1ms", 7.0, 1);
+    // Only the first ping is answered, after seven seconds; two round trips are fourteen.
+    let mut first = true;
+    burst.fate =
+        Box::new(move |sent| if core::mem::take(&mut first) { answered(sent) } else { None });
+    burst.run_until(8.0);
+    assert_eq!((burst.state(), burst.probes()), ("INITIAL", 1025));
+    let due = burst.node.timeout.expect("the end of the two round trips");
+    assert!(due >= common::at(21.0), "{due:?}");
 }

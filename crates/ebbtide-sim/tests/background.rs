@@ -11,9 +11,14 @@ use ebbtide_sim::record::{BackgroundFlow, RunRecord};
 use ebbtide_sim::run::{Details, Recorder, simulate_with};
 use ebbtide_sim::scenario::{Override, load};
 
+/// For 50 s.
+const TWICE_A_SECOND: [(&str, &str); 3] =
+    [("workload", "periodic"), ("exchanges", "100"), ("period", "500 ms")];
+
 /// A client that asks twice a second for 50 s, and what else is set.
 fn beside(settings: &[(&str, &str)]) -> RunRecord {
-    let mut all = vec![("clients", "1"), ("workload", "periodic"), ("exchanges", "100")];
+    let mut all = vec![("clients", "1")];
+    all.extend(TWICE_A_SECOND);
     all.extend(settings);
     run(&scenario("rcoap-wifi", &all), "default", 1, 0)
 }
@@ -151,7 +156,8 @@ impl Recorder for Lost {
 #[test]
 fn just_the_packets_that_are_named_are_lost() {
     let drops = "[1 of client 1 skipping 10, 2 of client 0 after 20 s]";
-    let scenario = scenario("rcoap-wifi", &[("network.up.drops", drops), ("workload", "periodic")]);
+    let settings = [&TWICE_A_SECOND[..], &[("network.up.drops", drops)]].concat();
+    let scenario = scenario("rcoap-wifi", &settings);
     let (record, seen) =
         simulate_with(&scenario, &controls(&scenario, "default"), (1, 0), Lost::default()).unwrap();
     let of = |client: u32| seen.lost.iter().filter(move |lost| lost.0 == client);

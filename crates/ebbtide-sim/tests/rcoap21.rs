@@ -54,6 +54,22 @@ fn three_flows_share_evenly_repeat_nothing_and_deliver_more_than_the_others() {
 }
 
 #[test]
+fn the_rate_is_halved_at_a_loss_restored_within_a_round_trip_and_kept_down_after_several() {
+    let (statements, _) = reproduced(|spec| !setting(spec, "drops").is_empty());
+    assert_holds(&statements, "one packet lost");
+    assert_holds(&statements, "two packets in a row lost");
+    assert_holds(&statements, "four packets in a row lost");
+    assert_holds(&statements, "after two lost");
+    assert_holds(&statements, "after four lost");
+}
+
+#[test]
+fn beside_tcp_it_delivers_at_least_twice_what_the_others_do() {
+    let (statements, _) = reproduced(|spec| !setting(spec, "background").is_empty());
+    assert_holds(&statements, "beside TCP: rcoap delivers at least twice");
+}
+
+#[test]
 fn discovery_costs_less_than_a_percent_of_the_bytes() {
     let (statements, figures) = reproduced(|spec| setting(spec, "rate") == "25 kbit/s");
     assert_holds(&statements, "discovery pays");

@@ -4,7 +4,9 @@ use crate::failure::Failure;
 use crate::output::lines;
 use clap::ValueEnum;
 use ebbtide_core::cc::Algorithm;
-use ebbtide_sim::scenario::{self, BUILTIN, Scenario, TCP, TCP_ABOUT, TCP_SOURCE};
+use ebbtide_sim::scenario::{
+    self, BUILTIN, Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE, Scenario, TCP, TCP_ABOUT, TCP_SOURCE,
+};
 use serde_json::json;
 use std::io::{Write, stdout};
 
@@ -48,7 +50,10 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
                 .map(|a| json!({"name": a.name(), "source": a.source(), "about": a.about()}));
             document.insert("congestion_controls".into(), list.collect());
             let tcp = json!({"name": TCP, "source": TCP_SOURCE, "about": TCP_ABOUT});
+            let q_block =
+                json!({"name": Q_BLOCK, "source": Q_BLOCK_SOURCE, "about": Q_BLOCK_ABOUT});
             document.insert("transports".into(), vec![tcp].into());
+            document.insert("transfers".into(), vec![q_block].into());
         }
         if wanted(What::Links) {
             let list = scenarios
@@ -76,8 +81,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         for a in Algorithm::ALL {
             named(&mut out, [a.name(), a.about(), a.source()])?;
         }
-        writeln!(out, "\nA transport (--cc, beside them; not among all):")?;
+        writeln!(out, "\nA transport, a transfer (--cc, beside them; not among all):")?;
         named(&mut out, [TCP, TCP_ABOUT, TCP_SOURCE])?;
+        named(&mut out, [Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE])?;
         writeln!(out)?;
     }
     if wanted(What::Links) {

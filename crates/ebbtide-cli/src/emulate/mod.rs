@@ -3,11 +3,13 @@
 //! All substance is in [`ebbtide_sim::emulation`]; here is what only an operating system has. A
 //! [`forward`] thread moves packets between two [`Ends`] and the emulation. The ends are two TUN
 //! devices ([`tun`]), of which the devices' one is in a namespace of its own ([`namespace`]), or the
-//! sockets of a [`relay`] for one UDP port. [`programs`] run at the ends.
+//! sockets of a [`relay`] for one UDP port. [`programs`] run at the ends, in a [`household`] that
+//! ends with the emulator.
 
 pub(crate) mod capture;
 pub(crate) mod clock;
 pub(crate) mod forward;
+pub(crate) mod household;
 pub(crate) mod namespace;
 pub(crate) mod programs;
 pub(crate) mod relay;

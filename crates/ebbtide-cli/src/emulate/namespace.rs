@@ -4,6 +4,7 @@
 //! there, others enter it again to run something in it. Nothing has a name in the file system, so
 //! nothing has to be removed: namespace and device go with the last process and descriptor.
 
+use super::household::Household;
 use super::programs;
 use crate::failure::Failure;
 use nix::sched::{CloneFlags, setns, unshare};
@@ -106,21 +107,32 @@ impl Site {
         self.ip(&batch)
     }
 
-    /// Starts a program here.
-    pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+    /// Starts a program here that ends with its household.
+    pub(crate) fn spawn(&self, command: &mut Command, household: &Household) -> io::Result<Child> {
         in_thread(|| {
-            if let Some(namespace) = &self.namespace {
-                setns(namespace, CloneFlags::CLONE_NEWNET)?;
-            }
-            programs::spawn(command)
+            self.enter()?;
+            household.enter()?;
+            programs::spawn_here(command)
         })?
+    }
+
+    /// What this thread does and starts from now on is here.
+    fn enter(&self) -> io::Result<()> {
+        match &self.namespace {
+            Some(namespace) => Ok(setns(namespace, CloneFlags::CLONE_NEWNET)?),
+            None => Ok(()),
+        }
     }
 
     /// Runs iproute2's `ip` on a batch of commands.
     fn ip(&self, batch: &str) -> Result<(), Failure> {
         let mut command = Command::new("ip");
         command.args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.spawn(&mut command).map_err(|error| match error.kind() {
+        let spawned = in_thread(|| {
+            self.enter()?;
+            programs::spawn_here(&mut command)
+        })?;
+        let mut child = spawned.map_err(|error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => {
                 Failure::work("the program `ip` is missing: install iproute2")
             }
@@ -144,7 +156,7 @@ fn open_tun() -> Result<SyncDevice, Failure> {
 }
 
 /// Runs `work` in a thread of its own, whose namespace nobody shares.
-fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+pub(super) fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
         thread.join().map_err(|_| io::Error::other("a thread panicked"))

@@ -167,12 +167,15 @@ impl Programs {
 /// and a program inherits that from the thread that starts it.
 pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            SigSet::all().thread_unblock()?;
-            command.spawn()
-        });
+        let thread = scope.spawn(|| spawn_here(command));
         thread.join().map_err(|_| io::Error::other("a thread panicked"))?
     })
+}
+
+/// The same from a thread that does nothing else: its signals are unblocked.
+pub(crate) fn spawn_here(command: &mut Command) -> io::Result<Child> {
+    SigSet::all().thread_unblock()?;
+    command.spawn()
 }
 
 /// The exit code that a shell would give for it.

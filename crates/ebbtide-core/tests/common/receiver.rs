@@ -2,6 +2,7 @@
 
 use super::node::{Datagram, Node, PEER, config, content};
 use super::{Constant, at, secs};
+use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::Code;
@@ -19,6 +20,8 @@ pub(crate) struct Burst {
     pub(crate) node: Node,
     /// What left, in order.
     pub(crate) log: Vec<Datagram>,
+    /// Every exchange, in the order of being accepted.
+    pub(crate) accepted: Vec<ExchangeId>,
     /// Answers on their way.
     coming: Vec<(Instant, Vec<u8>)>,
     round_trip: Duration,
@@ -40,6 +43,7 @@ impl Burst {
         Self {
             node,
             log: Vec::new(),
+            accepted: Vec::new(),
             coming: Vec::new(),
             round_trip: secs(round_trip).to_duration(),
             service: Duration::ZERO,
@@ -62,9 +66,9 @@ impl Burst {
             self.node.settle();
             while self.left > 0 && self.node.ep.open_exchanges() < 60 {
                 let get = content(Code::GET, b"");
-                let taken = self.node.try_request(PEER, &get, Reliability::Confirmable);
-                if taken.is_err() {
-                    break;
+                match self.node.try_request(PEER, &get, Reliability::Confirmable) {
+                    Ok(exchange) => self.accepted.push(exchange),
+                    Err(_) => break,
                 }
                 self.left -= 1;
             }

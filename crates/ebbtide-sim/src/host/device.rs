@@ -1,7 +1,7 @@
-//! A simulated device: it asks over UDP or over TCP.
+//! A simulated device: it asks over UDP or over TCP, or sends a body in blocks.
 
 use super::flow::Flow;
-use super::{Client, ClientSetup, Tag, TcpClient, TcpServer};
+use super::{Client, ClientSetup, QuickClient, QuickServer, Tag, TcpClient, TcpServer};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::Recorder;
@@ -19,14 +19,26 @@ pub(crate) enum Device {
     Udp(Box<Client>),
     /// They are in streams, whose other ends at the server belong to it.
     Tcp(Box<(TcpClient, TcpServer)>),
+    /// They are the blocks of a body, which the server keeps for it.
+    Quick(Box<(QuickClient, QuickServer)>),
 }
 
-/// Does the same with a client over UDP and over TCP.
+/// What the server keeps for one device alone.
+pub(crate) enum ServerEnd<'d> {
+    Tcp(&'d mut TcpServer),
+    Quick(&'d mut QuickServer),
+}
+
+/// Does the same with any client.
 macro_rules! client {
     ($device:expr, $client:ident => $what:expr) => {
         match $device {
             Device::Udp($client) => $what,
             Device::Tcp(ends) => {
+                let ($client, _) = &mut **ends;
+                $what
+            }
+            Device::Quick(ends) => {
                 let ($client, _) = &mut **ends;
                 $what
             }
@@ -54,6 +66,10 @@ impl Device {
                 TcpClient::new((number, group), settings, scenario, streams),
                 TcpServer::new(number, settings, scenario, streams),
             ))),
+            Control::QBlock(settings) => Self::Quick(Box::new((
+                QuickClient::new((number, group), settings, scenario, streams),
+                QuickServer::new(number, settings, scenario, streams),
+            ))),
         }
     }
 
@@ -62,6 +78,7 @@ impl Device {
         match self {
             Self::Udp(client) => client.is_done(),
             Self::Tcp(ends) => ends.0.is_done(),
+            Self::Quick(ends) => ends.0.is_done(),
         }
     }
 
@@ -70,6 +87,7 @@ impl Device {
         match self {
             Self::Udp(client) => client.has_more(),
             Self::Tcp(ends) => ends.0.has_more(),
+            Self::Quick(ends) => ends.0.has_more(),
         }
     }
 
@@ -86,7 +104,11 @@ impl Device {
         tag: Tag,
         recorder: &mut impl Recorder,
     ) -> bool {
-        client!(self, client => client.receive(now, bytes, tag, recorder))
+        match self {
+            Self::Udp(client) => client.receive(now, bytes, tag, recorder),
+            Self::Tcp(ends) => ends.0.receive(now, bytes, tag, recorder),
+            Self::Quick(ends) => ends.0.receive(now, bytes),
+        }
     }
 
     /// Its flow of messages, if it sends such.
@@ -106,6 +128,7 @@ impl Device {
         match self {
             Self::Udp(client) => client.handle_timeout(now),
             Self::Tcp(ends) => ends.0.handle_timeout(),
+            Self::Quick(ends) => ends.0.handle_timeout(now),
         }
     }
 
@@ -125,11 +148,12 @@ impl Device {
         client!(self, client => &mut client.timer)
     }
 
-    /// The server's ends of its connections, if it has such.
-    pub(crate) fn server(&mut self) -> Option<&mut TcpServer> {
+    /// What the server keeps for it alone, if that is something.
+    pub(crate) fn server(&mut self) -> Option<ServerEnd<'_>> {
         match self {
             Self::Udp(_) => None,
-            Self::Tcp(ends) => Some(&mut ends.1),
+            Self::Tcp(ends) => Some(ServerEnd::Tcp(&mut ends.1)),
+            Self::Quick(ends) => Some(ServerEnd::Quick(&mut ends.1)),
         }
     }
 
@@ -138,6 +162,7 @@ impl Device {
         match self {
             Self::Udp(client) => &client.record,
             Self::Tcp(ends) => &ends.0.record,
+            Self::Quick(ends) => &ends.0.record,
         }
     }
 
@@ -153,6 +178,44 @@ impl Device {
                 client.finish(server.repeats());
                 &client.by_retransmissions
             }
+            Self::Quick(ends) => {
+                let (client, server) = &mut **ends;
+                client.finish(server.again);
+                &client.by_retransmissions
+            }
+        }
+    }
+}
+
+impl ServerEnd<'_> {
+    /// What the network delivers arrives. The exchanges whose requests are complete with it.
+    pub(crate) fn receive(&mut self, now: Instant, bytes: &[u8], tag: Tag) -> Range<u32> {
+        match self {
+            Self::Tcp(server) => server.receive(now, bytes, tag),
+            Self::Quick(server) => server.receive(now, bytes, tag),
+        }
+    }
+
+    /// The earliest timer event that is scheduled for it.
+    pub(crate) const fn timer(&mut self) -> &mut Option<Instant> {
+        match self {
+            Self::Tcp(server) => &mut server.timer,
+            Self::Quick(server) => &mut server.timer,
+        }
+    }
+
+    /// A timer may be due. What is due for blocks is done when they are drained.
+    pub(crate) fn handle_timeout(&mut self) {
+        if let Self::Tcp(server) = self {
+            server.handle_timeout();
+        }
+    }
+
+    /// Hands what is to be sent to `send`. Returns when it wants to be called again.
+    pub(crate) fn drain(&mut self, now: Instant, send: impl FnMut(&[u8], Tag)) -> Option<Instant> {
+        match self {
+            Self::Tcp(server) => server.drain(now, send),
+            Self::Quick(server) => server.drain(now, send),
         }
     }
 }

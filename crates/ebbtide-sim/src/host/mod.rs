@@ -4,6 +4,7 @@ mod agenda;
 mod client;
 mod device;
 mod flow;
+mod quick;
 mod server;
 mod tcp;
 
@@ -13,6 +14,7 @@ pub(crate) use server::Server;
 pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
 
 pub(crate) use client::{Client, ClientSetup};
+use quick::{QuickClient, QuickServer};
 use std::net::{Ipv4Addr, SocketAddr};
 use tcp::{TcpClient, TcpServer};
 

@@ -98,10 +98,10 @@ pub(crate) fn simulate<R: Recorder>(
     (seed, replication): (u64, u32),
     recorder: R,
 ) -> Result<(RunRecord, R), RunError> {
-    // Scenarios refuse TCP in a mesh.
+    // Scenarios refuse the others in a mesh.
     let udp = |control: &Control| match control {
         Control::Udp(config) => Some(*config),
-        Control::Tcp(_) => None,
+        Control::Tcp(_) | Control::QBlock(_) => None,
     };
     let configs: Vec<Config> = controls.iter().filter_map(udp).collect();
     let Some(mut simulation) =

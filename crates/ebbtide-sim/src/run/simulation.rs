@@ -275,7 +275,7 @@ impl<R: Recorder> Simulation<R> {
         let (packet, datagram) = self.net.pool.get(place);
         self.recorder.arrived(now, &packet.details(datagram, true, now));
         let client = packet.client;
-        if let Some(server) = self.clients[client as usize].server() {
+        if let Some(mut server) = self.clients[client as usize].server() {
             let arrived = server.receive(now, datagram, packet.tag);
             self.net.pool.release(place);
             for number in arrived {
@@ -307,25 +307,25 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
-    /// The timer of the server's end of a client's connections.
+    /// The timer of what the server keeps for a client.
     fn server_timer(&mut self, now: Instant, client: u32) {
-        if let Some(server) = self.clients[client as usize].server()
-            && server.timer == Some(now)
+        if let Some(mut server) = self.clients[client as usize].server()
+            && *server.timer() == Some(now)
         {
-            server.timer = None;
+            *server.timer() = None;
             server.handle_timeout();
             self.drain_server(now, client);
         }
     }
 
-    /// Sends what the server has to send to a client over TCP and schedules its timer.
+    /// Sends what the server keeps for a client and has to send to it, and schedules its timer.
     fn drain_server(&mut self, now: Instant, client: u32) {
         let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
-        let Some(server) = self.clients[client as usize].server() else { return };
+        let Some(mut server) = self.clients[client as usize].server() else { return };
         let timeout = server.drain(now, |packet, tag| {
             net.server_sends(now, (client, packet, tag), engine, recorder);
         });
-        if let Some(at) = due(timeout, &mut server.timer, now) {
+        if let Some(at) = due(timeout, server.timer(), now) {
             engine.schedule(at, Event::ServerTimer(client));
         }
     }

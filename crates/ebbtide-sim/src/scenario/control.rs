@@ -1,10 +1,12 @@
-//! What `--cc` names: a congestion control over UDP, or TCP.
+//! What `--cc` names: a congestion control over UDP, TCP, or Q-Block.
 
 use super::error::ScenarioError;
+use super::q_block::{NOTES, Q_BLOCK, QBlock};
 use super::tcp::{DIFFERENCES, TCP, Tcp};
 use super::{Scenario, did_you_mean, validate};
 use crate::run::Transport;
 use ebbtide_core::cc::{Config, ConfigError};
+use ebbtide_core::wire::Block;
 
 /// How the messages of a client travel.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -13,6 +15,8 @@ pub enum Control {
     Udp(Config),
     /// Over TCP (RFC 8323), whose congestion control is below CoAP.
     Tcp(Tcp),
+    /// Over UDP, as the blocks of one body (RFC 9177).
+    QBlock(QBlock),
 }
 
 impl Control {
@@ -21,7 +25,7 @@ impl Control {
     pub const fn nstart(&self) -> Option<u16> {
         match self {
             Self::Udp(config) => config.settings.nstart,
-            Self::Tcp(_) => None,
+            Self::Tcp(_) | Self::QBlock(_) => None,
         }
     }
 
@@ -31,6 +35,7 @@ impl Control {
         match self {
             Self::Udp(_) => &[],
             Self::Tcp(_) => &DIFFERENCES,
+            Self::QBlock(_) => &NOTES,
         }
     }
 
@@ -38,7 +43,7 @@ impl Control {
     #[must_use]
     pub const fn transport(&self) -> Transport {
         match self {
-            Self::Udp(_) => Transport::Udp,
+            Self::Udp(_) | Self::QBlock(_) => Transport::Udp,
             Self::Tcp(_) => Transport::Tcp,
         }
     }
@@ -59,6 +64,15 @@ impl Scenario {
     /// If the name, a key or a value does not exist; the message lists what does.
     pub fn control_config(&self, text: &str) -> Result<Control, ScenarioError> {
         let control = self.parse_control(text)?;
+        if let Control::QBlock(_) = control {
+            let most = (0..self.clients.count).map(|client| self.messages_of(client)).max();
+            let fits = (1..=Block::MAX_NUM).contains(&most.unwrap_or(0));
+            if !fits || self.network.mesh.is_some() {
+                let message = "Q-Block carries the workload transfer, without a mesh, of up to \
+                               1048575 messages a client";
+                return Err(ScenarioError::argument("--cc", text, message));
+            }
+        }
         if control.transport() == Transport::Tcp {
             if self.network.mesh.is_some() {
                 let message = "a mesh carries UDP only; choose a congestion control over UDP";
@@ -85,12 +99,19 @@ impl Scenario {
             }
             return Ok(Control::Tcp(tcp));
         }
+        if name == Q_BLOCK {
+            let mut blocks = QBlock::default();
+            for (key, value) in settings {
+                blocks.set(key, value).map_err(|message| fail(&message))?;
+            }
+            return Ok(Control::QBlock(blocks));
+        }
         let wrong = |error: ConfigError<'_>| {
             let (wanted, known) = error.unknown();
             let hint = did_you_mean(wanted, known.iter().copied());
             match error {
                 ConfigError::Name { .. } => {
-                    fail(&format!("{error}, and {TCP} for CoAP over TCP{hint}"))
+                    fail(&format!("{error}, {TCP} for CoAP over TCP, and {Q_BLOCK}{hint}"))
                 }
                 _ => fail(&format!("{error}{hint}")),
             }

@@ -51,7 +51,8 @@ pub const TCP_ABOUT: &str = "no control but a transport: CoAP over TCP, smoltcp'
 /// How the simulated TCP differs from the Linux of the papers where no setting changes it; printed
 /// with every result of it.
 pub(super) const DIFFERENCES: [&str; 3] = [
-    "The simulated TCP is smoltcp's, a minimal RFC 5681 and RFC 6298 TCP; it is not Linux's.",
+    "The simulated TCP is smoltcp's, a minimal RFC 5681 and RFC 6298 TCP; it is not Linux's. Its \
+     timers expire as Linux's do: tick.",
     "RTO: at least 1 s and at most 60 s (Linux: 200 ms above the smoothed round trip, at most \
      120 s); a SYN's is set apart: initial-rto, syn-rto-max.",
     "Data is retransmitted until it is acknowledged (Linux gives up after 15 times).",

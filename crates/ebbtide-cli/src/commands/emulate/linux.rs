@@ -5,6 +5,7 @@ use crate::commands::flow::scenario;
 use crate::emulate::capture::Recorder;
 use crate::emulate::clock::Clock;
 use crate::emulate::forward::{Forwarded, Forwarder};
+use crate::emulate::household::Household;
 use crate::emulate::namespace::{Privilege, Site};
 use crate::emulate::programs::{self, Ended, Programs, exit_code};
 use crate::emulate::relay::Relay;
@@ -60,6 +61,7 @@ fn through_namespaces(
     programs: &Programs,
 ) -> Result<(), Failure> {
     let privilege = Privilege::obtain()?;
+    let household = Household::new()?;
     if privilege == Privilege::OwnNamespacesOnly && args.server.is_none() {
         return Err(Failure::work(
             "without root only namespaces can be connected: name what runs behind the link with \
@@ -84,7 +86,7 @@ fn through_namespaces(
     ];
     let mut server = match &args.server {
         None => None,
-        Some(line) => Some(start_server(&behind, line, &environment)?),
+        Some(line) => Some(start_server((&behind, &household), line, &environment)?),
     };
     let outcome = (|| {
         if let Some(server) = &mut server {
@@ -94,8 +96,9 @@ fn through_namespaces(
         let (clock, capture) = clock(args)?;
         let ends = Tuns::new(devices_tun, server_tun);
         let forwarder = Forwarder::start(ends, emulation, clock, capture)?;
-        let ended =
-            run_command(args, programs, &environment, &forwarder, |command| devices.spawn(command));
+        let ended = run_command(args, programs, &environment, &forwarder, |command| {
+            devices.spawn(command, &household)
+        });
         conclude(args, scenario, ended, forwarder)
     })();
     if let Some(server) = &mut server {
@@ -105,12 +108,17 @@ fn through_namespaces(
 }
 
 /// Starts the program behind the link; what it says goes to standard error.
-fn start_server(site: &Site, line: &str, environment: &[(&str, String)]) -> Result<Child, Failure> {
+fn start_server(
+    (site, household): (&Site, &Household),
+    line: &str,
+    environment: &[(&str, String)],
+) -> Result<Child, Failure> {
     let mut command = Command::new("sh");
     let stdout = std::io::stderr().as_fd().try_clone_to_owned()?;
     command.args(["-c", line]).stdin(Stdio::null()).stdout(stdout);
     command.envs(environment.iter().map(|(key, value)| (key, value)));
-    site.spawn(&mut command).map_err(|error| Failure::work(format_args!("--server: {error}")))
+    site.spawn(&mut command, household)
+        .map_err(|error| Failure::work(format_args!("--server: {error}")))
 }
 
 fn through_relay(

@@ -50,18 +50,27 @@ impl Rcoap {
         if cx.now < self.next() {
             return Admission::NotBefore(self.no_later(deadline));
         }
-        if self.state == State::Pair && self.answers > 0 {
+        let interval = match self.state {
+            State::Paired => {
+                let bytes = u32::from(message.bytes) + HEADERS;
+                Some(self.memo.scale(bytes, PING))
+            }
             // The other answer is lost, or the peer answers few pings (libcoap: four a second): one
             // message per round trip is always safe to try.
-            (self.state, self.memo) = (State::Paired, self.rtt().scale(PING, PING + HEADERS));
-        }
-        if self.state == State::Paired {
-            let bytes = u32::from(message.bytes) + HEADERS;
-            self.pace(self.memo.scale(bytes, PING), cx);
+            State::Pair if self.answers > 0 => Some(self.rtt()),
+            _ => None,
+        };
+        if let Some(interval) = interval {
+            self.pace(interval, cx);
             self.enter(State::Discovery, cx.now);
         }
         if load.probes >= Shell::PROBES {
-            return Admission::NotBefore(deadline.max(cx.now + self.interval));
+            // More into a silence tell nothing.
+            return Admission::NotBefore(if self.answers > 0 {
+                self.window_end()
+            } else {
+                deadline
+            });
         }
         match self.state {
             // The second of the pair follows at once.

@@ -9,7 +9,7 @@ mod discovery;
 use super::estimator::Gains;
 use super::{
     Admission, CongestionControl, Context, Departure, Echo, Estimator, Expiry, InFlight, Kind,
-    Load, Metrics, Outcome, Sample, Slot, Transmission, admit_non_at_interval,
+    Load, Metrics, Sample, Slot, Transmission, admit_non_at_interval,
 };
 use crate::time::{Duration, Instant, Micros};
 
@@ -39,7 +39,7 @@ pub struct Rcoap {
     /// 1/R.
     interval: Micros,
     /// PAIRED: the spacing of the pair's answers. DISCOVERY: when the last answer came, after
-    /// `since`. LOSS_DETECTION: the interval to restore.
+    /// `since`. LOSS_DETECTION: the interval to restore. BACKOFF: where it stops to grow.
     memo: Micros,
     /// When the state, or the epoch that runs in it, began.
     since: Moment,
@@ -131,8 +131,13 @@ impl Rcoap {
 
     /// The rate is `1/interval`, at most R_max = 1/IPI_min, and never so low that nothing moves.
     fn pace(&mut self, interval: Micros, cx: &Context<'_>) {
-        let slowest = cx.settings.start_interval.unwrap_or(Micros::ZERO).max(Self::patience(cx));
-        self.interval = interval.min(slowest).max(cx.settings.ipi_min).max(Self::FASTEST);
+        let shortest = cx.settings.ipi_min.max(Self::FASTEST);
+        self.interval = interval.min(Self::slowest(cx)).max(shortest);
+    }
+
+    /// The longest interval.
+    fn slowest(cx: &Context<'_>) -> Micros {
+        cx.settings.start_interval.unwrap_or(Micros::ZERO).max(Self::patience(cx))
     }
 
     fn halve(&mut self, cx: &Context<'_>) {
@@ -207,6 +212,7 @@ impl Rcoap {
     /// Congestion: a ping leaves at once if a message waits, and the rate falls until an answer.
     fn back_off(&mut self, cx: &Context<'_>) {
         self.enter(State::Backoff, cx.now);
+        self.memo = Self::slowest(cx);
         self.wait_until(cx.now);
     }
 
@@ -230,7 +236,10 @@ impl CongestionControl for Rcoap {
             let interval = self.interval.max(self.timeout(cx));
             return admit_non_at_interval(message, load, interval, cx);
         }
-        if self.state == State::Fresh || self.is_stale(load, cx) {
+        // In BACKOFF nothing is open any more that could be answered: whoever is there must show it
+        // again, or all that waits fails.
+        let lost = self.state == State::Backoff && load.open == 0;
+        if self.state == State::Fresh || lost || self.is_stale(load, cx) {
             *self = Self::new();
             self.begin(cx);
         }
@@ -247,11 +256,14 @@ impl CongestionControl for Rcoap {
         if cx.now < self.next() {
             return Admission::NotBefore(self.next());
         }
-        if self.state == State::Backoff && load.probes < super::Shell::PROBES {
-            self.left(cx.now);
-            return Admission::Probe(self.next());
+        match self.state {
+            State::Backoff if load.probes >= super::Shell::PROBES => Admission::Blocked,
+            State::Backoff => {
+                self.left(cx.now);
+                Admission::Probe(self.next())
+            }
+            _ => Admission::Send,
         }
-        Admission::Send
     }
 
     fn on_transmit(
@@ -333,18 +345,11 @@ impl CongestionControl for Rcoap {
         }
     }
 
-    fn on_close(&mut self, _slot: &Slot, outcome: Outcome, _r: u8, _cx: &mut Context<'_>) {
-        // A message was given up and nothing else answers: whoever is there must show it again.
-        if outcome == Outcome::GaveUp && self.state == State::Backoff {
-            *self = Self::new();
-        }
-    }
-
     fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Discovery if self.answers > 0 => Some(self.window_end()),
             State::LossDetection => Some(self.since.0 + self.verdict()),
-            State::Backoff => Some(self.since.0 + self.epoch()),
+            State::Backoff if self.interval < self.memo => Some(self.since.0 + self.epoch()),
             _ => None,
         }
     }

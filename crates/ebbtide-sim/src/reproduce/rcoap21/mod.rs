@@ -73,8 +73,13 @@ pub(super) fn cells() -> Vec<Wanted> {
     let experiments: &[(Settings, &[&str])] = &[
         (BY_THE_CLOCK, &OTHERS),
         (BY_THE_RATE, &[RCOAP, RCOAP_16K]),
+        (TCP_BY_THE_CLOCK, &OTHERS),
+        (TCP_BY_THE_RATE, &[RCOAP_BESIDE_TCP]),
         (ESTIMATION, &[HIGH_START, LOW_START]),
         (NARROW, &[HIGH_START_FREE, NO_START]),
+        (ONE_LOST, &[LOSING, RISING]),
+        (TWO_LOST, &[LOSING, RISING]),
+        (FOUR_LOST, &[LOSING, RISING]),
         (OVERHEAD, &[DISCOVERING, UNBOUNDED, RCOAP_16K]),
     ];
     let mut all: Vec<Wanted> = Vec::new();
