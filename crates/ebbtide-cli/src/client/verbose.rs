@@ -89,6 +89,7 @@ impl Display for Line {
                 }
                 Ok(())
             }
+            "probe sent" => write!(f, "> {peer}  {datagram}  (probe)"),
             "received" => write!(f, "< {peer}  {datagram}"),
             "timeout" => write!(f, "! {peer}  timeout, no answer yet"),
             "failed" => write!(f, "! {}", self.get("reason")),
@@ -130,6 +131,13 @@ mod tests {
             with(&[("ordinal", "2"), ("timeout", "8s")]),
             "> p  CON GET  (retransmission 2, timeout 8s)"
         );
+    }
+
+    #[test]
+    fn a_ping_of_the_control_is_a_message_like_the_others() {
+        let sent = [("message", "probe sent"), ("peer", "p"), ("timeout", "0ns")];
+        let probe = line(&[&sent[..], &[("datagram", "CON Empty")]].concat());
+        assert_eq!(probe, "> p  CON Empty  (probe)");
     }
 
     #[test]

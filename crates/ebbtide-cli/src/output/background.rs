@@ -1,6 +1,7 @@
 //! The lines on TCP in the background.
 
 use super::table::significant;
+use super::{NAME, name, name_width};
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
 
@@ -11,7 +12,7 @@ pub(super) fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()
     if cells.is_empty() {
         return Ok(());
     }
-    let width = cells.iter().map(|(cc, _)| cc.len()).max().unwrap_or(0).clamp(14, 24) + 1;
+    let width = name_width(cells.iter().map(|(cc, _)| *cc), 14, NAME);
     writeln!(
         out,
         "\n{:width$} {:>6} {:>13} {:>15}  {:>7} {:>12}",
@@ -20,7 +21,8 @@ pub(super) fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()
     for (cc, tcp) in cells {
         writeln!(
             out,
-            "{cc:width$} {:>6} {:>13} {:>15}  {:>7} {:>12}",
+            "{} {:>6} {:>13} {:>15}  {:>7} {:>12}",
+            name(cc, width),
             tcp.flows,
             significant(tcp.offered_bps / 1000.0),
             significant(tcp.delivered_bps / 1000.0),

@@ -1,6 +1,7 @@
 //! The table of senders of many messages.
 
 use super::table::significant;
+use super::{name, name_width};
 use ebbtide_sim::report::{FlowCell, FlowFigures};
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
@@ -12,27 +13,28 @@ pub(super) fn cells<'r>(group: &[&'r CellResult]) -> Option<Vec<(&'r CellResult,
 
 /// What each control delivered, and what it took.
 pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &FlowCell)]) -> io::Result<()> {
-    let width = cells.iter().map(|(r, _)| r.cell.cc.len()).max().unwrap_or(0).clamp(12, 24) + 1;
     let is_stream = cells.iter().any(|(result, _)| result.cell.fct_limit_s == 0.0);
-    let (last, unit) = if is_stream { ("kbit/s", "") } else { ("FCT, s", "limit") };
+    // What the figures leave of 80 columns: a transfer has one more.
+    let (most, last) = if is_stream { (22, "  kbit/s") } else { (15, "  FCT, s  limit") };
+    let width = name_width(cells.iter().map(|(r, _)| &r.cell.cc), 12, most);
     writeln!(
         out,
-        "{:width$} {:>9} {:>7} {:>7} {:>7} {:>8} {:>6} {last:>8} {unit:>6}",
+        "{:width$} {:>9} {:>7} {:>7} {:>8} {:>8} {:>6}{last}",
         "", "delivered", "refused", "rexmits", "given up", "delay, s", "Jain"
     )?;
     for (result, flows) in cells {
         let sum = |field: fn(&FlowFigures) -> f64| flows.flows.iter().map(field).sum::<f64>();
-        let multiple = result.cell.multiple();
-        let (last, unit) = match (is_stream, multiple) {
-            (false, Some(multiple)) => {
-                (significant(result.cell.fct.median), format!("x {multiple:.2}"))
+        let last = match result.cell.multiple() {
+            Some(multiple) if !is_stream => {
+                let times = format!("x{multiple:.2}");
+                format!("{:>7} {times:>6}", significant(result.cell.fct.median))
             }
-            _ => (significant(flows.throughput_bps.0 / 1e3), String::new()),
+            _ => format!("{:>7}", significant(flows.throughput_bps.0 / 1e3)),
         };
         writeln!(
             out,
-            "{:width$} {:>9} {:>7} {:>7} {:>8} {:>8} {:>6.3} {last:>8} {unit:>6}",
-            result.cell.cc,
+            "{} {:>9} {:>7} {:>7} {:>8} {:>8} {:>6.3} {last}",
+            name(&result.cell.cc, width),
             significant(flows.delivered.0),
             significant(sum(|flow| flow.refused)),
             significant(flows.retransmissions.0),
@@ -41,24 +43,33 @@ pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &FlowCell)]) -> 
             flows.jain.0
         )?;
         if flows.flows.len() > 1 && flows.flows.len() <= 8 {
-            each(out, flows, width)?;
+            each(out, (result, flows), width, if is_stream { "" } else { " kbit/s" })?;
         }
     }
     writeln!(
         out,
-        "\nPackets of all clients, means over replications; delivered: first copies; refused: found\n\
-         no room to wait; delay: from the first transmission to the first arrival, mean"
+        "\nPackets of all clients, means over replications; delivered: first copies;\n\
+         refused: found no room to wait; delay: from the first transmission to the first\n\
+         arrival, mean"
     )
 }
 
-/// A line per flow.
-fn each(out: &mut impl Write, flows: &FlowCell, width: usize) -> io::Result<()> {
+/// A line per flow; `unit` is of the throughput, where the column is of something else.
+fn each(
+    out: &mut impl Write,
+    (result, flows): (&CellResult, &FlowCell),
+    width: usize,
+    unit: &str,
+) -> io::Result<()> {
     for flow in &flows.flows {
-        let name = format!("  client {} {}", flow.client, flow.cc);
-        let name: String = name.chars().take(width).collect();
+        let client = match flow.cc == result.cell.cc {
+            true => format!("  client {}", flow.client),
+            false => format!("  {}: {}", flow.client, flow.cc),
+        };
         writeln!(
             out,
-            "{name:width$} {:>9} {:>7} {:>7} {:>8} {:>8} {:>6} {:>8}",
+            "{} {:>9} {:>7} {:>7} {:>8} {:>8} {:>6} {:>7}{unit}",
+            name(&client, width),
             significant(flow.delivered),
             significant(flow.refused),
             significant(flow.retransmissions),

@@ -1,6 +1,7 @@
 //! The table of a low-power network.
 
 use super::table::significant;
+use super::{NAME, name, name_width};
 use ebbtide_sim::report::MeshCell;
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
@@ -12,7 +13,7 @@ pub(super) fn cells<'r>(group: &[&'r CellResult]) -> Option<Vec<(&'r CellResult,
 
 /// What was served, or what was lost and why.
 pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &MeshCell)]) -> io::Result<()> {
-    let width = cells.iter().map(|(r, _)| r.cell.cc.len()).max().unwrap_or(0).clamp(12, 24) + 1;
+    let width = name_width(cells.iter().map(|(r, _)| &r.cell.cc), 12, NAME);
     if cells.iter().any(|(_, mesh)| mesh.messages > 0) {
         return messages(out, cells, width);
     }
@@ -24,8 +25,8 @@ pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &MeshCell)]) -> 
     for (result, mesh) in cells {
         writeln!(
             out,
-            "{:width$} {:>10} {:>10} {:>9} {:>8} {:>9} {:>7}",
-            result.cell.cc,
+            "{} {:>10} {:>10} {:>9} {:>8} {:>9} {:>7}",
+            name(&result.cell.cc, width),
             significant(mesh.requests_per_s.0),
             significant(mesh.exchange_s.0),
             significant(mesh.retries.0),
@@ -44,7 +45,7 @@ fn messages(
 ) -> io::Result<()> {
     writeln!(
         out,
-        "{:width$} {:>7} {:>7} {:>7}  {:>6} {:>6} {:>6} {:>6}  {:>8} {:>6}",
+        "{:width$} {:>6} {:>5} {:>6}  {:>5} {:>5} {:>5} {:>5}  {:>7} {:>5}",
         "", "lost %", "worst", "events", "busy", "queue", "air", "else", "rexmits", "early"
     )?;
     let percent = |share: f64| match share.is_finite() {
@@ -54,8 +55,8 @@ fn messages(
     for (result, mesh) in cells {
         writeln!(
             out,
-            "{:width$} {:>7} {:>7} {:>7}  {:>6} {:>6} {:>6} {:>6}  {:>8} {:>6}",
-            result.cell.cc,
+            "{} {:>6} {:>5} {:>6}  {:>5} {:>5} {:>5} {:>5}  {:>7} {:>5}",
+            name(&result.cell.cc, width),
             percent(mesh.loss.0),
             percent(mesh.worst_loss.0),
             percent(mesh.event_loss.0),
@@ -69,7 +70,7 @@ fn messages(
     }
     writeln!(
         out,
-        "\nworst: of all sources; events: of the reports of events; busy, queue, air, else: % of all\n\
-         messages; rexmits: per message taken up; early: % of them"
+        "\nworst: of all sources; events: of the reports of events; busy, queue, air, else:\n\
+         % of all messages; rexmits: per message taken up; early: % of them"
     )
 }

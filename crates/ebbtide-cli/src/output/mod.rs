@@ -10,6 +10,21 @@ pub(crate) mod progress;
 pub(crate) mod table;
 mod wifi;
 
+/// The most characters of a control's name in the first column of a table of figures.
+const NAME: usize = 20;
+
+/// How wide the first column is: as the longest of the names, from `least` to `most` characters.
+fn name_width<'n>(names: impl Iterator<Item = &'n String>, least: usize, most: usize) -> usize {
+    names.map(|name| name.chars().count()).filter(|n| *n <= most).fold(least, usize::max)
+}
+
+/// A first column: a name too long for it has a line of its own, and the figures stay in theirs.
+fn name(name: &str, width: usize) -> String {
+    let rest =
+        if name.chars().count() > width { format!("\n{:width$}", "") } else { String::new() };
+    format!("{name:width$}{rest}")
+}
+
 /// Words in lines of at most `width` characters.
 pub(crate) fn lines(words: &[&str], separator: &str, width: usize) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
@@ -23,4 +38,18 @@ pub(crate) fn lines(words: &[&str], separator: &str, width: usize) -> Vec<String
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{name, name_width};
+
+    #[test]
+    fn a_name_too_long_for_its_column_has_a_line_of_its_own() {
+        let names = ["fasor".to_owned(), "rcoap:ipi-min=400ms".to_owned()];
+        let width = name_width(names.iter(), 8, 15);
+        assert_eq!(width, 8);
+        assert_eq!(name(&names[0], width), "fasor   ");
+        assert_eq!(name(&names[1], width), "rcoap:ipi-min=400ms\n        ");
+    }
 }

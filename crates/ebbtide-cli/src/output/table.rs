@@ -1,6 +1,6 @@
 //! The table of `run`, for a terminal of 80 columns.
 
-use super::{background, flows, lines, mesh, wifi};
+use super::{background, flows, lines, mesh, name, name_width, wifi};
 use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results};
 use std::io::{self, Write};
@@ -61,7 +61,10 @@ fn heading(out: &mut impl Write, campaign: &Campaign, group: &[&CellResult]) -> 
     let settings: Vec<String> =
         cell.settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
     let separator = if settings.is_empty() { "" } else { ": " };
-    writeln!(out, "{}{separator}{}", campaign.source.place, settings.join(", "))?;
+    let line = format!("{}{separator}{}", campaign.source.place, settings.join(", "));
+    for line in lines(&line.split(' ').collect::<Vec<_>>(), " ", 80) {
+        writeln!(out, "{line}")?;
+    }
     let plural = |n: u32| if n == 1 { "" } else { "s" };
     write!(
         out,
@@ -84,7 +87,7 @@ fn heading(out: &mut impl Write, campaign: &Campaign, group: &[&CellResult]) -> 
 }
 
 fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
-    let width = group.iter().map(|r| r.cell.cc.len()).max().unwrap_or(0).clamp(12, 24) + 1;
+    let width = name_width(group.iter().map(|r| &r.cell.cc), 12, 18) + 1;
     writeln!(
         out,
         "{:width$} {:>8} {:>15} {:>7}  {:>11} {:>7}",
@@ -113,8 +116,8 @@ fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
         let mark = if near_best && group.len() > 1 { "*" } else { " " };
         writeln!(
             out,
-            "{:width$}{mark} {:>8} {:>15} {:>7}  {:>11} {:>5.1} % {:>6}",
-            cell.cc,
+            "{}{mark} {:>8} {:>15} {:>7}  {:>11} {:>5.1} % {:>6}",
+            name(&cell.cc, width),
             significant(time.median),
             range,
             multiple,
@@ -125,10 +128,15 @@ fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
         for half in &result.halves {
             let fct = &half.fct;
             let range = format!("{} to {}", significant(fct.p10), significant(fct.p90));
-            let name = format!("  {}", half.cc.split(' ').next().unwrap_or_default());
+            let half_name = format!("  {}", half.cc.split(' ').next().unwrap_or_default());
             let own = significant(half.unnecessary.median);
             let median = significant(fct.median);
-            writeln!(out, "{name:width$} {median:>8} {range:>15} {:>7}  {own:>11}", "")?;
+            writeln!(
+                out,
+                "{} {median:>8} {range:>15} {:>7}  {own:>11}",
+                name(&half_name, width),
+                ""
+            )?;
         }
     }
     if group.len() > 1 && best.is_finite() {

@@ -1,5 +1,6 @@
 //! The table of a Wi-Fi cell.
 
+use super::{NAME, name, name_width};
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
 
@@ -10,7 +11,7 @@ pub(super) fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()
     if cells.is_empty() {
         return Ok(());
     }
-    let width = cells.iter().map(|(cc, _)| cc.len()).max().unwrap_or(0).clamp(12, 24) + 1;
+    let width = name_width(cells.iter().map(|(cc, _)| *cc), 12, NAME);
     writeln!(
         out,
         "\n{:width$} {:>9} {:>8} {:>9}  {:>9} {:>11} {:>7}",
@@ -20,7 +21,8 @@ pub(super) fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()
         let share = |part: u64| 100.0 * part as f64 / wifi.transmitted.max(1) as f64;
         writeln!(
             out,
-            "{cc:width$} {:>9} {:>8} {:>9}  {:>7.1} % {:>9.1} % {:>5.1} %",
+            "{} {:>9} {:>8} {:>9}  {:>7.1} % {:>9.1} % {:>5.1} %",
+            name(cc, width),
             wifi.packets,
             wifi.overflows,
             wifi.given_up,

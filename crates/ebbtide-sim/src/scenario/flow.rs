@@ -137,7 +137,11 @@ pub(super) fn check(s: &Scenario) -> Check {
     if !s.workload.kind.is_flow() {
         return Ok(());
     }
-    range(s.workload.request_payload > 0, "workload.request_payload", "must be 1 byte at least")?;
+    range(
+        s.workload.request_payload > 0,
+        "workload.request_payload",
+        "must be 1 byte at least for the workloads stream and transfer, such as 67",
+    )?;
     let early = |time: &Time| *time <= LONGEST;
     let starts = !flow.start.0.is_empty() && flow.start.0.iter().all(early);
     range(starts, "workload.flow.start", "must be one time at least, each at most 36525 days")?;
