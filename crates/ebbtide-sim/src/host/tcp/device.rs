@@ -2,6 +2,7 @@
 
 use smoltcp::phy::{self, Checksum, ChecksumCapabilities, DeviceCapabilities, Medium};
 use smoltcp::time::Instant;
+use smoltcp::wire::{IpAddress, Ipv4Packet, TcpPacket, TcpSeqNumber};
 use std::ops::Range;
 
 /// A device without hardware: the simulation puts packets in and takes them out.
@@ -18,6 +19,29 @@ pub(super) struct Device {
 struct Leaving {
     bytes: Vec<u8>,
     packets: Vec<Range<usize>>,
+    /// Where what has been sent so far ends in the sequence space.
+    sent: Option<TcpSeqNumber>,
+}
+
+impl Leaving {
+    /// Gives an acknowledgement without data the sequence number that follows all that was sent
+    /// (SND.NXT, RFC 9293 section 3.10.7.4), as Linux does. smoltcp goes back to what it repeats:
+    /// if both ends do so at once, neither accepts the other's acknowledgements, for ever.
+    fn renumber(&mut self, start: usize) -> Option<()> {
+        let mut ip = Ipv4Packet::new_checked(self.bytes.get_mut(start..)?).ok()?;
+        let (from, to) = (IpAddress::Ipv4(ip.src_addr()), IpAddress::Ipv4(ip.dst_addr()));
+        let mut segment = TcpPacket::new_checked(ip.payload_mut()).ok()?;
+        let end = segment.seq_number() + segment.segment_len();
+        match self.sent {
+            Some(sent) if segment.segment_len() == 0 && !segment.rst() && end < sent => {
+                segment.set_seq_number(sent);
+                segment.fill_checksum(&from, &to);
+            }
+            Some(sent) if end <= sent => {}
+            _ => self.sent = Some(end),
+        }
+        Some(())
+    }
 }
 
 impl Device {
@@ -90,6 +114,35 @@ impl phy::TxToken for Departure<'_> {
         let start = self.0.bytes.len();
         self.0.bytes.resize(start + len, 0);
         self.0.packets.push(start..start + len);
-        f(&mut self.0.bytes[start..])
+        let result = f(&mut self.0.bytes[start..]);
+        self.0.renumber(start);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::Segment;
+    use super::Device;
+
+    /// An acknowledgement with so many bytes of data.
+    fn segment(sequence: u32, data: u8) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 40 + data, 0, 0, 0, 0, 64, 6, 0, 0];
+        packet.extend([10, 0, 0, 1, 10, 0, 0, 2, 0, 1, 0, 2]);
+        packet.extend(sequence.to_be_bytes());
+        packet.extend([0, 0, 0, 9, 0x50, 0x10, 0, 99, 0, 0, 0, 0]);
+        packet.resize(40 + usize::from(data), 0);
+        packet
+    }
+
+    #[test]
+    fn an_acknowledgement_follows_all_that_was_sent_though_data_is_repeated() {
+        let mut device = Device::new(1280);
+        for packet in [segment(u32::MAX - 9, 50), segment(u32::MAX - 9, 20), segment(10, 0)] {
+            device.send(&packet);
+        }
+        let sequences: Vec<_> =
+            device.leaving().filter_map(Segment::parse).map(|segment| segment.sequence).collect();
+        assert_eq!(sequences, [u32::MAX - 9, u32::MAX - 9, 40]);
     }
 }
