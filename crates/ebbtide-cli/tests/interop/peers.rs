@@ -28,7 +28,13 @@ impl Running {
     /// Starts a program whose first line says that it serves.
     pub(crate) fn ready(program: impl AsRef<OsStr>, args: &[&str]) -> (Self, String) {
         let mut command = Command::new(program);
-        let mut child = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
+        command.args(args);
+        Self::started(command)
+    }
+
+    /// As [`Self::ready`].
+    pub(crate) fn started(mut command: Command) -> (Self, String) {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let running = Self(child);
         let first = lines.next().expect("it serves").unwrap();
