@@ -1,11 +1,13 @@
 //! The peers' programs: found, started, stopped.
 
 use super::relay::{Trouble, relay};
+use ebbtide::Client;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 pub(crate) const EBBTIDE: &str = env!("CARGO_BIN_EXE_ebbtide");
 
@@ -105,6 +107,16 @@ pub(crate) async fn ebbtide(args: &[&str]) -> String {
 pub(crate) fn free_address(host: &str) -> SocketAddr {
     let host: IpAddr = host.parse().unwrap();
     UdpSocket::bind((host, 0)).unwrap().local_addr().unwrap()
+}
+
+/// Waits for a server that does not say when it serves.
+pub(crate) async fn answers_pings(client: &Client, uri: &str) {
+    let pinged = async {
+        while client.ping(uri).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), pinged).await.expect("the server answers pings");
 }
 
 /// Whether a peer is there. On a person's machine a missing one is skipped.
