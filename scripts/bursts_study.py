@@ -21,8 +21,8 @@ BYTES = ["10000", "100000", "1000000"]
 SIZES = ["10 kB", "100 kB", "1 MB"]
 FAMILIES = ["default", "cocoa", "cocoa-plus", "linux-rto", "fasor", "fasor-token", "ebb"]
 WINDOWS = [1, 4, 8]
-# Both set their own pace.
-OTHERS = ["rcoap", "tcp"]
+# They set their own pace.
+OTHERS = ["rcoap", "q-block", "tcp"]
 # A message is 106 bytes on the wire over UDP. Everybody starts at once, and repeats alike.
 COMMON = {"workload": "transfer", "workload.request_payload": "67",
           "workload.response_payload": "0", "workload.flow.start": "0 s", "max_retransmit": "4"}

@@ -207,6 +207,9 @@ fn a_burst_that_cannot_be_is_refused_with_the_reason() {
     assert!(answer.err.contains("--burst: a group"), "{}", answer.err);
     let answer = ebbtide(&["put", "--burst", "Cargo.toml", "-e", "text", uri]);
     assert_eq!(answer.code, Some(2));
+    let answer = ebbtide(&["put", "--burst", "Cargo.toml", "--q-block", uri]);
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.err.contains("cannot be used with '--q-block'"), "{}", answer.err);
     for (control, right) in
         [("rcoap:ipi-min=0", "0.1ms to 60s"), ("rcoap:start-interval=0", "auto")]
     {

@@ -139,6 +139,8 @@ async fn a_partial_body_is_dropped_when_its_rest_does_not_come() {
     while held(&server) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+    let bytes = server.meter().snapshot().load.block_bytes;
+    assert!(bytes > 64, "a block of 16 bytes takes more than these: {bytes}");
     let dropped = async {
         while held(&server) > 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -3,6 +3,7 @@
 use super::request::{RequestArgs, show};
 use crate::client::TalkArgs;
 use crate::failure::Failure;
+use core::convert::Infallible;
 use ebbtide::client::Upload;
 use ebbtide::{Client, Request, Response};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -87,13 +88,13 @@ async fn run(
     let seen = async {
         tokio::time::sleep(UNSEEN).await;
         bar.set_draw_target(ProgressDrawTarget::stderr());
-        core::future::pending::<()>().await;
+        core::future::pending::<Infallible>().await
     };
     tokio::select! {
         answer = upload.run() => answer.map_err(Ended::Error),
         () = patience => Err(Ended::TimedOut),
         _ = tokio::signal::ctrl_c() => Err(Ended::Interrupted),
-        () = seen => Err(Ended::TimedOut),
+        never = seen => match never {},
     }
 }
 

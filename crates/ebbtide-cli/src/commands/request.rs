@@ -25,7 +25,7 @@ pub(crate) struct RequestArgs {
     file: Option<PathBuf>,
     /// PUT and POST: the payload from a file, several blocks in flight, paced by rcoap unless --cc
     /// says otherwise
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "file", "non"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "file", "non", "q_block"])]
     burst: Option<PathBuf>,
     /// The payload's format: a name such as json or cbor, or a number
     #[arg(short = 't', long, value_name = "FORMAT", value_parser = format)]

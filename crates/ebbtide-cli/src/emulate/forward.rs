@@ -3,7 +3,7 @@
 use super::capture::Recorder;
 use super::clock::Clock;
 use super::{Ends, Packet};
-use ebbtide_core::time::Duration;
+use ebbtide_core::time::{Duration, Instant};
 use ebbtide_sim::emulation::{Emulation, Summary};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -61,7 +61,7 @@ impl Forwarder {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("forward".into()).spawn(move || {
             let is_realtime = be_punctual();
-            let mut path = Path { ends, emulation, clock, capture };
+            let mut path = Path { ends, emulation, clock, capture, armed: None };
             path.forward(&stopped)?;
             path.finish(is_realtime)
         })?;
@@ -102,6 +102,8 @@ struct Path<E: Ends> {
     emulation: Emulation<E::Packet>,
     clock: Clock,
     capture: Option<Recorder>,
+    /// What the timer was set for, until it expires.
+    armed: Option<Instant>,
 }
 
 impl<E: Ends> Path<E> {
@@ -134,7 +136,10 @@ impl<E: Ends> Path<E> {
             for event in events.iter().take(count) {
                 match event.data() {
                     // It has woken us, which is all it is for.
-                    TIMER => drop(timer.wait()),
+                    TIMER => {
+                        self.armed = None;
+                        let _ = timer.wait();
+                    }
                     STOP => return Ok(()),
                     token => self.receive(token, &epoll)?,
                 }
@@ -160,13 +165,19 @@ impl<E: Ends> Path<E> {
         if left <= SPIN {
             return Ok(EpollTimeout::ZERO);
         }
+        // A packet that joins a queue does not change when the first one leaves. Setting the timer
+        // for each was a fifth of this thread's time at 40,000 packets a second.
+        if self.armed == Some(at) {
+            return Ok(EpollTimeout::NONE);
+        }
+        self.armed = Some(at);
         let expiration = Expiration::OneShot(TimeSpec::from_duration(left - SPIN));
         timer.set(expiration, TimerSetTimeFlags::empty())?;
         Ok(EpollTimeout::NONE)
     }
 
     fn receive(&mut self, token: u64, epoll: &Epoll) -> io::Result<()> {
-        let Self { ends, emulation, clock, capture } = self;
+        let Self { ends, emulation, clock, capture, .. } = self;
         ends.receive(token, epoll, &mut |direction, bytes, packet| {
             let now = clock.now();
             if let Some(capture) = capture {

@@ -2,7 +2,9 @@
 
 use super::our_client::is_forgotten;
 use super::our_server::{DIGITS, digits, serve, serve_with};
-use super::peers::{EBBTIDE, LOSING, REPEATING, Running, ebbtide, free_address, output, present};
+use super::peers::{
+    EBBTIDE, LOSING, REPEATING, Running, answers_pings, ebbtide, free_address, output, present,
+};
 use super::relay::{Trouble, relay};
 use ebbtide::core::endpoint::Failure;
 use ebbtide::server::{ServerConfig, Verify};
@@ -33,9 +35,7 @@ pub(crate) async fn served(host: &str, client: &Client) -> (Running, SocketAddr)
     let address = free_address(host);
     let port = address.port().to_string();
     let running = Running::silent(SERVER, &["-A", host, "-d", "10", "-p", &port]);
-    while client.ping(format!("coap://{address}")).await.is_err() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    answers_pings(client, &format!("coap://{address}")).await;
     (running, address)
 }
 

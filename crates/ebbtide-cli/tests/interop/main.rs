@@ -11,6 +11,7 @@
 
 mod both_ways;
 mod burst;
+mod californium_tcp;
 mod libcoap;
 mod multicast;
 mod our_client;

@@ -2,12 +2,11 @@
 
 use super::our_client::{Manners, ask_at};
 use super::our_server::{DIGITS, Ours, digits, patient, serve};
-use super::peers::{Peer, Running, free_address, output, present};
+use super::peers::{Peer, Running, answers_pings, free_address, output, present};
 use ebbtide::stream::{Identity, Listen, Trust};
 use ebbtide::{Client, Code, Scheme};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// An authority and a certificate of it for this machine, as files.
 struct Certificates {
@@ -163,13 +162,7 @@ async fn our_client_gets_everything_from_libcoap_over_tcp_and_tls() {
     let _server = Running::silent(SERVER, &arguments);
     for scheme in [Scheme::CoapTcp, Scheme::CoapsTcp] {
         let base = format!("{scheme}://{address}");
-        let serves = async {
-            // It says nothing when it serves.
-            while client.ping(base.as_str()).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), serves).await.expect("it serves");
+        answers_pings(&client, &base).await;
         assert!(client.get(base.as_str()).await.unwrap().text().contains("libcoap"), "{scheme}");
         let large = format!("{base}/large");
         let body = digits(1 << 20);

@@ -1,11 +1,13 @@
 //! The peers' programs: found, started, stopped.
 
 use super::relay::{Trouble, relay};
+use ebbtide::Client;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 pub(crate) const EBBTIDE: &str = env!("CARGO_BIN_EXE_ebbtide");
 
@@ -28,7 +30,13 @@ impl Running {
     /// Starts a program whose first line says that it serves.
     pub(crate) fn ready(program: impl AsRef<OsStr>, args: &[&str]) -> (Self, String) {
         let mut command = Command::new(program);
-        let mut child = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
+        command.args(args);
+        Self::started(command)
+    }
+
+    /// As [`Self::ready`].
+    pub(crate) fn started(mut command: Command) -> (Self, String) {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let running = Self(child);
         let first = lines.next().expect("it serves").unwrap();
@@ -99,6 +107,16 @@ pub(crate) async fn ebbtide(args: &[&str]) -> String {
 pub(crate) fn free_address(host: &str) -> SocketAddr {
     let host: IpAddr = host.parse().unwrap();
     UdpSocket::bind((host, 0)).unwrap().local_addr().unwrap()
+}
+
+/// Waits for a server that does not say when it serves.
+pub(crate) async fn answers_pings(client: &Client, uri: &str) {
+    let pinged = async {
+        while client.ping(uri).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), pinged).await.expect("the server answers pings");
 }
 
 /// Whether a peer is there. On a person's machine a missing one is skipped.

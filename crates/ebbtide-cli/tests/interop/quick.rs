@@ -1,13 +1,12 @@
 //! Bodies in Non-confirmable blocks (RFC 9177) with libcoap's example programs.
 
 use super::our_server::{digits, serve};
-use super::peers::{EBBTIDE, LOSING, Peer, Running, free_address, output};
+use super::peers::{EBBTIDE, LOSING, Peer, Running, answers_pings, free_address, output};
 use super::relay::relay;
 use ebbtide::core::quick::QuickParameters;
 use ebbtide::{Client, Code, Config, Request, Response};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 /// COAP_BLOCK_USE_LIBCOAP and COAP_BLOCK_TRY_Q_BLOCK.
 const BLOCKS: &str = "5";
@@ -46,9 +45,7 @@ async fn served(peer: &Peer) -> (Running, SocketAddr) {
     let args = ["server", "-A", "127.0.0.1", "-d", "10", "-p", &port, "-L", BLOCKS];
     let running = Running::silent(peer.program(), &args);
     let client = Client::new().unwrap();
-    while client.ping(format!("coap://{at}")).await.is_err() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    answers_pings(&client, &format!("coap://{at}")).await;
     (running, at)
 }
 

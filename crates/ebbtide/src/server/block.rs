@@ -233,7 +233,9 @@ impl Blocks {
         if block.more() {
             let mut response = Response::new(Code::CONTINUE);
             response.options.push_uint(OptionNumber::BLOCK1, block.to_uint());
-            if let Some(mark) = message.option(BurstMark::OPTION) {
+            if BurstMark::of(message).is_some()
+                && let Some(mark) = message.option(BurstMark::OPTION)
+            {
                 // The client asks whether blocks may come in any order: they may.
                 response.options.push(BurstMark::OPTION, mark.value);
             }

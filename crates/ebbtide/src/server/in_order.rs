@@ -9,8 +9,12 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 /// Bursts that are put in order at once; beyond that the one that began first is forgotten, and what
-/// comes of it is delivered from where it is. With 255 messages of 1 kB each at most 16 MB.
+/// comes of it is delivered from where it is.
 const BURSTS: usize = 64;
+
+/// Bytes that wait in all bursts together: 255 messages of 1 kB in each. A body that came in blocks, or
+/// over TCP, may be far longer than a datagram; beyond that bursts are forgotten as well.
+const BYTES: usize = 16 << 20;
 
 /// A message as [`in_order`] delivers it.
 #[derive(Debug)]
@@ -26,7 +30,8 @@ pub struct Delivery<'d> {
 /// A handler that delivers the messages of each burst ([`Client::burst`](crate::Client::burst)) in the
 /// order in which they were sent, each once, and answers 2.04 (Changed) as soon as it has a message.
 ///
-/// A message that overtook others waits for them: at most 255 of a burst, of 64 bursts at once. A
+/// A message that overtook others waits for them: at most 255 of a burst, of 64 bursts at once, 16 MiB
+/// in all. Beyond that the burst that began first is forgotten: what waits in it is delivered then. A
 /// message that its sender has given up is left out, which the sequence numbers show. Messages
 /// without a mark are delivered as they come. An application that does not care for the order asks
 /// [`Call::burst`] for the sequence number instead. `deliver` must not block.
@@ -45,13 +50,11 @@ pub fn in_order(
         // A handler that panicked while it delivered has lost that message, no other.
         let (deliver, bursts) = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
         let remote = call.remote();
-        let mut give = |mark: Option<BurstMark>, payload: &[u8]| {
-            deliver(Delivery { remote, mark, payload });
-        };
+        let payload = call.payload();
         match call.burst() {
-            None => give(None, call.payload()),
-            Some(mark) => bursts.take((remote, mark), call.payload(), |mark, payload| {
-                give(Some(mark), payload);
+            None => deliver(Delivery { remote, mark: None, payload }),
+            Some(mark) => bursts.take((remote, mark), payload, |remote, mark, payload| {
+                deliver(Delivery { remote, mark: Some(mark), payload });
             }),
         }
         Response::new(Code::CHANGED)
@@ -64,6 +67,8 @@ struct Bursts {
     by_sender: BTreeMap<(SocketAddr, u32), Reorder>,
     /// In the order in which they began.
     begun: VecDeque<(SocketAddr, u32)>,
+    /// What waits in all of them.
+    bytes: usize,
 }
 
 /// One burst.
@@ -81,22 +86,41 @@ impl Bursts {
         &mut self,
         (remote, mark): (SocketAddr, BurstMark),
         payload: &[u8],
-        deliver: impl FnMut(BurstMark, &[u8]),
+        mut deliver: impl FnMut(SocketAddr, BurstMark, &[u8]),
     ) {
         let key = (remote, mark.burst);
         if !self.by_sender.contains_key(&key) {
-            if self.begun.len() >= BURSTS
-                && let Some(oldest) = self.begun.pop_front()
-            {
-                self.by_sender.remove(&oldest);
+            if self.begun.len() >= BURSTS {
+                self.forget_oldest(&mut deliver);
             }
             self.begun.push_back(key);
         }
-        self.by_sender.entry(key).or_default().take(mark, payload, deliver);
+        let burst = self.by_sender.entry(key).or_default();
+        self.bytes -= burst.bytes();
+        burst.take(mark, payload, |mark, payload| deliver(remote, mark, payload));
+        self.bytes += burst.bytes();
+        while self.bytes > BYTES {
+            self.forget_oldest(&mut deliver);
+        }
+    }
+
+    /// Forgets the burst that began first. What waits in it has been answered, so it is delivered.
+    fn forget_oldest(&mut self, deliver: &mut impl FnMut(SocketAddr, BurstMark, &[u8])) {
+        let Some(oldest) = self.begun.pop_front() else { return };
+        let Some(burst) = self.by_sender.remove(&oldest) else { return };
+        self.bytes -= burst.bytes();
+        for (mark, payload) in burst.waiting.values() {
+            deliver(oldest.0, *mark, payload);
+        }
     }
 }
 
 impl Reorder {
+    /// What waits.
+    fn bytes(&self) -> usize {
+        self.waiting.values().map(|(_, payload)| payload.len()).sum()
+    }
+
     fn take(&mut self, mark: BurstMark, payload: &[u8], mut deliver: impl FnMut(BurstMark, &[u8])) {
         let sequence = mark.sequence;
         // What lies before is here or does not come any more.
@@ -169,19 +193,39 @@ mod tests {
         assert_eq!(delivered(&[(u32::MAX, 1), (u32::MAX - 1, 0)]), [u32::MAX - 1, u32::MAX]);
     }
 
+    const REMOTE: ([u8; 4], u16) = ([10, 0, 0, 1], 5683);
+
     #[test]
     fn bursts_are_bounded_and_apart() {
         let mut bursts = Bursts::default();
-        let remote: SocketAddr = ([10, 0, 0, 1], 5683).into();
+        let remote = SocketAddr::from(REMOTE);
+        let mut got = Vec::new();
         for burst in 0..1000 {
-            // The second message of each, so that it waits.
+            // The second message of each, so that it waits until its burst is forgotten.
             let mark = BurstMark { burst, behind: 1, sequence: 1 };
-            bursts.take((remote, mark), b"x", |_, _| unreachable!("0 is missing"));
+            bursts.take((remote, mark), b"x", |_, mark, _| got.push(mark.burst));
             assert!(bursts.by_sender.len() <= BURSTS && bursts.begun.len() <= BURSTS);
         }
-        let mut got = 0;
+        assert_eq!(got, (0..1000 - BURSTS as u32).collect::<Vec<_>>());
+        got.clear();
         let mark = BurstMark { burst: 999, behind: 0, sequence: 0 };
-        bursts.take((remote, mark), b"x", |_, _| got += 1);
-        assert_eq!(got, 2);
+        bursts.take((remote, mark), b"x", |_, mark, _| got.push(mark.sequence));
+        assert_eq!(got, [0, 1]);
+        assert_eq!(bursts.bytes, BURSTS - 1);
+    }
+
+    #[test]
+    fn long_messages_that_wait_are_bounded_and_delivered_when_there_is_no_room() {
+        let mut bursts = Bursts::default();
+        let remote = SocketAddr::from(REMOTE);
+        let long = vec![0; BYTES / 4];
+        let mut got = Vec::new();
+        for (burst, sequence) in [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)] {
+            let mark = BurstMark { burst, behind: sequence as u8, sequence };
+            bursts.take((remote, mark), &long, |_, mark, _| got.push((mark.burst, mark.sequence)));
+            assert!(bursts.bytes <= BYTES);
+        }
+        assert_eq!(got, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)]);
+        assert_eq!(bursts.bytes, 2 * long.len());
     }
 }

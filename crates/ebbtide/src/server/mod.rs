@@ -53,7 +53,8 @@ pub struct ServerConfig {
     /// Requests that asynchronous handlers work on at once; more are told to come again (5.03 with
     /// Max-Age 1). Default 10000.
     pub max_working: usize,
-    /// Bytes of bodies in parts, uploads and downloads together. Default 64 MiB.
+    /// Bytes of bodies in parts, uploads and downloads together, and as many again of those in
+    /// Non-confirmable blocks. Default 64 MiB.
     pub max_block_bytes: usize,
     /// Observers per socket; who registers beyond that is answered once. Default 131072.
     pub max_observers: usize,

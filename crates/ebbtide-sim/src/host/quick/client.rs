@@ -164,7 +164,9 @@ impl QuickClient {
                     recorder.failed(now, tagged(self.number, tag), Failure::NoResponse);
                     self.record.failed += self.blocks;
                     for num in 0..self.blocks {
-                        self.flow.as_mut().map(|flow| flow.given_up(num));
+                        if let Some(flow) = &mut self.flow {
+                            flow.given_up(num);
+                        }
                     }
                     self.end(now);
                     self.emit(now, recorder, &mut send);

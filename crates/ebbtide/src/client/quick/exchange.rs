@@ -103,8 +103,10 @@ impl<'a> Exchange<'a> {
             return self.ask();
         }
         let blocks = u32::try_from(body.div_ceil(16 << self.szx)).unwrap_or(u32::MAX);
-        if blocks > Block::MAX_NUM {
-            return Err(Error::TooLarge { limit: (Block::MAX_NUM as usize) << (self.szx + 4) });
+        // Numbers start at 0, so that there is one block more than the highest of them.
+        const MOST: u32 = Block::MAX_NUM + 1;
+        if blocks > MOST {
+            return Err(Error::TooLarge { limit: (MOST as usize) << (self.szx + 4) });
         }
         self.options.remove(OptionNumber::REQUEST_TAG);
         self.options.push(OptionNumber::REQUEST_TAG, &request_tag());

@@ -114,7 +114,7 @@ impl Store {
             self.bytes += upload.held();
             self.uploads.insert(now, key, Timed { key, due: None, body: upload });
         }
-        self.make_room(now, payload.len());
+        self.make_room(now, payload.len() + upload::ENTRY);
         // It may have been the only one to make room.
         let Some(Timed { body: upload, .. }) = self.uploads.get_mut(&key) else {
             saying.push((peer, Response::new(Code::SERVICE_UNAVAILABLE).max_age(10)));
@@ -197,8 +197,8 @@ impl Store {
         loop {
             match upload.body.proceed(now) {
                 upload::Step::Say(response) => saying.push((upload.body.peer.clone(), response)),
-                upload::Step::Whole(body) => {
-                    self.bytes -= body.len();
+                upload::Step::Whole(body, freed) => {
+                    self.bytes -= freed;
                     upload.wait(&mut self.due, Way::Up, None);
                     return Some(body);
                 }

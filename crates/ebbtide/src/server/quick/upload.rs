@@ -11,6 +11,10 @@ use std::collections::BTreeMap;
 /// Bytes of the answer that names missing blocks, beside their numbers.
 const OVERHEAD: usize = 16;
 
+/// Bytes that a block takes beside its payload, about: an entry of a tree, and an allocation. Of blocks
+/// of 16 bytes it is the most.
+pub(super) const ENTRY: usize = 64;
+
 /// One body.
 #[derive(Debug)]
 pub(super) struct Upload {
@@ -37,7 +41,8 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) enum Step {
     Say(Response),
-    Whole(Bytes),
+    /// The body, and how many bytes fewer are held.
+    Whole(Bytes, usize),
     Wait(Option<Instant>),
     Drop,
 }
@@ -75,12 +80,13 @@ impl Upload {
             return 0;
         }
         self.blocks.insert(block.num(), Bytes::copy_from_slice(payload));
-        payload.len()
+        payload.len() + ENTRY
     }
 
     /// Bytes held.
     pub(super) fn held(&self) -> usize {
-        self.blocks.values().map(Bytes::len).sum::<usize>() + self.receiver.blocks() as usize / 8
+        let blocks: usize = self.blocks.values().map(|payload| payload.len() + ENTRY).sum();
+        blocks + self.receiver.blocks() as usize / 8
     }
 
     /// What is to be done now.
@@ -95,10 +101,12 @@ impl Upload {
                 Receiving::Complete => {
                     self.state = State::Working;
                     let mut body = BytesMut::with_capacity(self.size);
+                    let entries = self.blocks.len() * ENTRY;
                     for block in core::mem::take(&mut self.blocks).into_values() {
                         body.extend_from_slice(&block);
                     }
-                    return Step::Whole(body.freeze());
+                    let freed = body.len() + entries;
+                    return Step::Whole(body.freeze(), freed);
                 }
                 Receiving::Wait(at) => return Step::Wait(Some(at)),
                 Receiving::GiveUp => return Step::Drop,

@@ -4,13 +4,17 @@ import org.eclipse.californium.core.CoapServer;
 import org.eclipse.californium.core.config.CoapConfig;
 import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.elements.config.Configuration;
+import org.eclipse.californium.elements.config.TcpConfig;
 import org.eclipse.californium.elements.config.UdpConfig;
+import org.eclipse.californium.elements.tcp.netty.TcpClientConnector;
+import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
 
-/** What ../README.md asks of a peer: Interop server PORT [HOST], or client BASE [count|lossy] */
+/** What ../README.md asks of a peer: Interop server PORT [HOST [tcp]], or client BASE [count|lossy] */
 public class Interop {
     static Configuration configuration() {
         CoapConfig.register();
         UdpConfig.register();
+        TcpConfig.register();
         return Configuration.createStandardWithoutFile()
             .set(CoapConfig.MAX_RESOURCE_BODY_SIZE, 2 << 20)
             .set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024)
@@ -30,12 +34,19 @@ public class Interop {
             String host = args.length > 2 ? args[2] : "127.0.0.1";
             CoapServer server = new CoapServer(configuration());
             InetSocketAddress address = new InetSocketAddress(host, Integer.parseInt(args[1]));
-            server.addEndpoint(endpoint().setInetSocketAddress(address).build());
+            CoapEndpoint.Builder endpoint = endpoint();
+            if (args.length > 3 && args[3].equals("tcp"))
+                endpoint.setConnector(new TcpServerConnector(address, configuration()));
+            else endpoint.setInetSocketAddress(address);
+            server.addEndpoint(endpoint.build());
             server.add(Resources.all());
             server.start();
             System.out.println("ready");
         } else {
-            CoapEndpoint endpoint = endpoint().build();
+            CoapEndpoint.Builder builder = endpoint();
+            if (args[1].startsWith("coap+tcp:"))
+                builder.setConnector(new TcpClientConnector(configuration()));
+            CoapEndpoint endpoint = builder.build();
             endpoint.start();
             new Client(endpoint, args[1]).run(args.length > 2 ? args[2] : "all");
         }
