@@ -1,6 +1,6 @@
 //! What TCP in the background came to.
 
-use super::{Context, command_line, table};
+use super::{Context, command_line, head, table};
 use crate::report::grid::varying;
 use crate::report::text::{bit_rate, count, escape};
 
@@ -34,9 +34,8 @@ pub(crate) fn section(context: &Context<'_>) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let head = |name: &str| format!("<th scope=\"col\">{}</th>", escape(name));
-    let heads: String = keys.iter().copied().chain(["control"]).chain(HEADS).map(head).collect();
-    let table = table("packets", "TCP in the background", &format!("<tr>{heads}</tr>"), &rows);
+    let head = head(&keys, HEADS);
+    let table = table("packets", "TCP in the background", &head, &rows);
     let command = command_line(&report.command);
     format!(
         "<section id=\"background\">\n<h2>TCP in the background</h2>\n<p class=\"note\">Payload of \

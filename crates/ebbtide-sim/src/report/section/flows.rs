@@ -1,6 +1,6 @@
 //! Senders of many messages: what arrived, at which rate, how evenly.
 
-use super::{Caption, Context, command_line, load, table, where_};
+use super::{Caption, Context, command_line, head, load, table, where_};
 use crate::report::flows::{FlowCell, FlowFigures, FlowSeries};
 use crate::report::grid::{distinct, varying, words};
 use crate::report::model::{Cell, Report};
@@ -81,13 +81,7 @@ fn overview(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
     // Streams have no completion.
     let last = if are_streams(context.report) { COLUMNS.len() - 2 } else { COLUMNS.len() };
     let columns = &COLUMNS[..last];
-    let head: String = keys
-        .iter()
-        .copied()
-        .chain(["control"])
-        .chain(columns.iter().map(|(name, _)| *name))
-        .map(|name| format!("<th scope=\"col\">{}</th>", escape(name)))
-        .collect();
+    let head = head(keys, columns.iter().map(|(name, _)| *name));
     let row = |cell: &&Cell| {
         let Some(flows) = &cell.flows else { return String::new() };
         let values: String =
@@ -96,7 +90,7 @@ fn overview(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
         format!("<tr>{}<th scope=\"row\">{name}</th>{values}</tr>\n", settings(cell, keys))
     };
     let rows: String = cells.iter().take(MOST_ROWS).map(row).collect();
-    table("packets", "Flows", &format!("<tr>{head}</tr>"), &rows)
+    table("packets", "Flows", &head, &rows)
 }
 
 fn sum(flows: &FlowCell, field: fn(&FlowFigures) -> f64) -> f64 {
@@ -133,13 +127,7 @@ fn singles(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
     if cells.is_empty() {
         return String::new();
     }
-    let head: String = keys
-        .iter()
-        .copied()
-        .chain(["control"])
-        .chain(COLUMNS.iter().map(|(name, _)| *name))
-        .map(|name| format!("<th scope=\"col\">{}</th>", escape(name)))
-        .collect();
+    let head = head(keys, COLUMNS.iter().map(|(name, _)| *name));
     let rows: String = cells
         .iter()
         .flat_map(|cell| {
@@ -154,7 +142,7 @@ fn singles(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
             format!("<tr>{}<th scope=\"row\">{name}</th>{values}</tr>\n", settings(cell, keys))
         })
         .collect();
-    let rows = table("packets", "Each flow", &format!("<tr>{head}</tr>"), &rows);
+    let rows = table("packets", "Each flow", &head, &rows);
     format!("<details><summary>Each flow</summary>\n{rows}</details>\n")
 }
 

@@ -1,6 +1,6 @@
 //! Low-power networks: what was served and lost, and where.
 
-use super::{Caption, Context, command_line, table, where_};
+use super::{Caption, Context, command_line, head, table, where_};
 use crate::report::grid::{varying, words};
 use crate::report::model::{Cell, MeshCell};
 use crate::report::svg::{PANEL, tree};
@@ -16,13 +16,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     let cells: Vec<&Cell> = context.report.cells.iter().collect();
     let has_messages = cells.iter().any(|cell| mesh(cell).messages > 0);
     let keys = varying(context.report);
-    let head: String = keys
-        .iter()
-        .copied()
-        .chain(["control"])
-        .chain(columns(has_messages).iter().map(|(name, _)| *name))
-        .map(|name| format!("<th scope=\"col\">{}</th>", escape(name)))
-        .collect();
+    let head = head(&keys, columns(has_messages).iter().map(|(name, _)| *name));
     let row = |cell: &&Cell| {
         let settings: String =
             keys.iter().map(|key| format!("<td>{}</td>", escape(cell.setting(key)))).collect();
@@ -34,7 +28,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
         format!("<tr>{settings}<th scope=\"row\">{name}</th>{values}</tr>\n")
     };
     let rows: String = cells.iter().take(MOST_ROWS).map(row).collect();
-    let figures = table("packets", "Low-power network", &format!("<tr>{head}</tr>"), &rows);
+    let figures = table("packets", "Low-power network", &head, &rows);
     let words = if has_messages {
         "Loss: share of a source's messages, mean over sources and the worst one, ± half a 95 % \
          confidence interval over replications. Events: the same of the reports of events. Busy: the message was due while the last one was in \

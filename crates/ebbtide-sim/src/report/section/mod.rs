@@ -153,6 +153,15 @@ pub(super) fn where_(label: &str) -> String {
     if label.is_empty() { String::new() } else { format!(", {label}") }
 }
 
+/// The head of a table with a row per cell: its settings, then its control, then what was measured.
+pub(super) fn head<'a>(keys: &[&'a str], columns: impl IntoIterator<Item = &'a str>) -> String {
+    let column = |name: &str| format!("<th scope=\"col\">{}</th>", escape(name));
+    let settings: String = keys.iter().map(|key| column(key)).collect();
+    let columns: String = columns.into_iter().map(column).collect();
+    // Above names, which begin at the left.
+    format!("<tr>{settings}<th scope=\"col\" class=\"t\">control</th>{columns}</tr>")
+}
+
 /// A table that scrolls within itself when it is wider than the page.
 pub(super) fn table(class: &str, label: &str, head: &str, body: &str) -> String {
     let label = escape(label);

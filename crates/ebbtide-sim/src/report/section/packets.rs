@@ -54,7 +54,7 @@ fn setting_heads(keys: &[&str]) -> String {
 
 fn packets_head(keys: &[&str]) -> String {
     format!(
-        "<tr>{}<th rowspan=\"2\" scope=\"col\">control</th>\
+        "<tr>{}<th rowspan=\"2\" scope=\"col\" class=\"t\">control</th>\
          <th colspan=\"4\" scope=\"colgroup\" class=\"group\">to the server</th>\
          <th colspan=\"4\" scope=\"colgroup\" class=\"group\">to the clients</th></tr>\n\
          <tr>{1}{1}</tr>",
@@ -87,7 +87,7 @@ fn link_head(keys: &[&str]) -> String {
     .map(|name| format!("<th rowspan=\"2\" scope=\"col\">{name}</th>"))
     .collect();
     format!(
-        "<tr>{}<th rowspan=\"2\" scope=\"col\">control</th>\
+        "<tr>{}<th rowspan=\"2\" scope=\"col\" class=\"t\">control</th>\
          <th colspan=\"2\" scope=\"colgroup\" class=\"group\">link used</th>{rest}</tr>\n\
          <tr><th scope=\"col\">up</th><th scope=\"col\">down</th></tr>",
         setting_heads(keys)

@@ -1,6 +1,6 @@
 //! What became of the frames of a Wi-Fi cell.
 
-use super::{Context, command_line, table};
+use super::{Context, command_line, head, table};
 use crate::report::grid::varying;
 use crate::report::model::{Cell, WifiCell};
 use crate::report::text::{count, escape, percent};
@@ -16,9 +16,7 @@ pub(crate) fn section(context: &Context<'_>) -> String {
     if !report.cells.iter().any(with) {
         return String::new();
     }
-    let head = |name: &str| format!("<th scope=\"col\">{}</th>", escape(name));
-    let heads: String =
-        keys.iter().copied().chain(["control"]).chain(COLUMNS.map(|c| c.0)).map(head).collect();
+    let head = head(&keys, COLUMNS.map(|column| column.0));
     let rows = report.cells.iter().filter_map(|cell| Some((cell, cell.wifi.as_ref()?)));
     let rows: String = rows
         .take(MOST_ROWS)
@@ -31,7 +29,7 @@ pub(crate) fn section(context: &Context<'_>) -> String {
             format!("<tr>{settings}<th scope=\"row\">{name}</th>{values}</tr>\n")
         })
         .collect();
-    let table = table("packets", "Wi-Fi cell", &format!("<tr>{heads}</tr>"), &rows);
+    let table = table("packets", "Wi-Fi cell", &head, &rows);
     let command = command_line(&report.command);
     format!(
         "<section id=\"wifi\">\n<h2>Wi-Fi cell</h2>\n<p class=\"note\">Summed over stations and \
