@@ -1,5 +1,6 @@
 //! Where frames went: every one is in exactly one place.
 
+use super::{Outcome, Reception};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -40,6 +41,29 @@ pub struct FrameCounts {
     pub acks: u64,
     /// Acknowledgements that did not reach it.
     pub acks_lost: u64,
+}
+
+impl FrameCounts {
+    /// A transmission ended; `again` if its frame had arrived before.
+    pub(super) fn ended(&mut self, reception: Reception, again: bool) {
+        match reception {
+            Reception::Received if again => self.repeated += 1,
+            Reception::Received => self.received += 1,
+            Reception::Collided => self.collided += 1,
+            Reception::Faded => self.faded += 1,
+            Reception::Deaf => self.deaf += 1,
+            Reception::Asleep => self.asleep += 1,
+        }
+    }
+
+    /// A frame is done with.
+    pub(super) fn done(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Sent => self.sent += 1,
+            Outcome::NoAck => self.no_ack += 1,
+            Outcome::ChannelAccessFailure => self.no_access += 1,
+        }
+    }
 }
 
 impl AddAssign for FrameCounts {

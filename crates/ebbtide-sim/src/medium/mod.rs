@@ -16,6 +16,9 @@ pub use air::{Air, Fading, Path, Reception};
 pub use counts::FrameCounts;
 pub use energy::{Energy, RadioTime};
 
+use crate::engine::Engine;
+use ebbtide_core::time::{Duration, Instant};
+
 /// A frame that a station hands to its MAC.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
@@ -51,4 +54,9 @@ pub enum Outcome {
     NoAck,
     /// The channel was found busy too often.
     ChannelAccessFailure,
+}
+
+/// A timer of a MAC runs out `after` so many nanoseconds.
+fn schedule<E: Copy, V: Into<E>>(engine: &mut Engine<E>, now: Instant, after: u64, event: V) {
+    engine.schedule(now + Duration::from_nanos(after), event.into());
 }

@@ -3,9 +3,9 @@
 use super::Dcf;
 use super::contention::{Contention, Heard};
 use crate::engine::Engine;
-use crate::medium::{Air, Frame, FrameCounts, Indication, Outcome, Reception};
+use crate::medium::{Air, Frame, FrameCounts, Indication, Outcome, Reception, schedule};
 use crate::random::{Streams, uniform};
-use ebbtide_core::time::{Duration, Instant};
+use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
@@ -205,15 +205,7 @@ impl Mac {
     fn end<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
         let reception = self.silence(now, (frame.from, frame.to), frame.confirmed, engine);
         let station = &mut self.stations[frame.from as usize];
-        let counts = &mut station.counts;
-        match reception {
-            Reception::Received if station.has_arrived => counts.repeated += 1,
-            Reception::Received => counts.received += 1,
-            Reception::Collided => counts.collided += 1,
-            Reception::Faded => counts.faded += 1,
-            Reception::Deaf => counts.deaf += 1,
-            Reception::Asleep => counts.asleep += 1,
-        }
+        station.counts.ended(reception, station.has_arrived);
         if reception == Reception::Received && !station.has_arrived {
             station.has_arrived = true;
             self.indications.push_back(Indication::Arrived(frame));
@@ -270,11 +262,7 @@ impl Mac {
     ) {
         let dcf = self.dcf;
         let station = &mut self.stations[frame.from as usize];
-        match outcome {
-            Outcome::Sent => station.counts.sent += 1,
-            Outcome::NoAck => station.counts.no_ack += 1,
-            Outcome::ChannelAccessFailure => station.counts.no_access += 1,
-        }
+        station.counts.done(outcome);
         station.frame = None;
         station.is_sent = false;
         station.window = dcf.cw_min;
@@ -303,8 +291,4 @@ impl Station {
         // At most CW, which has 16 bits.
         self.contention.back_off(now, slots as u32, dcf);
     }
-}
-
-fn schedule<E: From<Event> + Copy>(engine: &mut Engine<E>, now: Instant, after: u64, event: Event) {
-    engine.schedule(now + Duration::from_nanos(after), event.into());
 }

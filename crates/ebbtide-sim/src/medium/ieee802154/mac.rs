@@ -6,7 +6,7 @@ use super::timing::{
     ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, TURNAROUND, airtime, interframe_spacing,
 };
 use crate::engine::Engine;
-use crate::medium::{Air, Frame, FrameCounts, Indication, Outcome, RadioTime, Reception};
+use crate::medium::{Air, Frame, FrameCounts, Indication, Outcome, RadioTime, Reception, schedule};
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -298,16 +298,8 @@ impl Mac {
         let reception = self.air.end(now, frame.from);
         let is_duty_cycled = self.duty.is_some();
         let station = &mut self.stations[frame.from as usize];
-        let counts = &mut station.counts;
         station.ready = now + Duration::from_nanos(interframe_spacing(frame.bytes));
-        match reception {
-            Reception::Received if station.has_arrived => counts.repeated += 1,
-            Reception::Received => counts.received += 1,
-            Reception::Collided => counts.collided += 1,
-            Reception::Faded => counts.faded += 1,
-            Reception::Deaf => counts.deaf += 1,
-            Reception::Asleep => counts.asleep += 1,
-        }
+        station.counts.ended(reception, station.has_arrived);
         if !frame.confirmed {
             if reception == Reception::Received && !station.has_arrived {
                 station.has_arrived = true;
@@ -439,11 +431,7 @@ impl Mac {
         let station = &mut self.stations[frame.from as usize];
         station.frame = None;
         station.ready = station.ready.max(now);
-        match outcome {
-            Outcome::Sent => station.counts.sent += 1,
-            Outcome::NoAck => station.counts.no_ack += 1,
-            Outcome::ChannelAccessFailure => station.counts.no_access += 1,
-        }
+        station.counts.done(outcome);
         self.indications.push_back(Indication::Done(frame, outcome));
         self.take_up(now, frame.from, engine);
     }
@@ -466,8 +454,4 @@ impl Mac {
     fn pair(&self, frame: Frame) -> usize {
         frame.from as usize * self.stations.len() + frame.to as usize
     }
-}
-
-fn schedule<E: From<Event> + Copy>(engine: &mut Engine<E>, now: Instant, after: u64, event: Event) {
-    engine.schedule(now + Duration::from_nanos(after), event.into());
 }
