@@ -184,6 +184,20 @@ fn a_verdict_waits_no_longer_than_the_ceiling() {
 }
 
 #[test]
+fn a_verdict_buys_no_copy_beyond_max_retransmit() {
+    with(|cx| {
+        let mut shell = shell(secs(1.0), Admission::Send);
+        let mut verdict = |transmissions| {
+            let echo = Echo { since: secs(1.0), since_last: secs(1.0), transmissions };
+            shell.on_probe(&mut Slot::default(), &echo, cx)
+        };
+        // MAX_RETRANSMIT is 4, and the original does not count.
+        assert_eq!(verdict(4), Some(secs(1.0)));
+        assert_eq!(verdict(5), None);
+    });
+}
+
+#[test]
 fn a_control_that_takes_over_an_open_exchange_does_not_flood() {
     // The exchange was begun by a control that keeps nothing but the armed timeout.
     for algorithm in ebbtide_core::cc::Algorithm::ALL {

@@ -134,8 +134,10 @@ impl Shell {
         cx: &mut Context<'_>,
     ) -> Option<Micros> {
         let wait = self.control.on_probe(slot, echo, cx).map(|wait| wait.min(Self::CEILING));
-        // Transmissions are counted in a byte.
-        wait.filter(|_| echo.transmissions < u8::MAX)
+        // A verdict buys no copy beyond MAX_RETRANSMIT (RFC 7252 section 4.2), whatever the control
+        // says; and transmissions are counted in a byte.
+        let most = cx.params.max_retransmit.min(u8::MAX - 1);
+        wait.filter(|_| echo.transmissions <= most)
     }
 
     /// The exchange was acknowledged or reset.

@@ -227,20 +227,35 @@ impl Net {
         engine: &mut Engine<Event>,
         recorder: &mut R,
     ) {
+        let Some((_, at)) = self.onto_link(now, (place, true), recorder) else { return };
+        let (delay, rng) = &mut self.beyond_up;
+        let at = at + Duration::from_nanos(delay.draw(rng));
+        engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
+    }
+
+    /// A packet goes onto the link in its direction: whose it is and when it has crossed it. A place
+    /// that is lost is free.
+    #[inline]
+    fn onto_link<R: Recorder>(
+        &mut self,
+        now: Instant,
+        (place, upwards): (u32, bool),
+        recorder: &mut R,
+    ) -> Option<(u32, Instant)> {
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length);
-        let queued = self.up.queued_bytes(now);
-        let fate = self.up.send_of(Some(packet.client), now, bytes);
+        let link = if upwards { &mut self.up } else { &mut self.down };
+        let queued = link.queued_bytes(now);
+        let fate = link.send_of(Some(packet.client), now, bytes);
         let (_, datagram) = self.pool.get(place);
-        let details = Details { queued, fate, ..packet.details(datagram, true, now) };
+        let details = Details { queued, fate, ..packet.details(datagram, upwards, now) };
         recorder.at_link(now, &details);
         match fate {
-            Fate::Delivered { at } => {
-                let (delay, rng) = &mut self.beyond_up;
-                let at = at + Duration::from_nanos(delay.draw(rng));
-                engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
+            Fate::Delivered { at } => Some((packet.client, at)),
+            Fate::Dropped | Fate::Lost { .. } => {
+                self.pool.release(place);
+                None
             }
-            Fate::Dropped | Fate::Lost { .. } => self.pool.release(place),
         }
     }
 
@@ -279,22 +294,10 @@ impl Net {
         engine: &mut Engine<Event>,
         recorder: &mut R,
     ) {
-        let (packet, _) = self.pool.get(place);
-        let bytes = self.wire_length(packet.transport, packet.length);
-        let queued = self.down.queued_bytes(now);
-        let fate = self.down.send_of(Some(packet.client), now, bytes);
-        let (_, datagram) = self.pool.get(place);
-        let details = Details { queued, fate, ..packet.details(datagram, false, now) };
-        recorder.at_link(now, &details);
-        match fate {
-            Fate::Delivered { at } => {
-                let is_station = packet.client < self.stations;
-                let event =
-                    if is_station { Event::AtAccessPoint(place) } else { Event::AtClient(place) };
-                engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, event);
-            }
-            Fate::Dropped | Fate::Lost { .. } => self.pool.release(place),
-        }
+        let Some((client, at)) = self.onto_link(now, (place, false), recorder) else { return };
+        let is_station = client < self.stations;
+        let event = if is_station { Event::AtAccessPoint(place) } else { Event::AtClient(place) };
+        engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, event);
     }
 }
 
