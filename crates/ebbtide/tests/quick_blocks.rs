@@ -193,6 +193,29 @@ async fn a_body_that_is_too_long_is_refused_by_either_side() {
 }
 
 #[tokio::test]
+async fn a_body_that_no_room_would_hold_drives_no_other_out() {
+    let served = serve(|config| config.max_block_bytes = 60_000);
+    let client = Client::with_config(config());
+    let at = served.address;
+    let kept = client.request(request(Code::PUT, at, "/small", 20_000)).await.unwrap();
+    assert!(kept.body() == &body(20_000));
+    let load = || {
+        let load = served.server.meter().snapshot().load;
+        (load.uploads, load.downloads, load.block_bytes)
+    };
+    let before = load();
+    assert!(before.1 == 1 && before.2 > 20_000, "{before:?}");
+    // The handler makes it again for every set.
+    let got = client.request(request(Code::GET, at, "/large", 0)).await.unwrap();
+    assert!(got.body() == &body(100_000));
+    assert_eq!(load(), before);
+    // A block takes more than its bytes: this one is shorter than all that is held, and too long.
+    let put = client.request(request(Code::PUT, at, "/small", 59_000)).await.unwrap();
+    assert_eq!(put.code(), Code::REQUEST_ENTITY_TOO_LARGE);
+    assert_eq!(load(), before);
+}
+
+#[tokio::test]
 async fn a_server_that_vanishes_is_given_up() {
     let served = serve(|_| {});
     let mut hasty = config();
