@@ -255,6 +255,12 @@ fn what_of_a_network_is_only_simulated_is_refused_and_says_what_to_leave_out() {
     {
         refuse(&with(set), &["--link nb-iot: drops", "name a client", "leave 'of client' out"]);
     }
+    for link in ["lln-grid", "lln-cloud"] {
+        refuse(
+            &["emulate", "--link", link, "--", "true"],
+            &["network.mesh is simulated only", "such as nb-iot"],
+        );
+    }
     refuse(
         &["emulate", "--link", "rcoap-wifi", "--", "true"],
         &["network.wifi is simulated only", "copy the scenario without that table"],
