@@ -228,3 +228,30 @@ async fn a_server_that_says_nothing_is_not_waited_for_longer_than_for_its_csm() 
     assert!(matches!(error, Error::Connection { .. }), "{error}");
     assert!(error.to_string().contains("no CSM in time"), "{error}");
 }
+
+#[tokio::test]
+async fn what_waits_for_a_csm_that_does_not_come_says_so() {
+    // As Californium does while it is sent signals only: it keeps the connection, and is silent.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("coap+tcp://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            held.push(stream);
+        }
+    });
+    let mut stream = StreamConfig::default();
+    assert_eq!(stream.csm_wait, Duration::from_secs(5), "far less than csm_timeout");
+    stream.csm_wait = SHORT;
+    let config = Config { stream, ..Config::default() };
+    // A sign of life, and a body of which it must be known how long its blocks may be.
+    let client = Client::with_config(config.clone());
+    let no_pong = client.ping(base.as_str()).await.unwrap_err();
+    let client = Client::with_config(config);
+    let no_body = client.put(format!("{base}/test"), vec![0; 5000]).await.unwrap_err();
+    for error in [no_pong, no_body] {
+        let text = error.to_string();
+        assert!(text.contains("no CSM in time (RFC 8323 section 5.3)"), "{text}");
+        assert!(text.contains("Californium"), "{text}");
+    }
+}
