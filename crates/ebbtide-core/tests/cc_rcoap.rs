@@ -185,6 +185,44 @@ fn after_two_losses_in_a_row_the_rate_stays_down_and_rises_step_by_step() {
 }
 
 #[test]
+fn an_overflow_that_loses_many_messages_at_once_halves_the_rate_once() {
+    let mut burst = Burst::new(FAST, 0.4, 10_000);
+    burst.run_until(30.0);
+    near(burst.interval(), 0.01);
+    // Every other one of the next forty, a whole round trip of them.
+    let mut count = 0;
+    burst.fate = Box::new(move |datagram| {
+        count += 1;
+        if count <= 40 && count % 2 == 0 { None } else { answered(datagram) }
+    });
+    let mut slowest = 0.0f64;
+    for step in 0..3000 {
+        burst.run_until(30.0 + f64::from(step) / 1000.0);
+        slowest = slowest.max(burst.interval());
+    }
+    assert_eq!(burst.copies(), 20);
+    near(slowest, 0.02);
+}
+
+#[test]
+fn a_loss_at_the_halved_rate_halves_it_again() {
+    let mut burst = Burst::new(FAST, 0.2, 10_000);
+    burst.run_until(20.0);
+    let mut count = 0;
+    burst.fate = Box::new(move |datagram| {
+        count += 1;
+        // Two in a row, and two more 0.8 s later, which left at the halved rate.
+        if matches!(count, 1 | 2 | 60 | 61) { None } else { answered(datagram) }
+    });
+    let mut slowest = 0.0f64;
+    for step in 0..4000 {
+        burst.run_until(20.0 + f64::from(step) / 1000.0);
+        slowest = slowest.max(burst.interval());
+    }
+    assert!(slowest > 0.025, "{slowest}");
+}
+
+#[test]
 fn in_backoff_the_rate_is_halved_per_round_trip_and_pings_take_the_place_of_messages() {
     let mut burst = Burst::new(FAST, 0.2, 10_000);
     burst.run_until(20.0);

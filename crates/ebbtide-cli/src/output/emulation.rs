@@ -36,11 +36,12 @@ pub(crate) fn text(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
     let late = &summary.lateness;
     writeln!(
         out,
-        "lateness {} us median, {} us at 99 %, {} us at most; {} priority",
+        "lateness {} us median, {} us at 99 %, {} us at most; {} priority, {:.0} % of a processor",
         significant(late.p50_us),
         significant(late.p99_us),
         significant(late.max_us),
         if forwarded.is_realtime { "real-time" } else { "ordinary" },
+        100.0 * forwarded.processor,
     )?;
     if summary.under_way > 0 {
         writeln!(out, "{} packets were under way at the end", summary.under_way)?;
@@ -79,6 +80,7 @@ pub(crate) fn json(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
         "exit_code": about.exit_code,
         "valid": forwarded.summary.is_valid(),
         "realtime": forwarded.is_realtime,
+        "processor": forwarded.processor,
         "summary": forwarded.summary,
         "remarks": forwarded.remarks,
     });
