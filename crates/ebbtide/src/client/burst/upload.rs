@@ -248,11 +248,20 @@ impl Upload {
         transfer::complete_upload(&self.client, &self.route, request, answer).await
     }
 
-    /// The first block, in the size that the server wants.
+    /// The first block, in the size that the path carries and the server wants.
     async fn first(&mut self, options: &Options) -> Result<Response, Error> {
         loop {
             let (_, answer) = self.start(options, (0, 0))?.await;
-            let answer = answer?;
+            let answer = match answer {
+                // No fragments are sent (RFC 7252 section 4.6). Later blocks have fewer options.
+                Err(Error::Network { source, .. })
+                    if self.sizes.szx > 0 && is_too_long(&source) =>
+                {
+                    self.sizes = self.sizes.at_most(self.sizes.szx - 1);
+                    continue;
+                }
+                answer => answer?,
+            };
             self.any_order = answer.options.get(BurstMark::OPTION).is_some();
             let echoed = answer.options.get(OptionNumber::BLOCK1);
             let echoed = echoed.and_then(|option| self.sizes.read(&option).ok());
@@ -416,4 +425,9 @@ impl Upload {
         let pending = exchange.start()?;
         Ok(Box::pin(async move { (place, exchange.finish(pending).await) }))
     }
+}
+
+/// Whether a datagram was longer than the path's MTU: EMSGSIZE of Linux, of BSD and macOS, of Windows.
+fn is_too_long(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(90 | 40 | 10040))
 }
