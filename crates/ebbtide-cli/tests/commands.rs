@@ -104,6 +104,26 @@ fn shards_and_a_resumed_campaign_print_the_document_of_one_run() {
 }
 
 #[test]
+fn shards_that_run_at_once_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("results");
+    let out = out.to_str().unwrap();
+    let shards: Vec<_> = ["1/4", "2/4", "3/4", "4/4"]
+        .iter()
+        .map(|shard| {
+            let arguments = with(&["--jobs", "1", "--out", out, "--shard", shard]);
+            command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for shard in shards {
+        let output = shard.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let text = succeed(&with(&["--out", out]));
+    assert!(text.contains("\n16 of 16 replications were there already."), "{text}");
+}
+
+#[test]
 fn the_table_fits_in_80_columns() {
     let text = succeed(&with(&["--cc", "all"]));
     for control in ["default-fb1", "peak-hopper", "fasor-token"] {
