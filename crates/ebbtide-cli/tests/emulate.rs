@@ -128,17 +128,19 @@ fn wait_for_a_sleep_of(emulation: &mut Child) {
                 .is_ok_and(|name| name.trim() == "sleep")
         })
     };
-    let blocks_sigint = |status: &str| {
+    let (sigint, sigusr1) = (1 << (2 - 1), 1 << (10 - 1));
+    // While it starts a program, the C library blocks all signals in the thread: SIGUSR1, too.
+    let is_settled = |status: &str| {
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
-        u64::from_str_radix(blocked.trim(), 16).unwrap() & (1 << (2 - 1)) != 0
+        u64::from_str_radix(blocked.trim(), 16).unwrap() & (sigint | sigusr1) == sigint
     };
-    let all_block_sigint = || {
+    let are_settled = || {
         let tasks = fs::read_dir(&task).into_iter().flatten().flatten();
         tasks
             .filter_map(|t| fs::read_to_string(t.path().join("status")).ok())
-            .all(|status| blocks_sigint(&status))
+            .all(|status| is_settled(&status))
     };
-    while !(runs() && all_block_sigint()) {
+    while !(runs() && are_settled()) {
         assert!(emulation.try_wait().unwrap().is_none(), "ended too early");
     }
 }
