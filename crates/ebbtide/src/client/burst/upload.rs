@@ -296,6 +296,8 @@ impl Upload {
     async fn middle(&mut self, options: &Options) -> Result<Option<Response>, Error> {
         let mut window = Window::new(if self.in_order { 1 } else { usize::from(self.in_flight) });
         let (mut order, mut round) = (Order::Kept, 0);
+        // Before which byte the server may have ended the body once more.
+        let mut cut = usize::MAX;
         let mut running = Blocks::new();
         loop {
             if order == Order::Kept && self.has_room(&window, running.is_empty()) {
@@ -316,6 +318,8 @@ impl Upload {
                 }
                 (order, round) = (Order::Kept, round + 1);
                 self.go_back(&mut window);
+                self.acknowledged = self.acknowledged.min(cut);
+                cut = usize::MAX;
                 continue;
             };
             let answer = answer?;
@@ -323,10 +327,11 @@ impl Upload {
             let stale = sent != round;
             let place = at.saturating_sub(self.acknowledged) / self.sizes.block;
             let overtook = !stale && place > 0;
-            let alone = self.any_order || !stale && self.ahead.len() <= 1;
+            let in_doubt = stale || overtook || order == Order::Lost;
+            let alone = self.any_order || !in_doubt && self.ahead.len() <= 1;
             match answer.code {
                 // Others are missing that came before it (RFC 7959 section 2.9.2): they follow.
-                Code::REQUEST_ENTITY_INCOMPLETE if !alone && (stale || overtook) => {
+                Code::REQUEST_ENTITY_INCOMPLETE if !alone && in_doubt => {
                     order = Order::Lost;
                     continue;
                 }
@@ -337,6 +342,11 @@ impl Upload {
                 _ => {}
             }
             if stale {
+                let end = at + self.sizes.block;
+                if end < self.acknowledged {
+                    // It came after blocks that replaced it and those behind it.
+                    (order, cut) = (Order::Lost, cut.min(end));
+                }
                 continue;
             }
             if let Some(done) = self.ahead.get_mut(place) {
