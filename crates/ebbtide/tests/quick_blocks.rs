@@ -8,6 +8,7 @@
 )]
 
 mod relay;
+mod soon;
 
 use bytes::Bytes;
 use ebbtide::core::quick::QuickParameters;
@@ -15,6 +16,7 @@ use ebbtide::core::time::Micros;
 use ebbtide::server::{Call, Router, Server, ServerConfig, Verify, get, post, post_async};
 use ebbtide::{Client, Code, Config, OptionNumber, Request, Response};
 use relay::{Trouble, relay};
+use soon::soon;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,8 +96,9 @@ fn request(method: Code, to: SocketAddr, path: &str, length: usize) -> Request {
 
 #[tokio::test]
 async fn a_body_arrives_whole_in_either_direction_and_in_both() {
-    let served = serve(|_| {});
-    let client = Client::with_config(config());
+    // A wait is seconds, so that a busy machine is not one: nothing may wait.
+    let served = serve(|config| config.net = Config::default());
+    let client = Client::new().unwrap();
     let at = served.address;
     let got = client.request(request(Code::GET, at, "/large", 0)).await.unwrap();
     assert_eq!((got.code(), got.body()), (Code::CONTENT, &body(100_000)));
@@ -193,6 +196,29 @@ async fn a_body_that_is_too_long_is_refused_by_either_side() {
 }
 
 #[tokio::test]
+async fn a_body_that_no_room_would_hold_drives_no_other_out() {
+    let served = serve(|config| config.max_block_bytes = 60_000);
+    let client = Client::with_config(config());
+    let at = served.address;
+    let kept = client.request(request(Code::PUT, at, "/small", 20_000)).await.unwrap();
+    assert!(kept.body() == &body(20_000));
+    let load = || {
+        let load = served.server.meter().snapshot().load;
+        (load.uploads, load.downloads, load.block_bytes)
+    };
+    let before = load();
+    assert!(before.1 == 1 && before.2 > 20_000, "{before:?}");
+    // The handler makes it again for every set.
+    let got = client.request(request(Code::GET, at, "/large", 0)).await.unwrap();
+    assert!(got.body() == &body(100_000));
+    assert_eq!(load(), before);
+    // A block takes more than its bytes: this one is shorter than all that is held, and too long.
+    let put = client.request(request(Code::PUT, at, "/small", 59_000)).await.unwrap();
+    assert_eq!(put.code(), Code::REQUEST_ENTITY_TOO_LARGE);
+    assert_eq!(load(), before);
+}
+
+#[tokio::test]
 async fn a_server_that_vanishes_is_given_up() {
     let served = serve(|_| {});
     let mut hasty = config();
@@ -203,12 +229,12 @@ async fn a_server_that_vanishes_is_given_up() {
     // Somebody who never answers takes its place.
     let address = served.address;
     drop(served.server);
-    let deaf = loop {
-        match tokio::net::UdpSocket::bind(address).await {
-            Ok(socket) => break socket,
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
-    };
+    let mut deaf = None;
+    soon(|| {
+        deaf = std::net::UdpSocket::bind(address).ok();
+        deaf.is_some()
+    })
+    .await;
     let ask = request(Code::PUT, address, "/small", 30_000);
     let error = client.request(ask).await.unwrap_err();
     assert!(matches!(error, ebbtide::Error::Failed { .. }), "{error}");

@@ -7,31 +7,27 @@
     reason = "in a test a panic is how it fails"
 )]
 
+mod soon;
 mod stream_common;
 
 use ebbtide::server::ServerConfig;
 use ebbtide::stream::{StreamConfig, StreamCounters, StreamLimits};
 use ebbtide::{Client, Config, Error};
+use soon::soon;
 use std::net::SocketAddr;
 use std::time::Duration;
-use stream_common::{Certificates, base, serve, serve_tcp, soon};
+use stream_common::{Certificates, base, serve, serve_tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 const CSM: &[u8] = &[0x00, 0xe1];
 const SHORT: Duration = Duration::from_millis(200);
 
-/// A server that has little patience.
-fn impatient() -> ServerConfig {
+/// A server that has little patience for one thing: a machine that is busy must not make it lose
+/// that for another first.
+fn impatient(of: impl FnOnce(&mut StreamConfig)) -> ServerConfig {
     let mut config = ServerConfig::default();
-    let connection = &mut config.net.stream.connection;
-    connection.csm_timeout = SHORT;
-    connection.message_timeout = SHORT;
-    connection.write_timeout = SHORT;
-    connection.keep_alive = Some(SHORT);
-    connection.pong_timeout = SHORT;
-    connection.max_output = 64 << 10;
-    config.net.stream.handshake_timeout = SHORT;
+    of(&mut config.net.stream);
     config
 }
 
@@ -45,7 +41,17 @@ async fn rest(stream: &mut TcpStream) -> Vec<u8> {
 
 /// Sends this to a server, which aborts with this diagnostic and counts it.
 async fn aborts(input: &[u8], diagnostic: &str, counter: impl Fn(&StreamCounters) -> u64) {
-    let (server, address) = serve_tcp(impatient());
+    aborts_by(ServerConfig::default(), input, diagnostic, counter).await;
+}
+
+/// As [`aborts`], with these settings.
+async fn aborts_by(
+    config: ServerConfig,
+    input: &[u8],
+    diagnostic: &str,
+    counter: impl Fn(&StreamCounters) -> u64,
+) {
+    let (server, address) = serve_tcp(config);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(input).await.unwrap();
     let said = rest(&mut stream).await;
@@ -65,7 +71,9 @@ async fn a_request_before_the_csm() {
 
 #[tokio::test]
 async fn a_csm_that_does_not_come() {
-    aborts(&[], "no CSM in time", |c| c.no_csm).await;
+    // In which a client that asks afterwards has sent it.
+    let config = impatient(|stream| stream.connection.csm_timeout = Duration::from_secs(1));
+    aborts_by(config, &[], "no CSM in time", |c| c.no_csm).await;
 }
 
 #[tokio::test]
@@ -88,17 +96,25 @@ async fn what_is_no_message() {
 #[tokio::test]
 async fn a_message_that_begins_and_does_not_end() {
     let input = [CSM, &[0xd0, 0x57, 0x02, 0xff, 0x00]].concat();
-    aborts(&input, "a message took too long", |c| c.slow).await;
+    let config = impatient(|stream| stream.connection.message_timeout = SHORT);
+    aborts_by(config, &input, "a message took too long", |c| c.slow).await;
 }
 
 #[tokio::test]
 async fn a_peer_that_answers_no_ping_is_taken_for_gone() {
-    aborts(CSM, "no Pong in time", |c| c.slow).await;
+    let config = impatient(|stream| {
+        stream.connection.keep_alive = Some(SHORT);
+        stream.connection.pong_timeout = SHORT;
+    });
+    aborts_by(config, CSM, "no Pong in time", |c| c.slow).await;
 }
 
 #[tokio::test]
 async fn a_peer_that_takes_no_answers_is_given_up_with_bounded_memory() {
-    let (server, address) = serve_tcp(impatient());
+    let (server, address) = serve_tcp(impatient(|stream| {
+        stream.connection.write_timeout = SHORT;
+        stream.connection.max_output = 64 << 10;
+    }));
     let mut stream = TcpStream::connect(address).await.unwrap();
     // Asks for the large body, over and over, and reads nothing.
     let ask = [&[0x60, 0x01, 0xb5][..], b"large"].concat();
@@ -115,7 +131,8 @@ async fn a_peer_that_takes_no_answers_is_given_up_with_bounded_memory() {
 
 #[tokio::test]
 async fn a_handshake_that_drags_on_is_ended() {
-    let (server, _) = serve(impatient(), &Certificates::new().identity());
+    let config = impatient(|stream| stream.handshake_timeout = SHORT);
+    let (server, _) = serve(config, &Certificates::new().identity());
     for scheme in [ebbtide::Scheme::CoapsTcp, ebbtide::Scheme::CoapWs] {
         let address = base(&server, scheme);
         let address = address.split_once("://").unwrap().1.parse::<SocketAddr>().unwrap();
@@ -210,4 +227,31 @@ async fn a_server_that_says_nothing_is_not_waited_for_longer_than_for_its_csm() 
     let error = client.get(format!("coap+tcp://{address}/test")).await.unwrap_err();
     assert!(matches!(error, Error::Connection { .. }), "{error}");
     assert!(error.to_string().contains("no CSM in time"), "{error}");
+}
+
+#[tokio::test]
+async fn what_waits_for_a_csm_that_does_not_come_says_so() {
+    // As Californium does while it is sent signals only: it keeps the connection, and is silent.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("coap+tcp://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            held.push(stream);
+        }
+    });
+    let mut stream = StreamConfig::default();
+    assert_eq!(stream.csm_wait, Duration::from_secs(5), "far less than csm_timeout");
+    stream.csm_wait = SHORT;
+    let config = Config { stream, ..Config::default() };
+    // A sign of life, and a body of which it must be known how long its blocks may be.
+    let client = Client::with_config(config.clone());
+    let no_pong = client.ping(base.as_str()).await.unwrap_err();
+    let client = Client::with_config(config);
+    let no_body = client.put(format!("{base}/test"), vec![0; 5000]).await.unwrap_err();
+    for error in [no_pong, no_body] {
+        let text = error.to_string();
+        assert!(text.contains("no CSM in time (RFC 8323 section 5.3)"), "{text}");
+        assert!(text.contains("Californium"), "{text}");
+    }
 }

@@ -6,13 +6,16 @@
     reason = "in a test a panic is how it fails"
 )]
 
+mod soon;
 mod stream_common;
 
-use ebbtide::server::ServerConfig;
+use ebbtide::server::{ServerConfig, Subject, get_async};
 use ebbtide::stream::Trust;
-use ebbtide::{Client, Code, Config, Error, Request, Scheme};
+use ebbtide::{Client, Code, Config, Error, Request, Response, Scheme};
+use soon::soon;
 use std::time::Duration;
-use stream_common::{Certificates, LARGE, base, large, serve, serve_tcp, soon};
+use stream_common::{Certificates, LARGE, base, large, router, serve, serve_tcp, serve_tcp_with};
+use tokio::sync::watch;
 
 #[tokio::test]
 async fn requests_blocks_and_observations_are_the_same_over_every_transport() {
@@ -58,11 +61,20 @@ async fn requests_blocks_and_observations_are_the_same_over_every_transport() {
 
 #[tokio::test]
 async fn many_requests_share_one_connection_and_overtake_a_slow_one() {
-    let (server, address) = serve_tcp(ServerConfig::default());
+    let (done, waits) = watch::channel(false);
+    let slow = get_async(move |_| {
+        let mut waits = waits.clone();
+        async move {
+            waits.wait_for(|done| *done).await.unwrap();
+            Response::content("slow")
+        }
+    });
+    let router = router(&Subject::new()).route("/until-told", slow);
+    let (server, address) = serve_tcp_with(router, ServerConfig::default());
     let client = Client::new().unwrap();
     let slow = tokio::spawn({
         let client = client.clone();
-        async move { client.get(format!("coap+tcp://{address}/slow")).await }
+        async move { client.get(format!("coap+tcp://{address}/until-told")).await }
     });
     let asked: Vec<_> = (0..100)
         .map(|_| {
@@ -74,6 +86,7 @@ async fn many_requests_share_one_connection_and_overtake_a_slow_one() {
         assert_eq!(answered.await.unwrap().unwrap().text(), "hello");
     }
     assert!(!slow.is_finished());
+    done.send(true).unwrap();
     assert_eq!(slow.await.unwrap().unwrap().text(), "slow");
     assert_eq!(server.stream_counters().connections, 1);
 }

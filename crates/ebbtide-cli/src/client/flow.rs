@@ -86,7 +86,7 @@ pub(crate) async fn run(
 pub(crate) fn over_tcp_as_in_a_scenario(mut config: Config) -> Config {
     const LONG: Duration = Duration::from_secs(86_400);
     let stream = &mut config.stream;
-    (stream.handshake_timeout, stream.nodelay) = (LONG, false);
+    (stream.handshake_timeout, stream.csm_wait, stream.nodelay) = (LONG, LONG, false);
     let connection = &mut stream.connection;
     connection.token_length = config.endpoint.token_length;
     connection.keep_alive = None;

@@ -53,7 +53,7 @@ pub(crate) async fn send(
             if response.is_success() {
                 let repeated: u64 =
                     client.counters().iter().flatten().map(|c| c.retransmissions).sum();
-                eprintln!("{}", summary(bytes, now() - began, repeated, upload.is_in_order()));
+                eprintln!("{}", summary(bytes, now() - began, repeated, &upload));
                 if upload.is_doubtful() {
                     eprintln!(
                         "ebbtide: the last block was repeated; a server that does not recognise copies \
@@ -113,11 +113,16 @@ fn bar(bytes: usize) -> ProgressBar {
     bar
 }
 
-fn summary(bytes: usize, took: Duration, repeated: u64, in_order: bool) -> String {
+fn summary(bytes: usize, took: Duration, repeated: u64, upload: &Upload) -> String {
     let rate = bytes as f64 * 8.0 / took.as_secs_f64().max(1e-6) / 1000.0;
     let seconds = took.as_secs_f64();
-    let order =
-        if in_order { ", one block at a time: the server takes no other order" } else { "" };
+    let order = match upload.resent() {
+        _ if upload.is_in_order() => {
+            ", one block at a time: the server takes no other order".to_owned()
+        }
+        0 => String::new(),
+        blocks => format!(", {blocks} blocks sent again, in order: the server may take no other"),
+    };
     format!(
         "{bytes} bytes in {seconds:.1} s, {rate:.0} kbit/s, {repeated} messages repeated{order}"
     )

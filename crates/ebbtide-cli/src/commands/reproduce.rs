@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         papers.iter().map(|paper| (*paper, compare(*paper, &campaign, &ran.results))).collect();
     let mut out = stdout().lock();
     if args.campaign.json {
-        json(&mut out, &campaign, &compared)?;
+        json(&mut out, (&campaign, &ran.results), &compared)?;
     } else {
         for (paper, rows) in &compared {
             table(&mut out, *paper, rows)?;
@@ -154,12 +154,15 @@ fn paragraph(out: &mut impl Write, lead: &str, text: &str) -> std::io::Result<()
 
 fn json(
     out: &mut impl Write,
-    campaign: &Campaign,
+    (campaign, results): (&Campaign, &Results),
     compared: &[(Paper, Vec<Comparison>)],
 ) -> Result<(), Failure> {
     let papers: Vec<serde_json::Value> = compared
         .iter()
-        .map(|(paper, rows)| serde_json::json!({"paper": paper.name(), "figures": rows}))
+        .map(|(paper, rows)| {
+            let statements = check_statements(*paper, campaign, results);
+            serde_json::json!({"paper": paper.name(), "figures": rows, "statements": statements})
+        })
         .collect();
     let document = serde_json::json!({
         "seed": campaign.seed, "version": VERSION, "papers": papers,

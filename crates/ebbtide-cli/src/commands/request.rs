@@ -33,8 +33,8 @@ pub(crate) struct RequestArgs {
     /// The format that is wanted
     #[arg(short = 'A', long, value_name = "FORMAT", value_parser = format)]
     accept: Option<ContentFormat>,
-    /// The size of blocks: 16 to 1024 bytes
-    #[arg(short, long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(16..=1024))]
+    /// The size of blocks: 16, 32, 64, 128, 256, 512 or 1024 bytes
+    #[arg(short, long, value_name = "BYTES", value_parser = block_size)]
     block_size: Option<u16>,
     /// Long bodies in Non-confirmable blocks, ten at a time, if the server understands (RFC 9177)
     #[arg(short = 'Q', long)]
@@ -60,6 +60,13 @@ pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
         let names: Vec<_> = ContentFormat::names().filter(|name| !name.contains('/')).collect();
         format!("no format '{text}': a number, a media type, or one of {}", names.join(", "))
     })
+}
+
+/// Reads the size of a block, a power of two (RFC 7959 section 2.2).
+fn block_size(text: &str) -> Result<u16, String> {
+    let size = text.parse().ok().filter(|size: &u16| size.is_power_of_two());
+    size.filter(|size| (16..=1024).contains(size))
+        .ok_or_else(|| "a block has 16, 32, 64, 128, 256, 512 or 1024 bytes".to_owned())
 }
 
 /// Reads an option: `NUMBER,TEXT` or `NUMBER,0xHEX`.

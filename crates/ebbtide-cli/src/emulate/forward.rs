@@ -2,12 +2,14 @@
 
 use super::capture::Recorder;
 use super::clock::Clock;
+use super::waking::{NAP, Waking};
 use super::{Ends, Packet};
-use ebbtide_core::time::{Duration, Instant};
+use ebbtide_core::time::Instant;
 use ebbtide_sim::emulation::{Emulation, Summary};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::time::TimeSpec;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::io;
 use std::sync::Arc;
@@ -17,13 +19,6 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// The last part of a wait is spent looking at the clock: the kernel wakes a thread some tens of
-/// microseconds late.
-const SPIN: Duration = Duration::from_micros(20);
-/// After as long without sleep comes a short one. A thread of real-time priority that never sleeps
-/// is stopped by the kernel for the sake of the others, 50 ms in every second and all at once.
-const AWAKE: Duration = Duration::from_millis(1);
-const NAP: Duration = Duration::from_micros(60);
 const TIMER: u64 = 0;
 const STOP: u64 = 1;
 const FIRST: u64 = 2;
@@ -34,6 +29,8 @@ pub(crate) struct Forwarded {
     pub(crate) summary: Summary,
     /// Whether the thread had real-time priority.
     pub(crate) is_realtime: bool,
+    /// The share of one processor's time that the thread took.
+    pub(crate) processor: f64,
     /// What was left out, in words.
     pub(crate) remarks: Vec<String>,
 }
@@ -61,9 +58,11 @@ impl Forwarder {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("forward".into()).spawn(move || {
             let is_realtime = be_punctual();
-            let mut path = Path { ends, emulation, clock, capture, armed: None };
+            let waking = Waking::new(clock.now());
+            let armed = None;
+            let mut path = Path { ends, emulation, clock, capture, is_realtime, waking, armed };
             path.forward(&stopped)?;
-            path.finish(is_realtime)
+            path.finish()
         })?;
         Ok(Self { stop, thread })
     }
@@ -92,18 +91,24 @@ fn be_punctual() -> bool {
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
 }
 
-#[expect(clippy::disallowed_methods, reason = "a driver that lets others run")]
-fn nap() {
-    std::thread::sleep(NAP);
-}
-
 struct Path<E: Ends> {
     ends: E,
     emulation: Emulation<E::Packet>,
     clock: Clock,
     capture: Option<Recorder>,
+    is_realtime: bool,
+    waking: Waking,
     /// What the timer was set for, until it expires.
-    armed: Option<Instant>,
+    armed: Option<Alarm>,
+}
+
+/// A timer that is set.
+#[derive(Copy, Clone)]
+struct Alarm {
+    /// When the packet is due.
+    due: Instant,
+    /// When the timer expires: some time before.
+    at: Instant,
 }
 
 impl<E: Ends> Path<E> {
@@ -115,35 +120,45 @@ impl<E: Ends> Path<E> {
         epoll.add(stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP))?;
         self.ends.register(&epoll, FIRST)?;
         let mut events = [EpollEvent::empty(); 64];
-        let mut awake_since = self.clock.now();
         loop {
             self.deliver()?;
+            self.nap();
             let timeout = self.arm(&timer)?;
             let before = self.clock.now();
-            if before.saturating_since(awake_since) > AWAKE {
-                nap();
-                awake_since = self.clock.now();
-            }
             let count = match epoll.wait(&mut events, timeout) {
                 Ok(count) => count,
                 Err(nix::errno::Errno::EINTR) => continue,
                 Err(error) => return Err(error.into()),
             };
             let after = self.clock.now();
-            if after.saturating_since(before) > NAP {
-                awake_since = after;
-            }
+            self.waking.slept(after, after.saturating_since(before));
             for event in events.iter().take(count) {
                 match event.data() {
                     // It has woken us, which is all it is for.
                     TIMER => {
-                        self.armed = None;
                         let _ = timer.wait();
+                        // Unless it expired before the thread slept.
+                        if let Some(alarm) = self.armed.take().filter(|alarm| alarm.at > before) {
+                            self.waking.woke(after.saturating_since(alarm.at));
+                        }
                     }
                     STOP => return Ok(()),
                     token => self.receive(token, &epoll)?,
                 }
             }
+        }
+    }
+
+    /// Sleeps for a short while if it is time for that.
+    #[expect(clippy::disallowed_methods, reason = "a driver that lets others run")]
+    fn nap(&mut self) {
+        let before = self.clock.now();
+        if self.waking.is_nap_due(before) {
+            std::thread::sleep(NAP);
+            let after = self.clock.now();
+            let slept = after.saturating_since(before);
+            self.waking.slept(after, slept);
+            self.waking.woke(slept.saturating_sub(NAP));
         }
     }
 
@@ -158,20 +173,28 @@ impl<E: Ends> Path<E> {
         Ok(())
     }
 
-    /// How long to wait for packets: until shortly before the next one is due.
+    /// How long to wait for packets: until some time before the next one is due, or not at all.
     fn arm(&mut self, timer: &TimerFd) -> io::Result<EpollTimeout> {
-        let Some(at) = self.emulation.poll_timeout() else { return Ok(EpollTimeout::NONE) };
-        let left = at.saturating_since(self.clock.now());
-        if left <= SPIN {
+        let Some(due) = self.emulation.poll_timeout() else { return Ok(EpollTimeout::NONE) };
+        let now = self.clock.now();
+        let left = due.saturating_since(now);
+        let margin = self.waking.margin();
+        if left <= margin {
+            // Other emulators have the same priority, and would wait for this one to sleep. To
+            // programs of ordinary priority an ordinary thread would lose its place for long.
+            if self.is_realtime {
+                std::thread::yield_now();
+            }
             return Ok(EpollTimeout::ZERO);
         }
         // A packet that joins a queue does not change when the first one leaves. Setting the timer
         // for each was a fifth of this thread's time at 40,000 packets a second.
-        if self.armed == Some(at) {
+        if self.armed.is_some_and(|alarm| alarm.due == due) {
             return Ok(EpollTimeout::NONE);
         }
-        self.armed = Some(at);
-        let expiration = Expiration::OneShot(TimeSpec::from_duration(left - SPIN));
+        let wait = left - margin;
+        self.armed = Some(Alarm { due, at: now + wait });
+        let expiration = Expiration::OneShot(TimeSpec::from_duration(wait));
         timer.set(expiration, TimerSetTimeFlags::empty())?;
         Ok(EpollTimeout::NONE)
     }
@@ -187,8 +210,11 @@ impl<E: Ends> Path<E> {
         })
     }
 
-    fn finish(self, is_realtime: bool) -> io::Result<Forwarded> {
+    fn finish(self) -> io::Result<Forwarded> {
         let summary = self.emulation.summary(self.clock.now());
+        let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
+        let worked = usage.user_time() + usage.system_time();
+        let processor = worked.num_nanoseconds() as f64 / 1e9 / summary.seconds.max(1e-9);
         let mut remarks = self.ends.remarks();
         if let Some(capture) = self.capture {
             match capture.finish()? {
@@ -196,6 +222,6 @@ impl<E: Ends> Path<E> {
                 missed => remarks.push(format!("{missed} packets are missing in the capture")),
             }
         }
-        Ok(Forwarded { summary, is_realtime, remarks })
+        Ok(Forwarded { summary, is_realtime: self.is_realtime, processor, remarks })
     }
 }

@@ -1,10 +1,10 @@
 //! The emulator: real packets through a scenario's links, with the wall clock.
 //!
 //! All substance is in [`ebbtide_sim::emulation`]; here is what only an operating system has. A
-//! [`forward`] thread moves packets between two [`Ends`] and the emulation. The ends are two TUN
-//! devices ([`tun`]), of which the devices' one is in a namespace of its own ([`namespace`]), or the
-//! sockets of a [`relay`] for one UDP port. [`programs`] run at the ends, in a [`household`] that
-//! ends with the emulator.
+//! [`forward`] thread moves packets between two [`Ends`] and the emulation, on time ([`waking`]). The
+//! ends are two TUN devices ([`tun`]), of which the devices' one is in a namespace of its own
+//! ([`namespace`]), or the sockets of a [`relay`] for one UDP port. [`programs`] run at the ends, in
+//! a [`household`] that ends with the emulator.
 
 pub(crate) mod capture;
 pub(crate) mod clock;
@@ -14,6 +14,7 @@ pub(crate) mod namespace;
 pub(crate) mod programs;
 pub(crate) mod relay;
 pub(crate) mod tun;
+mod waking;
 
 use ebbtide_sim::emulation::Direction;
 use nix::sys::epoll::Epoll;

@@ -6,9 +6,14 @@ use ebbtide_sim::emulation::DirectionSummary;
 use serde_json::json;
 use std::io::{self, Write};
 
-/// Why an emulation's answer does not count.
-pub(crate) const INVALID: &str = "INVALID: more than 1 % of the packets were over 1 ms late. The \
-    machine was too busy, or the rate too high: run it again with less beside it";
+/// Why an emulation's answer does not count, and what can be done about it.
+pub(crate) fn invalid(forwarded: &Forwarded) -> String {
+    let priority = if forwarded.is_realtime { "" } else { ", or as root, with real-time priority" };
+    format!(
+        "INVALID: more than 1 % of the packets were over 1 ms late. The machine was too busy, or the \
+         rate too high: run it again with less beside it{priority}"
+    )
+}
 
 /// What was emulated.
 pub(crate) struct About<'a> {
@@ -36,11 +41,12 @@ pub(crate) fn text(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
     let late = &summary.lateness;
     writeln!(
         out,
-        "lateness {} us median, {} us at 99 %, {} us at most; {} priority",
+        "lateness {} us median, {} us at 99 %, {} us at most; {} priority, {:.0} % of a processor",
         significant(late.p50_us),
         significant(late.p99_us),
         significant(late.max_us),
         if forwarded.is_realtime { "real-time" } else { "ordinary" },
+        100.0 * forwarded.processor,
     )?;
     if summary.under_way > 0 {
         writeln!(out, "{} packets were under way at the end", summary.under_way)?;
@@ -79,6 +85,7 @@ pub(crate) fn json(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
         "exit_code": about.exit_code,
         "valid": forwarded.summary.is_valid(),
         "realtime": forwarded.is_realtime,
+        "processor": forwarded.processor,
         "summary": forwarded.summary,
         "remarks": forwarded.remarks,
     });

@@ -86,27 +86,6 @@ pub struct Config {
     pub settings: Settings,
 }
 
-/// What a text that names a control can set.
-const KEYS: [&str; 17] = [
-    "bound",
-    "floor",
-    "initial-rto",
-    "ack-timeout",
-    "nstart",
-    "granularity",
-    "ageing",
-    "small-ageing-factor",
-    "history",
-    "mark",
-    "copies",
-    "probe-growth",
-    "margin",
-    "dither",
-    "ipi-min",
-    "start-interval",
-    "in-flight",
-];
-
 /// The names of the ways to mark.
 const MARKS: [(&str, Marking); 4] = [
     ("copy-token", Marking::CopyToken),
@@ -261,7 +240,7 @@ impl Config {
                 let most = most.ok_or(bad("a whole number from 1 to 1024, or rate"))?;
                 s.in_flight = InFlight::Messages(most);
             }
-            _ => return Err(ConfigError::Key { key }),
+            _ => return Err(ConfigError::Key { key, algorithm: self.algorithm }),
         }
         Ok(())
     }
@@ -421,6 +400,8 @@ pub enum ConfigError<'t> {
     Key {
         /// The key.
         key: &'t str,
+        /// The control that it was to be set of.
+        algorithm: Algorithm,
     },
     /// The value is outside the range of its key.
     Value {
@@ -439,7 +420,7 @@ impl<'t> ConfigError<'t> {
     pub fn unknown(&self) -> (&'t str, &'static [&'static str]) {
         match *self {
             Self::Name { name } => (name, Algorithm::NAMES),
-            Self::Key { key } => (key, &KEYS),
+            Self::Key { key, algorithm } => (key, algorithm.keys()),
             Self::Value { .. } => ("", &[]),
         }
     }
@@ -452,9 +433,9 @@ impl fmt::Display for ConfigError<'_> {
                 write!(f, "no congestion control is named '{name}'; there are ")?;
                 list(f, Algorithm::ALL.iter().map(|algorithm| algorithm.name()))
             }
-            Self::Key { key } => {
-                write!(f, "no setting of a congestion control is named '{key}'; there are ")?;
-                list(f, KEYS.iter().copied())
+            Self::Key { key, algorithm } => {
+                write!(f, "no setting of {algorithm} is named '{key}'; there are ")?;
+                list(f, algorithm.keys().iter().copied())
             }
             Self::Value { key, value, expected } => {
                 write!(f, "'{key}' cannot be '{value}': it takes {expected}")

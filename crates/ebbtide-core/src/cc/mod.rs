@@ -33,6 +33,7 @@ mod estimator;
 mod fasor;
 mod full_backoff;
 mod karn;
+mod keys;
 mod linux_rto;
 mod peak_hopper;
 mod rcoap;

@@ -212,6 +212,13 @@ impl Endpoint {
         Some(self.peers.get(index).shell.metrics())
     }
 
+    /// Messages that wait until they may leave for a peer's scope.
+    #[must_use]
+    pub fn waiting(&self, remote: SocketAddr) -> usize {
+        let index = self.peers.find(self.config.scope.key(remote));
+        index.map_or(0, |index| usize::from(self.peers.get(index).queued))
+    }
+
     /// What has been counted.
     #[must_use]
     pub fn counters(&self) -> Counters {

@@ -4,9 +4,10 @@ use super::low_power::find;
 use super::papers::Paper;
 use crate::report::MeshCell;
 use crate::run::{Campaign, Results};
+use serde::Serialize;
 
 /// A statement of a paper.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement {
     /// What the paper says.
     pub says: String,

@@ -2,8 +2,9 @@
 
 use super::builtin::BUILTIN;
 use super::error::ScenarioError;
-use super::nearest::{did_you_mean, of_parser};
+use super::nearest::did_you_mean;
 use super::settings::Override;
+use super::wording::in_words;
 use super::{Scenario, validate};
 use std::path::Path;
 use toml::{Table, Value};
@@ -72,9 +73,15 @@ impl Source {
                 let value = change.value_for(&table, &path);
                 set(&mut table, &path, value).map_err(|message| fail(&message))?;
             }
-            scenario = Value::Table(table.clone()).try_into().map_err(|error| {
-                let error: toml::de::Error = error;
-                fail(&format!("{}{}", error.message(), of_parser(error.message())))
+            scenario = read(&table).or_else(|error| {
+                // A number where a name belongs: only as a text is it answered with the names.
+                if error.message().contains("unit variant") {
+                    for path in self.paths(&plain, &change.key)? {
+                        let text = Value::String(change.value.clone());
+                        set(&mut table, &path, text).map_err(|message| fail(&message))?;
+                    }
+                }
+                read(&table).map_err(|error| fail(&in_words(error.message())))
             })?;
         }
         validate::check(&scenario).map_err(|(key, message)| {
@@ -110,8 +117,7 @@ impl Source {
             1 + self.text.as_bytes().iter().take(span.start).filter(|byte| **byte == b'\n').count()
         });
         let key = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
-        let message = format!("{}{}", error.message(), of_parser(error.message()));
-        ScenarioError::at(&self.place, line, key.trim(), &message)
+        ScenarioError::at(&self.place, line, key.trim(), &in_words(error.message()))
     }
 
     /// The line that sets a dotted key, found by its table header and name.
@@ -132,6 +138,10 @@ impl Source {
         }
         None
     }
+}
+
+fn read(table: &Table) -> Result<Scenario, toml::de::Error> {
+    Value::Table(table.clone()).try_into()
 }
 
 /// What follows from the rest of a scenario.

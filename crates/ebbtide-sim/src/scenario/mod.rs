@@ -19,6 +19,7 @@ mod tcp;
 pub mod units;
 mod validate;
 mod wifi;
+mod wording;
 
 pub use aims::Drops;
 pub use background::Background;

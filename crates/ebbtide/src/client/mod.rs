@@ -406,6 +406,11 @@ impl Client {
         self.inner.connections.counters()
     }
 
+    /// Messages that wait until congestion control lets them leave for this peer.
+    fn waiting(&self, remote: SocketAddr) -> usize {
+        self.place(remote).get().map_or(0, |shared| shared.lock().endpoint.waiting(remote))
+    }
+
     fn now(&self, remote: SocketAddr) -> ebbtide_core::time::Instant {
         let shared = self.place(remote).get();
         shared.map_or(ebbtide_core::time::Instant::ZERO, |shared| shared.clock.now())

@@ -1,6 +1,6 @@
 //! Block-wise transfers on the server's side (RFC 7959), with bounded memory.
 
-use super::transfers::Transfers;
+use super::bounded::Bounded;
 use crate::message::{BurstMark, Response, Sizes};
 use bytes::{Bytes, BytesMut};
 use ebbtide_core::time::{Duration, Instant};
@@ -8,9 +8,6 @@ use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
-
-/// Transfers in each direction.
-pub(super) const MAX_TRANSFERS: usize = 1024;
 
 /// How many blocks after the first one that is missing are taken of an upload: as many as a client may
 /// have in flight (`client::Upload::in_flight`).
@@ -45,28 +42,41 @@ pub(super) fn key(remote: SocketAddr, message: &Message<'_>) -> Key {
 /// Bodies in parts.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    uploads: Transfers<Key, Upload>,
-    downloads: Transfers<Key, Response>,
-    bytes: usize,
+    pub(crate) bodies: Bounded<Upload, Response>,
     max_body: usize,
-    max_bytes: usize,
-    /// How long a transfer may pause, and its end is remembered: EXCHANGE_LIFETIME (RFC 7959
-    /// section 2.4 leaves it to the server).
-    lifetime: Duration,
-    /// Uploads that were given up for want of room.
-    pub(crate) evicted: u64,
 }
 
 #[derive(Debug, Default)]
-struct Upload {
+pub(crate) struct Upload {
     body: BytesMut,
     /// Blocks that overtook the one that follows `body`, by where they begin.
     ahead: BTreeMap<usize, Bytes>,
-    /// The answer, once the last block is here: for its duplicates.
+    /// The last block is here.
+    whole: bool,
+    /// The answer, once there is one: for duplicates of the last block.
     done: Option<Response>,
 }
 
 impl Upload {
+    /// Whether a block is of another body, that began as this one did.
+    fn contradicts(&self, block: &Block, payload: &[u8]) -> bool {
+        let offset = block.offset() as usize;
+        let end = offset + payload.len();
+        let other = if offset < self.body.len() {
+            self.body.get(offset..end) != Some(payload)
+        } else {
+            self.ahead.get(&offset).is_some_and(|here| here != payload)
+        };
+        let beyond = self.body.len() > end || self.ahead.range(end..).next().is_some();
+        other || !block.more() && beyond
+    }
+
+    /// Whether a block that contradicts nothing is here already.
+    fn has(&self, block: &Block, length: usize) -> bool {
+        let offset = block.offset() as usize;
+        offset + length <= self.body.len() || block.more() && self.ahead.contains_key(&offset)
+    }
+
     /// Whether a block that is new may be taken: it is the next one, or others may still come before
     /// it. The last one makes the body whole, so nothing may be missing then.
     fn may_wait(&self, block: &Block, length: usize) -> bool {
@@ -87,10 +97,6 @@ impl Upload {
             self.body.extend_from_slice(&next);
         }
     }
-
-    fn bytes(&self) -> usize {
-        self.body.len() + self.ahead.values().map(Bytes::len).sum::<usize>()
-    }
 }
 
 /// What to do with a request that may be a part of one.
@@ -102,28 +108,16 @@ pub(crate) enum Part {
 }
 
 impl Blocks {
+    /// A transfer may pause, and its end is remembered, for `lifetime`: EXCHANGE_LIFETIME (RFC 7959
+    /// section 2.4 leaves it to the server).
     pub(crate) fn new((max_body, max_bytes): (usize, usize), lifetime: Duration) -> Self {
-        Self {
-            uploads: Transfers::new(),
-            downloads: Transfers::new(),
-            bytes: 0,
-            max_body,
-            max_bytes,
-            lifetime,
-            evicted: 0,
-        }
+        Self { bodies: Bounded::new(max_bytes, lifetime), max_body: max_body.min(max_bytes) }
     }
 
     /// Whether a request begins an upload while half of the room is taken.
     pub(crate) fn would_press(&self, message: &Message<'_>, sizes: Sizes) -> bool {
-        (self.uploads.len() >= MAX_TRANSFERS / 2 || self.bytes >= self.max_bytes / 2)
+        self.bodies.is_half_full()
             && matches!(block(message, OptionNumber::BLOCK1, sizes), Ok(Some(b)) if b.num() == 0 && b.more())
-    }
-
-    /// Bytes of bodies in parts, uploads, and downloads that are kept.
-    pub(crate) fn held(&mut self, now: Instant) -> (usize, usize, usize) {
-        self.expire(now);
-        (self.bytes, self.uploads.len(), self.downloads.len())
     }
 
     /// Whether a request has anything to do with blocks.
@@ -143,7 +137,7 @@ impl Blocks {
         message: &Message<'_>,
         sizes: Sizes,
     ) -> Part {
-        self.expire(now);
+        self.bodies.expire(now);
         match block(message, OptionNumber::BLOCK1, sizes) {
             Err(()) => return Part::Answer(Response::new(Code::BAD_REQUEST)),
             Ok(Some(block)) => return self.upload(now, key(remote, message), message, block),
@@ -152,10 +146,10 @@ impl Blocks {
         match block(message, OptionNumber::BLOCK2, sizes) {
             Err(()) => Part::Answer(Response::new(Code::BAD_REQUEST)),
             Ok(Some(wanted)) if wanted.num() > 0 => {
-                match self.downloads.get(&key(remote, message)) {
+                match self.bodies.downloads.get(&key(remote, message)) {
                     Some(response) => {
                         let part = slice(response, wanted, sizes);
-                        self.downloads.advance(now, key(remote, message));
+                        self.bodies.downloads.advance(now, key(remote, message));
                         Part::Answer(part)
                     }
                     // What changes nothing may be asked for again.
@@ -178,35 +172,28 @@ impl Blocks {
         let announced = message.option(OptionNumber::SIZE1).and_then(|opt| opt.as_uint());
         let end = block.offset() as usize + payload.len();
         if end > self.max_body || announced.is_some_and(|size| size as usize > self.max_body) {
-            self.drop_upload(&key);
+            self.bodies.uploads.remove(&key);
             return too_large(self.max_body);
         }
         if block.more() && !block.is_full(payload.len()) {
             return Part::Answer(Response::new(Code::BAD_REQUEST));
         }
         if block.num() == 0 {
-            if let Some(done) = self.uploads.get(&key).and_then(|upload| upload.done.clone())
-                && !block.more()
-            {
-                return Part::Answer(done);
-            }
-            // A late copy of the first block must not undo those after it.
-            let copy =
-                self.uploads.get(&key).is_some_and(|upload| upload.body.starts_with(payload));
-            if !copy || !block.more() {
-                self.drop_upload(&key);
-            }
             if !block.more() {
+                self.bodies.uploads.remove(&key);
                 return Part::Whole(None);
             }
+            // A late copy of the first block must not undo those after it.
+            let copy = self
+                .bodies
+                .uploads
+                .get(&key)
+                .is_some_and(|upload| upload.body.starts_with(payload));
             if !copy {
-                if self.uploads.len() >= MAX_TRANSFERS {
-                    self.evict_upload(now);
-                }
-                self.uploads.insert(now, key, Upload::default());
+                self.bodies.begin_upload(now, key, Upload::default(), 0);
             }
         }
-        let Some(upload) = self.uploads.get_mut(&key) else {
+        let Some(upload) = self.bodies.uploads.get_mut(&key) else {
             // RFC 7959 section 2.9.2: the blocks before this one are missing.
             return Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
         };
@@ -214,21 +201,23 @@ impl Blocks {
             return Part::Answer(done.clone());
         }
         let offset = block.offset() as usize;
-        let known = upload.body.get(offset..end).or(upload.ahead.get(&offset).map(AsRef::as_ref));
-        if known == Some(payload) {
-            // A block that is here already.
-        } else if known.is_some() || !upload.may_wait(&block, payload.len()) {
+        if upload.contradicts(&block, payload) {
+            // The client has begun again, and begins with the first block once more: that overwrites
+            // what is left of the body before (RFC 7959 section 2.5).
+            self.bodies.uploads.remove(&key);
+            return Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
+        }
+        if upload.has(&block, payload.len()) {
+            // Nothing new.
+        } else if !upload.may_wait(&block, payload.len()) {
             // RFC 7959 section 2.9.2: blocks before this one are missing.
             return Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
         } else {
-            self.uploads.advance(now, key);
-            self.make_room(now, payload.len());
             // It may have been the only one to make room.
-            let Some(upload) = self.uploads.get_mut(&key) else {
+            let Some(upload) = self.bodies.grow_upload(now, key, payload.len()) else {
                 return Part::Answer(Response::new(Code::SERVICE_UNAVAILABLE).max_age(10));
             };
             upload.add(offset, payload);
-            self.bytes += payload.len();
         }
         if block.more() {
             let mut response = Response::new(Code::CONTINUE);
@@ -243,7 +232,10 @@ impl Blocks {
         }
         // It stays until there is an answer: a copy of the last block that comes while a handler is
         // at work is as much a request as the block itself.
-        let body = self.uploads.get(&key).map(|upload| upload.body.clone().freeze());
+        let body = self.bodies.uploads.get_mut(&key).map(|upload| {
+            upload.whole = true;
+            upload.body.clone().freeze()
+        });
         Part::Whole(body)
     }
 
@@ -265,84 +257,22 @@ impl Blocks {
             if response.code == Code::CONTENT {
                 response = with_etag(response);
             }
-            self.keep(now, key, &response);
+            // One that is too long to be kept is asked of the handler again for every block.
+            self.bodies.keep_download(now, key, response.clone(), response.payload.len());
             response = slice(&response, wanted, sizes);
         }
         if let Ok(Some(block1)) = block(message, OptionNumber::BLOCK1, sizes) {
             response.options.push_uint(OptionNumber::BLOCK1, block1.to_uint());
-            if let Some(upload) = self.uploads.get_mut(&key) {
+            // What refuses a block does not end the upload: the block may come again.
+            let upload = self.bodies.uploads.get_mut(&key).filter(|upload| upload.whole);
+            if let Some(upload) = upload {
                 upload.done = Some(response.clone());
-                self.bytes -= upload.bytes();
                 upload.body = BytesMut::new();
                 upload.ahead.clear();
+                self.bodies.uploads.shrink(&key, 0);
             }
         }
         response
-    }
-
-    fn keep(&mut self, now: Instant, key: Key, response: &Response) {
-        let size = response.payload.len();
-        if size > self.max_bytes {
-            return;
-        }
-        self.drop_download(&key);
-        if self.downloads.len() >= MAX_TRANSFERS {
-            let oldest = self.downloads.pop_oldest(now, Duration::ZERO);
-            self.dropped_download(oldest);
-        }
-        self.make_room(now, size);
-        self.bytes += size;
-        self.downloads.insert(now, key, response.clone());
-    }
-
-    /// Gives up what has not advanced for longest until so many bytes find room: downloads first,
-    /// since the handler can be asked again.
-    fn make_room(&mut self, now: Instant, bytes: usize) {
-        while self.bytes + bytes > self.max_bytes {
-            if self.downloads.len() > 0 {
-                let oldest = self.downloads.pop_oldest(now, Duration::ZERO);
-                self.dropped_download(oldest);
-            } else if self.uploads.len() > 0 {
-                self.evict_upload(now);
-            } else {
-                return;
-            }
-        }
-    }
-
-    /// Of uploads that are never finished, those go that have not advanced for longest: one that
-    /// goes on stays.
-    fn evict_upload(&mut self, now: Instant) {
-        let oldest = self.uploads.pop_oldest(now, Duration::ZERO);
-        self.evicted += 1;
-        self.dropped_upload(oldest);
-    }
-
-    fn expire(&mut self, now: Instant) {
-        while let Some(upload) = self.uploads.pop_oldest(now, self.lifetime) {
-            self.dropped_upload(Some(upload));
-        }
-        while let Some(download) = self.downloads.pop_oldest(now, self.lifetime) {
-            self.dropped_download(Some(download));
-        }
-    }
-
-    fn drop_upload(&mut self, key: &Key) {
-        let upload = self.uploads.remove(key);
-        self.dropped_upload(upload);
-    }
-
-    fn drop_download(&mut self, key: &Key) {
-        let download = self.downloads.remove(key);
-        self.dropped_download(download);
-    }
-
-    fn dropped_upload(&mut self, upload: Option<Upload>) {
-        self.bytes -= upload.map_or(0, |upload| upload.bytes());
-    }
-
-    fn dropped_download(&mut self, download: Option<Response>) {
-        self.bytes -= download.map_or(0, |response| response.payload.len());
     }
 }
 

@@ -1,6 +1,7 @@
 //! The server: a router of handlers behind any number of sockets.
 
 mod block;
+mod bounded;
 mod call;
 mod group;
 mod guard;

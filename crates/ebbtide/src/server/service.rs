@@ -85,8 +85,8 @@ impl Service {
 
     /// What is held for requests that are not finished.
     pub(crate) fn load(&self, now: Instant) -> Load {
-        let blocks = self.blocks().held(now);
-        let quick = self.quick().held(now);
+        let blocks = self.blocks().bodies.held(now);
+        let quick = self.quick().bodies.held(now);
         Load {
             working: self.inner.working.load(Ordering::Relaxed),
             block_bytes: blocks.0 + quick.0,
@@ -109,7 +109,7 @@ impl Service {
 
     /// What has been turned away, but for what observers have.
     pub(crate) fn refusals(&self) -> Refusals {
-        let uploads_evicted = self.blocks().evicted + self.quick().evicted;
+        let uploads_evicted = self.blocks().bodies.evicted + self.quick().bodies.evicted;
         Refusals { uploads_evicted, ..self.guard().refusals }
     }
 
@@ -137,8 +137,8 @@ impl Service {
         datagram: &Datagram<'_>,
     ) -> Option<Vec<u8>> {
         let message = Message::parse(datagram.bytes).ok()?;
-        let (id, code) = (message.message_id(), message.code());
-        let concerns = code.is_request() && !code.is_idempotent();
+        let id = message.message_id();
+        let concerns = message.code().is_request() && !message.is_idempotent();
         if !concerns || endpoint.is_remembered(now, datagram.from, id) {
             return None;
         }

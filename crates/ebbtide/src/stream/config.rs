@@ -13,6 +13,10 @@ pub struct StreamConfig {
     /// How long connecting may take: TCP, TLS and WebSocket handshakes together; on a server
     /// the latter two each. Default 15 s.
     pub handshake_timeout: Duration,
+    /// How long a client waits for the server's CSM: this long, or four times as long as connecting
+    /// took if that is longer, but never beyond `connection.csm_timeout`. It is the first that a
+    /// server sends (RFC 8323 section 5.3), so one that takes much longer sends none. Default 5 s.
+    pub csm_wait: Duration,
     /// Whether segments leave at once. Otherwise a short one waits until the one before it is
     /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.
     pub nodelay: bool,
@@ -31,6 +35,7 @@ impl Default for StreamConfig {
         Self {
             connection,
             handshake_timeout: Duration::from_secs(15),
+            csm_wait: Duration::from_secs(5),
             nodelay: true,
             trust: Trust::default(),
             identity: None,

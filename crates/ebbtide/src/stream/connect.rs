@@ -8,6 +8,8 @@ use super::wire::{Bytes, Wire};
 use super::{tls, ws};
 use crate::error::Error;
 use crate::message::{Scheme, Uri};
+use crate::net::clock::Clock;
+use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Framing;
 use std::io;
 use std::net::SocketAddr;
@@ -40,10 +42,11 @@ async fn open(
     uri: &Uri,
     remote: SocketAddr,
 ) -> Result<Arc<Link>, Error> {
+    let clock = Clock::start();
     let failed = |source| Error::Network { remote, source };
     let stream = TcpStream::connect(remote).await.map_err(failed)?;
     stream.set_nodelay(config.nodelay).map_err(failed)?;
-    let starting = Starting { config, tally, uri, remote };
+    let starting = Starting { config, tally, uri, remote, clock };
     if !uri.scheme().is_secure() {
         return starting.over(stream).await;
     }
@@ -65,6 +68,8 @@ struct Starting<'a> {
     tally: &'a Arc<Tally>,
     uri: &'a Uri,
     remote: SocketAddr,
+    /// Begins with the connection.
+    clock: Clock,
 }
 
 impl Starting<'_> {
@@ -88,7 +93,11 @@ impl Starting<'_> {
 
     fn start<W: Wire>(self, wire: W) -> Arc<Link> {
         let framing: Framing = W::FRAMING;
-        let link = Link::new(self.remote, framing, self.config.connection, None);
+        let mut connection = self.config.connection;
+        let connecting = self.clock.now().saturating_since(Instant::ZERO);
+        let wait = self.config.csm_wait.max(connecting * 4);
+        connection.csm_timeout = connection.csm_timeout.min(wait);
+        let link = Link::new(self.remote, framing, connection, None);
         self.tally.established();
         tokio::spawn(Task::new(link.clone(), wire, self.tally.clone()));
         link

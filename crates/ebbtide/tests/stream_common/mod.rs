@@ -64,6 +64,7 @@ pub(crate) fn router(time: &Subject) -> Router {
         .route(
             "/slow",
             get_async(|_: OwnedCall| async {
+                // Longer than `ServerConfig::acknowledge_after`.
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 Response::content("slow")
             }),
@@ -85,9 +86,13 @@ pub(crate) fn serve(config: ServerConfig, identity: &Identity) -> (Server, Subje
 
 /// A server for TCP alone.
 pub(crate) fn serve_tcp(config: ServerConfig) -> (Server, SocketAddr) {
+    serve_tcp_with(router(&Subject::new()), config)
+}
+
+pub(crate) fn serve_tcp_with(router: Router, config: ServerConfig) -> (Server, SocketAddr) {
     let any: SocketAddr = ([127, 0, 0, 1], 0).into();
     let none: [SocketAddr; 0] = [];
-    let server = Server::with_config(router(&Subject::new()), config, none).unwrap();
+    let server = Server::with_config(router, config, none).unwrap();
     let server = server.listen(Listen::Tcp(any)).unwrap();
     let address = server.listeners()[0].1;
     (server, address)
@@ -101,15 +106,4 @@ pub(crate) fn base(server: &Server, wanted: Scheme) -> String {
     let listeners = server.listeners();
     let (_, address) = listeners.iter().find(|(scheme, _)| *scheme == wanted).unwrap();
     format!("{wanted}://{address}")
-}
-
-/// Waits for what another task will have done soon.
-pub(crate) async fn soon(what: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if what() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("not within ten seconds");
 }

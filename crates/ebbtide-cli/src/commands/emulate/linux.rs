@@ -34,6 +34,11 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
 /// What of a network is simulated only.
 fn check(link: &str, network: &Network) -> Result<(), Failure> {
     let refuse = |what: &str| Err(Failure::usage(format_args!("--link {link}: {what}")));
+    if network.mesh.is_some() {
+        return refuse(
+            "network.mesh is simulated only; name a scenario without that table, such as nb-iot",
+        );
+    }
     if network.wifi.is_some() {
         return refuse(
             "network.wifi is simulated only; copy the scenario without that table to emulate its \
@@ -210,7 +215,7 @@ fn conclude(
         emulation::text(&about, &forwarded)?;
     }
     if !forwarded.summary.is_valid() {
-        return Err(Failure::work(emulation::INVALID));
+        return Err(Failure::work(emulation::invalid(&forwarded)));
     }
     match code {
         0 => Ok(()),

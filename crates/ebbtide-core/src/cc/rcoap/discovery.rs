@@ -2,7 +2,7 @@
 
 use super::{Rcoap, State};
 use crate::cc::{Admission, Context, Departure, Load, Shell};
-use crate::time::Instant;
+use crate::time::{Instant, Micros};
 
 /// The bytes of a ping with its IPv4 and UDP headers, and those headers alone.
 const PING: u32 = 32;
@@ -33,6 +33,7 @@ impl Rcoap {
         };
         self.pace(self.interval.max(measured), cx);
         self.enter(State::Normal, cx.now);
+        self.memo = Micros::MAX;
     }
 
     /// INITIAL: what is to leave in the place of the message that asks.

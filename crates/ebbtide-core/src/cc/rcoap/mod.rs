@@ -20,8 +20,8 @@ use crate::time::{Duration, Instant, Micros};
 ///   spacing of their two answers, in proportion to the message's size, is what the narrowest link
 ///   needs for a message. From the first answer on, answers are counted for two round trips. Without
 ///   any answer for four initial RTOs the transfer fails.
-/// * **NORMAL** raises R by one message per round trip in each round trip that brought an answer and
-///   no loss.
+/// * **NORMAL** raises R by one message per round trip in each round trip that brought the answers that
+///   R promises and no loss.
 /// * **LOSS_DETECTION** after a timeout: R is halved and the message repeated. Its answer within a
 ///   round trip shows a loss that was not the queue's, and R is restored. A second timeout, or none
 ///   of both, shows congestion.
@@ -29,8 +29,9 @@ use crate::time::{Duration, Instant, Micros};
 ///   is answered.
 ///
 /// Deviations, each for a reason that is given where it is: answers are counted by their spacing, the
-/// RTO has a floor and a margin and is dithered, samples of repeated messages teach nothing, and
-/// below one message per round trip an interval stands for the round trip.
+/// RTO has a floor and a margin and is dithered, samples of repeated messages teach nothing, below
+/// one message per round trip an interval stands for the round trip, what is lost of messages that left
+/// before R fell does not make it fall again, and an R that is not used is not raised.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Rcoap {
     estimator: Estimator,
@@ -39,7 +40,8 @@ pub struct Rcoap {
     /// 1/R.
     interval: Micros,
     /// PAIRED: the spacing of the pair's answers. DISCOVERY: when the last answer came, after
-    /// `since`. LOSS_DETECTION: the interval to restore. BACKOFF: where it stops to grow.
+    /// `since`. NORMAL: how long before `since` the rate stopped to fall; the longest span if it never
+    /// fell. LOSS_DETECTION: the interval to restore. BACKOFF: where it stops to grow.
     memo: Micros,
     /// When the state, or the epoch that runs in it, began.
     since: Moment,
@@ -191,19 +193,37 @@ impl Rcoap {
         self.wait_until(self.next().clamp(earliest, now) + self.interval);
     }
 
+    /// NORMAL begins, or its next epoch, so long after the rate stopped to fall.
+    fn go_on(&mut self, risen: Micros, now: Instant) {
+        self.enter(State::Normal, now);
+        self.memo = risen;
+        self.wait_until(self.next().min(now + self.interval));
+    }
+
+    /// Whether the answers of this epoch are about those to a message every 1/R, give or take one. A rate
+    /// that the path, what may be in flight or the application did not use is not known to be one that
+    /// could be used: raised nevertheless, it would fill the path in a burst as soon as it were (RFC 7661).
+    fn is_used(&self, now: Instant) -> bool {
+        let span = u64::from(now.micros_since(self.since.0).get());
+        (u64::from(self.answers) + 1) * u64::from(self.interval.get()) * 4 >= span * 3
+    }
+
+    /// NORMAL: how long ago the rate stopped to fall.
+    fn risen(&self, now: Instant) -> Micros {
+        self.memo.saturating_add(now.micros_since(self.since.0))
+    }
+
     /// Something was answered, other than what LOSS_DETECTION waits for.
     fn on_answer(&mut self, cx: &Context<'_>) {
         self.answers = self.answers.saturating_add(1);
         let now = cx.now;
         match self.state {
-            State::Backoff => {
-                self.enter(State::Normal, now);
-                self.wait_until(self.next().min(now + self.interval));
-            }
+            State::Backoff => self.go_on(Micros::ZERO, now),
             State::Normal if now >= self.since.0 + self.rtt() => {
-                self.raise(cx);
-                self.enter(State::Normal, now);
-                self.wait_until(self.next().min(now + self.interval));
+                if self.is_used(now) {
+                    self.raise(cx);
+                }
+                self.go_on(self.risen(now), now);
             }
             _ => {}
         }
@@ -293,8 +313,12 @@ impl CongestionControl for Rcoap {
         slot.armed.scale(factor, 10).min(cx.settings.bound.unwrap_or(Micros::MAX))
     }
 
-    fn on_expire(&mut self, _slot: &Slot, cx: &mut Context<'_>) -> Expiry {
+    fn on_expire(&mut self, slot: &Slot, cx: &mut Context<'_>) -> Expiry {
         match self.state {
+            // A buffer that overflows loses many messages, and what comes of them is known one by one,
+            // after the rate has fallen. The paper's states react to a loss, so here to an episode of
+            // them, as TCP does (RFC 6582 section 3.2): what left earlier tells nothing of this rate.
+            State::Normal if self.risen(cx.now) < slot.armed => {}
             State::Normal => {
                 self.memo = self.interval;
                 self.halve(cx);
@@ -337,8 +361,7 @@ impl CongestionControl for Rcoap {
         match self.state {
             State::LossDetection if repeated && slot.tag == SUSPECT => {
                 self.pace(self.memo, cx);
-                self.enter(State::Normal, cx.now);
-                self.wait_until(self.next().min(cx.now + self.interval));
+                self.go_on(Micros::MAX, cx.now);
             }
             State::Pair | State::Paired | State::Discovery => {}
             _ => self.on_answer(cx),

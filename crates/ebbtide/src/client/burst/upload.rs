@@ -22,9 +22,8 @@ use std::sync::Arc;
 /// (it echoes a [`BurstMark`]). Then several are in flight, and the last one leaves when all others are
 /// acknowledged, since the server acts on it.
 ///
-/// Other servers get the blocks after one that was lost once more, and fewer at a time. One that
-/// answers 4.08 (Request Entity Incomplete) to a block that overtook another gets all of them again,
-/// one at a time; a PUT whose last block had to be repeated is done again, up to three times in all,
+/// Other servers get the blocks after one that was late or lost once more, and fewer at a time. One that
+/// answers 4.08 (Request Entity Incomplete) even then gets all of them again, one at a time; a PUT whose last block had to be repeated is done again, up to three times in all,
 /// since some take the copy for a body of its own.
 pub struct Upload {
     client: Client,
@@ -40,6 +39,8 @@ pub struct Upload {
     any_order: bool,
     in_order: bool,
     doubtful: bool,
+    /// Blocks that were sent once more because of their order.
+    resent: usize,
     progress: Option<Box<dyn FnMut(usize) + Send>>,
 }
 
@@ -56,7 +57,50 @@ impl core::fmt::Debug for Upload {
 /// How often a PUT is done whose outcome is doubtful.
 const ATTEMPTS: usize = 3;
 
-type Blocks = FuturesUnordered<BoxFuture<'static, (usize, Outcome)>>;
+/// How many blocks wait in the endpoint, for a server that wants them in order.
+const WAITING: usize = 2;
+
+/// In which round a block was sent, and where it begins.
+type Place = (usize, usize);
+type Block1 = BoxFuture<'static, (Place, Outcome)>;
+type Blocks = FuturesUnordered<Block1>;
+
+/// What is known of the order in which blocks came to a server that does not say that it takes any.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Order {
+    /// It is the one in which they were sent.
+    Kept,
+    /// A later one was answered before an earlier one, which is still to be answered.
+    Overtaken,
+    /// One was repeated, or is missing: copies may be on their way until all are answered.
+    Lost,
+}
+
+/// How many blocks may be under way: as many as come in order, on average. More would be sent in vain.
+#[derive(Debug)]
+struct Window {
+    most: usize,
+    blocks: usize,
+    in_a_row: usize,
+}
+
+impl Window {
+    fn new(most: usize) -> Self {
+        Self { most, blocks: most, in_a_row: 0 }
+    }
+
+    /// A block was answered in its turn.
+    fn grow(&mut self) {
+        self.in_a_row += 1;
+        self.blocks = self.blocks.max(self.in_a_row).min(self.most);
+    }
+
+    /// One was not.
+    fn shrink(&mut self) {
+        (self.blocks, self.in_a_row) = ((self.blocks + self.in_a_row).div_ceil(2), 0);
+        self.blocks = self.blocks.min(self.most);
+    }
+}
 
 impl Client {
     /// An upload of the payload of `request`, a PUT, POST or the like, with several blocks in flight.
@@ -84,6 +128,7 @@ impl Client {
             any_order: false,
             in_order: false,
             doubtful: false,
+            resent: 0,
             progress: None,
         })
     }
@@ -146,6 +191,13 @@ impl Upload {
         self.doubtful
     }
 
+    /// How many blocks were sent once more, with a message of their own, because the server may have got
+    /// them, or others before them, out of order.
+    #[must_use]
+    pub fn resent(&self) -> usize {
+        self.resent
+    }
+
     /// Sends the body; the answer is that to the last block, or the error response that ended it.
     /// Dropping the future, or an error, stops the upload; [`Self::unacknowledged`] says what is
     /// missing then.
@@ -182,7 +234,7 @@ impl Upload {
         if let Some(refusal) = self.middle(&options).await? {
             return Ok(refusal);
         }
-        let (_, answer) = self.start(&options, self.acknowledged)?.await;
+        let (_, answer) = self.start(&options, (0, self.acknowledged))?.await;
         let answer = answer?;
         if answer.is_success() {
             self.advance(self.body.len());
@@ -197,11 +249,20 @@ impl Upload {
         transfer::complete_upload(&self.client, &self.route, request, answer).await
     }
 
-    /// The first block, in the size that the server wants.
+    /// The first block, in the size that the path carries and the server wants.
     async fn first(&mut self, options: &Options) -> Result<Response, Error> {
         loop {
-            let (_, answer) = self.start(options, 0)?.await;
-            let answer = answer?;
+            let (_, answer) = self.start(options, (0, 0))?.await;
+            let answer = match answer {
+                // No fragments are sent (RFC 7252 section 4.6). Later blocks have fewer options.
+                Err(Error::Network { source, .. })
+                    if self.sizes.szx > 0 && is_too_long(&source) =>
+                {
+                    self.sizes = self.sizes.at_most(self.sizes.szx - 1);
+                    continue;
+                }
+                answer => answer?,
+            };
             self.any_order = answer.options.get(BurstMark::OPTION).is_some();
             let echoed = answer.options.get(OptionNumber::BLOCK1);
             let echoed = echoed.and_then(|option| self.sizes.read(&option).ok());
@@ -230,17 +291,17 @@ impl Upload {
     /// All blocks between the first and the last; the answer that refuses one, if one does.
     ///
     /// Only a server that said so is trusted to put blocks together that come in another order. For
-    /// others, what was sent after a block that was late is sent once more, in order, and with fewer
-    /// blocks in flight: whichever way they write them, the last one that they wrote is right.
+    /// others, what was sent after a block that may have been late is sent once more, in order: whichever
+    /// way they write them, the last one that they wrote is right.
     async fn middle(&mut self, options: &Options) -> Result<Option<Response>, Error> {
-        let most = if self.in_order { 1 } else { usize::from(self.in_flight) };
-        let last = (self.body.len() - 1) / self.sizes.block * self.sizes.block;
-        let (mut window, mut in_a_row, mut late) = (most, 0, false);
+        let mut window = Window::new(if self.in_order { 1 } else { usize::from(self.in_flight) });
+        let (mut order, mut round) = (Order::Kept, 0);
+        // Before which byte the server may have ended the body once more.
+        let mut cut = usize::MAX;
         let mut running = Blocks::new();
         loop {
-            let next = self.acknowledged + self.ahead.len() * self.sizes.block;
-            if next < last && self.ahead.len() < window && !late {
-                match self.start(options, next) {
+            if order == Order::Kept && self.has_room(&window, running.is_empty()) {
+                match self.start(options, (round, self.next())) {
                     Ok(block) => {
                         running.push(block);
                         self.ahead.push_back(false);
@@ -251,34 +312,82 @@ impl Upload {
                     Err(error) => return Err(error),
                 }
             }
-            let Some((at, answer)) = running.next().await else {
-                if !late {
+            let Some(((sent, at), answer)) = running.next().await else {
+                if order == Order::Kept {
                     return Ok(None);
                 }
-                (window, in_a_row, late) = ((window / 2).max(1), 0, false);
-                self.ahead.clear();
+                (order, round) = (Order::Kept, round + 1);
+                self.go_back(&mut window);
+                self.acknowledged = self.acknowledged.min(cut);
+                cut = usize::MAX;
                 continue;
             };
             let answer = answer?;
-            if answer.code != Code::CONTINUE && !answer.is_success() {
-                return Ok(Some(answer));
+            // Of an earlier round: it has been sent again.
+            let stale = sent != round;
+            let place = at.saturating_sub(self.acknowledged) / self.sizes.block;
+            let overtook = !stale && place > 0;
+            let in_doubt = stale || overtook || order == Order::Lost;
+            let alone = self.any_order || !in_doubt && self.ahead.len() <= 1;
+            match answer.code {
+                // Others are missing that came before it (RFC 7959 section 2.9.2): they follow.
+                Code::REQUEST_ENTITY_INCOMPLETE if !alone && in_doubt => {
+                    order = Order::Lost;
+                    continue;
+                }
+                code if code != Code::CONTINUE && !answer.is_success() => return Ok(Some(answer)),
+                _ if alone => {}
+                _ if answer.repeated => order = Order::Lost,
+                _ if overtook && order == Order::Kept => order = Order::Overtaken,
+                _ => {}
             }
-            let place = (at - self.acknowledged) / self.sizes.block;
-            late |= !self.any_order && self.ahead.len() > 1 && (answer.repeated || place > 0);
+            if stale {
+                let end = at + self.sizes.block;
+                if end < self.acknowledged {
+                    // It came after blocks that replaced it and those behind it.
+                    (order, cut) = (Order::Lost, cut.min(end));
+                }
+                continue;
+            }
             if let Some(done) = self.ahead.get_mut(place) {
                 *done = true;
             }
-            if late {
-                continue;
-            }
-            in_a_row += 1;
-            if in_a_row >= window {
-                (window, in_a_row) = ((window + 1).min(most), 0);
-            }
             let whole = self.ahead.iter().take_while(|done| **done).count();
-            self.ahead.drain(..whole);
-            self.advance(self.acknowledged + whole * self.sizes.block);
+            match order {
+                Order::Kept => {
+                    self.ahead.drain(..whole);
+                    self.advance(self.acknowledged + whole * self.sizes.block);
+                    window.grow();
+                }
+                // The late ones have come, and no copy of them: what followed them is sent again at once.
+                Order::Overtaken if !self.ahead.range(whole..).any(|done| *done) => {
+                    (order, round) = (Order::Kept, round + 1);
+                    self.go_back(&mut window);
+                    self.advance(self.acknowledged + self.sizes.block);
+                }
+                Order::Overtaken | Order::Lost => {}
+            }
         }
+    }
+
+    /// Where the next block begins.
+    fn next(&self) -> usize {
+        self.acknowledged + self.ahead.len() * self.sizes.block
+    }
+
+    /// Whether another block may be handed over. A server that wants them in order gets some of them
+    /// again, so that few wait in the endpoint, where they could not be called back.
+    fn has_room(&self, window: &Window, idle: bool) -> bool {
+        let last = (self.body.len() - 1) / self.sizes.block * self.sizes.block;
+        let hurry = self.any_order || idle || self.client.waiting(self.route.remote) < WAITING;
+        hurry && self.next() < last && self.ahead.len() < window.blocks
+    }
+
+    /// What is not acknowledged without a gap is sent again.
+    fn go_back(&mut self, window: &mut Window) {
+        self.resent += self.ahead.len();
+        window.shrink();
+        self.ahead.clear();
     }
 
     /// So many bytes are acknowledged without a gap.
@@ -291,11 +400,8 @@ impl Upload {
     }
 
     /// Starts the exchange of the block that begins at this byte.
-    fn start(
-        &self,
-        options: &Options,
-        at: usize,
-    ) -> Result<BoxFuture<'static, (usize, Outcome)>, Error> {
+    fn start(&self, options: &Options, place: Place) -> Result<Block1, Error> {
+        let (_, at) = place;
         let end = (at + self.sizes.block).min(self.body.len());
         let mut options = options.clone();
         if self.body.len() > self.sizes.block {
@@ -318,6 +424,11 @@ impl Upload {
             payload: self.body.slice(at..end),
         };
         let pending = exchange.start()?;
-        Ok(Box::pin(async move { (at, exchange.finish(pending).await) }))
+        Ok(Box::pin(async move { (place, exchange.finish(pending).await) }))
     }
+}
+
+/// Whether a datagram was longer than the path's MTU: EMSGSIZE of Linux, of BSD and macOS, of Windows.
+fn is_too_long(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(90 | 40 | 10040))
 }

@@ -10,7 +10,7 @@ use rand_core::Rng;
 
 /// One body, kept for the blocks that get lost.
 #[derive(Debug)]
-pub(super) struct Download {
+pub(in crate::server) struct Download {
     response: Response,
     szx: u8,
     sender: Sender,

@@ -9,6 +9,7 @@ mod upload;
 pub(super) use part::concerns;
 pub(crate) use store::Store;
 
+use super::ServerConfig;
 use super::block::{Key, key, with_etag};
 use super::respond::{Asked, respond};
 use super::router::{Later, Reply};
@@ -25,6 +26,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::task::Poll;
 use store::{Peer, Saying, Taken};
+use upload::Upload;
 
 /// A request whose body, if it has one, is whole.
 struct Whole {
@@ -89,7 +91,7 @@ impl Service {
         (block, size): (Block, usize),
         message: &Message<'_>,
     ) -> Saying {
-        let max = self.config().net.max_body.min((Block::MAX_NUM as usize + 1) * block.size());
+        let max = Upload::longest(block.size(), self.config());
         if size > max {
             // RFC 7959 section 2.9.3.
             let mut answer = Response::new(Code::REQUEST_ENTITY_TOO_LARGE);
@@ -214,11 +216,15 @@ impl Service {
         if uploaded {
             self.quick().answered(&key, slice(&response, 0, szx));
         }
-        let params = self.config().net.quick;
+        let ServerConfig { max_block_bytes, net, .. } = self.config();
+        let params = net.quick;
+        let set = |from| (from..params.end_of_set(from)).collect();
         let count = response.payload.len().div_ceil(16 << szx) as u32;
         let these = match wish.map(|wish| wish.blocks) {
             Some(Wanted::These(blocks)) => blocks,
-            Some(Wanted::From(from)) => (from..params.end_of_set(from)).collect(),
+            Some(Wanted::From(from)) => set(from),
+            // It cannot be kept: the handler is asked again for every set.
+            _ if response.payload.len() > *max_block_bytes => set(0),
             // The system gives randomness, or there would be no socket.
             Some(Wanted::Whole) | None => match seeded() {
                 Ok(mut rng) => {

@@ -2,6 +2,7 @@
 
 use super::store::Peer;
 use crate::message::{ContentFormat, Response};
+use crate::server::ServerConfig;
 use bytes::{Bytes, BytesMut};
 use ebbtide_core::quick::{Arrival, QuickParameters, Receiver, Receiving};
 use ebbtide_core::time::Instant;
@@ -13,11 +14,11 @@ const OVERHEAD: usize = 16;
 
 /// Bytes that a block takes beside its payload, about: an entry of a tree, and an allocation. Of blocks
 /// of 16 bytes it is the most.
-pub(super) const ENTRY: usize = 64;
+const ENTRY: usize = 64;
 
 /// One body.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(in crate::server) struct Upload {
     receiver: Receiver,
     szx: u8,
     size: usize,
@@ -41,13 +42,21 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) enum Step {
     Say(Response),
-    /// The body, and how many bytes fewer are held.
-    Whole(Bytes, usize),
+    /// The body, which is held no longer.
+    Whole(Bytes),
     Wait(Option<Instant>),
     Drop,
 }
 
 impl Upload {
+    /// The longest body that may come in blocks of so many bytes: one that has room even if nothing
+    /// else has.
+    pub(super) fn longest(block: usize, config: &ServerConfig) -> usize {
+        // Each is in the tree, and has a bit at the receiver.
+        let room = config.max_block_bytes / (block + ENTRY + 1);
+        config.net.max_body.min(room.min(Block::MAX_NUM as usize + 1) * block)
+    }
+
     /// The body that a block is of; the block itself is not taken yet.
     pub(super) fn begin(
         now: Instant,
@@ -101,12 +110,10 @@ impl Upload {
                 Receiving::Complete => {
                     self.state = State::Working;
                     let mut body = BytesMut::with_capacity(self.size);
-                    let entries = self.blocks.len() * ENTRY;
                     for block in core::mem::take(&mut self.blocks).into_values() {
                         body.extend_from_slice(&block);
                     }
-                    let freed = body.len() + entries;
-                    return Step::Whole(body.freeze(), freed);
+                    return Step::Whole(body.freeze());
                 }
                 Receiving::Wait(at) => return Step::Wait(Some(at)),
                 Receiving::GiveUp => return Step::Drop,

@@ -1,0 +1,59 @@
+//! Which settings a control reads.
+
+use super::Algorithm;
+
+impl Algorithm {
+    /// The settings that mean something to it, by the keys of [`Config::set`](super::Config::set), which
+    /// takes those of the others as well, so that one list can be set of several controls.
+    #[must_use]
+    pub const fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Default | Self::DefaultB | Self::DefaultFb1 | Self::DefaultFb2 => {
+                &["bound", "ack-timeout", "nstart"]
+            }
+            Self::LinuxRto => &["floor", "bound", "initial-rto", "granularity", "nstart"],
+            Self::PeakHopper => &["floor", "bound", "initial-rto", "granularity", "nstart"],
+            Self::CocoaPlus | Self::Cocoa | Self::CocoaFb1 | Self::CocoaFb2 => {
+                &["bound", "ageing", "small-ageing-factor", "initial-rto", "granularity", "nstart"]
+            }
+            Self::Cocoa01 => &[
+                "bound",
+                "ageing",
+                "small-ageing-factor",
+                "history",
+                "initial-rto",
+                "granularity",
+                "nstart",
+            ],
+            Self::Slow
+            | Self::FastSlow
+            | Self::FasorK4
+            | Self::Fasor
+            | Self::FasorToken
+            | Self::FasorOption => &["bound", "initial-rto", "granularity", "nstart"],
+            Self::Rcoap => &[
+                "ipi-min",
+                "start-interval",
+                "in-flight",
+                "nstart",
+                "initial-rto",
+                "floor",
+                "bound",
+                "ageing",
+                "granularity",
+            ],
+            Self::Ebb => &[
+                "mark",
+                "copies",
+                "probe-growth",
+                "initial-rto",
+                "margin",
+                "dither",
+                "ageing",
+                "bound",
+                "nstart",
+                "granularity",
+            ],
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a parser says of a value, in the words of this tool.
+
+use super::nearest::of_parser;
+
+/// "invalid type: string \"abc\", expected u32" says what went wrong in the program; what the key takes
+/// and what it got is what its user can mend. Other messages stay as they are, with the name that was
+/// probably meant.
+pub(super) fn in_words(message: &str) -> String {
+    let expected = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "))
+        .or_else(|| message.strip_prefix("unknown variant "))
+        .and_then(|rest| rest.split_once(", expected "));
+    match expected {
+        None => format!("{message}{}", of_parser(message)),
+        Some((got, takes)) => {
+            format!("takes {}, not {}{}", taken(takes), given(got), of_parser(message))
+        }
+    }
+}
+
+/// What a key takes.
+fn taken(expected: &str) -> String {
+    let words = match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number from 0 on",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "text",
+        "a sequence" => "a list such as [1, 2]",
+        other => return other.replace('`', ""),
+    };
+    words.to_owned()
+}
+
+/// What it got, without the parser's word for its type.
+fn given(got: &str) -> &str {
+    let value = ["string ", "integer ", "floating point ", "boolean "];
+    let value = value.into_iter().find_map(|kind| got.strip_prefix(kind)).unwrap_or(got);
+    value.trim_matches('`')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_value_is_answered_with_what_the_key_takes() {
+        for (parser, words) in [
+            (
+                "invalid type: string \"abc\", expected u32",
+                "takes a whole number from 0 to 4294967295, not \"abc\"",
+            ),
+            (
+                "invalid value: integer `-1`, expected a number of bytes such as 14100",
+                "takes a number of bytes such as 14100, not -1",
+            ),
+            (
+                "unknown variant `2`, expected one of `off`, `contikimac`",
+                "takes one of off, contikimac, not 2",
+            ),
+            (
+                "unknown variant `of`, expected one of `off`, `contikimac`",
+                "takes one of off, contikimac, not of; did you mean 'off'?",
+            ),
+            ("missing field `rate`", "missing field `rate`"),
+        ] {
+            assert_eq!(in_words(parser), words);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Waiting for what other tasks do: for as long as a busy machine may need, and not for ever.
+
+#![allow(clippy::panic, reason = "in a test a panic is how it fails")]
+
+use std::time::Duration;
+
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn soon(is: impl FnMut() -> bool) -> impl Future<Output = ()> {
+    let caller = std::panic::Location::caller();
+    let mut is = is;
+    async move {
+        for _ in 0..12_000 {
+            if is() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{caller}: not within a minute");
+    }
+}
