@@ -59,9 +59,10 @@ impl Forwarder {
         let thread = std::thread::Builder::new().name("forward".into()).spawn(move || {
             let is_realtime = be_punctual();
             let waking = Waking::new(clock.now());
-            let mut path = Path { ends, emulation, clock, capture, waking, armed: None };
+            let armed = None;
+            let mut path = Path { ends, emulation, clock, capture, is_realtime, waking, armed };
             path.forward(&stopped)?;
-            path.finish(is_realtime)
+            path.finish()
         })?;
         Ok(Self { stop, thread })
     }
@@ -95,6 +96,7 @@ struct Path<E: Ends> {
     emulation: Emulation<E::Packet>,
     clock: Clock,
     capture: Option<Recorder>,
+    is_realtime: bool,
     waking: Waking,
     /// What the timer was set for, until it expires.
     armed: Option<Alarm>,
@@ -178,6 +180,11 @@ impl<E: Ends> Path<E> {
         let left = due.saturating_since(now);
         let margin = self.waking.margin();
         if left <= margin {
+            // Other emulators have the same priority, and would wait for this one to sleep. To
+            // programs of ordinary priority an ordinary thread would lose its place for long.
+            if self.is_realtime {
+                std::thread::yield_now();
+            }
             return Ok(EpollTimeout::ZERO);
         }
         // A packet that joins a queue does not change when the first one leaves. Setting the timer
@@ -203,7 +210,7 @@ impl<E: Ends> Path<E> {
         })
     }
 
-    fn finish(self, is_realtime: bool) -> io::Result<Forwarded> {
+    fn finish(self) -> io::Result<Forwarded> {
         let summary = self.emulation.summary(self.clock.now());
         let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
         let worked = usage.user_time() + usage.system_time();
@@ -215,6 +222,6 @@ impl<E: Ends> Path<E> {
                 missed => remarks.push(format!("{missed} packets are missing in the capture")),
             }
         }
-        Ok(Forwarded { summary, is_realtime, processor, remarks })
+        Ok(Forwarded { summary, is_realtime: self.is_realtime, processor, remarks })
     }
 }

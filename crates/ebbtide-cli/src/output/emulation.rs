@@ -6,9 +6,14 @@ use ebbtide_sim::emulation::DirectionSummary;
 use serde_json::json;
 use std::io::{self, Write};
 
-/// Why an emulation's answer does not count.
-pub(crate) const INVALID: &str = "INVALID: more than 1 % of the packets were over 1 ms late. The \
-    machine was too busy, or the rate too high: run it again with less beside it";
+/// Why an emulation's answer does not count, and what can be done about it.
+pub(crate) fn invalid(forwarded: &Forwarded) -> String {
+    let priority = if forwarded.is_realtime { "" } else { ", or as root, with real-time priority" };
+    format!(
+        "INVALID: more than 1 % of the packets were over 1 ms late. The machine was too busy, or the \
+         rate too high: run it again with less beside it{priority}"
+    )
+}
 
 /// What was emulated.
 pub(crate) struct About<'a> {

@@ -28,6 +28,12 @@ async fn our_client_says_that_its_server_sends_no_csm() {
             assert!(said.contains(part), "{args:?}: no '{part}' in {said}");
         }
     }
+    // It passes over a Ping, so that nothing at all comes.
+    let said = output(EBBTIDE, &["ping", &uri("/")]).await.stderr;
+    let said = String::from_utf8_lossy(&said);
+    for part in ["no CSM in time (RFC 8323 section 5.3)", "as Californium", "by coap://"] {
+        assert!(said.contains(part), "ping: no '{part}' in {said}");
+    }
 }
 
 #[tokio::test]

@@ -215,7 +215,7 @@ fn conclude(
         emulation::text(&about, &forwarded)?;
     }
     if !forwarded.summary.is_valid() {
-        return Err(Failure::work(emulation::INVALID));
+        return Err(Failure::work(emulation::invalid(&forwarded)));
     }
     match code {
         0 => Ok(()),
