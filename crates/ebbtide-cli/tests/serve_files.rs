@@ -188,6 +188,11 @@ fn a_writable_folder_takes_files_whole_and_gives_them_up() {
     assert_eq!(changed.code(), Code::CHANGED);
     assert_eq!(etag(&changed), etag(&site.get("/rooms/new.txt")));
     assert!(std::fs::read_to_string(&file).unwrap() == long);
+    // As a copy of the request would, which may come late.
+    let copied = site.ask(site.put("/rooms/new.txt", &long));
+    assert_eq!((copied.code(), etag(&copied)), (Code::CHANGED, etag(&changed)));
+    let other = site.ask(site.put("/rooms/new.txt", &long[1..]));
+    assert_ne!(etag(&other), etag(&changed));
     assert_eq!(site.ask(site.put("/rooms", "x")).code(), Code::METHOD_NOT_ALLOWED);
     assert_eq!(site.ask(site.put("/nowhere/x.txt", "x")).code(), Code::NOT_FOUND);
     let delete = || Request::delete(site.server.uri("/rooms/new.txt")).unwrap();

@@ -95,6 +95,21 @@ fn a_round_trip_without_loss_adds_one_message_per_round_trip() {
 }
 
 #[test]
+fn a_rate_beyond_what_the_path_answers_is_not_raised_further() {
+    // The link carries 25 messages a second, and its buffer holds whatever comes.
+    let mut burst =
+        Burst::new("rcoap:start-interval=100ms:ipi-min=1ms:in-flight=50", 0.5, 10_000).behind(0.04);
+    let mut fastest = f64::INFINITY;
+    for second in 10..100 {
+        burst.run_until(f64::from(second));
+        fastest = fastest.min(burst.interval());
+    }
+    assert!(1.0 / fastest < 25.0 * 1.5, "{} messages a second", 1.0 / fastest);
+    assert_eq!(burst.copies(), 0, "nothing is lost");
+    assert!(burst.departures().len() > 90 * 24, "{} messages", burst.departures().len());
+}
+
+#[test]
 fn the_largest_rate_is_honoured() {
     let mut burst = Burst::new(FAST, 0.2, 10_000);
     burst.run_until(60.0);

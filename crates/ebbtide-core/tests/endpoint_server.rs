@@ -10,7 +10,7 @@ mod common;
 
 use common::node::{COUNT, Node, PEER, config, content, message, peer};
 use ebbtide_core::endpoint::{EndpointConfig, Ignored, SendError};
-use ebbtide_core::wire::{Code, Type};
+use ebbtide_core::wire::{Code, OptionNumber, Type};
 
 fn request(kind: Type, code: Code, id: u16, token: &[u8]) -> Vec<u8> {
     message(kind, code, id, token, &[], b"")
@@ -79,6 +79,28 @@ fn what_is_not_known_to_be_idempotent_is_remembered() {
         assert_eq!(node.ep.remembered(), 1, "{code}");
         assert_eq!(node.arrive(&con(code, 5, b"t")).ignored(), Ignored::DuplicateRequest);
     }
+}
+
+#[test]
+fn a_change_under_a_condition_is_made_once_and_its_duplicate_gets_the_answer_again() {
+    let (matches, absent) = (OptionNumber::IF_MATCH, OptionNumber::IF_NONE_MATCH);
+    for code in [Code::PUT, Code::DELETE, Code::IPATCH] {
+        for condition in [matches, absent] {
+            let mut node = Node::under("default");
+            let options = [(condition.0, &b""[..])];
+            let put = message(Type::Confirmable, code, 5, b"t", &options, b"new");
+            let incoming = node.arrive(&put).request();
+            node.respond(&incoming, b"done");
+            node.take();
+            // The condition no longer holds: it must not be judged again.
+            assert_eq!(node.arrive(&put).ignored(), Ignored::DuplicateRequest, "{code}");
+            assert_eq!(node.one().message().payload(), b"done", "{code}");
+        }
+    }
+    let mut node = Node::under("default");
+    let options = [(matches.0, &b"x"[..])];
+    node.arrive(&message(Type::Confirmable, Code::GET, 5, b"t", &options, b"")).request();
+    assert_eq!(node.ep.remembered(), 0, "what changes nothing may be done twice");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use ebbtide::core::wire::{Block, Message, OptionNumber, encode_uint};
 use ebbtide::server::{OwnedCall, Router, get_async};
 use ebbtide::{Code, ContentFormat, Response};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -140,17 +140,25 @@ impl Files {
             let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
             let before = self.existing(&path)?;
             if let Some(refused) = refused(message, before.as_ref()) {
-                return Ok(Err(refused));
+                return Ok(Err(Response::new(refused)));
+            }
+            // A copy of a PUT makes no other version than the PUT did, whose ETag its client has:
+            // copies of idempotent requests are processed too (RFC 7252 section 4.5).
+            if let Some(before) = &before
+                && self.holds(&path, body)?
+            {
+                return Ok(Err(Response::new(Code::CHANGED).etag(&etag(before))));
             }
             self.root.rename(&part, &self.root, &path)?;
-            Ok(Ok(if before.is_some() { Code::CHANGED } else { Code::CREATED }))
+            let code = if before.is_some() { Code::CHANGED } else { Code::CREATED };
+            Ok(Ok(Response::new(code).etag(&etag(&file.metadata()?))))
         });
         match replaced {
-            Ok(Ok(code)) => Ok(Response::new(code).etag(&etag(&file.metadata()?))),
+            Ok(Ok(replaced)) => Ok(replaced),
             other => {
                 // If it cannot be removed either, it stays hidden.
                 let _ = self.root.remove_file(&part);
-                other.map(|code| Response::new(code.unwrap_or_else(|refused| refused)))
+                other.map(|answer| answer.unwrap_or_else(|unchanged| unchanged))
             }
         }
     }
@@ -182,6 +190,22 @@ impl Files {
             Ok(metadata) => Ok(Some(metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a file has this content.
+    fn holds(&self, path: &Path, mut content: &[u8]) -> io::Result<bool> {
+        let mut file = self.root.open(path)?;
+        let mut buffer = [0; 8192];
+        loop {
+            let read = file.read(&mut buffer)?;
+            if read == 0 {
+                return Ok(content.is_empty());
+            }
+            match content.split_at_checked(read) {
+                Some((same, rest)) if buffer.starts_with(same) => content = rest,
+                _ => return Ok(false),
+            }
         }
     }
 

@@ -67,6 +67,7 @@ impl Endpoint {
             token: message.token(),
             kind,
             code,
+            idempotent: message.is_idempotent(),
             acknowledged: false,
             rexmit_count: message
                 .option(self.config.rexmit_count_option)
@@ -99,7 +100,7 @@ impl Endpoint {
             }
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
-        if !code.is_idempotent() {
+        if !incoming.idempotent {
             let lifetime = self.exchange_lifetime;
             if !self.dedup.insert(now, lifetime, (from, id), Reply::Pending) {
                 // Processing it would mean to process its duplicates as well.

@@ -48,7 +48,7 @@ impl Endpoint {
             }
         };
         self.emit_response(incoming, content, kind, id)?;
-        if !incoming.code.is_idempotent() {
+        if !incoming.idempotent {
             self.store_response(incoming, content);
         }
         Ok(None)

@@ -29,6 +29,8 @@ pub struct Incoming {
     pub kind: Type,
     /// The method.
     pub code: Code,
+    /// Whether a duplicate is processed as well.
+    pub(super) idempotent: bool,
     /// Whether an empty ACK has been sent, so that the response must be separate.
     pub(super) acknowledged: bool,
     /// What the option Rexmit-Cnt said, to be echoed.

@@ -90,6 +90,22 @@ impl<'a> Message<'a> {
         self.body.option(number)
     }
 
+    /// Whether doing what it asks for twice is doing it once: its method is
+    /// [idempotent](Code::is_idempotent), and what it changes is not subject to a condition, which
+    /// need not hold the second time (RFC 7252 section 5.10.8).
+    #[inline]
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        let has = |number| self.option(number).is_some();
+        match self.code {
+            Code::GET | Code::FETCH => true,
+            code if code.is_idempotent() => {
+                !has(OptionNumber::IF_MATCH) && !has(OptionNumber::IF_NONE_MATCH)
+            }
+            _ => false,
+        }
+    }
+
     /// The payload; empty if there is none, since none of zero length can be sent.
     #[inline]
     #[must_use]

@@ -109,7 +109,7 @@ impl Hosts {
     }
 
     fn flow_times(&self) -> Vec<Duration> {
-        self.clients.iter().map(|client| client.record.fct).collect()
+        self.clients.iter().map(|client| client.exchanges.record.fct).collect()
     }
 }
 

@@ -160,7 +160,7 @@ impl Device {
     /// Its measurements.
     pub(crate) const fn record(&self) -> &ClientRecord {
         match self {
-            Self::Udp(client) => &client.record,
+            Self::Udp(client) => &client.exchanges.record,
             Self::Tcp(ends) => &ends.0.record,
             Self::Quick(ends) => &ends.0.record,
         }
@@ -170,8 +170,8 @@ impl Device {
     pub(crate) fn finish(&mut self) -> &[u64] {
         match self {
             Self::Udp(client) => {
-                client.finish();
-                &client.by_retransmissions
+                client.exchanges.finish();
+                &client.exchanges.by_retransmissions
             }
             Self::Tcp(ends) => {
                 let (client, server) = &mut **ends;

@@ -3,6 +3,7 @@
 mod agenda;
 mod client;
 mod device;
+mod exchanges;
 mod flow;
 mod quick;
 mod server;
@@ -10,6 +11,7 @@ mod tcp;
 
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
+pub(crate) use exchanges::{Ended, Exchanges, Step};
 pub(crate) use server::Server;
 pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
 
@@ -51,7 +53,7 @@ pub(crate) fn client_at(address: SocketAddr) -> Option<u32> {
 }
 
 /// Counts one more exchange that took `retransmissions`.
-pub(crate) fn count(by_retransmissions: &mut Vec<u64>, retransmissions: usize) {
+fn count(by_retransmissions: &mut Vec<u64>, retransmissions: usize) {
     if retransmissions >= by_retransmissions.len() {
         by_retransmissions.resize(retransmissions + 1, 0);
     }

@@ -1,11 +1,11 @@
 //! One replication in a low-power network.
 
-use super::asker::{Answerer, Asker, Ended as Exchange};
+use super::asker::{Answerer, Asker};
 use super::network::{Ended, Network};
 use super::record::MeshRecord;
 use super::workload::{Application, Occasion, Part, Plan, SINK, Step, next_event, plans};
 use crate::engine::Engine;
-use crate::host::{Tag, device_config};
+use crate::host::{Ended as Exchange, Tag, device_config};
 use crate::medium::ieee802154;
 use crate::net::{Delay, Fate, Link, Loss, LossModel};
 use crate::random::Streams;
@@ -319,15 +319,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             }
             None => Content { code: Code::GET, options: &put[..1], payload: &[] },
         };
-        let taken = place.asker.ask(now, host, &content);
-        if !taken {
-            let ended = Exchange {
-                answered: false,
-                round_trip: ebbtide_core::time::Micros::ZERO,
-                retransmissions: 0,
-                early: 0,
-            };
-            place.plan.application.ended(ended);
+        if let Err(refused) = place.asker.ask(now, host, &content) {
+            place.plan.application.ended(refused);
         }
     }
 
@@ -513,10 +506,10 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         self.responses.delivered += 1;
         if let Some(client) = self.client_of[to as usize] {
             let place = &mut self.clients[client as usize];
-            let before = place.asker.record.payload_bytes;
+            let before = place.asker.exchanges.record.payload_bytes;
             let got = (from, &response.bytes[..], tag);
             if let Some(ended) = place.asker.receive(now, got, &mut self.recorder) {
-                self.recorder.goodput(now, place.asker.record.payload_bytes - before);
+                self.recorder.goodput(now, place.asker.exchanges.record.payload_bytes - before);
                 place.plan.application.ended(ended);
                 if ended.answered {
                     self.completed(now, ended);
@@ -544,8 +537,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn finish(mut self, now: Instant, replication: u32) -> (RunRecord, R) {
         let mut by_retransmissions: Vec<u64> = Vec::new();
         for client in &mut self.clients {
-            client.asker.finish();
-            let counts = &client.asker.by_retransmissions;
+            client.asker.exchanges.finish();
+            let counts = &client.asker.exchanges.by_retransmissions;
             if counts.len() > by_retransmissions.len() {
                 by_retransmissions.resize(counts.len(), 0);
             }
@@ -570,7 +563,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         }
         let record = RunRecord {
             replication,
-            clients: self.clients.iter().map(|client| client.asker.record).collect(),
+            clients: self.clients.iter().map(|client| client.asker.exchanges.record).collect(),
             totals: Totals {
                 by_retransmissions,
                 up: self.requests,

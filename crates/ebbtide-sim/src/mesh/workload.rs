@@ -1,8 +1,8 @@
 //! What the clients of a low-power network do.
 
-use super::asker::Ended;
 use super::network::Cause;
 use super::record::Messages;
+use crate::host::Ended;
 use crate::random::{Streams, exponential, uniform};
 use crate::scenario::{Scenario, WorkloadKind};
 use ebbtide_core::time::{Duration, Instant};

@@ -51,11 +51,32 @@ pub(crate) struct Upload {
     body: BytesMut,
     /// Blocks that overtook the one that follows `body`, by where they begin.
     ahead: BTreeMap<usize, Bytes>,
-    /// The answer, once the last block is here: for its duplicates.
+    /// The last block is here.
+    whole: bool,
+    /// The answer, once there is one: for duplicates of the last block.
     done: Option<Response>,
 }
 
 impl Upload {
+    /// Whether a block is of another body, that began as this one did.
+    fn contradicts(&self, block: &Block, payload: &[u8]) -> bool {
+        let offset = block.offset() as usize;
+        let end = offset + payload.len();
+        let other = if offset < self.body.len() {
+            self.body.get(offset..end) != Some(payload)
+        } else {
+            self.ahead.get(&offset).is_some_and(|here| here != payload)
+        };
+        let beyond = self.body.len() > end || self.ahead.range(end..).next().is_some();
+        other || !block.more() && beyond
+    }
+
+    /// Whether a block that contradicts nothing is here already.
+    fn has(&self, block: &Block, length: usize) -> bool {
+        let offset = block.offset() as usize;
+        offset + length <= self.body.len() || block.more() && self.ahead.contains_key(&offset)
+    }
+
     /// Whether a block that is new may be taken: it is the next one, or others may still come before
     /// it. The last one makes the body whole, so nothing may be missing then.
     fn may_wait(&self, block: &Block, length: usize) -> bool {
@@ -158,10 +179,9 @@ impl Blocks {
             return Part::Answer(Response::new(Code::BAD_REQUEST));
         }
         if block.num() == 0 {
-            if let Some(done) = self.bodies.uploads.get(&key).and_then(|upload| upload.done.clone())
-                && !block.more()
-            {
-                return Part::Answer(done);
+            if !block.more() {
+                self.bodies.uploads.remove(&key);
+                return Part::Whole(None);
             }
             // A late copy of the first block must not undo those after it.
             let copy = self
@@ -169,12 +189,6 @@ impl Blocks {
                 .uploads
                 .get(&key)
                 .is_some_and(|upload| upload.body.starts_with(payload));
-            if !copy || !block.more() {
-                self.bodies.uploads.remove(&key);
-            }
-            if !block.more() {
-                return Part::Whole(None);
-            }
             if !copy {
                 self.bodies.begin_upload(now, key, Upload::default(), 0);
             }
@@ -187,10 +201,15 @@ impl Blocks {
             return Part::Answer(done.clone());
         }
         let offset = block.offset() as usize;
-        let known = upload.body.get(offset..end).or(upload.ahead.get(&offset).map(AsRef::as_ref));
-        if known == Some(payload) {
-            // A block that is here already.
-        } else if known.is_some() || !upload.may_wait(&block, payload.len()) {
+        if upload.contradicts(&block, payload) {
+            // The client has begun again, and begins with the first block once more: that overwrites
+            // what is left of the body before (RFC 7959 section 2.5).
+            self.bodies.uploads.remove(&key);
+            return Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
+        }
+        if upload.has(&block, payload.len()) {
+            // Nothing new.
+        } else if !upload.may_wait(&block, payload.len()) {
             // RFC 7959 section 2.9.2: blocks before this one are missing.
             return Part::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
         } else {
@@ -213,7 +232,10 @@ impl Blocks {
         }
         // It stays until there is an answer: a copy of the last block that comes while a handler is
         // at work is as much a request as the block itself.
-        let body = self.bodies.uploads.get(&key).map(|upload| upload.body.clone().freeze());
+        let body = self.bodies.uploads.get_mut(&key).map(|upload| {
+            upload.whole = true;
+            upload.body.clone().freeze()
+        });
         Part::Whole(body)
     }
 
@@ -241,7 +263,9 @@ impl Blocks {
         }
         if let Ok(Some(block1)) = block(message, OptionNumber::BLOCK1, sizes) {
             response.options.push_uint(OptionNumber::BLOCK1, block1.to_uint());
-            if let Some(upload) = self.bodies.uploads.get_mut(&key) {
+            // What refuses a block does not end the upload: the block may come again.
+            let upload = self.bodies.uploads.get_mut(&key).filter(|upload| upload.whole);
+            if let Some(upload) = upload {
                 upload.done = Some(response.clone());
                 upload.body = BytesMut::new();
                 upload.ahead.clear();

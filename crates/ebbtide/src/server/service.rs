@@ -137,8 +137,8 @@ impl Service {
         datagram: &Datagram<'_>,
     ) -> Option<Vec<u8>> {
         let message = Message::parse(datagram.bytes).ok()?;
-        let (id, code) = (message.message_id(), message.code());
-        let concerns = code.is_request() && !code.is_idempotent();
+        let id = message.message_id();
+        let concerns = message.code().is_request() && !message.is_idempotent();
         if !concerns || endpoint.is_remembered(now, datagram.from, id) {
             return None;
         }

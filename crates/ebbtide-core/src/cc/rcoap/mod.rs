@@ -20,8 +20,8 @@ use crate::time::{Duration, Instant, Micros};
 ///   spacing of their two answers, in proportion to the message's size, is what the narrowest link
 ///   needs for a message. From the first answer on, answers are counted for two round trips. Without
 ///   any answer for four initial RTOs the transfer fails.
-/// * **NORMAL** raises R by one message per round trip in each round trip that brought an answer and
-///   no loss.
+/// * **NORMAL** raises R by one message per round trip in each round trip that brought the answers that
+///   R promises and no loss.
 /// * **LOSS_DETECTION** after a timeout: R is halved and the message repeated. Its answer within a
 ///   round trip shows a loss that was not the queue's, and R is restored. A second timeout, or none
 ///   of both, shows congestion.
@@ -30,8 +30,8 @@ use crate::time::{Duration, Instant, Micros};
 ///
 /// Deviations, each for a reason that is given where it is: answers are counted by their spacing, the
 /// RTO has a floor and a margin and is dithered, samples of repeated messages teach nothing, below
-/// one message per round trip an interval stands for the round trip, and what is lost of messages
-/// that left before R fell does not make it fall again.
+/// one message per round trip an interval stands for the round trip, what is lost of messages that left
+/// before R fell does not make it fall again, and an R that is not used is not raised.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Rcoap {
     estimator: Estimator,
@@ -200,6 +200,14 @@ impl Rcoap {
         self.wait_until(self.next().min(now + self.interval));
     }
 
+    /// Whether the answers of this epoch are about those to a message every 1/R, give or take one. A rate
+    /// that the path, what may be in flight or the application did not use is not known to be one that
+    /// could be used: raised nevertheless, it would fill the path in a burst as soon as it were (RFC 7661).
+    fn is_used(&self, now: Instant) -> bool {
+        let span = u64::from(now.micros_since(self.since.0).get());
+        (u64::from(self.answers) + 1) * u64::from(self.interval.get()) * 4 >= span * 3
+    }
+
     /// NORMAL: how long ago the rate stopped to fall.
     fn risen(&self, now: Instant) -> Micros {
         self.memo.saturating_add(now.micros_since(self.since.0))
@@ -212,7 +220,9 @@ impl Rcoap {
         match self.state {
             State::Backoff => self.go_on(Micros::ZERO, now),
             State::Normal if now >= self.since.0 + self.rtt() => {
-                self.raise(cx);
+                if self.is_used(now) {
+                    self.raise(cx);
+                }
                 self.go_on(self.risen(now), now);
             }
             _ => {}

@@ -202,14 +202,24 @@ impl End {
         self.socket.serve(now);
         let due = self.socket.timeout(now);
         let unacknowledged = self.socket.unacknowledged() as u64;
+        let patience = self.socket.patience();
+        let mut is_in_vain = false;
         for packet in self.socket.packets() {
             // smoltcp makes no other packets.
             let Some(segment) = Segment::parse(packet) else { continue };
-            let departure = self.sent.depart(&segment, unacknowledged);
+            let departure = self.sent.depart(now, &segment, unacknowledged);
+            is_in_vain |= departure.in_vain >= patience;
+            if is_in_vain {
+                break;
+            }
             self.retransmissions += u32::from(departure.is_repeated);
             each(packet, departure.is_repeated);
         }
         self.socket.clear_packets();
+        if is_in_vain {
+            self.socket.give_up();
+            return None;
+        }
         due
     }
 }

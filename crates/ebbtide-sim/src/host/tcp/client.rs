@@ -343,12 +343,26 @@ impl TcpClient {
             });
             timeout = timeout.into_iter().chain(due).min();
         }
+        timeout = timeout.into_iter().chain(self.waits(now)).min();
         self.closing.retain(|named| !named.connection.is_gone());
         let is_lost = self.current.as_ref().is_some_and(|named| named.connection.is_gone());
         if is_lost {
             self.lose(now, recorder);
         }
         (timeout, is_lost || has_room)
+    }
+
+    /// Until when the application waits for a response to a request that is acknowledged, for which TCP
+    /// has no timer: as long as TCP repeats data. Then the connection is given up.
+    fn waits(&mut self, now: Instant) -> Option<Instant> {
+        let left = self.open.front()?.sent.last()?;
+        let named = self.current.as_mut().filter(|named| named.connection.is_acknowledged())?;
+        let until = *left + self.settings.patience();
+        if until <= now {
+            named.connection.give_up();
+            return None;
+        }
+        Some(until)
     }
 
     /// The connection in use is over, and with it what was open on it.

@@ -191,10 +191,16 @@ impl Connection {
         self.flush(now);
         let due = self.socket.timeout(now);
         let unacknowledged = self.unacknowledged();
+        let patience = self.socket.patience();
+        let mut is_in_vain = false;
         for packet in self.socket.packets() {
             // smoltcp makes no other packets.
             let Some(segment) = Segment::parse(packet) else { continue };
-            let departure = self.sent.depart(&segment, unacknowledged);
+            let departure = self.sent.depart(now, &segment, unacknowledged);
+            is_in_vain |= departure.in_vain >= patience;
+            if is_in_vain {
+                break;
+            }
             if departure.is_repeated {
                 repeats.retransmissions += 1;
                 repeats.timeouts += u32::from(std::mem::take(&mut self.is_timed));
@@ -207,7 +213,16 @@ impl Connection {
         }
         self.socket.clear_packets();
         self.is_timed = false;
+        if is_in_vain {
+            self.give_up();
+            return None;
+        }
         due
+    }
+
+    /// Ends it as if it had never been; the other end is told nothing.
+    pub(super) fn give_up(&mut self) {
+        self.socket.give_up();
     }
 
     /// Bytes that the peer has not acknowledged, sent or not.
@@ -216,10 +231,14 @@ impl Connection {
         (self.socket.unacknowledged() + waiting) as u64
     }
 
+    /// Whether all that was sent is acknowledged.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.unacknowledged() == 0
+    }
+
     /// Whether the handshake and the exchange of CSMs are over and nothing is under way.
     pub(super) fn is_settled(&self) -> bool {
-        self.coap.as_ref().is_some_and(stream::Connection::is_established)
-            && self.unacknowledged() == 0
+        self.coap.as_ref().is_some_and(stream::Connection::is_established) && self.is_acknowledged()
     }
 
     /// All that has arrived was looked at. If that was the last of it, the connection is closed once

@@ -2,6 +2,7 @@
 
 use super::segment::Segment;
 use crate::host::Tag;
+use ebbtide_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// What one end sends.
@@ -18,6 +19,9 @@ pub(super) struct Sent {
     highest: u64,
     /// The messages that are not acknowledged, in order.
     pieces: VecDeque<Piece>,
+    /// How much was acknowledged when something was last repeated, and when it was first repeated
+    /// with no more than that acknowledged.
+    repeating: Option<(u64, Instant)>,
 }
 
 /// A message in the stream.
@@ -40,6 +44,9 @@ pub(super) struct Departure {
     pub(super) tags: Option<(Tag, Tag)>,
     /// How often it left before, if it is a SYN.
     pub(super) earlier: u8,
+    /// For how long what it repeats has been repeated without an acknowledgement of anything; not
+    /// of a SYN.
+    pub(super) in_vain: Duration,
 }
 
 impl Sent {
@@ -49,8 +56,14 @@ impl Sent {
         self.pieces.push_back(Piece { end: self.written, tag });
     }
 
-    /// A segment leaves while `unacknowledged` bytes of what was written are not acknowledged.
-    pub(super) fn depart(&mut self, segment: &Segment, unacknowledged: u64) -> Departure {
+    /// A segment leaves at `now` while `unacknowledged` bytes of what was written are not
+    /// acknowledged.
+    pub(super) fn depart(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        unacknowledged: u64,
+    ) -> Departure {
         let earlier_syns = self.syns;
         if segment.syn {
             self.syns = self.syns.saturating_add(1);
@@ -68,11 +81,13 @@ impl Sent {
             ..Departure::default()
         };
         if segment.payload == 0 {
+            departure.in_vain = self.in_vain(now, acknowledged, repeats_fin);
             return departure;
         }
         let start = acknowledged + u64::from(self.distance(segment.sequence, acknowledged));
         let end = start + u64::from(segment.payload);
         departure.is_repeated |= start < self.highest;
+        departure.in_vain = self.in_vain(now, acknowledged, departure.is_repeated);
         departure.is_earliest = start == acknowledged;
         self.highest = self.highest.max(end);
         let mut before = acknowledged;
@@ -84,6 +99,16 @@ impl Sent {
             }
         }
         departure
+    }
+
+    /// For how long data or a FIN that leaves at `now` has been repeated in vain.
+    fn in_vain(&mut self, now: Instant, acknowledged: u64, is_repeated: bool) -> Duration {
+        if !is_repeated {
+            return Duration::ZERO;
+        }
+        let began = self.repeating.filter(|known| known.0 == acknowledged);
+        let (_, first) = *self.repeating.insert(began.unwrap_or((acknowledged, now)));
+        now - first
     }
 
     /// How far a sequence number is beyond a byte of the stream, which is at most 2^32 before it.
@@ -162,22 +187,41 @@ mod tests {
     #[test]
     fn a_segment_names_the_messages_in_it_and_whether_it_was_sent_before() {
         let mut sent = Sent::default();
-        assert!(!sent.depart(&syn(u32::MAX - 4), 0).is_repeated);
-        assert!(sent.depart(&syn(u32::MAX - 4), 0).is_repeated);
+        assert!(!sent.depart(Instant::ZERO, &syn(u32::MAX - 4), 0).is_repeated);
+        assert!(sent.depart(Instant::ZERO, &syn(u32::MAX - 4), 0).is_repeated);
         sent.write(7, None);
         sent.write(8, Some(tag(0)));
         sent.write(8, Some(tag(1)));
         // The CSM alone, then both requests, beyond the wrap of the sequence numbers.
-        let csm = sent.depart(&data(u32::MAX - 3, 7), 23);
+        let csm = sent.depart(Instant::ZERO, &data(u32::MAX - 3, 7), 23);
         assert_eq!((csm.is_repeated, csm.is_earliest, csm.tags), (false, true, None));
-        let both = sent.depart(&data(3, 16), 23);
+        let both = sent.depart(Instant::ZERO, &data(3, 16), 23);
         assert_eq!((both.is_repeated, both.is_earliest), (false, false));
         assert_eq!(both.tags, Some((tag(0), tag(1))));
         // All of it again as one segment; then the first request is acknowledged.
-        assert!(sent.depart(&data(u32::MAX - 3, 23), 23).is_repeated);
-        let last = sent.depart(&data(11, 8), 8);
+        assert!(sent.depart(Instant::ZERO, &data(u32::MAX - 3, 23), 23).is_repeated);
+        let last = sent.depart(Instant::ZERO, &data(11, 8), 8);
         assert_eq!(last.tags, Some((tag(1), tag(1))));
         assert!(last.is_repeated && last.is_earliest);
+    }
+
+    #[test]
+    fn what_is_repeated_in_vain_is_timed_from_the_first_repetition_until_something_is_acknowledged()
+    {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut sent = Sent::default();
+        sent.depart(at(0), &syn(0), 0);
+        sent.write(7, None);
+        sent.write(8, Some(tag(0)));
+        let mut in_vain = |seconds, segment: Segment, unacknowledged| {
+            sent.depart(at(seconds), &segment, unacknowledged).in_vain.as_secs()
+        };
+        let both = [0, 3, 9, 21].map(|seconds| in_vain(seconds, data(1, 15), 15));
+        assert_eq!(both, [0, 0, 6, 18]);
+        // The CSM is acknowledged, then the request; the FIN is repeated, too.
+        assert_eq!([45, 93].map(|seconds| in_vain(seconds, data(8, 8), 8)), [0, 48]);
+        let fin = Segment { fin: true, ..data(16, 0) };
+        assert_eq!([94, 96, 100].map(|seconds| in_vain(seconds, fin, 0)), [0, 0, 4]);
     }
 
     #[test]

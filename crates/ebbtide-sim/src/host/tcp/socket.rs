@@ -114,6 +114,9 @@ impl Socket {
 
     /// Sends what is due.
     pub(super) fn serve(&mut self, now: Instant) {
+        if self.state() == State::Closed {
+            return;
+        }
         if !self.is_opening() {
             let now = self.before_timer(now);
             self.stack.send(now);
@@ -128,12 +131,15 @@ impl Socket {
                 }
             }
             Due::Again => self.stack.device.send(self.handshake.packet()),
-            Due::GiveUp => self.stack.socket_mut().abort(),
+            Due::GiveUp => self.give_up(),
         }
     }
 
     /// When it wants to be served; `None`: when something arrives or is written.
     pub(super) fn timeout(&mut self, now: Instant) -> Option<Instant> {
+        if self.state() == State::Closed {
+            return None;
+        }
         if self.is_opening() {
             return self.handshake.due();
         }
@@ -216,6 +222,17 @@ impl Socket {
     /// Ends the connection in order: a FIN follows what was written.
     pub(super) fn close(&mut self) {
         self.stack.socket_mut().close();
+    }
+
+    /// For how long what it sends may be repeated in vain.
+    pub(super) fn patience(&self) -> Duration {
+        self.setup.settings.patience()
+    }
+
+    /// Ends the connection without a word to the other end, as Linux does with one that timed out.
+    pub(super) fn give_up(&mut self) {
+        self.clear_packets();
+        self.stack.socket_mut().abort();
     }
 
     /// Whether the peer sends no more.

@@ -11,7 +11,7 @@ use crate::scenario::units::Time;
 use crate::scenario::{Override, Scenario, Tcp, load};
 use ebbtide_core::time::{Duration, Instant};
 use smoltcp::socket::tcp::State;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddrV4;
 
 const ONE_WAY: Duration = Duration::from_millis(100);
@@ -44,9 +44,15 @@ impl Pair {
         loop {
             let mut sent: Vec<(bool, Vec<u8>, Tag)> = Vec::new();
             let mut recorder = Discard::new();
-            let (client_at, _) = self.client.drain(now, &mut recorder, |_, packet, tag| {
-                sent.push((true, packet.to_vec(), tag));
-            });
+            let client_at = loop {
+                let (at, wants_to_act) = self.client.drain(now, &mut recorder, |_, packet, tag| {
+                    sent.push((true, packet.to_vec(), tag));
+                });
+                if !wants_to_act || self.client.is_done() {
+                    break at;
+                }
+                self.client.act(now);
+            };
             let server_at =
                 self.server.drain(now, |packet, tag| sent.push((false, packet.to_vec(), tag)));
             for (upwards, packet, tag) in sent {
@@ -104,6 +110,65 @@ fn every_loss_is_repaired_and_nothing_is_left_either() {
         assert_eq!((record.completed, record.failed), (40, 0), "seed {seed}");
         assert!(!pair.client.is_connected() && !pair.server.is_connected(), "seed {seed}");
     }
+}
+
+/// A client with two exchanges, all of whose packets are lost from the instant on at which the n-th
+/// packet of a kind leaves.
+fn severed(
+    settings: Tcp,
+    from: usize,
+    kind: impl Fn(bool, &Segment) -> bool,
+) -> (Pair, Vec<Segment>) {
+    let scenario = scenario(&[("exchanges", "2")]);
+    let mut pair = Pair::new(&scenario, settings);
+    let (mut seen, mut syns) = (0, Vec::new());
+    pair.run(|upwards, segment| {
+        seen += usize::from(kind(upwards, segment));
+        if upwards && segment.syn {
+            syns.push(*segment);
+        }
+        seen >= from
+    });
+    (pair, syns)
+}
+
+#[test]
+fn on_a_link_that_loses_everything_data_is_given_up_and_the_next_exchange_has_a_new_connection() {
+    // The client's CSM, then its requests.
+    let data = |upwards: bool, segment: &Segment| upwards && segment.payload > 0;
+    let settings = Tcp { data_retries: 8, syn_retries: 2, ..Tcp::default() };
+    let (pair, syns) = severed(settings, 2, data);
+    assert_eq!((pair.client.record.completed, pair.client.record.failed), (0, 2));
+    let ports: BTreeSet<u16> = syns.iter().map(|syn| syn.source).collect();
+    assert_eq!((ports.len(), syns.len()), (2, 1 + 3), "the other one is given up by its SYN");
+    assert!(!pair.client.is_connected());
+}
+
+#[test]
+fn once_the_link_is_back_the_new_connection_goes_on_with_the_next_exchange() {
+    let mut pair = Pair::new(&scenario(&[("exchanges", "5")]), Tcp::default());
+    let (mut first, mut data) = (None, 0);
+    let end = pair.run(|upwards, segment| {
+        data += u32::from(upwards && segment.payload > 0);
+        let port = if upwards { segment.source } else { segment.destination };
+        // From the client's second data on, until it connects again.
+        data >= 2 && *first.get_or_insert(port) == port
+    });
+    assert_eq!((pair.client.record.completed, pair.client.record.failed), (4, 1));
+    assert!(!pair.client.is_connected());
+    // Linux's 15 retransmissions: 924.6 s; at the next of the timeouts, which are 60 s at most.
+    let since = end - Instant::ZERO;
+    assert!((Duration::from_secs(924)..Duration::from_secs(1010)).contains(&since), "{since:?}");
+}
+
+#[test]
+fn a_response_that_never_comes_is_given_up_although_its_request_is_acknowledged() {
+    // The acknowledgement of the request leaves before the first response.
+    let response = |upwards: bool, segment: &Segment| !upwards && segment.payload > 40;
+    let settings = Tcp { data_retries: 8, syn_retries: 2, ..Tcp::default() };
+    let (pair, _) = severed(settings, 1, response);
+    assert_eq!((pair.client.record.completed, pair.client.record.failed), (0, 2));
+    assert!(!pair.client.is_connected() && !pair.server.is_connected());
 }
 
 #[test]

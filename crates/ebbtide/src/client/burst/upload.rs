@@ -4,7 +4,6 @@ use super::{Exchange, IN_FLIGHT, Outcome};
 use crate::client::{Client, Route, transfer};
 use crate::error::Error;
 use crate::message::{BurstMark, Options, Request, Response, Sizes};
-use crate::net::clock;
 use bytes::Bytes;
 use ebbtide_core::endpoint::SendError;
 use ebbtide_core::wire::{Block, Code, OptionNumber};
@@ -225,7 +224,7 @@ impl Upload {
         if self.body.len() > self.sizes.block {
             // Tells concurrent uploads to one resource apart, and a second attempt from the first
             // (RFC 9175 section 3.3).
-            options.push(OptionNumber::REQUEST_TAG, &clock::distinct().to_be_bytes());
+            options.push(OptionNumber::REQUEST_TAG, &transfer::request_tag());
         }
         let first = self.first(&options).await?;
         if first.code != Code::CONTINUE || self.acknowledged >= self.body.len() {
@@ -249,11 +248,20 @@ impl Upload {
         transfer::complete_upload(&self.client, &self.route, request, answer).await
     }
 
-    /// The first block, in the size that the server wants.
+    /// The first block, in the size that the path carries and the server wants.
     async fn first(&mut self, options: &Options) -> Result<Response, Error> {
         loop {
             let (_, answer) = self.start(options, (0, 0))?.await;
-            let answer = answer?;
+            let answer = match answer {
+                // No fragments are sent (RFC 7252 section 4.6). Later blocks have fewer options.
+                Err(Error::Network { source, .. })
+                    if self.sizes.szx > 0 && is_too_long(&source) =>
+                {
+                    self.sizes = self.sizes.at_most(self.sizes.szx - 1);
+                    continue;
+                }
+                answer => answer?,
+            };
             self.any_order = answer.options.get(BurstMark::OPTION).is_some();
             let echoed = answer.options.get(OptionNumber::BLOCK1);
             let echoed = echoed.and_then(|option| self.sizes.read(&option).ok());
@@ -287,6 +295,8 @@ impl Upload {
     async fn middle(&mut self, options: &Options) -> Result<Option<Response>, Error> {
         let mut window = Window::new(if self.in_order { 1 } else { usize::from(self.in_flight) });
         let (mut order, mut round) = (Order::Kept, 0);
+        // Before which byte the server may have ended the body once more.
+        let mut cut = usize::MAX;
         let mut running = Blocks::new();
         loop {
             if order == Order::Kept && self.has_room(&window, running.is_empty()) {
@@ -307,6 +317,8 @@ impl Upload {
                 }
                 (order, round) = (Order::Kept, round + 1);
                 self.go_back(&mut window);
+                self.acknowledged = self.acknowledged.min(cut);
+                cut = usize::MAX;
                 continue;
             };
             let answer = answer?;
@@ -314,10 +326,11 @@ impl Upload {
             let stale = sent != round;
             let place = at.saturating_sub(self.acknowledged) / self.sizes.block;
             let overtook = !stale && place > 0;
-            let alone = self.any_order || !stale && self.ahead.len() <= 1;
+            let in_doubt = stale || overtook || order == Order::Lost;
+            let alone = self.any_order || !in_doubt && self.ahead.len() <= 1;
             match answer.code {
                 // Others are missing that came before it (RFC 7959 section 2.9.2): they follow.
-                Code::REQUEST_ENTITY_INCOMPLETE if !alone && (stale || overtook) => {
+                Code::REQUEST_ENTITY_INCOMPLETE if !alone && in_doubt => {
                     order = Order::Lost;
                     continue;
                 }
@@ -328,6 +341,11 @@ impl Upload {
                 _ => {}
             }
             if stale {
+                let end = at + self.sizes.block;
+                if end < self.acknowledged {
+                    // It came after blocks that replaced it and those behind it.
+                    (order, cut) = (Order::Lost, cut.min(end));
+                }
                 continue;
             }
             if let Some(done) = self.ahead.get_mut(place) {
@@ -407,4 +425,9 @@ impl Upload {
         let pending = exchange.start()?;
         Ok(Box::pin(async move { (place, exchange.finish(pending).await) }))
     }
+}
+
+/// Whether a datagram was longer than the path's MTU: EMSGSIZE of Linux, of BSD and macOS, of Windows.
+fn is_too_long(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(90 | 40 | 10040))
 }

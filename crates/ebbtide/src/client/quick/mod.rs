@@ -10,6 +10,7 @@ pub(super) use support::Support;
 use super::{Client, Route};
 use crate::error::Error;
 use crate::message::{Request, Response};
+use ebbtide_core::wire::Code;
 
 /// Sends a request and puts its response together; `None`, and nothing sent, if the server does not
 /// understand such blocks.
@@ -22,5 +23,9 @@ pub(super) async fn run(
         return Ok(None);
     }
     let exchange = exchange::Exchange::new(client, route.remote, request)?;
-    exchange.run().await.map(Some)
+    let response = exchange.run().await?;
+    if response.code == Code::BAD_OPTION {
+        client.inner.quick.forget(route.remote);
+    }
+    Ok(Some(response))
 }

@@ -5,31 +5,50 @@ use super::super::{Client, Route};
 use crate::error::Error;
 use crate::message::Request;
 use ebbtide_core::endpoint::Failure;
+use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, OptionNumber};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
-/// Servers that are remembered; beyond that all are asked anew.
+/// Servers that are remembered; the one that was asked first is forgotten for another.
 const MAX_SERVERS: usize = 1024;
+/// How long what a server said holds: by then another program may have its address.
+const MEMORY: Duration = Duration::from_secs(3600);
 
 /// What servers said when they were asked.
 #[derive(Debug, Default)]
 pub(in crate::client) struct Support {
-    servers: Mutex<HashMap<SocketAddr, bool>>,
+    servers: Mutex<BTreeMap<SocketAddr, Said>>,
+}
+
+/// What a server said, and when.
+#[derive(Copy, Clone, Debug)]
+struct Said {
+    supports: bool,
+    at: Instant,
 }
 
 impl Support {
-    fn known(&self, remote: SocketAddr) -> Option<bool> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner).get(&remote).copied()
+    fn known(&self, now: Instant, remote: SocketAddr) -> Option<bool> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = servers.get(&remote)?;
+        (now.saturating_since(said.at) < MEMORY).then_some(said.supports)
     }
 
-    fn learn(&self, remote: SocketAddr, supports: bool) {
+    fn learn(&self, now: Instant, remote: SocketAddr, supports: bool) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if servers.len() >= MAX_SERVERS {
-            servers.clear();
+        servers.insert(remote, Said { supports, at: now });
+        if servers.len() > MAX_SERVERS
+            && let Some(oldest) = servers.iter().min_by_key(|(_, said)| said.at).map(|(to, _)| *to)
+        {
+            servers.remove(&oldest);
         }
-        servers.insert(remote, supports);
+    }
+
+    /// A server refused the options, whatever it said before.
+    pub(super) fn forget(&self, remote: SocketAddr) {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner).remove(&remote);
     }
 }
 
@@ -38,7 +57,7 @@ impl Support {
 /// of a resource that changes nothing and that most servers have.
 pub(super) async fn is_there(client: &Client, route: &Route) -> Result<bool, Error> {
     let support = &client.inner.quick;
-    if let Some(known) = support.known(route.remote) {
+    if let Some(known) = support.known(client.now(route.remote), route.remote) {
         return Ok(known);
     }
     let probe = Request::get(format!("coap://{}/.well-known/core", route.remote))?;
@@ -54,7 +73,7 @@ pub(super) async fn is_there(client: &Client, route: &Route) -> Result<bool, Err
         Err(Error::Reset { .. } | Error::Failed { reason: Failure::BadOption, .. }) => false,
         Err(error) => return Err(error),
     };
-    support.learn(route.remote, supports);
+    support.learn(client.now(route.remote), route.remote, supports);
     Ok(supports)
 }
 
@@ -63,3 +82,40 @@ const SMALLEST: usize = match Block::new(0, false, 0) {
     Ok(block) => block.size(),
     Err(_) => 16,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    fn server(port: u16) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, port).into()
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn what_a_server_said_holds_for_an_hour() {
+        let support = Support::default();
+        support.learn(at(10), server(1), true);
+        assert_eq!(support.known(at(3609), server(1)), Some(true));
+        assert_eq!(support.known(at(3610), server(1)), None);
+        support.learn(at(3610), server(1), false);
+        assert_eq!(support.known(at(3611), server(1)), Some(false));
+        support.forget(server(1));
+        assert_eq!(support.known(at(3611), server(1)), None);
+    }
+
+    #[test]
+    fn the_server_that_was_asked_first_makes_room_for_another() {
+        let support = Support::default();
+        for port in 0..=MAX_SERVERS as u16 {
+            support.learn(at(port.into()), server(port), true);
+        }
+        assert_eq!(support.servers.lock().unwrap().len(), MAX_SERVERS);
+        assert_eq!(support.known(at(1025), server(0)), None);
+        assert_eq!(support.known(at(1025), server(1)), Some(true));
+    }
+}

@@ -1,0 +1,198 @@
+//! The exchanges of an endpoint that asks, and what is measured of them: of a client on a link as of
+//! a host in a mesh.
+
+use super::{Tag, count};
+use crate::record::ClientRecord;
+use crate::run::{Recorder, tagged};
+use ebbtide_core::endpoint::{
+    Endpoint, EndpointConfig, Event, Ignored, Output, Received, Reliability, Sent,
+};
+use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::wire::Content;
+use rand_chacha::ChaCha8Rng;
+use std::net::SocketAddr;
+
+/// An endpoint that asks, with its measurements.
+pub(crate) struct Exchanges {
+    pub(crate) endpoint: Endpoint,
+    /// The request in each place of the endpoint's table.
+    requests: Vec<Request>,
+    /// Exchanges by the number of retransmissions that they took.
+    pub(crate) by_retransmissions: Vec<u64>,
+    pub(crate) record: ClientRecord,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Request {
+    number: u32,
+    /// When the application asked.
+    made: Instant,
+    /// When each transmission left.
+    sent: Vec<Instant>,
+}
+
+impl Request {
+    fn failed(&self) -> Ended {
+        Ended::failed(self.number, self.sent.len().saturating_sub(1) as u32)
+    }
+}
+
+/// What an exchange has come to.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Ended {
+    /// The request's number.
+    pub(crate) number: u32,
+    /// Whether it was answered.
+    pub(crate) answered: bool,
+    /// Since its original left.
+    pub(crate) round_trip: Micros,
+    /// How often it was repeated.
+    pub(crate) retransmissions: u32,
+    /// Retransmissions that left although the original was answered.
+    pub(crate) early: u32,
+}
+
+impl Ended {
+    /// A request that was repeated so often in vain.
+    pub(crate) const fn failed(number: u32, retransmissions: u32) -> Self {
+        Self { number, answered: false, round_trip: Micros::ZERO, retransmissions, early: 0 }
+    }
+}
+
+/// What an endpoint has for its host.
+pub(crate) enum Step<'e> {
+    /// A request or a probe leaves.
+    Leaves {
+        to: SocketAddr,
+        datagram: &'e [u8],
+        tag: Tag,
+        timeout: Micros,
+    },
+    Failed(Ended),
+    /// What no host here waits for.
+    Other,
+    /// Nothing more until this instant.
+    Wait(Option<Instant>),
+}
+
+impl Exchanges {
+    /// Those of client `number`, which is of this group of those under the same control.
+    pub(crate) fn new((number, group): (u32, u8), config: EndpointConfig, rng: ChaCha8Rng) -> Self {
+        Self {
+            endpoint: Endpoint::new(config, Box::new(rng)),
+            requests: Vec::new(),
+            by_retransmissions: Vec::new(),
+            record: ClientRecord { client: number, group, ..ClientRecord::default() },
+        }
+    }
+
+    /// Makes request `number`. Whether the endpoint took it: that its queue is full is counted, and
+    /// the application's to deal with.
+    pub(crate) fn ask(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        content: &Content<'_>,
+        number: u32,
+    ) -> bool {
+        let Ok(id) = self.endpoint.request(now, to, content, Reliability::Confirmable) else {
+            self.record.failed += 1;
+            return false;
+        };
+        if id.index() >= self.requests.len() {
+            self.requests.resize(id.index() + 1, Request::default());
+        }
+        let request = &mut self.requests[id.index()];
+        (request.number, request.made) = (number, now);
+        request.sent.clear();
+        true
+    }
+
+    /// A datagram arrives. The exchange that has ended with it.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        (from, datagram, tag): (SocketAddr, &[u8], Tag),
+        recorder: &mut impl Recorder,
+    ) -> Option<Ended> {
+        match self.endpoint.handle_datagram(now, from, datagram) {
+            Received::Response { exchange, sample, message } => {
+                let request = &self.requests[exchange.index()];
+                debug_assert_eq!(request.number, tag.exchange, "a response to another exchange");
+                let transmissions = request.sent.len();
+                let answered = usize::from(tag.ordinal);
+                let later = transmissions.saturating_sub(1 + answered) as u32;
+                let retransmissions = transmissions.saturating_sub(1);
+                let since = |sent: &Instant| now.micros_since(*sent);
+                recorder.duration(since(&request.made));
+                if let Some(rtt) = request.sent.get(answered).map(since) {
+                    recorder.round_trip(rtt);
+                }
+                self.record.unnecessary += later;
+                self.record.payload_bytes += message.payload().len() as u64;
+                self.record.completed += 1;
+                count(&mut self.by_retransmissions, retransmissions);
+                if recorder.wants_details() {
+                    let metrics = self.endpoint.metrics(from).unwrap_or_default();
+                    recorder.answered(now, tagged(self.record.client, tag), sample, &metrics);
+                }
+                Some(Ended {
+                    number: request.number,
+                    answered: true,
+                    round_trip: request.sent.first().map_or(Micros::ZERO, since),
+                    retransmissions: retransmissions as u32,
+                    early: if answered == 0 { later } else { 0 },
+                })
+            }
+            Received::Reset { exchange, .. } => {
+                self.record.failed += 1;
+                Some(self.requests[exchange.index()].failed())
+            }
+            // The answer to a probe of an exchange that is over is no response.
+            Received::Ignored(Ignored::UnknownExchange) if !tag.probe => {
+                self.record.duplicates += 1;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// What is next. To be asked until there is nothing more.
+    pub(crate) fn poll(&mut self, now: Instant, recorder: &mut impl Recorder) -> Step<'_> {
+        match self.endpoint.poll_output() {
+            Output::Transmit(transmit) => {
+                let (exchange, timeout, probe) = match transmit.what {
+                    Sent::Exchange { exchange, timeout, .. } => (exchange, timeout, false),
+                    Sent::Probe { exchange, timeout } => (exchange, timeout, true),
+                    Sent::Reply => return Step::Other,
+                };
+                let request = &mut self.requests[exchange.index()];
+                if !probe {
+                    request.sent.push(now);
+                }
+                let ordinal = u8::try_from(request.sent.len().saturating_sub(1));
+                let ordinal = ordinal.unwrap_or(u8::MAX);
+                let tag = Tag { exchange: request.number, ordinal, probe };
+                self.record.largest_timeout = self.record.largest_timeout.max(timeout);
+                recorder.armed(now, tagged(self.record.client, tag), timeout);
+                Step::Leaves { to: transmit.to, datagram: transmit.datagram, tag, timeout }
+            }
+            Output::Event(Event::Failed { exchange, reason }) => {
+                self.record.failed += 1;
+                let ended = self.requests[exchange.index()].failed();
+                let tag = Tag { exchange: ended.number, ..Tag::default() };
+                recorder.failed(now, tagged(self.record.client, tag), reason);
+                Step::Failed(ended)
+            }
+            Output::Timeout(at) => Step::Wait(at),
+        }
+    }
+
+    /// The final measurements.
+    pub(crate) fn finish(&mut self) {
+        let counters = self.endpoint.counters();
+        self.record.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
+        self.record.retransmissions = u32::try_from(counters.retransmissions).unwrap_or(u32::MAX);
+        self.record.probes = u32::try_from(counters.probes).unwrap_or(u32::MAX);
+    }
+}
