@@ -19,7 +19,7 @@ use crate::time::{Duration, Instant, Micros};
 /// * **Known, queue** (it is not): a silence is most likely the queue. A probe asks first, and
 ///   timeouts double from the start.
 ///
-/// * **Erratic** (round trips vary by as much as they are long, as where radios share a channel):
+/// * **Erratic** (round trips vary by a large part of their length, as where radios share a channel):
 ///   they tell nothing of a queue. Timeouts are RFC 7252's, or longer.
 ///
 /// An exchange asks once. Copies are marked, so that every answer is a sample. A peer that does not
@@ -31,7 +31,7 @@ pub struct Ebb {
     /// The smallest round trip of late; it creeps upwards, or a path change would never be
     /// noticed. Zero before the first sample.
     least: Micros,
-    /// The round trip of the last probe. It never shortens a timeout.
+    /// The round trip of the last probe, zero before the first. No timeout is computed from it alone.
     path: Micros,
     /// When an answer was last learnt from, in seconds since the driver's epoch.
     fed: u32,
@@ -50,8 +50,11 @@ const SILENT: u8 = 3;
 const GROWN: u8 = 2;
 /// Samples from which on the variation is believed to be the path's and not that of its discovery.
 const SETTLED: u8 = 8;
-/// What doubled timeouts are multiplied by while there is one sample.
+/// What doubled timeouts are multiplied by while nothing but one sample is known of the path.
 const DOUBT: u32 = 5;
+/// A path is erratic while RTTVAR is above this part of SRTT: while the margin of a timeout is a
+/// quarter of it, or more.
+const ERRATIC: u32 = 16;
 /// Doublings of a timeout are limited to 2^5, beside the bound in seconds.
 const MOST_DOUBLINGS: u8 = 5;
 /// K of RFC 6298.
@@ -120,7 +123,13 @@ impl Ebb {
     /// Whether round trips vary so much that the last one tells nothing of a queue.
     fn erratic(&self) -> bool {
         let (srtt, rttvar) = (self.fasor.fast.srtt(), self.fasor.fast.rttvar());
-        self.samples >= SETTLED && rttvar.map(|rttvar| rttvar.scale(K, 1)) > srtt
+        self.samples >= SETTLED && rttvar.map(|rttvar| rttvar.scale(ERRATIC, 1)) > srtt
+    }
+
+    /// Whether one round trip is all that is known: it may have met a queue that was about to grow.
+    /// The answer of a probe that came as well is a second one.
+    fn doubtful(&self) -> bool {
+        self.samples == 1 && self.path == Micros::ZERO
     }
 
     /// Whether a queue stands: the last round trip was well above the smallest.
@@ -178,7 +187,7 @@ impl Ebb {
         if doublings == 0 {
             return base;
         }
-        let factor = if self.samples == 1 { DOUBT } else { 1 };
+        let factor = if self.doubtful() { DOUBT } else { 1 };
         let patience = cx.params.ack_timeout.scale(1 << (doublings - 1), 1);
         base.scale(factor << doublings, 1).max(patience)
     }

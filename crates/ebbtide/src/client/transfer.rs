@@ -4,23 +4,21 @@
 use super::{Client, Route, quick};
 use crate::error::Error;
 use crate::message::{Options, Request, Response, Sizes};
+use crate::net::clock;
 use bytes::BytesMut;
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::wire::{Block, Code, OptionNumber};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often a body is asked for anew because it changed on the way.
 pub(super) const RESTARTS: usize = 3;
 /// How often a server may ask to echo within one request.
 pub(super) const ECHOES: usize = 2;
 
-/// Tells concurrent uploads to one resource apart (RFC 9175 section 3.3).
-static REQUEST_TAG: AtomicU32 = AtomicU32::new(1);
-
-/// The next Request-Tag.
+/// A Request-Tag: tells concurrent uploads to one resource apart (RFC 9175 section 3.3), and those of
+/// this program from those of one that had its address before.
 pub(super) fn request_tag() -> [u8; 4] {
-    REQUEST_TAG.fetch_add(1, Ordering::Relaxed).to_be_bytes()
+    clock::distinct().to_be_bytes()
 }
 
 /// The options that a request has in each of its exchanges.

@@ -47,15 +47,18 @@ pub fn in_order(
 ) -> impl Fn(&Call<'_>) -> Response + Send + Sync + 'static {
     let state = Mutex::new((deliver, Bursts::default()));
     move |call| {
-        // A handler that panicked while it delivered has lost that message, no other.
+        // A `deliver` that panicked has lost that message; those behind it follow now.
         let (deliver, bursts) = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
         let remote = call.remote();
         let payload = call.payload();
         match call.burst() {
             None => deliver(Delivery { remote, mark: None, payload }),
-            Some(mark) => bursts.take((remote, mark), payload, |remote, mark, payload| {
-                deliver(Delivery { remote, mark: Some(mark), payload });
-            }),
+            Some(mark) => {
+                bursts.take((remote, mark), payload);
+                while let Some((remote, mark, payload)) = bursts.ready.pop_front() {
+                    deliver(Delivery { remote, mark: Some(mark), payload: &payload });
+                }
+            }
         }
         Response::new(Code::CHANGED)
     }
@@ -69,6 +72,8 @@ struct Bursts {
     begun: VecDeque<(SocketAddr, u32)>,
     /// What waits in all of them.
     bytes: usize,
+    /// What is to be delivered next.
+    ready: VecDeque<(SocketAddr, BurstMark, Bytes)>,
 }
 
 /// One burst.
@@ -81,37 +86,31 @@ struct Reorder {
 }
 
 impl Bursts {
-    /// Takes a message and delivers what is in order now.
-    fn take(
-        &mut self,
-        (remote, mark): (SocketAddr, BurstMark),
-        payload: &[u8],
-        mut deliver: impl FnMut(SocketAddr, BurstMark, &[u8]),
-    ) {
+    /// Takes a message; what is in order now is ready.
+    fn take(&mut self, (remote, mark): (SocketAddr, BurstMark), payload: &[u8]) {
         let key = (remote, mark.burst);
         if !self.by_sender.contains_key(&key) {
             if self.begun.len() >= BURSTS {
-                self.forget_oldest(&mut deliver);
+                self.forget_oldest();
             }
             self.begun.push_back(key);
         }
         let burst = self.by_sender.entry(key).or_default();
         self.bytes -= burst.bytes();
-        burst.take(mark, payload, |mark, payload| deliver(remote, mark, payload));
+        burst.take(mark, payload, |mark, payload| self.ready.push_back((remote, mark, payload)));
         self.bytes += burst.bytes();
         while self.bytes > BYTES {
-            self.forget_oldest(&mut deliver);
+            self.forget_oldest();
         }
     }
 
     /// Forgets the burst that began first. What waits in it has been answered, so it is delivered.
-    fn forget_oldest(&mut self, deliver: &mut impl FnMut(SocketAddr, BurstMark, &[u8])) {
+    fn forget_oldest(&mut self) {
         let Some(oldest) = self.begun.pop_front() else { return };
         let Some(burst) = self.by_sender.remove(&oldest) else { return };
         self.bytes -= burst.bytes();
-        for (mark, payload) in burst.waiting.values() {
-            deliver(oldest.0, *mark, payload);
-        }
+        let waiting = burst.waiting.into_values();
+        self.ready.extend(waiting.map(|(mark, payload)| (oldest.0, mark, payload)));
     }
 }
 
@@ -121,14 +120,15 @@ impl Reorder {
         self.waiting.values().map(|(_, payload)| payload.len()).sum()
     }
 
-    fn take(&mut self, mark: BurstMark, payload: &[u8], mut deliver: impl FnMut(BurstMark, &[u8])) {
+    /// Takes a message and gives what is in order now.
+    fn take(&mut self, mark: BurstMark, payload: &[u8], mut give: impl FnMut(BurstMark, Bytes)) {
         let sequence = mark.sequence;
         // What lies before is here or does not come any more.
         let first_open = mark.first_open();
         if self.next < first_open {
             let still_open = self.waiting.split_off(&first_open);
-            for (mark, payload) in core::mem::replace(&mut self.waiting, still_open).values() {
-                deliver(*mark, payload);
+            for (mark, payload) in core::mem::replace(&mut self.waiting, still_open).into_values() {
+                give(mark, payload);
             }
             self.next = first_open;
         }
@@ -136,12 +136,12 @@ impl Reorder {
             let copy = || (mark, Bytes::copy_from_slice(payload));
             self.waiting.entry(sequence).or_insert_with(copy);
         } else if sequence == self.next {
-            deliver(mark, payload);
+            give(mark, Bytes::copy_from_slice(payload));
             self.next = self.next.saturating_add(1);
         }
         // Otherwise it is a copy of one that was delivered.
         while let Some((mark, payload)) = self.waiting.remove(&self.next) {
-            deliver(mark, &payload);
+            give(mark, payload);
             self.next = self.next.saturating_add(1);
         }
     }
@@ -158,7 +158,7 @@ mod tests {
         for &(sequence, behind) in messages {
             let mark = BurstMark { burst: 1, behind, sequence };
             reorder.take(mark, &sequence.to_be_bytes(), |mark, payload| {
-                assert_eq!(payload, mark.sequence.to_be_bytes());
+                assert_eq!(*payload, mark.sequence.to_be_bytes());
                 got.push(mark.sequence);
             });
             assert!(reorder.waiting.len() <= 255);
@@ -203,13 +203,15 @@ mod tests {
         for burst in 0..1000 {
             // The second message of each, so that it waits until its burst is forgotten.
             let mark = BurstMark { burst, behind: 1, sequence: 1 };
-            bursts.take((remote, mark), b"x", |_, mark, _| got.push(mark.burst));
+            bursts.take((remote, mark), b"x");
+            got.extend(bursts.ready.drain(..).map(|(_, mark, _)| mark.burst));
             assert!(bursts.by_sender.len() <= BURSTS && bursts.begun.len() <= BURSTS);
         }
         assert_eq!(got, (0..1000 - BURSTS as u32).collect::<Vec<_>>());
         got.clear();
         let mark = BurstMark { burst: 999, behind: 0, sequence: 0 };
-        bursts.take((remote, mark), b"x", |_, mark, _| got.push(mark.sequence));
+        bursts.take((remote, mark), b"x");
+        got.extend(bursts.ready.drain(..).map(|(_, mark, _)| mark.sequence));
         assert_eq!(got, [0, 1]);
         assert_eq!(bursts.bytes, BURSTS - 1);
     }
@@ -222,10 +224,40 @@ mod tests {
         let mut got = Vec::new();
         for (burst, sequence) in [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)] {
             let mark = BurstMark { burst, behind: sequence as u8, sequence };
-            bursts.take((remote, mark), &long, |_, mark, _| got.push((mark.burst, mark.sequence)));
+            bursts.take((remote, mark), &long);
+            got.extend(bursts.ready.drain(..).map(|(_, mark, _)| (mark.burst, mark.sequence)));
             assert!(bursts.bytes <= BYTES);
         }
         assert_eq!(got, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)]);
         assert_eq!(bursts.bytes, 2 * long.len());
+    }
+
+    /// A POST of this message of burst 1.
+    fn post(behind: u8, sequence: u8) -> [u8; 13] {
+        let option = BurstMark::OPTION.0 - 269;
+        let [high, low] = option.to_be_bytes();
+        [0x50, 2, 0, sequence, 0xe6, high, low, 0, 0, 0, 1, behind, sequence]
+    }
+
+    #[test]
+    fn a_delivery_that_panics_loses_that_message_and_no_other() {
+        let got = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let told = got.clone();
+        let handler = in_order(move |message| {
+            let sequence = message.mark.map(|mark| mark.sequence);
+            assert!(sequence != Some(0), "this one panics");
+            told.lock().unwrap().push(sequence);
+        });
+        let take = |behind, sequence| {
+            let bytes = post(behind, sequence);
+            let message = ebbtide_core::wire::Message::parse(&bytes).unwrap();
+            let (remote, payload) = (SocketAddr::from(REMOTE), b"x");
+            let call = Call { remote, message, payload, names: &[], params: Default::default() };
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler(&call))).is_ok()
+        };
+        assert!(take(1, 1) && take(2, 2));
+        assert!(!take(0, 0));
+        assert!(take(0, 3));
+        assert_eq!(*got.lock().unwrap(), [Some(1), Some(2), Some(3)]);
     }
 }

@@ -145,6 +145,23 @@ fn on_a_link_that_loses_everything_data_is_given_up_and_the_next_exchange_has_a_
 }
 
 #[test]
+fn once_the_link_is_back_the_new_connection_goes_on_with_the_next_exchange() {
+    let mut pair = Pair::new(&scenario(&[("exchanges", "5")]), Tcp::default());
+    let (mut first, mut data) = (None, 0);
+    let end = pair.run(|upwards, segment| {
+        data += u32::from(upwards && segment.payload > 0);
+        let port = if upwards { segment.source } else { segment.destination };
+        // From the client's second data on, until it connects again.
+        data >= 2 && *first.get_or_insert(port) == port
+    });
+    assert_eq!((pair.client.record.completed, pair.client.record.failed), (4, 1));
+    assert!(!pair.client.is_connected());
+    // Linux's 15 retransmissions: 924.6 s; at the next of the timeouts, which are 60 s at most.
+    let since = end - Instant::ZERO;
+    assert!((Duration::from_secs(924)..Duration::from_secs(1010)).contains(&since), "{since:?}");
+}
+
+#[test]
 fn a_response_that_never_comes_is_given_up_although_its_request_is_acknowledged() {
     // The acknowledgement of the request leaves before the first response.
     let response = |upwards: bool, segment: &Segment| !upwards && segment.payload > 40;

@@ -4,7 +4,6 @@ use super::{Exchange, IN_FLIGHT, Outcome};
 use crate::client::{Client, Route, transfer};
 use crate::error::Error;
 use crate::message::{BurstMark, Options, Request, Response, Sizes};
-use crate::net::clock;
 use bytes::Bytes;
 use ebbtide_core::endpoint::SendError;
 use ebbtide_core::wire::{Block, Code, OptionNumber};
@@ -225,7 +224,7 @@ impl Upload {
         if self.body.len() > self.sizes.block {
             // Tells concurrent uploads to one resource apart, and a second attempt from the first
             // (RFC 9175 section 3.3).
-            options.push(OptionNumber::REQUEST_TAG, &clock::distinct().to_be_bytes());
+            options.push(OptionNumber::REQUEST_TAG, &transfer::request_tag());
         }
         let first = self.first(&options).await?;
         if first.code != Code::CONTINUE || self.acknowledged >= self.body.len() {
