@@ -49,6 +49,36 @@ fn payloads_come_from_text_file_and_standard_input_and_go_to_a_file() {
 }
 
 #[test]
+fn an_output_that_cannot_be_written_is_found_out_before_anything_is_sent() {
+    // Nobody answers there: what is sent fails with another message and exit code.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let uri = format!("coap://{}/x", silent.local_addr().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let (missing, file) = (format!("{folder}/none/x"), format!("{folder}/file"));
+    std::fs::write(&file, DIGITS).unwrap();
+    for output in [&*missing, folder] {
+        refuse(&["put", "--burst", &file, "-o", output, &uri], &["--output", output]);
+        refuse(&["get", "-o", output, &uri], &["--output", output]);
+    }
+    assert!(silent.recv(&mut [0; 10]).is_err(), "something was sent");
+    // What is there is overwritten by an answer only.
+    let new = format!("{folder}/new");
+    for output in [&file, &new] {
+        fail(&["get", "-B", "0.1", "-o", output, &uri], &[]);
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), DIGITS);
+    assert!(!std::fs::exists(new).unwrap());
+}
+
+#[test]
+fn a_control_that_only_scenarios_have_is_refused_with_what_to_use_instead() {
+    refuse(&["put", "--cc", "tcp", "coap://127.0.0.1"], &["--cc tcp: in scenarios", "coap+tcp://"]);
+    refuse(&["get", "--cc", "q-block", "coap://127.0.0.1"], &["--cc q-block: in scenarios", "-Q"]);
+}
+
+#[test]
 fn formats_are_named_or_numbered_and_shown_readable() {
     let server = Serving::start(&[]);
     let echo = server.uri("/echo");

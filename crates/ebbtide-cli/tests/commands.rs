@@ -104,6 +104,75 @@ fn shards_and_a_resumed_campaign_print_the_document_of_one_run() {
 }
 
 #[test]
+fn shards_that_run_at_once_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("results");
+    let out = out.to_str().unwrap();
+    let shards: Vec<_> = ["1/4", "2/4", "3/4", "4/4"]
+        .iter()
+        .map(|shard| {
+            let arguments = with(&["--jobs", "1", "--out", out, "--shard", shard]);
+            command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for shard in shards {
+        let output = shard.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let text = succeed(&with(&["--out", out]));
+    assert!(text.contains("\n16 of 16 replications were there already."), "{text}");
+}
+
+#[test]
+fn a_control_that_misses_a_replication_is_named_where_it_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("some results");
+    let out = out.to_str().unwrap();
+    let arguments = |cc: &'static str| {
+        vec![
+            "run",
+            "nb-iot",
+            "--set",
+            "clients=3",
+            "--set",
+            "exchanges=4",
+            "--reps",
+            "2",
+            "--cc",
+            cc,
+        ]
+    };
+    let run = |cc: &'static str, more: &[&str]| {
+        let arguments: Vec<&str> = arguments(cc).into_iter().chain(more.iter().copied()).collect();
+        succeed(&arguments)
+    };
+    let text = run("default", &["--out", out, "--shard", "1/2"]);
+    assert!(text.contains("No cell is complete: 1 of 2 replications are there."), "{text}");
+    let report = ebbtide(&["report", out]);
+    assert_eq!(report.code, Some(1), "{}", report.err);
+    let advice = format!("--cc default --reps 2 --seed 1 --out '{out}'");
+    assert!(report.err.contains(&advice), "{}", report.err);
+
+    run("fasor", &["--out", out]);
+    let left_out = "Left out: default (1 of 2 replications).";
+    let text = run("default,fasor", &["--out", out, "--shard", "2/4"]);
+    assert!(!text.contains("Left out"), "the other half of default is that shard's: {text}");
+    let runs = std::fs::read_dir(format!("{out}/runs")).unwrap();
+    let manifest = std::fs::read_to_string(format!("{out}/manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let first = manifest["cells"][0]["runs"][0].as_str().unwrap();
+    assert_eq!(runs.count(), 4);
+    std::fs::write(format!("{out}/{first}"), "damaged").unwrap();
+    let report = ebbtide(&["report", out]);
+    assert_eq!(report.code, Some(0), "{}", report.err);
+    assert!(report.err.contains(left_out), "{}", report.err);
+    let page = std::fs::read_to_string(format!("{out}/report.html")).unwrap();
+    assert!(page.contains(left_out), "the page says so, too");
+    let text = run("default,fasor", &["--out", out, "--shard", "4/4"]);
+    assert!(text.contains(left_out), "{text}");
+}
+
+#[test]
 fn the_table_fits_in_80_columns() {
     let text = succeed(&with(&["--cc", "all"]));
     for control in ["default-fb1", "peak-hopper", "fasor-token"] {

@@ -15,7 +15,8 @@ use common::{ebbtide, refuse};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const EBBTIDE: &str = env!("CARGO_BIN_EXE_ebbtide");
@@ -129,6 +130,54 @@ fn what_the_command_leaves_behind_ends_with_it() {
     assert!(began.elapsed() < Duration::from_secs(500));
 }
 
+/// Waits until `sleep` runs as a child of `emulation`, and until the thread that started it, which a
+/// signal would end together with the process, is gone.
+fn wait_for_a_sleep_of(emulation: &mut Child) {
+    let task = format!("/proc/{}/task", emulation.id());
+    let runs = || {
+        let tasks = fs::read_dir(&task).into_iter().flatten().flatten();
+        let children = tasks.filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
+        let children: String = children.collect();
+        children.split_whitespace().any(|child| {
+            fs::read_to_string(format!("/proc/{child}/comm"))
+                .is_ok_and(|name| name.trim() == "sleep")
+        })
+    };
+    let blocks_sigint = |status: &str| {
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        u64::from_str_radix(blocked.trim(), 16).unwrap() & (1 << (2 - 1)) != 0
+    };
+    let all_block_sigint = || {
+        let tasks = fs::read_dir(&task).into_iter().flatten().flatten();
+        tasks
+            .filter_map(|t| fs::read_to_string(t.path().join("status")).ok())
+            .all(|status| blocks_sigint(&status))
+    };
+    while !(runs() && all_block_sigint()) {
+        assert!(emulation.try_wait().unwrap().is_none(), "ended too early");
+    }
+}
+
+#[test]
+fn an_interruption_while_the_server_starts_is_called_one() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let mut child = Command::new(EBBTIDE)
+        .args(["emulate", "--link", "nb-iot", "--server", "exec sleep 1000", "--", "true"])
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    wait_for_a_sleep_of(&mut child);
+    // As a terminal does: to the server, too.
+    let group = format!("-{}", child.id());
+    Command::new("kill").args(["-INT", "--", &group]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "ebbtide: interrupted\n");
+}
+
 #[test]
 fn a_terminated_emulation_ends_its_programs() {
     if !can_make_namespaces() {
@@ -140,21 +189,9 @@ fn a_terminated_emulation_ends_its_programs() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let pid = child.id().to_string();
     // As soon as the command runs.
-    let runs = || {
-        let task = format!("/proc/{pid}/task");
-        let tasks = fs::read_dir(task).into_iter().flatten().flatten();
-        let children = tasks.filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
-        let children: String = children.collect();
-        children.split_whitespace().any(|child| {
-            fs::read_to_string(format!("/proc/{child}/comm"))
-                .is_ok_and(|name| name.trim() == "sleep")
-        })
-    };
-    while !runs() {
-        assert!(child.try_wait().unwrap().is_none(), "ended too early");
-    }
+    wait_for_a_sleep_of(&mut child);
+    let pid = child.id().to_string();
     Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     // It would otherwise take a thousand seconds.
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));

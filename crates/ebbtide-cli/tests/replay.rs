@@ -238,3 +238,25 @@ fn a_replay_of_a_folder_names_its_cells_when_the_choice_is_open() {
     assert!(one.status.success(), "{one:?}");
     assert!(text(&one).contains("100 exchanges completed, 0 failed"), "{one:?}");
 }
+
+#[test]
+fn a_trace_and_a_capture_in_one_file_are_refused_and_the_file_stays_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("both");
+    std::fs::write(&file, "precious").unwrap();
+    let (direct, detour) =
+        (file.to_str().unwrap(), format!("{}/./both", folder.path().to_str().unwrap()));
+    let new = folder.path().join("new");
+    let new = new.to_str().unwrap();
+    for (trace, pcap) in [(direct, direct), (direct, &*detour), (new, new), ("-", "-")] {
+        let mut arguments = vec!["replay", "nb-iot", "--trace", trace, "--pcap", pcap];
+        arguments.extend(CELL);
+        let output = ebbtide(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("--trace and --pcap both name"), "{message}");
+    }
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "precious");
+    assert!(!Path::new(new).exists());
+    assert!(!Path::new("-").exists());
+}

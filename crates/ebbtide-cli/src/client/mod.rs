@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use clap::Args;
 use ebbtide::core::cc::Config as Control;
 use ebbtide::{Client, Config};
-use ebbtide_sim::scenario::did_you_mean;
+use ebbtide_sim::scenario::{Q_BLOCK, TCP, did_you_mean};
 use std::time::Duration;
 
 impl From<ebbtide::Error> for Failure {
@@ -82,6 +82,14 @@ impl TalkArgs {
 
 /// The congestion control that `--cc` means.
 pub(crate) fn control(text: &str) -> Result<Control, Failure> {
+    let instead = match text.split(':').next() {
+        Some(TCP) => Some("name a coap+tcp:// URI for CoAP over TCP"),
+        Some(Q_BLOCK) => Some("use -Q (--q-block) of get, put and post"),
+        _ => None,
+    };
+    if let Some(instead) = instead {
+        return Err(Failure::usage(format_args!("--cc {text}: in scenarios only; {instead}")));
+    }
     Control::parse(text).map_err(|error| {
         let (wanted, known) = error.unknown();
         let hint = did_you_mean(wanted, known.iter().copied());

@@ -37,6 +37,7 @@ pub(crate) struct ReplayArgs {
 }
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    check_outputs(args)?;
     let axes: Vec<Axis> = args
         .set
         .iter()
@@ -69,6 +70,32 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         return Ok(());
     }
     summary(&spec, seed, args, &record)
+}
+
+/// The trace and the capture cannot be one file: each would overwrite the other.
+fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
+    let (Some(trace), Some(pcap)) = (&args.trace, &args.pcap) else { return Ok(()) };
+    if !is_same_file(trace, pcap) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "--trace and --pcap both name {}; give each its own",
+        pcap.display()
+    )))
+}
+
+/// Whether two paths lead to one file, whether it is there already or not.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    one == other || matches!((place(one), place(other)), (Some(a), Some(b)) if a == b)
+}
+
+/// Where a path leads, links followed; `None` if its folder is not there.
+fn place(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().or_else(|| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    })
 }
 
 /// The cell that is meant and its seed.

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::render;
 use ebbtide_sim::reproduce::Paper;
-use ebbtide_sim::run::{Campaign, Shard, report};
+use ebbtide_sim::run::{Campaign, Shard, left_out, report};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -35,12 +35,12 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let nothing = Shard { index: u32::MAX, of: 1 };
     let results =
         in_pool(None, || campaign.run(Some(&store), Some(nothing), &()))?.map_err(Failure::work)?;
-    if results.cells.is_empty() {
-        return Err(Failure::work(format!(
-            "{}: no cell is complete; run it: {}",
-            args.folder.display(),
-            manifest.command
-        )));
+    if let Some(left_out) = left_out(&campaign, &results) {
+        let advice = format!("{left_out} To complete it: {}", campaign.command_into(&args.folder));
+        if results.cells.is_empty() {
+            return Err(Failure::work(format!("{}: {advice}", args.folder.display())));
+        }
+        eprintln!("{advice}");
     }
     if !campaign.papers.is_empty() {
         let papers = Paper::named(&campaign.papers);

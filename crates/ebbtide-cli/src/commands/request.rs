@@ -8,7 +8,8 @@ use bytes::Bytes;
 use clap::Args;
 use ebbtide::core::wire::OptionNumber;
 use ebbtide::{Client, Code, ContentFormat, Request, Response};
-use std::io::{Read, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -102,7 +103,26 @@ pub(crate) fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
     if args.burst.is_some() && !matches!(code, Code::PUT | Code::POST) {
         return Err(Failure::usage("--burst: only put and post send a file in a burst"));
     }
+    if let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) {
+        try_output(path).map_err(|error| {
+            Failure::usage(format_args!("--output {}: {error}", path.display()))
+        })?;
+    }
     block_on(send(code, args))
+}
+
+/// Finds out whether a file can be written, before anything is sent; what is there stays, and what
+/// is not there is not made.
+fn try_output(path: &Path) -> io::Result<()> {
+    match File::create_new(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // To open a pipe would be to end it for its reader.
+            let is_pipe = path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir());
+            if is_pipe { Ok(()) } else { OpenOptions::new().write(true).open(path).map(drop) }
+        }
+        Err(error) => Err(error),
+    }
 }
 
 async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
@@ -171,12 +191,12 @@ fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {
     };
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
-        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        let read = io::stdin().lock().read_to_end(&mut bytes);
         return read
             .map(|_| bytes.into())
             .map_err(|error| Failure::work(format_args!("standard input: {error}")));
     }
-    let read = std::fs::read(path);
+    let read = fs::read(path);
     read.map(Bytes::from)
         .map_err(|error| Failure::usage(format_args!("--file {}: {error}", path.display())))
 }
@@ -190,10 +210,10 @@ pub(crate) fn show(args: &RequestArgs, response: &Response) -> Result<(), Failur
     }
     match &args.output {
         Some(path) if path == Path::new("-") => {
-            let mut out = std::io::stdout().lock();
+            let mut out = io::stdout().lock();
             Ok(out.write_all(response.body()).and_then(|()| out.flush())?)
         }
-        Some(path) => std::fs::write(path, response.body())
+        Some(path) => fs::write(path, response.body())
             .map_err(|error| Failure::work(format_args!("--output {}: {error}", path.display()))),
         None if args.observe.is_some() => args.show.separated().write(response),
         None => args.show.write(response),

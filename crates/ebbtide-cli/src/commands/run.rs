@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::{json, table};
 use ebbtide_core::cc::Algorithm;
 use ebbtide_sim::report::render;
-use ebbtide_sim::run::{Campaign, Results, Shard, report};
+use ebbtide_sim::run::{Campaign, Results, Shard, left_out, report};
 use ebbtide_sim::scenario::{load, parse_set};
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -41,6 +41,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut out = stdout().lock();
     if args.campaign.json {
         json::write(&mut out, &campaign, &ran.results)?;
+        if let Some(left_out) = left_out(&campaign, &ran.results) {
+            eprintln!("{left_out}");
+        }
     } else {
         table::write(&mut out, &campaign, &ran.results)?;
     }

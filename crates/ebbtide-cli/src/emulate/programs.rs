@@ -1,6 +1,8 @@
 //! The programs at the ends of the path: started, waited for, and never left behind.
 
+use super::clock::Clock;
 use crate::failure::Failure;
+use ebbtide_core::time::Instant;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_child_subreaper;
@@ -20,6 +22,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long a server may take until it listens.
 const READY: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(10);
+/// Between two looks at a server's ports: the kernel goes through all of its sockets for one.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Signals to this process, and its descendants.
 pub(crate) struct Programs {
@@ -105,25 +109,38 @@ impl Programs {
 
     /// Waits until `server` listens on a port, or has ended.
     pub(crate) fn wait_until_it_listens(&self, server: &mut Child) -> Result<(), Failure> {
-        let mut waited = Duration::ZERO;
+        let clock = Clock::start();
+        let mut pause = STEP;
         while !listens(server) {
-            if let Some(status) = server.try_wait()? {
+            let ended = server.try_wait()?;
+            let wait = if ended.is_some() { Duration::ZERO } else { pause };
+            // First: Ctrl-C in a terminal ends the server, too.
+            if self.is_told(wait)? {
+                return Err(Failure::work("interrupted"));
+            }
+            if let Some(status) = ended {
                 return Err(Failure::work(format_args!("--server ended at once: {status}")));
             }
-            if waited >= READY {
+            if clock.now() >= Instant::ZERO + READY {
                 return Err(Failure::work(format_args!(
                     "--server listens on no UDP or TCP port after {} s",
                     READY.as_secs()
                 )));
             }
-            if let Some((signal, _)) = self.signal(STEP)?
-                && signal != Signal::SIGCHLD
-            {
-                return Err(Failure::work("interrupted"));
-            }
-            waited += STEP;
+            pause = (2 * pause).min(LONGEST_PAUSE);
         }
         Ok(())
+    }
+
+    /// Whether this process is told to end before `wait` passes or a program ends.
+    fn is_told(&self, mut wait: Duration) -> Result<bool, Failure> {
+        while let Some((signal, _)) = self.signal(wait)? {
+            if signal != Signal::SIGCHLD {
+                return Ok(true);
+            }
+            wait = Duration::ZERO;
+        }
+        Ok(false)
     }
 
     /// Ends a program: asks, and after a while insists.

@@ -1,6 +1,7 @@
 //! The summary of `emulate`.
 
 use crate::emulate::forward::Forwarded;
+use crate::output::paragraph;
 use crate::output::table::significant;
 use ebbtide_sim::emulation::DirectionSummary;
 use serde_json::json;
@@ -26,28 +27,33 @@ pub(crate) struct About<'a> {
 /// Prints it for people, on standard error: standard output is the command's.
 pub(crate) fn text(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
     let mut out = io::stderr().lock();
+    write(&mut out, about, forwarded)
+}
+
+fn write(out: &mut impl Write, about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
     let summary = &forwarded.summary;
     let settings: String = about.settings.iter().map(|set| format!(", {set}")).collect();
     let seconds = significant(summary.seconds);
-    writeln!(out, "\n{}{settings}, seed {}: {seconds} s", about.link, about.seed)?;
+    writeln!(out)?;
+    paragraph(out, &format!("{}{settings}, seed {}: {seconds} s", about.link, about.seed))?;
     writeln!(
         out,
-        "{:<5} {:>9} {:>9} {:>10} {:>8} {:>7} {:>10} {:>10} {:>6}",
+        "{:<4} {:>9} {:>9} {:>11} {:>9} {:>7} {:>9} {:>8} {:>6}",
         "", "sent", "arrived", "bytes", "dropped", "lost", "queue max", "mean", "busy"
     )?;
     for (name, side) in [("up", &summary.up), ("down", &summary.down)] {
-        row(&mut out, name, side)?;
+        row(out, name, side)?;
     }
     let late = &summary.lateness;
     writeln!(
         out,
-        "lateness {} us median, {} us at 99 %, {} us at most; {} priority, {:.0} % of a processor",
+        "lateness {} us median, {} us at 99 %, {} us at most",
         significant(late.p50_us),
         significant(late.p99_us),
         significant(late.max_us),
-        if forwarded.is_realtime { "real-time" } else { "ordinary" },
-        100.0 * forwarded.processor,
     )?;
+    let priority = if forwarded.is_realtime { "real-time" } else { "ordinary" };
+    writeln!(out, "{priority} priority, {:.0} % of a processor", 100.0 * forwarded.processor)?;
     if summary.under_way > 0 {
         writeln!(out, "{} packets were under way at the end", summary.under_way)?;
     }
@@ -56,7 +62,7 @@ pub(crate) fn text(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
         writeln!(out, "{refused} packets were dropped: too many were under way")?;
     }
     for remark in &forwarded.remarks {
-        writeln!(out, "{remark}")?;
+        paragraph(out, remark)?;
     }
     Ok(())
 }
@@ -64,7 +70,7 @@ pub(crate) fn text(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
 fn row(out: &mut impl Write, name: &str, side: &DirectionSummary) -> io::Result<()> {
     writeln!(
         out,
-        "{name:<5} {:>9} {:>9} {:>10} {:>8} {:>7} {:>10} {:>10} {:>4.0} %",
+        "{name:<4} {:>9} {:>9} {:>11} {:>9} {:>7} {:>9} {:>8} {:>4.0} %",
         side.sent,
         side.delivered,
         side.delivered_bytes,
@@ -91,4 +97,46 @@ pub(crate) fn json(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
     });
     let mut out = io::stdout().lock();
     writeln!(out, "{document}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{About, write};
+    use crate::emulate::forward::Forwarded;
+    use ebbtide_sim::emulation::{DirectionSummary, Lateness, Summary};
+
+    #[test]
+    fn the_summary_of_a_long_emulation_fits_in_80_columns() {
+        let side = DirectionSummary {
+            sent: 99_999_999,
+            delivered: 99_999_999,
+            delivered_bytes: 9_999_999_999,
+            dropped_queue: 9_999_999,
+            lost_link: 999_999,
+            queue_max: 99_999_999,
+            queue_mean: 1_234_567.8,
+            utilisation: 1.0,
+        };
+        let lateness = Lateness { p50_us: 1234.5, p99_us: 123_456.7, max_us: 12_345_678.9 };
+        let summary = Summary {
+            seconds: 100_000.0,
+            up: side,
+            down: side,
+            under_way: 1 << 20,
+            refused: 1 << 20,
+            lateness,
+        };
+        let remarks = vec!["a remark of many words ".repeat(5)];
+        let forwarded = Forwarded { summary, is_realtime: true, processor: 1.0, remarks };
+        let settings = ["network.up.beyond=0 s", "network.down.beyond=0 s", "buffer=infinite"];
+        let settings = settings.map(str::to_owned);
+        let about = About { link: "container-ship", settings: &settings, seed: 12, exit_code: 0 };
+        let mut text = Vec::new();
+        write(&mut text, &about, &forwarded).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let headings = text.lines().find(|line| line.contains("queue max")).unwrap();
+        let figures = text.lines().find(|line| line.starts_with("down")).unwrap();
+        assert_eq!(headings.len(), figures.len(), "{text}");
+    }
 }

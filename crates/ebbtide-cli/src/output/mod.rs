@@ -10,6 +10,8 @@ pub(crate) mod progress;
 pub(crate) mod table;
 mod wifi;
 
+use std::io::{self, Write};
+
 /// The most characters of a control's name in the first column of a table of figures.
 const NAME: usize = 20;
 
@@ -38,6 +40,14 @@ pub(crate) fn lines(words: &[&str], separator: &str, width: usize) -> Vec<String
         }
     }
     all
+}
+
+/// Text in lines of at most 80 characters.
+pub(crate) fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
+    for line in lines(&text.split(' ').collect::<Vec<_>>(), " ", 80) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The table of `run`, for a terminal of 80 columns.
 
-use super::{background, flows, lines, mesh, name, name_width, wifi};
+use super::{background, flows, mesh, name, name_width, paragraph, wifi};
 use ebbtide_sim::report::Summary;
-use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results};
+use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results, left_out};
 use std::io::{self, Write};
 
 /// Prints a table per combination of settings, controls in their order, and what they mean.
@@ -33,10 +33,12 @@ pub(crate) fn write(
         wifi::rows(out, &group)?;
         background::rows(out, &group)?;
     }
-    if results.cells.is_empty() {
-        writeln!(out, "No cell is complete.")?;
+    notes(out, campaign, results)?;
+    let Some(left_out) = left_out(campaign, results) else { return Ok(()) };
+    if !results.cells.is_empty() {
+        writeln!(out)?;
     }
-    notes(out, campaign, results)
+    paragraph(out, &left_out)
 }
 
 /// What a reader of these results must know.
@@ -47,10 +49,7 @@ fn notes(out: &mut impl Write, campaign: &Campaign, results: &Results) -> io::Re
     };
     writeln!(out)?;
     for note in notes {
-        let words: Vec<&str> = note.split(' ').collect();
-        for line in lines(&words, " ", 80) {
-            writeln!(out, "{line}")?;
-        }
+        paragraph(out, note)?;
     }
     Ok(())
 }
@@ -62,9 +61,7 @@ fn heading(out: &mut impl Write, campaign: &Campaign, group: &[&CellResult]) -> 
         cell.settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
     let separator = if settings.is_empty() { "" } else { ": " };
     let line = format!("{}{separator}{}", campaign.source.place, settings.join(", "));
-    for line in lines(&line.split(' ').collect::<Vec<_>>(), " ", 80) {
-        writeln!(out, "{line}")?;
-    }
+    paragraph(out, &line)?;
     let plural = |n: u32| if n == 1 { "" } else { "s" };
     write!(
         out,

@@ -158,14 +158,15 @@ impl<P> Emulation<P> {
     /// What has happened until `now`.
     #[must_use]
     pub fn summary(&self, now: Instant) -> Summary {
+        let now = self.now.max(now);
         let side = |direction: Direction, counts: LinkCounts| {
             let delivered = self.delivered[direction as usize];
             DirectionSummary::new(counts, (delivered.packets, delivered.bytes), now)
         };
         Summary {
             seconds: now.as_nanos() as f64 / 1e9,
-            up: side(Direction::Up, self.up.link.counts()),
-            down: side(Direction::Down, self.down.link.counts()),
+            up: side(Direction::Up, self.up.link.counts_until(now)),
+            down: side(Direction::Down, self.down.link.counts_until(now)),
             under_way: self.packets.count(),
             refused: self.packets.refused(),
             lateness: Lateness::new(&self.lateness),

@@ -55,6 +55,7 @@ pub struct DirectionSummary {
 }
 
 impl DirectionSummary {
+    /// `counts` are those until `now`.
     pub(super) fn new(counts: LinkCounts, delivered: (u64, u64), now: Instant) -> Self {
         let span = now.as_nanos().max(1) as f64;
         Self {
@@ -65,8 +66,7 @@ impl DirectionSummary {
             lost_link: counts.lost_link,
             queue_max: counts.queue_max,
             queue_mean: counts.queue_byte_ns as f64 / span,
-            // What is still queued has been counted, too.
-            utilisation: (counts.busy_ns as f64 / span).min(1.0),
+            utilisation: counts.busy_ns as f64 / span,
         }
     }
 }

@@ -208,6 +208,23 @@ fn queue_statistics_are_those_of_a_queue_worked_out_by_hand() {
 }
 
 #[test]
+fn an_emulation_that_ends_with_a_full_queue_counts_only_the_waits_until_then() {
+    let scenario = scenario(&["buffer=200", "network.up.delay=0 s", "network.up.beyond=0 s"]);
+    let mut emulation: Emulation<u32> = Emulation::new(&scenario, 1).unwrap();
+    for number in 0..3 {
+        emulation.handle_packet(Instant::from_nanos(10_000_000), Direction::Up, 75, number);
+    }
+    // Two packets of 75 bytes have waited 5 ms, the link has worked as long, of 15 ms.
+    let up = emulation.summary(Instant::from_nanos(15_000_000)).up;
+    assert!((up.queue_mean - 50.0).abs() < 1e-9, "{}", up.queue_mean);
+    assert!((up.utilisation - 1.0 / 3.0).abs() < 1e-9, "{}", up.utilisation);
+    // After 10 ms one of them has left the queue.
+    let up = emulation.summary(Instant::from_nanos(25_000_000)).up;
+    let byte_ms = 75.0 * (10.0 + 15.0);
+    assert!((up.queue_mean - byte_ms / 25.0).abs() < 1e-9, "{}", up.queue_mean);
+}
+
+#[test]
 fn a_flood_into_an_infinite_buffer_is_bounded_and_counted() {
     let mut emulation: Emulation<()> = Emulation::new(&scenario(&["buffer=infinite"]), 1).unwrap();
     for _ in 0..(1 << 20) + 5 {

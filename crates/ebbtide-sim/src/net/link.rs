@@ -193,9 +193,25 @@ impl<R: Rng> Link<R> {
         self.waiting_bytes
     }
 
-    /// What has been counted.
+    /// What has been counted. Of a packet its whole wait and transmission are counted when it is
+    /// handed to the link.
     #[must_use]
     pub const fn counts(&self) -> LinkCounts {
         self.counts
+    }
+
+    /// What has been counted, without the waits and the transmissions that `now` is yet to see. Not
+    /// earlier than the last packet was handed to the link.
+    #[must_use]
+    pub fn counts_until(&self, now: Instant) -> LinkCounts {
+        let ahead = self
+            .waiting
+            .iter()
+            .map(|(start, bytes)| u128::from(*bytes) * start.saturating_since(now).as_nanos());
+        let mut counts = self.counts;
+        counts.queue_byte_ns -= ahead.sum::<u128>();
+        // While it has work the serialiser does not rest: all of the time ahead is work.
+        counts.busy_ns -= self.serialiser.free_at.saturating_sub(now.as_nanos());
+        counts
     }
 }

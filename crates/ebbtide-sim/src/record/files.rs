@@ -9,6 +9,8 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Results on disk. Files are written whole and renamed into place, so that an interrupted
 /// campaign leaves only finished ones, and running it again runs what is missing.
@@ -170,14 +172,61 @@ fn failure(path: &Path, error: &io::Error) -> StoreError {
     StoreError { path: path.to_owned(), reason: error.to_string() }
 }
 
-/// Writes beside the place and renames into it: a file is there whole or not at all.
+/// Writes beside the place and renames into it: a file is there whole or not at all, whoever else
+/// writes the same one. Of several that do, the last one stays.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let partial = path.with_extension("partial");
     let write = || {
-        let mut file = File::create(&partial)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&partial, path)
+        let (partial, mut file) = create_beside(path)?;
+        let written = file
+            .write_all(bytes)
+            .and_then(|()| file.sync_data())
+            .and_then(|()| fs::rename(&partial, path));
+        if written.is_err() {
+            let _ = fs::remove_file(&partial);
+        }
+        written
     };
     write().map_err(|error: io::Error| failure(path, &error))
+}
+
+/// A new file beside the place, with a name that no other thread, process or machine that shares the
+/// folder writes to.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let partial = path.with_extension(format!("{}-{number}.partial", process::id()));
+        match File::create_new(&partial) {
+            Ok(file) => return Ok((partial, file)),
+            // A process of the same number on another machine, or one that was killed.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Store;
+
+    #[test]
+    fn writers_of_the_same_file_leave_one_of_their_texts_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for writer in 0..8 {
+                let store = Store::open(folder.path()).unwrap();
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        store.save_text("report.html", &writer.to_string().repeat(1000)).unwrap();
+                    }
+                });
+            }
+        });
+        let text = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+        assert!(text.len() == 1000 && text.chars().all(|c| text.starts_with(c)), "{text}");
+        let mut names: Vec<_> =
+            folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["report.html", "runs"]);
+    }
 }

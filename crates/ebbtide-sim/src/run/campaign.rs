@@ -9,6 +9,7 @@ use crate::scenario::{Axis, Control, Scenario, ScenarioError, Source, WorkloadKi
 use crate::stats::summary;
 use rayon::prelude::*;
 use std::fmt;
+use std::path::Path;
 use std::sync::Mutex;
 
 /// The version that results carry: other versions may compute other results.
@@ -81,9 +82,11 @@ pub struct CellResult {
 /// What has been computed.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// In the order of [`Campaign::cells`]; cells that miss a replication (of another shard) are
-    /// left out.
+    /// In the order of [`Campaign::cells`]; cells that miss a replication are left out.
     pub cells: Vec<(usize, CellResult)>,
+    /// The cells that are left out, in the same order, and how many of their replications are
+    /// there: the others are another shard's, damaged, or were not begun.
+    pub left_out: Vec<(usize, u32)>,
     /// Replications that were read from disk rather than computed.
     pub reused: u64,
 }
@@ -202,6 +205,12 @@ impl Campaign {
         self.cells.iter().map(|cell| cell.reps as usize).sum()
     }
 
+    /// [`Self::command`], with its results kept in this folder.
+    #[must_use]
+    pub fn command_into(&self, folder: &Path) -> String {
+        format!("{} --out {}", self.command, quoted(&folder.to_string_lossy()))
+    }
+
     /// The keys that take more than one value.
     #[must_use]
     pub fn swept(&self) -> Vec<String> {
@@ -253,10 +262,15 @@ impl Campaign {
         for one in outcome {
             reused += u64::from(one?);
         }
-        let cells = collected.into_iter().enumerate().filter_map(|(index, place)| {
-            place.into_inner().ok()?.result.map(|result| (index, result))
-        });
-        Ok(Results { cells: cells.collect(), reused })
+        let mut results = Results { cells: Vec::new(), left_out: Vec::new(), reused };
+        for (index, place) in collected.into_iter().enumerate() {
+            let Collected { records, result } = place.into_inner().unwrap_or_default();
+            match result {
+                Some(result) => results.cells.push((index, result)),
+                None => results.left_out.push((index, records.len() as u32)),
+            }
+        }
+        Ok(results)
     }
 
     /// One replication, read or run; `None` if another shard is to run it.

@@ -22,6 +22,6 @@ pub use cell::{physical_limit_s, summarise};
 pub(crate) use network::tagged;
 pub(crate) use recorder::new_histogram;
 pub use recorder::{Details, Discard, LostAt, Recorder, SeriesRecorder, Tagged, Transport};
-pub use reporting::report;
+pub use reporting::{left_out, report};
 pub(crate) use simulation::sparse;
 pub use simulation::{Controls, RunError, simulate, simulate_with};

@@ -4,6 +4,35 @@ use super::campaign::{Campaign, CellSpec, Results, VERSION};
 use crate::report::Report;
 use crate::scenario::Override;
 
+/// The cells named among those that are left out; more would fill the screen of a large sweep.
+const NAMED: usize = 8;
+
+/// Which cells the results leave out, and what there is of them; `None` if they are complete.
+#[must_use]
+pub fn left_out(campaign: &Campaign, results: &Results) -> Option<String> {
+    let missing = &results.left_out;
+    if missing.is_empty() {
+        return None;
+    }
+    if results.cells.is_empty() {
+        let there: u32 = missing.iter().map(|(_, there)| there).sum();
+        let all = campaign.runs();
+        return Some(format!("No cell is complete: {there} of {all} replications are there."));
+    }
+    let swept = campaign.swept();
+    let named = missing.iter().take(NAMED).filter_map(|(index, there)| {
+        let mut spec = campaign.cells.get(*index)?.clone();
+        spec.settings.retain(|(key, _)| swept.contains(key));
+        Some(format!("{} ({there} of {} replications)", spec.name(), spec.reps))
+    });
+    let named: Vec<String> = named.collect();
+    let more = match missing.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    Some(format!("Left out: {}{more}.", named.join(", ")))
+}
+
 /// The report on a campaign's results.
 #[must_use]
 pub fn report(campaign: &Campaign, results: &Results) -> Report {
@@ -43,10 +72,8 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
     }
     let settings: Vec<String> =
         fixed.iter().map(|change| format!("{} {}", change.key, change.value)).collect();
-    let missing = campaign.cells.len() - results.cells.len();
-    if missing > 0 {
-        notes.push(format!("{missing} cells are not complete yet: run the command again."));
-    }
+    notes
+        .extend(left_out(campaign, results).map(|which| format!("{which} Run the command again.")));
     Report {
         title,
         subtitle: settings.join(", "),
