@@ -13,6 +13,7 @@ document as they are.
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -263,11 +264,12 @@ def main():
     head = (f"# Ebb: measured\n\nWritten by `python3 scripts/ebb_study.py`. {note} What it means: "
             "[ebb-study.md](ebb-study.md).\n")
     document = ROOT / "docs/ebb-study-results.md"
+    parts = re.split(r"\n(?=## )", document.read_text())[1:] if document.exists() else []
+    kept = dict(zip(ORDER, parts)) if len(parts) == len(ORDER) else {}
     for name in WANTED.split(","):
         print(name, flush=True)
-        (CACHE / f"{name}.md").write_text(globals()[name]())
-        parts = [CACHE / f"{part}.md" for part in ORDER]
-        document.write_text("\n".join([head, *(p.read_text() for p in parts if p.exists())]))
+        kept[name] = globals()[name]()
+        document.write_text("\n".join([head, *(kept[part] for part in ORDER if part in kept)]))
 
 
 main()

@@ -240,6 +240,11 @@ fn a_burst_that_cannot_be_is_refused_with_the_reason() {
     let answer = ebbtide(&["put", "--burst", "Cargo.toml", "--q-block", uri]);
     assert_eq!(answer.code, Some(2));
     assert!(answer.err.contains("cannot be used with '--q-block'"), "{}", answer.err);
+    for size in ["17", "8", "2048"] {
+        let answer = ebbtide(&["put", "--burst", "Cargo.toml", "-b", size, uri]);
+        assert_eq!(answer.code, Some(2));
+        assert!(answer.err.contains("16, 32, 64, 128, 256, 512 or 1024 bytes"), "{}", answer.err);
+    }
     for (control, right) in
         [("rcoap:ipi-min=0", "0.1ms to 60s"), ("rcoap:start-interval=0", "auto")]
     {

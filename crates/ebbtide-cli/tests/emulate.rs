@@ -75,6 +75,21 @@ fn a_request_through_the_namespaces_takes_the_round_trip_of_the_link() {
     assert!(packets(&fs::read(capture).unwrap()) >= 4);
 }
 
+#[test]
+fn blocks_of_an_answer_that_are_longer_than_the_mtu_arrive_in_fragments() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let body = "The MTU of nb-iot is 296 bytes, and a block has 1024. ".repeat(25);
+    fs::write(folder.path().join("long"), &body).unwrap();
+    let server = format!("'{EBBTIDE}' serve --dir '{}'", folder.path().display());
+    let uri = "coap://10.83.0.1/long";
+    let call = ["emulate", "--link", "nb-iot", "--server", &server, "--", EBBTIDE, "get", uri];
+    let answer = ebbtide(&call);
+    assert!(answer.out.contains(&body), "{}{}", answer.out, answer.err);
+}
+
 /// Enhanced packet blocks of a pcapng file (its draft's section 4.3).
 fn packets(mut file: &[u8]) -> usize {
     let word = |bytes: &[u8]| u32::from_le_bytes(bytes[..4].try_into().unwrap());

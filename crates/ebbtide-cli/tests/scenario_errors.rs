@@ -91,6 +91,7 @@ fn a_file_that_is_no_text_is_refused() {
 fn an_unknown_control_or_parameter_is_refused_with_those_that_exist() {
     refuse(&["run", "nb-iot", "--cc", "newreno"], &["--cc", "newreno", "cocoa", "fasor-token"]);
     refuse(&["run", "nb-iot", "--cc", "cocoa:colour=red"], &["--cc", "colour", "ageing"]);
+    refuse(&["run", "nb-iot", "--cc", "rcoap:colour=red"], &["setting of rcoap", "ipi-min"]);
     refuse(&["run", "nb-iot", "--cc", "cocoa:ageing=perhaps"], &["--cc", "perhaps"]);
     refuse(&["run", "nb-iot", "--cc", "default,default"], &["--cc", "default", "twice"]);
     refuse(&["run", "nb-iot", "--cc", ""], &["--cc"]);
@@ -104,7 +105,8 @@ fn a_setting_that_is_not_possible_is_refused_by_name_and_range() {
         refuse(&["run", "nb-iot", "--set", setting], &all);
     };
     set("clients=0", &["clients=0", "1 to 1000000"]);
-    set("clients=many", &["clients=many"]);
+    set("clients=many", &["clients=many", "takes a whole number", "not \"many\""]);
+    set("workload=2", &["workload=2", "takes one of", "continuous", "periodic"]);
     set("clients=5,0", &["clients=0", "1 to 1000000"]);
     set("colour=red", &["colour", "clients", "buffer", "network.up.rate"]);
     set("network.up.colour=red", &["network.up.colour", "rate"]);

@@ -83,3 +83,10 @@ fn the_reserved_size_exponent_and_numbers_of_21_bits_are_errors() {
     assert_eq!(option(&[0xff, 0xff, 0xfe]), Block::new(Block::MAX_NUM, true, 6));
     assert_eq!(option(&[0, 0, 0, 0]), Err(BlockError::TooLarge));
 }
+
+#[test]
+fn the_value_of_an_option_is_readable_when_it_is_debugged() {
+    let debugged = |number, value| format!("{:?}", Opt { number, value });
+    assert_eq!(debugged(OptionNumber::URI_PATH, b"time".as_slice()), "Uri-Path: \"time\"");
+    assert_eq!(debugged(OptionNumber::ETAG, &[b'"', 0xff, 0x1b]), r#"ETag: "\"\xff\x1b""#);
+}

@@ -24,7 +24,13 @@ const ROWS: [Row; 4] = [
             // With 16 bytes of CoAP 60.
             ("workload.mesh.message", "44"),
             ("workload.mesh.fragment", "64"),
+            // The MAC of the standard.
+            ("network.mesh.csma.min_be", "3"),
+            ("network.mesh.csma.max_be", "5"),
+            ("network.mesh.csma.max_backoffs", "4"),
+            ("network.mesh.csma.max_retries", "3"),
             ("network.mesh.csma.retry_interval", "0 s"),
+            ("network.mesh.lowpan.neighbours", "8"),
             ("network.mesh.radio.reliable", "15.0"),
             ("network.mesh.radio.reach", "15.1"),
             ("network.mesh.radio.interference", "30.0"),

@@ -17,6 +17,8 @@ use ebbtide::core::wire::{
 use ebbtide::server::{Call, Router, Server, ServerConfig, Verify, put};
 use ebbtide::{Code, Response};
 use soon::soon;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
@@ -24,15 +26,21 @@ use tokio::net::UdpSocket;
 const SIZE: u32 = 40;
 
 fn serve(change: impl FnOnce(&mut ServerConfig)) -> Server {
-    let echo = put(|call: &Call<'_>| {
+    serve_with(change, |call| {
         Response::new(Code::CHANGED).payload(bytes::Bytes::copy_from_slice(call.payload()))
-    });
+    })
+}
+
+fn serve_with(
+    change: impl FnOnce(&mut ServerConfig),
+    handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
+) -> Server {
     let mut config = ServerConfig::default();
     config.net.quick.non_timeout = Micros::from_millis(20);
     config.net.quick.non_max_retransmit = 1;
     config.net.quick.max_latency = Micros::from_millis(5_000);
     change(&mut config);
-    Server::with_config(Router::new().route("/put", echo), config, ["127.0.0.1:0"]).unwrap()
+    Server::with_config(Router::new().route("/put", put(handler)), config, ["127.0.0.1:0"]).unwrap()
 }
 
 struct Peer {
@@ -206,4 +214,36 @@ async fn an_address_that_has_not_echoed_has_nothing_kept_for_it() {
     peer.block(Type::NonConfirmable, 0, 7).await;
     assert_eq!(peer.hear().await.unwrap().code, Code::UNAUTHORIZED);
     assert_eq!(server.meter().snapshot().load.uploads, 0);
+}
+
+#[tokio::test]
+async fn a_copy_of_the_last_block_is_answered_when_the_handler_serves_blocks_itself() {
+    let block = |_: &Call<'_>| {
+        Response::new(Code::CHANGED).option(OptionNumber::BLOCK2, &[0x08]).payload([7; 16].to_vec())
+    };
+    let server = serve_with(|_| {}, block);
+    let mut peer = Peer::new(&server).await;
+    for num in [0, 1, 2, 2] {
+        peer.block(Type::NonConfirmable, num, 7).await;
+    }
+    for token in [[0, 3], [0, 4]] {
+        let said = peer.hear().await.unwrap();
+        assert_eq!((said.code, said.token), (Code::CHANGED, token.to_vec()));
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_has_not_echoed_has_no_handler_run_for_a_body_of_one_block() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = ran.clone();
+    let long = move |_: &Call<'_>| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Response::new(Code::CHANGED).payload(vec![7; 5000])
+    };
+    let server = serve_with(|config| config.verify = Verify::All, long);
+    let mut peer = Peer::new(&server).await;
+    let (size, tag) = ((OptionNumber::SIZE1, 8), (OptionNumber::REQUEST_TAG, 7));
+    peer.send(Type::NonConfirmable, &[(OptionNumber::Q_BLOCK1, 0), size, tag], &[7; 8]).await;
+    assert_eq!(peer.hear().await.unwrap().code, Code::UNAUTHORIZED);
+    assert_eq!(ran.load(Ordering::Relaxed), 0);
 }

@@ -30,9 +30,13 @@ async fn serve(config: ServerConfig, router: Router) -> (Server, UdpSocket) {
 }
 
 async fn send(socket: &UdpSocket, kind: Type, id: u16, options: &[(u16, &[u8])]) {
+    ask(socket, (kind, Code::GET), id, options).await;
+}
+
+async fn ask(socket: &UdpSocket, (kind, code): (Type, Code), id: u16, options: &[(u16, &[u8])]) {
     let options: Vec<_> =
         options.iter().map(|(number, value)| Opt { number: N(*number), value }).collect();
-    let content = Content { code: Code::GET, options: &options, payload: &[] };
+    let content = Content { code, options: &options, payload: &[] };
     let mut buf = [0; 256];
     let token = Token::new(&id.to_be_bytes()).unwrap();
     let encoded = content.encode(&mut buf, kind, MessageId(id), token).unwrap();
@@ -86,6 +90,24 @@ async fn a_client_that_wants_no_response_gets_an_acknowledgement_at_most() {
     send(&socket, Type::NonConfirmable, 3, &[(11, b"y"), (258, &[2])]).await;
     let answer = receive(&socket).await;
     assert_eq!(Message::parse(&answer).unwrap().code(), Code::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn whoever_asks_for_a_later_block_of_an_error_gets_the_error() {
+    let (_server, socket) = serve(ServerConfig::default(), long()).await;
+    let second = &[0x16][..];
+    let con = Type::Confirmable;
+    for (id, code, path, expected) in [
+        (1, Code::GET, b"missing".as_slice(), Code::NOT_FOUND),
+        // Nothing is kept of the answer to a PUT: it must be made again.
+        (2, Code::PUT, b"x", Code::REQUEST_ENTITY_INCOMPLETE),
+        (3, Code::PUT, b"x", Code::REQUEST_ENTITY_INCOMPLETE),
+        (4, Code::GET, b"x", Code::BAD_REQUEST),
+    ] {
+        ask(&socket, (con, code), id, &[(11, path), (23, second)]).await;
+        let answer = receive(&socket).await;
+        assert_eq!(Message::parse(&answer).unwrap().code(), expected, "{id}");
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 use super::capture::Frame;
 use super::{Ends, Packet};
 use ebbtide_sim::emulation::Direction;
+use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ pub(crate) struct Relay {
     datagrams: u64,
     too_long: u64,
     forgotten: u64,
+    unreachable: u64,
 }
 
 struct Client {
@@ -84,6 +86,7 @@ impl Relay {
             datagrams: 0,
             too_long: 0,
             forgotten: 0,
+            unreachable: 0,
         })
     }
 
@@ -92,28 +95,32 @@ impl Relay {
         self.listen.local_addr()
     }
 
-    /// The number of the client at an address, which is a new one if it is not known.
-    fn client(&mut self, address: SocketAddr, epoll: &Epoll) -> io::Result<u64> {
+    /// The number of the client at an address, which is a new one if it is not known; `None`, and
+    /// counted, if the system sees no way to the target now.
+    fn client(&mut self, address: SocketAddr, epoll: &Epoll) -> io::Result<Option<u64>> {
         if let Some(number) = self.numbers.get(&address) {
-            return Ok(*number);
+            return Ok(Some(*number));
         }
         if self.clients.len() >= MAX_CLIENTS {
             self.forget_one(epoll);
         }
-        let socket = match self.connect() {
+        let mut connected = self.connect();
+        if connected.as_ref().err().and_then(errno) == Some(Errno::EMFILE) {
             // No descriptor is free.
-            Err(error) if error.raw_os_error() == Some(nix::errno::Errno::EMFILE as i32) => {
-                self.forget_one(epoll);
-                self.connect()?
-            }
-            other => other?,
-        };
+            self.forget_one(epoll);
+            connected = self.connect();
+        }
+        if connected.as_ref().err().and_then(errno).is_some_and(is_without_a_way) {
+            self.unreachable += 1;
+            return Ok(None);
+        }
+        let socket = connected?;
         let number = self.next;
         self.next += 1;
         epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, self.first + number))?;
         self.clients.insert(number, Client { address, socket, heard: self.datagrams });
         self.numbers.insert(address, number);
-        Ok(number)
+        Ok(Some(number))
     }
 
     fn connect(&self) -> io::Result<UdpSocket> {
@@ -148,17 +155,30 @@ impl Relay {
         Some(length)
     }
 
+    /// What a socket gave; `None` if it has nothing more, or says, which is counted, that a datagram
+    /// of ours did not get through.
+    fn received<T>(&mut self, result: io::Result<T>) -> io::Result<Option<T>> {
+        match result {
+            Ok(received) => Ok(Some(received)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if errno(&error).is_some_and(is_from_the_network) => {
+                self.unreachable += 1;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn take_from_clients(
         &mut self,
         epoll: &Epoll,
         take: &mut dyn FnMut(Direction, u32, Datagram),
     ) -> io::Result<()> {
         for _ in 0..BATCH {
-            let Some((length, from)) = received(self.listen.recv_from(&mut self.buffer))? else {
-                return Ok(());
-            };
+            let datagram = self.listen.recv_from(&mut self.buffer);
+            let Some((length, from)) = self.received(datagram)? else { return Ok(()) };
             self.datagrams += 1;
-            let client = self.client(from, epoll)?;
+            let Some(client) = self.client(from, epoll)? else { continue };
             let heard = self.datagrams;
             if let Some(client) = self.clients.get_mut(&client) {
                 client.heard = heard;
@@ -180,9 +200,8 @@ impl Relay {
         for _ in 0..BATCH {
             let Some(client) = self.clients.get(&number) else { return Ok(()) };
             let to = client.address;
-            let Some(length) = received(client.socket.recv(&mut self.buffer))? else {
-                return Ok(());
-            };
+            let datagram = client.socket.recv(&mut self.buffer);
+            let Some(length) = self.received(datagram)? else { return Ok(()) };
             if let Some(bytes) = self.length(length) {
                 let payload = self.buffer.get(..length).unwrap_or_default().to_vec();
                 let from = self.target;
@@ -236,26 +255,58 @@ impl Ends for Relay {
             let count = self.forgotten;
             remarks.push(format!("{count} clients were forgotten to make room for others"));
         }
+        if self.unreachable > 0 {
+            let count = self.unreachable;
+            remarks.push(format!(
+                "{count} times the network reported that the target cannot be reached"
+            ));
+        }
         remarks
     }
 }
 
-/// What a socket gave; `None` if it has nothing more. A datagram of ours that was refused
-/// elsewhere shows as an error here, and is none.
-fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(received) => Ok(Some(received)),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::ConnectionRefused
-                    | io::ErrorKind::HostUnreachable
-                    | io::ErrorKind::NetworkUnreachable
-            ) =>
-        {
-            Ok(None)
+fn errno(error: &io::Error) -> Option<Errno> {
+    error.raw_os_error().map(Errno::from_raw)
+}
+
+/// Whether a socket cannot be connected because there is no route now: there may be one a moment later.
+fn is_without_a_way(error: Errno) -> bool {
+    matches!(error, Errno::ENETUNREACH | Errno::EHOSTUNREACH | Errno::ENETDOWN)
+}
+
+/// Whether an error of a connected socket tells that a datagram of ours went nowhere: what Linux makes
+/// of ICMP errors (`icmp_err_convert`, `icmpv6_err_convert`), and of a neighbour that does not answer.
+fn is_from_the_network(error: Errno) -> bool {
+    is_without_a_way(error)
+        || matches!(
+            error,
+            Errno::ECONNREFUSED
+                | Errno::EHOSTDOWN
+                | Errno::ENONET
+                | Errno::ENOPROTOOPT
+                | Errno::EPROTO
+                | Errno::EOPNOTSUPP
+                | Errno::EMSGSIZE
+                | Errno::EACCES
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_network_reports_is_counted_and_does_not_end_the_emulation() {
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut relay = Relay::bind(local, local, (28, 1500)).unwrap();
+        let mut receive = |error: Errno| relay.received::<()>(Err(io::Error::from(error)));
+        for error in [Errno::ECONNREFUSED, Errno::EHOSTDOWN, Errno::ENETUNREACH, Errno::EPROTO] {
+            assert!(matches!(receive(error), Ok(None)), "{error}");
         }
-        Err(error) => Err(error),
+        assert!(matches!(receive(Errno::EAGAIN), Ok(None)));
+        assert!(receive(Errno::EBADF).is_err());
+        assert_eq!(relay.unreachable, 4);
+        let remarks = relay.remarks();
+        assert!(remarks.iter().any(|remark| remark.starts_with("4 times")), "{remarks:?}");
     }
 }

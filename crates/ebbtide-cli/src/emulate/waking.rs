@@ -11,7 +11,9 @@ use ebbtide_core::time::{Duration, Instant};
 /// The margin's bounds. Wake-ups that take longer than the largest make packets late, which is
 /// measured.
 const LEAST: Duration = Duration::from_micros(20);
-const MOST: Duration = Duration::from_millis(2);
+const MOST: Duration = Duration::from_millis(4);
+/// The margin before anything is known: the first packets of a short run shall be on time.
+const FIRST: Duration = Duration::from_millis(2);
 /// A wake-up beyond the margin raises it by half, any other one lowers it by a 500th. Both balance
 /// where one of 200 is beyond it: ln(3/2) = 0.4 against 200/500.
 const LOWER_BY: u32 = 500;
@@ -32,9 +34,9 @@ pub(super) struct Waking {
 }
 
 impl Waking {
-    /// At first with the largest margin: the first packets of a short run shall be on time.
+    /// Of a machine of which nothing is known.
     pub(super) fn new(now: Instant) -> Self {
-        Self { margin: MOST, nap_at: now + AWAKE }
+        Self { margin: FIRST, nap_at: now + AWAKE }
     }
 
     /// How long before a packet is due to wake.

@@ -298,8 +298,10 @@ impl CongestionControl for Ebb {
                 self.guard = u16::try_from(late.saturating_add(1)).unwrap_or(u16::MAX);
             }
             Some(_) if memory.last == Last::Sentenced => self.guard /= 2,
-            Some(ordinal) if memory.unheard && ordinal == last => self.silent += 1,
-            None if memory.unheard => self.silent += 1,
+            Some(ordinal) if memory.unheard && ordinal == last => {
+                self.silent = self.silent.saturating_add(1)
+            }
+            None if memory.unheard => self.silent = self.silent.saturating_add(1),
             _ => {}
         }
         let unambiguous = match sample.answered {

@@ -55,8 +55,9 @@ impl<'a> Opt<'a> {
 }
 
 impl fmt::Debug for Opt<'_> {
+    /// `Uri-Path: "temperature"`, bytes that are not ASCII escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}", self.number, self.value.escape_ascii())
+        write!(f, "{}: \"{}\"", self.number, self.value.escape_ascii())
     }
 }
 

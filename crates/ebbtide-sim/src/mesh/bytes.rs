@@ -29,6 +29,8 @@ pub(super) struct Hop<'p> {
     pub(super) behind: u32,
     /// The datagram_tag of its fragments.
     pub(super) tag: u32,
+    /// Whether its frames ask for acknowledgements.
+    pub(super) acknowledged: bool,
     /// The CoAP message.
     pub(super) message: &'p [u8],
 }
@@ -69,8 +71,8 @@ impl Hop<'_> {
     }
 
     fn mac_header(&self, index: u32) -> Vec<u8> {
-        // A data frame that asks for an acknowledgement, both addresses in one network.
-        let control: u16 = 0b001 | 1 << 5 | 1 << 6;
+        // A data frame, acknowledged or not, both addresses in one network.
+        let control: u16 = 0b001 | (self.acknowledged as u16) << 5 | 1 << 6;
         let mode = match self.addresses {
             Addresses::Short => 2,
             Addresses::Long => 3,
@@ -205,7 +207,9 @@ mod tests {
             prop_assume!(hosts.0 != link.1 && hosts.1 != link.0);
             let addresses = if long { Addresses::Long } else { Addresses::Short };
             let message: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
-            let hop = Hop { addresses, link, hosts, nodes: 4, behind: 1, tag: 7, message: &message };
+            let (nodes, behind, tag, acknowledged) = (4, 1, 7, long);
+            let hop =
+                Hop { addresses, link, hosts, nodes, behind, tag, acknowledged, message: &message };
             let header = hop.header().len();
             let frames = fragments(addresses, header as u32, length as u32);
             let mac = hop.mac_header(0).len();

@@ -40,7 +40,7 @@ impl Cause {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue full",
-            Self::Retries => "no acknowledgement",
+            Self::Retries => "lost on the air",
             Self::Access => "channel busy",
             Self::Reassembly => "no room for fragments",
         }
@@ -106,6 +106,8 @@ pub(super) struct Network {
     most_frames: u32,
     /// Neighbours that it holds frames for at a time.
     most_neighbours: u32,
+    /// Whether its frames are acknowledged.
+    acknowledged: bool,
     packets: Vec<Packet>,
     free: Vec<u32>,
     ended: VecDeque<Ended>,
@@ -141,6 +143,7 @@ impl Network {
             addresses: mesh.lowpan.addresses,
             most_frames: mesh.lowpan.queue,
             most_neighbours: mesh.lowpan.neighbours.unwrap_or(u32::MAX),
+            acknowledged: mesh.csma.acknowledged || duty.is_some(),
             packets: Vec::new(),
             free: Vec::new(),
             ended: VecDeque::new(),
@@ -287,7 +290,7 @@ impl Network {
             bytes: head.frames.bytes(head.index),
             token: head.tag,
             more: !is_last || queue.iter().skip(index + 1).any(|next| next.to == head.to),
-            confirmed: true,
+            confirmed: self.acknowledged,
         };
         queue[index].is_in_mac = true;
         self.mac.send(now, frame, engine);
@@ -372,6 +375,7 @@ impl Network {
             nodes,
             behind: self.routes.hops(first, frame.from),
             tag: frame.token,
+            acknowledged: self.acknowledged,
             message: &packet.bytes,
         };
         Some(match event {

@@ -162,7 +162,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         });
         let mut happenings = streams.stream("workload/events");
         if w.kind == WorkloadKind::Events {
-            let at = next_event(Instant::ZERO, w.mesh.event_interval.0, &mut happenings);
+            let at = next_event(Instant::ZERO, &w.mesh, &mut happenings);
             engine.schedule(at, Event::Happens);
         }
         let wire = |name: &str, spec: &LinkSpec| {
@@ -260,7 +260,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                     }
                     self.act(now, client);
                 }
-                let next = next_event(now, w.event_interval.0, &mut self.happenings);
+                let next = next_event(now, w, &mut self.happenings);
                 self.engine.schedule(next, Event::Happens);
             }
         }

@@ -4,7 +4,7 @@ use super::network::Cause;
 use super::record::Messages;
 use crate::host::Ended;
 use crate::random::{Streams, exponential, uniform};
-use crate::scenario::{Scenario, WorkloadKind};
+use crate::scenario::{MeshWorkload, Scenario, WorkloadKind};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 
@@ -268,6 +268,35 @@ fn source(node: u32, message: u32, fragment: u32, period: u64, streams: &Streams
 }
 
 /// When the next event comes that all nodes report.
-pub(super) fn next_event(now: Instant, mean_ns: u64, rng: &mut ChaCha8Rng) -> Instant {
-    now + Duration::from_nanos(exponential(rng, mean_ns))
+pub(super) fn next_event(now: Instant, w: &MeshWorkload, rng: &mut ChaCha8Rng) -> Instant {
+    let mean = w.event_interval.0;
+    let interval = match w.event_spread {
+        None => exponential(rng, mean),
+        Some(share) => {
+            // Checked to be from 0 to 1.
+            let most = ((mean as f64 * share) as u64).min(mean);
+            uniform(rng, mean - most, mean.saturating_add(most))
+        }
+    };
+    now + Duration::from_nanos(interval)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_between_events_are_as_far_from_the_mean_as_allowed() {
+        let mean = MeshWorkload::default().event_interval.0;
+        let mut rng = Streams::new(1, 0).stream("events");
+        for spread in [0.0, 0.5, 1.0] {
+            let w = MeshWorkload { event_spread: Some(spread), ..MeshWorkload::default() };
+            let far = (mean as f64 * spread) as u64;
+            let intervals: Vec<u64> =
+                (0..1000).map(|_| next_event(Instant::ZERO, &w, &mut rng).as_nanos()).collect();
+            assert!(intervals.iter().all(|at| (mean - far..=mean + far).contains(at)), "{spread}");
+            let sum: u64 = intervals.iter().sum();
+            assert!((sum / 1000).abs_diff(mean) <= far / 10, "{spread}");
+        }
+    }
 }

@@ -140,6 +140,10 @@ pub struct MeshWorkload {
     pub event_message: u32,
     /// `events`: mean time between events.
     pub event_interval: Time,
+    /// `events`: how far intervals are from `event_interval` at most, as a share of it; all are
+    /// equally likely. Left out: events come at random, independently of each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_spread: Option<f64>,
     /// `events`: the time between background messages of a node.
     pub background: Time,
 }
@@ -172,6 +176,7 @@ impl Default for MeshWorkload {
             fragment: 32,
             event_message: 192,
             event_interval: Time(600_000_000_000),
+            event_spread: None,
             background: Time(60_000_000_000),
         }
     }

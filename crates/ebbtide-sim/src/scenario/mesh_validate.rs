@@ -103,6 +103,8 @@ fn workload(s: &Scenario, mesh: &Mesh) -> Check {
     ] {
         range(span(time), &key(name), "must be from 1 ms to 36525 days")?;
     }
+    let spread = w.event_spread.is_none_or(|share| (0.0..=1.0).contains(&share));
+    range(spread, &key("event_spread"), "must be a share from 0 to 1")?;
     let in_time = s.workload.kind != WorkloadKind::Burst || w.burst_at < w.duration;
     range(in_time, &key("burst_at"), "must be before workload.mesh.duration")?;
     let clients = w.steady_clients.saturating_add(w.burst_clients);

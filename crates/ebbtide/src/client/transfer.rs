@@ -31,6 +31,13 @@ pub(crate) fn base_options(request: &Request) -> Options {
     options
 }
 
+/// Early negotiation: which size of blocks is wanted in return, if the caller said so (RFC 7959 sections
+/// 2.4 and 3.3).
+pub(super) fn wanted_in_return(request: &Request) -> Option<(OptionNumber, u32)> {
+    let block = Block::new(0, false, request.block_szx?).ok()?;
+    Some((OptionNumber::BLOCK2, block.to_uint()))
+}
+
 /// Sends a request and puts its response together.
 pub(crate) async fn run(
     client: &Client,
@@ -152,10 +159,7 @@ impl<'a> Transfer<'a> {
     async fn send_body(&mut self) -> Result<Response, Error> {
         let body = self.request.payload.clone();
         if body.len() <= self.sizes.whole {
-            // Early negotiation: which size of blocks is wanted in return (section 2.4).
-            let wanted = self.request.block_szx.and_then(|szx| Block::new(0, false, szx).ok());
-            let extra = wanted.map(|block| (OptionNumber::BLOCK2, block.to_uint()));
-            return self.ask(extra.as_slice(), &body).await;
+            return self.ask(wanted_in_return(self.request).as_slice(), &body).await;
         }
         self.options.push(OptionNumber::REQUEST_TAG, &request_tag());
         let size = u32::try_from(body.len()).unwrap_or(u32::MAX);
@@ -167,6 +171,9 @@ impl<'a> Transfer<'a> {
             let mut extra = vec![(OptionNumber::BLOCK1, block.to_uint())];
             if at == 0 {
                 extra.push((OptionNumber::SIZE1, size));
+            }
+            if !more {
+                extra.extend(wanted_in_return(self.request));
             }
             let response = self.ask(&extra, body.get(at..end).unwrap_or_default()).await?;
             let echoed = self.block_of(&response, OptionNumber::BLOCK1);
@@ -244,8 +251,12 @@ impl<'a> Transfer<'a> {
             let same =
                 response.options.get(OptionNumber::ETAG).map(|opt| opt.value.to_vec()) == etag;
             if !same {
-                let again = self.ask(&[], &payload).await?;
-                return Ok(Err(again));
+                // What changes things is done once, and a body that went in blocks is not here.
+                let whole = payload.len() == self.request.payload.len();
+                if !whole || !self.request.code.is_idempotent() {
+                    return Err(self.broken("it was replaced by another while it came"));
+                }
+                return Ok(Err(self.ask(&[], &payload).await?));
             }
             if got.offset() as usize != body.len() {
                 return Err(self.broken("it sent another block than the one asked for"));

@@ -14,6 +14,6 @@ pub use options::Options;
 pub use request::Request;
 pub use response::{ContentFormat, Response};
 pub use scheme::Scheme;
-pub(crate) use shown::Shown;
+pub(crate) use shown::{Shown, ShownFrame};
 pub(crate) use sizes::Sizes;
 pub use uri::{DEFAULT_PORT, Uri, UriError};

@@ -2,7 +2,7 @@
 
 use super::response::ContentFormat;
 use core::fmt::{self, Display, Formatter};
-use ebbtide_core::wire::{Block, Message, Opt, OptionNumber};
+use ebbtide_core::wire::{Block, Code, Frame, Message, Opt, OptionNumber, SignalOption, Token};
 
 /// `CON GET, MID 0x7d34, token 53aa01, Uri-Path "time", Observe 0, 5 bytes of payload`.
 pub(crate) struct Shown<'m>(pub(crate) &'m Message<'m>);
@@ -11,25 +11,78 @@ impl Display for Shown<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let message = self.0;
         write!(f, "{} ", message.kind())?;
-        match message.code().name() {
-            Some(name) if message.code().is_request() || message.code().is_empty() => {
-                f.write_str(name)?;
-            }
-            Some(name) => write!(f, "{} {name}", message.code())?,
-            None => message.code().fmt(f)?,
-        }
+        code(f, message.code())?;
         write!(f, ", MID {}", message.message_id())?;
-        if !message.token().is_empty() {
-            write!(f, ", token {}", Hex(message.token().as_slice()))?;
-        }
+        token(f, message.token())?;
         for opt in message.options() {
             write!(f, ", {}", ShownOption(&opt))?;
         }
-        match message.payload().len() {
-            0 => Ok(()),
-            1 => f.write_str(", 1 byte of payload"),
-            bytes => write!(f, ", {bytes} bytes of payload"),
+        payload(f, message.payload())
+    }
+}
+
+/// The same over a reliable transport, where there is neither type nor message ID, but signals:
+/// `7.01 CSM, Max-Message-Size 66688, Block-Wise-Transfer`.
+pub(crate) struct ShownFrame<'m>(pub(crate) &'m Frame<'m>);
+
+impl Display for ShownFrame<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let message = self.0;
+        code(f, message.code())?;
+        token(f, message.token())?;
+        for opt in message.options() {
+            f.write_str(", ")?;
+            if message.code().is_signaling() {
+                signal_option(f, message.code(), &opt)?;
+            } else {
+                ShownOption(&opt).fmt(f)?;
+            }
         }
+        payload(f, message.payload())
+    }
+}
+
+fn code(f: &mut Formatter<'_>, code: Code) -> fmt::Result {
+    match code.name() {
+        Some(name) if code.is_request() || code.is_empty() => f.write_str(name),
+        Some(name) => write!(f, "{code} {name}"),
+        None => code.fmt(f),
+    }
+}
+
+fn token(f: &mut Formatter<'_>, token: Token) -> fmt::Result {
+    if token.is_empty() { Ok(()) } else { write!(f, ", token {}", Hex(token.as_slice())) }
+}
+
+fn payload(f: &mut Formatter<'_>, payload: &[u8]) -> fmt::Result {
+    match payload.len() {
+        0 => Ok(()),
+        1 => f.write_str(", 1 byte of payload"),
+        bytes => write!(f, ", {bytes} bytes of payload"),
+    }
+}
+
+/// Its number means something only together with the signal's code (RFC 8323 section 5.2).
+fn signal_option(f: &mut Formatter<'_>, code: Code, opt: &Opt<'_>) -> fmt::Result {
+    let name = match (code, opt.number) {
+        (Code::CSM, SignalOption::MAX_MESSAGE_SIZE) => "Max-Message-Size",
+        (Code::CSM, SignalOption::BLOCK_WISE_TRANSFER) => {
+            return f.write_str("Block-Wise-Transfer");
+        }
+        (Code::PING | Code::PONG, SignalOption::CUSTODY) => return f.write_str("Custody"),
+        (Code::RELEASE, SignalOption::ALTERNATIVE_ADDRESS) => {
+            return match opt.as_str() {
+                Some(text) => write!(f, "Alternative-Address {text:?}"),
+                None => write!(f, "Alternative-Address {}", Hex(opt.value)),
+            };
+        }
+        (Code::RELEASE, SignalOption::HOLD_OFF) => "Hold-Off",
+        (Code::ABORT, SignalOption::BAD_CSM_OPTION) => "Bad-CSM-Option",
+        (_, number) => return write!(f, "option {} {}", number.0, Hex(opt.value)),
+    };
+    match opt.as_uint() {
+        Some(number) => write!(f, "{name} {number}"),
+        None => write!(f, "{name} {}", Hex(opt.value)),
     }
 }
 
@@ -103,7 +156,7 @@ impl Display for Hex<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_core::wire::{Code, Content, MessageId, Token, Type};
+    use ebbtide_core::wire::{Content, FrameHeader, Framing, MessageId, Type};
 
     fn shown(code: Code, options: &[(OptionNumber, &[u8])], payload: &[u8]) -> String {
         let options: Vec<_> =
@@ -141,5 +194,21 @@ mod tests {
         assert!(!text.contains('\x1b') && !text.contains('\n'), "{text}");
         let text = shown(Code::GET, &[(OptionNumber::URI_PATH, &[0xff, 0x1b])], b"");
         assert!(text.ends_with("Uri-Path ff1b"), "{text}");
+    }
+
+    #[test]
+    fn signals_are_shown_by_name_with_their_options() {
+        let shown = |bytes: &[u8]| {
+            let header = FrameHeader::parse(Framing::Stream, bytes).unwrap().unwrap();
+            ShownFrame(&Frame::parse(header, bytes).unwrap()).to_string()
+        };
+        let csm = [0x50, 0xe1, 0x23, 1, 4, 0x80, 0x20];
+        assert_eq!(shown(&csm), "7.01 CSM, Max-Message-Size 66688, Block-Wise-Transfer");
+        assert_eq!(shown(&[0x10, 0xe2, 0x20]), "7.02 Ping, Custody");
+        assert_eq!(
+            shown(&[0x30, 0xe4, 0x22, b'a', 0x1b]),
+            "7.04 Release, Alternative-Address \"a\\u{1b}\""
+        );
+        assert_eq!(shown(&[0x21, 1, 0x53, 0xb1, b'x']), "GET, token 53, Uri-Path \"x\"");
     }
 }

@@ -68,6 +68,11 @@ impl Shared {
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
         let socket = Socket::bind(address)?;
+        // How long a response's blocks are is the client's wish (RFC 7959 section 2.4), and it knows
+        // nothing of this side's path. A client chooses its own, and hears of what is too long.
+        if service.is_some() {
+            socket.allow_fragments();
+        }
         let wildcard = socket.local_addr().ip().is_unspecified();
         let endpoint = Endpoint::new(config.endpoint.clone(), seeded().map_err(failed)?);
         #[expect(

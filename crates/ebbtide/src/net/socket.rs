@@ -58,6 +58,37 @@ impl Socket {
         Ok(Self { io, state, local })
     }
 
+    /// Lets the system fragment datagrams that are longer than the path's MTU, where it can be told so;
+    /// without this they cannot be sent at all. IPv6's least MTU has room for blocks of 1024 bytes.
+    pub fn allow_fragments(&self) {
+        #[cfg(target_os = "linux")]
+        if self.local.is_ipv4() {
+            use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
+            // Best effort: as before, what is too long is not sent.
+            let _ = set_ip_mtu_discover(&self.io, Ipv4PathMtuDiscovery::WANT);
+        }
+    }
+
+    /// Sends one datagram, from one of our addresses if one is named.
+    fn send(&self, to: SocketAddr, from: Option<IpAddr>, contents: &[u8]) -> io::Result<()> {
+        match from {
+            None => self.io.send_to(contents, to).map(|_| ()),
+            Some(_) => self.send_run(to, from, (contents, None)),
+        }
+    }
+
+    /// Sends equally long datagrams, of `segment_size` bytes, with one call.
+    fn send_run(
+        &self,
+        destination: SocketAddr,
+        src_ip: Option<IpAddr>,
+        (contents, segment_size): (&[u8], Option<usize>),
+    ) -> io::Result<()> {
+        let transmit =
+            quinn_udp::Transmit { destination, ecn: None, contents, segment_size, src_ip };
+        self.state.try_send(UdpSockRef::from(&self.io), &transmit)
+    }
+
     /// The address that it is bound to.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
@@ -242,17 +273,9 @@ impl<T: Copy> Outbound<T> {
         while let Some(run) = self.run(segments) {
             let end = self.next + run.count;
             let contents = self.bytes.get(run.start..run.end).unwrap_or_default();
-            let sent = if run.count == 1 && run.from.is_none() {
-                socket.io.send_to(contents, run.to).map(|_| ())
-            } else {
-                let transmit = quinn_udp::Transmit {
-                    destination: run.to,
-                    ecn: None,
-                    contents,
-                    segment_size: (run.count > 1).then_some(run.size),
-                    src_ip: run.from,
-                };
-                socket.state.try_send(UdpSockRef::from(&socket.io), &transmit)
+            let sent = match run.count {
+                1 => socket.send(run.to, run.from, contents),
+                _ => socket.send_run(run.to, run.from, (contents, Some(run.size))),
             };
             match sent {
                 Ok(()) => {}
@@ -292,8 +315,8 @@ impl<T: Copy> Outbound<T> {
         while self.next < end {
             let Some(entry) = self.queue.get(self.next) else { return Ok(()) };
             let contents = self.bytes.get(entry.start..entry.end).unwrap_or_default();
-            match socket.io.send_to(contents, entry.to) {
-                Ok(_) => {}
+            match socket.send(entry.to, entry.from, contents) {
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
                 Err(error) => failed(entry.to, entry.what, error),
             }

@@ -253,7 +253,9 @@ impl Blocks {
         let Ok(first) = sizes.at(0, false, sizes.szx) else { return response };
         let wanted = asked.unwrap_or(first);
         let key = key(remote, message);
-        if response.payload.len() > sizes.whole || wanted.num() > 0 {
+        // What went wrong is said as it is, whichever block was asked for.
+        let later = wanted.num() > 0 && response.is_success();
+        if response.payload.len() > sizes.whole || later {
             if response.code == Code::CONTENT {
                 response = with_etag(response);
             }

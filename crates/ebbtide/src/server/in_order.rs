@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
-/// Bursts that are put in order at once; beyond that the one that began first is forgotten, and what
-/// comes of it is delivered from where it is.
+/// Bursts that are put in order at once; beyond that the one of which nothing came for longest is
+/// forgotten, and what comes of it is delivered from where it is.
 const BURSTS: usize = 64;
 
 /// Bytes that wait in all bursts together: 255 messages of 1 kB in each. A body that came in blocks, or
@@ -31,9 +31,10 @@ pub struct Delivery<'d> {
 /// order in which they were sent, each once, and answers 2.04 (Changed) as soon as it has a message.
 ///
 /// A message that overtook others waits for them: at most 255 of a burst, of 64 bursts at once, 16 MiB
-/// in all. Beyond that the burst that began first is forgotten: what waits in it is delivered then. A
-/// message that its sender has given up is left out, which the sequence numbers show. Messages
-/// without a mark are delivered as they come. An application that does not care for the order asks
+/// in all. Beyond that the burst of which nothing came for longest is forgotten: what waits in it is
+/// delivered then, and a message that comes of it later is delivered as it comes, so that a late copy may
+/// be delivered again. A message that its sender has given up is left out, which the sequence numbers
+/// show. Messages without a mark are delivered as they come. An application that does not care for the order asks
 /// [`Call::burst`] for the sequence number instead. `deliver` must not block.
 ///
 /// ```
@@ -68,8 +69,8 @@ pub fn in_order(
 #[derive(Debug, Default)]
 struct Bursts {
     by_sender: BTreeMap<(SocketAddr, u32), Reorder>,
-    /// In the order in which they began.
-    begun: VecDeque<(SocketAddr, u32)>,
+    /// In the order in which a message of each came last.
+    heard: VecDeque<(SocketAddr, u32)>,
     /// What waits in all of them.
     bytes: usize,
     /// What is to be delivered next.
@@ -89,12 +90,12 @@ impl Bursts {
     /// Takes a message; what is in order now is ready.
     fn take(&mut self, (remote, mark): (SocketAddr, BurstMark), payload: &[u8]) {
         let key = (remote, mark.burst);
-        if !self.by_sender.contains_key(&key) {
-            if self.begun.len() >= BURSTS {
-                self.forget_oldest();
-            }
-            self.begun.push_back(key);
+        if let Some(at) = self.heard.iter().rposition(|heard| *heard == key) {
+            self.heard.remove(at);
+        } else if self.heard.len() >= BURSTS {
+            self.forget_oldest();
         }
+        self.heard.push_back(key);
         let burst = self.by_sender.entry(key).or_default();
         self.bytes -= burst.bytes();
         burst.take(mark, payload, |mark, payload| self.ready.push_back((remote, mark, payload)));
@@ -104,9 +105,9 @@ impl Bursts {
         }
     }
 
-    /// Forgets the burst that began first. What waits in it has been answered, so it is delivered.
+    /// Forgets the burst of which nothing came for longest. What waits in it has been answered, so it is delivered.
     fn forget_oldest(&mut self) {
-        let Some(oldest) = self.begun.pop_front() else { return };
+        let Some(oldest) = self.heard.pop_front() else { return };
         let Some(burst) = self.by_sender.remove(&oldest) else { return };
         self.bytes -= burst.bytes();
         let waiting = burst.waiting.into_values();
@@ -205,7 +206,7 @@ mod tests {
             let mark = BurstMark { burst, behind: 1, sequence: 1 };
             bursts.take((remote, mark), b"x");
             got.extend(bursts.ready.drain(..).map(|(_, mark, _)| mark.burst));
-            assert!(bursts.by_sender.len() <= BURSTS && bursts.begun.len() <= BURSTS);
+            assert!(bursts.by_sender.len() <= BURSTS && bursts.heard.len() <= BURSTS);
         }
         assert_eq!(got, (0..1000 - BURSTS as u32).collect::<Vec<_>>());
         got.clear();
@@ -214,6 +215,25 @@ mod tests {
         got.extend(bursts.ready.drain(..).map(|(_, mark, _)| mark.sequence));
         assert_eq!(got, [0, 1]);
         assert_eq!(bursts.bytes, BURSTS - 1);
+    }
+
+    #[test]
+    fn a_burst_that_goes_on_is_not_forgotten_for_short_ones_that_began_later() {
+        let mut bursts = Bursts::default();
+        let mut got = Vec::new();
+        let mut take = |burst, sequence| {
+            let mark = BurstMark { burst, behind: 0, sequence };
+            bursts.take((SocketAddr::from(REMOTE), mark), b"x");
+            got.extend(bursts.ready.drain(..).filter(|(_, mark, _)| mark.burst == 0));
+        };
+        for n in 0..1000 {
+            take(0, n);
+            take(n + 1, 0);
+        }
+        // A late copy.
+        take(0, 500);
+        let sequences: Vec<u32> = got.iter().map(|(_, mark, _)| mark.sequence).collect();
+        assert_eq!(sequences, (0..1000).collect::<Vec<_>>());
     }
 
     #[test]

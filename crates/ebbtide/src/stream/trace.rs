@@ -1,8 +1,10 @@
 //! Events of `tracing` about connections, all at level DEBUG: `ebbtide::message` has `sent` and
 //! `received` with `peer` and `datagram`, as for UDP; `ebbtide::stream` says how connections end.
 
-use ebbtide_core::stream::Received;
+use crate::message::ShownFrame;
+use ebbtide_core::stream::{Ignored, Received};
 use ebbtide_core::wire::{Frame, FrameHeader, Framing};
+use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
 use tracing::{Level, debug, enabled};
 
@@ -11,13 +13,38 @@ pub(crate) fn received(peer: SocketAddr, received: &Received<'_>) {
     if !enabled!(target: "ebbtide::message", Level::DEBUG) {
         return;
     }
-    match received {
-        Received::Request(_, message)
-        | Received::Response { message, .. }
-        | Received::Notification { message, .. } => {
-            debug!(target: "ebbtide::message", %peer, datagram = ?message, "received");
+    debug!(target: "ebbtide::message", %peer, datagram = %Shown(received), "received");
+}
+
+/// What arrived, a signal as it was understood.
+struct Shown<'r, 'i>(&'r Received<'i>);
+
+impl Display for Shown<'_, '_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Received::Request(_, message)
+            | Received::Response { message, .. }
+            | Received::Notification { message, .. } => ShownFrame(message).fmt(f),
+            Received::Capabilities(peer) => {
+                write!(f, "7.01 CSM, Max-Message-Size {}", peer.max_message_size)?;
+                f.write_str(if peer.block_wise_transfer { ", Block-Wise-Transfer" } else { "" })
+            }
+            Received::Ignored(Ignored::Ping) => f.write_str("7.02 Ping"),
+            Received::Pong { custody, .. } => {
+                f.write_str(if *custody { "7.03 Pong, Custody" } else { "7.03 Pong" })
+            }
+            Received::Release(release) => {
+                f.write_str("7.04 Release")?;
+                for address in release.alternative_addresses() {
+                    write!(f, ", Alternative-Address {address:?}")?;
+                }
+                release.hold_off().map_or(Ok(()), |seconds| write!(f, ", Hold-Off {seconds}"))
+            }
+            Received::Abort(diagnostic) => {
+                write!(f, "7.05 Abort, \"{}\"", diagnostic.escape_ascii())
+            }
+            Received::Ignored(why) => write!(f, "ignored: {why:?}"),
         }
-        signal => debug!(target: "ebbtide::message", %peer, datagram = ?signal, "received"),
     }
 }
 
@@ -34,7 +61,7 @@ pub(crate) fn sent(peer: SocketAddr, framing: Framing, mut bytes: &[u8]) {
         };
         let Some((message, rest)) = bytes.split_at_checked(whole) else { return };
         if let Ok(message) = Frame::parse(header, message) {
-            debug!(target: "ebbtide::message", %peer, datagram = ?message, "sent");
+            debug!(target: "ebbtide::message", %peer, datagram = %ShownFrame(&message), "sent");
         }
         bytes = rest;
     }

@@ -268,10 +268,9 @@ impl Mac {
         station.backoffs += 1;
         station.exponent = (station.exponent + 1).min(csma.max_be);
         if station.backoffs > csma.max_backoffs {
-            let may_repeat = csma.retry_interval.0 > 0 && station.retries < csma.max_retries;
-            match may_repeat {
-                true => self.repeat(now, frame, engine),
-                false => self.done(now, frame, Outcome::ChannelAccessFailure, engine),
+            match csma.retry_interval.0 {
+                0 => self.done(now, frame, Outcome::ChannelAccessFailure, engine),
+                _ => self.lay_aside(now, frame, engine),
             }
         } else {
             self.back_off(now, frame, engine);
@@ -325,6 +324,9 @@ impl Mac {
         }
         let receiver = &mut self.stations[frame.to as usize];
         receiver.owes_ack = true;
+        // What it sends next, perhaps this very datagram, comes after the acknowledgement.
+        let acknowledged = now + Duration::from_nanos(TURNAROUND + airtime(ACK_BYTES));
+        receiver.ready = receiver.ready.max(acknowledged);
         if frame.more {
             receiver.awake_until = now + Duration::from_nanos(2 * LISTEN);
         }
@@ -377,8 +379,22 @@ impl Mac {
         self.repeat(now, frame, engine);
     }
 
-    /// Contends for the channel again; where there is a wait before, the frame is laid aside for it.
+    /// Repeats a frame, at once or after a wait.
     fn repeat<E: From<Event> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        self.stations[frame.from as usize].retries += 1;
+        match self.csma.retry_interval.0 {
+            0 => self.contend(now, frame, engine),
+            _ => self.lay_aside(now, frame, engine),
+        }
+    }
+
+    /// Lets the frame in hand wait, and another one that is due go on.
+    fn lay_aside<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -386,11 +402,6 @@ impl Mac {
     ) {
         let interval = self.csma.retry_interval.0;
         let station = &mut self.stations[frame.from as usize];
-        station.retries += 1;
-        if interval == 0 {
-            self.contend(now, frame, engine);
-            return;
-        }
         let most = u64::from(station.retries + 1).min(3);
         let wait = uniform(&mut station.rng, interval, interval * (1 + most));
         let (retries, has_arrived) = (station.retries, station.has_arrived);

@@ -28,15 +28,26 @@ pub struct Csma {
     /// macMaxFrameRetries: how often a frame is repeated without an acknowledgement.
     pub max_retries: u8,
     /// The wait before a repetition. Zero, as in the standard: none, and a frame is given up when
-    /// the channel is found busy too often. Above zero, as Contiki's CSMA does without duty cycling
-    /// (its interval is 125 ms): before the n-th one, from one to n + 2 times this, at most 4 times,
-    /// and a busy channel is repaired in the same way. The station takes other neighbours' frames
+    /// the channel is found busy too often. Above zero, as Contiki's `csma.c` did until 2016 without
+    /// duty cycling (its interval is 125 ms): after n transmissions without an acknowledgement, from
+    /// one to n + 2 times this, at most 4 times. A busy channel is waited for in the same way, as often
+    /// as it takes: it does not count as a repetition. The station takes other neighbours' frames
     /// meanwhile.
     pub retry_interval: Time,
+    /// Whether frames ask for an acknowledgement and are repeated without. With duty cycling they always
+    /// do: it ends the strobes.
+    pub acknowledged: bool,
 }
 
 impl Default for Csma {
     fn default() -> Self {
-        Self { min_be: 3, max_be: 5, max_backoffs: 4, max_retries: 3, retry_interval: Time(0) }
+        Self {
+            min_be: 3,
+            max_be: 5,
+            max_backoffs: 4,
+            max_retries: 3,
+            retry_interval: Time(0),
+            acknowledged: true,
+        }
     }
 }

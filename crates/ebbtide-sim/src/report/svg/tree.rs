@@ -1,4 +1,4 @@
-//! A low-power network as a picture: nodes at their places, lines to their parents.
+//! A low-power network as a picture: numbered nodes at their places, lines to their parents.
 
 use super::{Anchor, Svg, Words};
 use crate::report::model::MeshNode;
@@ -6,7 +6,10 @@ use crate::report::text::{fixed, percent};
 
 /// Loss from which on a node has the next colour.
 const STEPS: [f64; 4] = [0.01, 0.05, 0.2, 0.5];
-const MARGIN: f64 = 34.0;
+/// Room for the loss beside a node at the right edge.
+const MARGIN: f64 = 38.0;
+/// The radius of a node with an empty queue: room for its number.
+const SMALLEST: f64 = 10.0;
 
 /// The class of colour of a loss, 0 to 4.
 pub(crate) fn class(loss: f64) -> usize {
@@ -25,7 +28,8 @@ pub(crate) fn draw(nodes: &[MeshNode], width: f64, words: &Words) -> String {
     let place =
         |node: &MeshNode| ((node.x - left) * scale + MARGIN, (node.y - top) * scale + MARGIN);
     // The area says how full the queue was.
-    let radius = |node: &MeshNode| 9.0 + 4.0 * (node.peak_queue.max(0.0) / 8.0).sqrt().min(1.5);
+    let radius =
+        |node: &MeshNode| SMALLEST + 4.0 * (node.peak_queue.max(0.0) / 8.0).sqrt().min(1.5);
     let mut canvas = Svg::new(width, height);
     for node in nodes {
         if let Some(parent) = nodes.get(node.parent as usize) {
@@ -53,11 +57,13 @@ pub(crate) fn draw(nodes: &[MeshNode], width: f64, words: &Words) -> String {
             );
         }
     }
-    // Last, so that no dot covers them.
-    for node in nodes {
-        let at = place(node);
+    // Last, so that no dot covers them; the loss beside the lines that go down and to the right.
+    for (number, node) in nodes.iter().enumerate() {
+        let (x, y) = place(node);
+        let inside = format!("in{}", class(node.loss));
+        canvas.text((x, y + 4.0), Anchor::Middle, &inside, &number.to_string());
         let label = percent(node.loss, 0);
-        canvas.text((at.0, at.1 + radius(node) + 12.0), Anchor::Middle, "tick haloed", &label);
+        canvas.text((x + 4.0, y + radius(node) + 11.0), Anchor::Start, "tick haloed", &label);
     }
     canvas.finish(words)
 }

@@ -409,6 +409,11 @@ impl Upload {
                 Error::TooLarge { limit }
             })?;
             options.push_uint(OptionNumber::BLOCK1, block.to_uint());
+            if !block.more()
+                && let Some((number, value)) = transfer::wanted_in_return(&self.request)
+            {
+                options.push_uint(number, value);
+            }
             if at == 0 {
                 let size = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
                 options.push_uint(OptionNumber::SIZE1, size);

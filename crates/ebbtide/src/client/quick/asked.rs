@@ -15,6 +15,7 @@ const MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     pending: VecDeque<(u32, Pending)>,
+    has_begun: bool,
 }
 
 impl Asked {
@@ -23,11 +24,18 @@ impl Asked {
             self.pending.pop_front();
         }
         self.pending.push_back((block, pending));
+        self.has_begun = true;
     }
 
-    /// Nobody waits for any of them any more.
+    /// Whether any has left since [`clear`](Self::clear).
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Nobody waits for any of them any more: the request begins anew.
     pub(super) fn clear(&mut self) {
         self.pending.clear();
+        self.has_begun = false;
     }
 
     /// The next answer to any of them, and the block that the request carried. Waits for ever if

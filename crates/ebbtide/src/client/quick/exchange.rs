@@ -199,8 +199,10 @@ impl<'a> Exchange<'a> {
     fn emit(&mut self, block: u32, options: &Options, payload: &[u8]) -> Result<(), Error> {
         match self.client.start_block(self.remote, self.request.code, options, payload) {
             Ok(pending) => self.asked.push(block, pending),
-            // As if the network had lost it: it is asked for again.
-            Err(Error::Send(SendError::QueueFull | SendError::OutboxFull)) => {}
+            // As if the network had lost it: it is asked for again. Unless nothing has left: a POST
+            // in one message is not sent again, and would wait for an answer to nothing.
+            Err(Error::Send(SendError::QueueFull | SendError::OutboxFull))
+                if self.asked.has_begun() => {}
             Err(error) => return Err(error),
         }
         Ok(())
@@ -329,4 +331,27 @@ fn names_missing(response: &Response) -> bool {
 
 fn block_of(response: &Response, number: OptionNumber) -> Option<Block> {
     Block::from_option(&response.options.get(number)? as &Opt<'_>).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_request_of_which_nothing_can_leave_fails_at_once() {
+        let mut config = Config::default();
+        config.endpoint.limits.queue_per_peer = 0;
+        let client = Client::with_config(config);
+        for length in [1, 5000] {
+            let request = Request::post("coap://127.0.0.1/").unwrap().payload(vec![7; length]);
+            let exchange = Exchange::new(&client, ([127, 0, 0, 1], 9).into(), &request).unwrap();
+            let ended = tokio::time::timeout(Duration::from_secs(30), exchange.run()).await;
+            assert!(
+                matches!(ended, Ok(Err(Error::Send(SendError::QueueFull)))),
+                "{length} bytes: {ended:?}"
+            );
+        }
+    }
 }

@@ -99,11 +99,10 @@ impl Service {
             return vec![(peer, answer)];
         }
         // One block makes us keep a body and ask several times for the others: not for an address
-        // that may be another's (RFC 9177 sections 3.2 and 11).
+        // that may be another's (RFC 9177 sections 3.2 and 11). Of a body that is one block the answer
+        // may be long, and a challenge after the handler ran would have it run twice.
         let ip = peer.asked.incoming.remote.ip();
-        if size > block.size()
-            && let Some(challenge) = self.challenge(now, ip, message)
-        {
+        if let Some(challenge) = self.challenge(now, ip, message) {
             return vec![(peer, challenge)];
         }
         let mut saying = Saying::new();
@@ -188,27 +187,27 @@ impl Service {
         let Whole { mut peer, key, wish, uploaded } = whole;
         let ours = self.config().net.block_szx.min(Block::MAX_SZX);
         let szx = wish.as_ref().map_or(ours, |wish| wish.szx.min(ours));
-        if response.options.get(OptionNumber::BLOCK2).is_some() {
-            // The handler serves blocks itself, the usual ones, which every client understands.
-            response = self.guarded(now, &mut peer.asked, message, response);
-            return vec![(peer, response)];
-        }
-        if !response.is_success() {
+        // The handler serves blocks itself, the usual ones, which every client understands.
+        let is_block = response.options.get(OptionNumber::BLOCK2).is_some();
+        if !is_block && !response.is_success() {
             response.payload.truncate(16 << szx);
         }
-        let long = response.payload.len() > 16 << szx;
-        if !long {
-            if wish.is_some() {
+        if is_block || response.payload.len() <= 16 << szx {
+            if wish.is_some() && !is_block {
                 // In an error as well: libcoap's client takes it for the sign that it is understood.
                 response = slice(&response, 0, szx);
             }
-            response = self.guarded(now, &mut peer.asked, message, response);
             if uploaded {
                 self.quick().answered(&key, response.clone());
+            } else {
+                response = self.guarded(now, &mut peer.asked, message, response);
             }
             return vec![(peer, response)];
         }
-        if let Some(challenge) = self.challenge(now, peer.asked.incoming.remote.ip(), message) {
+        // Who uploads has shown that it is there, before the handler ran.
+        if !uploaded
+            && let Some(challenge) = self.challenge(now, peer.asked.incoming.remote.ip(), message)
+        {
             return vec![(peer, challenge)];
         }
         // RFC 9177 section 4.4: the same in every block of a body, and another for another body.
