@@ -2,7 +2,7 @@
 
 use super::campaign::CampaignArgs;
 use crate::failure::Failure;
-use crate::output::{lines, table::significant};
+use crate::output::{paragraph, table::significant};
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::{Comparison, render};
 use ebbtide_sim::reproduce::{Paper, Statement, check_statements, compare, pages, plan};
@@ -140,16 +140,6 @@ fn statements(out: &mut impl Write, all: &[Statement]) -> std::io::Result<()> {
         paragraph(out, "    ", &format!("{verdict}: {}", statement.measured))?;
     }
     if all.is_empty() { Ok(()) } else { writeln!(out) }
-}
-
-/// Text for a terminal of 80 columns, with `lead` before its first line and as much room before the others.
-fn paragraph(out: &mut impl Write, lead: &str, text: &str) -> std::io::Result<()> {
-    let words: Vec<&str> = text.split(' ').collect();
-    for (i, line) in lines(&words, " ", 80 - lead.len()).iter().enumerate() {
-        let lead = if i == 0 { lead } else { &" ".repeat(lead.len()) };
-        writeln!(out, "{lead}{line}")?;
-    }
-    Ok(())
 }
 
 fn json(

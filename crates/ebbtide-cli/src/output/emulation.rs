@@ -35,7 +35,7 @@ fn write(out: &mut impl Write, about: &About<'_>, forwarded: &Forwarded) -> io::
     let settings: String = about.settings.iter().map(|set| format!(", {set}")).collect();
     let seconds = significant(summary.seconds);
     writeln!(out)?;
-    paragraph(out, &format!("{}{settings}, seed {}: {seconds} s", about.link, about.seed))?;
+    paragraph(out, "", &format!("{}{settings}, seed {}: {seconds} s", about.link, about.seed))?;
     writeln!(
         out,
         "{:<4} {:>9} {:>9} {:>11} {:>9} {:>7} {:>9} {:>8} {:>6}",
@@ -62,7 +62,7 @@ fn write(out: &mut impl Write, about: &About<'_>, forwarded: &Forwarded) -> io::
         writeln!(out, "{refused} packets were dropped: too many were under way")?;
     }
     for remark in &forwarded.remarks {
-        paragraph(out, remark)?;
+        paragraph(out, "", remark)?;
     }
     Ok(())
 }

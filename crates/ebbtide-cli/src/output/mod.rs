@@ -42,10 +42,12 @@ pub(crate) fn lines(words: &[&str], separator: &str, width: usize) -> Vec<String
     all
 }
 
-/// Text in lines of at most 80 characters.
-pub(crate) fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
-    for line in lines(&text.split(' ').collect::<Vec<_>>(), " ", 80) {
-        writeln!(out, "{line}")?;
+/// Text for a terminal of 80 columns, with `lead` before its first line and as much room before the others.
+pub(crate) fn paragraph(out: &mut impl Write, lead: &str, text: &str) -> io::Result<()> {
+    let words: Vec<&str> = text.split(' ').collect();
+    for (i, line) in lines(&words, " ", 80 - lead.len()).iter().enumerate() {
+        let lead = if i == 0 { lead } else { &" ".repeat(lead.len()) };
+        writeln!(out, "{lead}{line}")?;
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(crate) fn write(
     if !results.cells.is_empty() {
         writeln!(out)?;
     }
-    paragraph(out, &left_out)
+    paragraph(out, "", &left_out)
 }
 
 /// What a reader of these results must know.
@@ -49,7 +49,7 @@ fn notes(out: &mut impl Write, campaign: &Campaign, results: &Results) -> io::Re
     };
     writeln!(out)?;
     for note in notes {
-        paragraph(out, note)?;
+        paragraph(out, "", note)?;
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ fn heading(out: &mut impl Write, campaign: &Campaign, group: &[&CellResult]) -> 
         cell.settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
     let separator = if settings.is_empty() { "" } else { ": " };
     let line = format!("{}{separator}{}", campaign.source.place, settings.join(", "));
-    paragraph(out, &line)?;
+    paragraph(out, "", &line)?;
     let plural = |n: u32| if n == 1 { "" } else { "s" };
     write!(
         out,

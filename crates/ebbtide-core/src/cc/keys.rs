@@ -11,8 +11,9 @@ impl Algorithm {
             Self::Default | Self::DefaultB | Self::DefaultFb1 | Self::DefaultFb2 => {
                 &["bound", "ack-timeout", "nstart"]
             }
-            Self::LinuxRto => &["floor", "bound", "initial-rto", "granularity", "nstart"],
-            Self::PeakHopper => &["floor", "bound", "initial-rto", "granularity", "nstart"],
+            Self::LinuxRto | Self::PeakHopper => {
+                &["floor", "bound", "initial-rto", "granularity", "nstart"]
+            }
             Self::CocoaPlus | Self::Cocoa | Self::CocoaFb1 | Self::CocoaFb2 => {
                 &["bound", "ageing", "small-ageing-factor", "initial-rto", "granularity", "nstart"]
             }

@@ -118,10 +118,9 @@ impl Shell {
         // The original counts here, for MAX_RETRANSMIT it does not (RFC 7252 section 4.2).
         let left = effort.unanswered() <= u16::from(cx.params.max_retransmit)
             && effort.transmissions < u8::MAX;
-        let probes = cx.params.max_retransmit.min(u8::MAX - 1);
         match wish {
             _ if !left => None,
-            Expiry::Probe if effort.probes >= probes => Some(Expiry::Repeat),
+            Expiry::Probe if effort.probes >= Self::most(cx) => Some(Expiry::Repeat),
             wish => Some(wish),
         }
     }
@@ -135,9 +134,13 @@ impl Shell {
     ) -> Option<Micros> {
         let wait = self.control.on_probe(slot, echo, cx).map(|wait| wait.min(Self::CEILING));
         // A verdict buys no copy beyond MAX_RETRANSMIT (RFC 7252 section 4.2), whatever the control
-        // says; and transmissions are counted in a byte.
-        let most = cx.params.max_retransmit.min(u8::MAX - 1);
-        wait.filter(|_| echo.transmissions <= most)
+        // says.
+        wait.filter(|_| echo.transmissions <= Self::most(cx))
+    }
+
+    /// How many copies of a message, or probes for it, may leave: they are counted in a byte.
+    fn most(cx: &Context<'_>) -> u8 {
+        cx.params.max_retransmit.min(u8::MAX - 1)
     }
 
     /// The exchange was acknowledged or reset.

@@ -22,8 +22,9 @@ use std::sync::Arc;
 /// acknowledged, since the server acts on it.
 ///
 /// Other servers get the blocks after one that was late or lost once more, and fewer at a time. One that
-/// answers 4.08 (Request Entity Incomplete) even then gets all of them again, one at a time; a PUT whose last block had to be repeated is done again, up to three times in all,
-/// since some take the copy for a body of its own.
+/// answers 4.08 (Request Entity Incomplete) even then gets all of them again, one at a time; a PUT whose
+/// last block had to be repeated is done again, up to three times in all, since some take the copy for a
+/// body of its own.
 pub struct Upload {
     client: Client,
     route: Route,
