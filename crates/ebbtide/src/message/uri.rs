@@ -1,6 +1,6 @@
 //! CoAP URIs (RFC 7252 section 6, RFC 8323 section 8).
 
-use super::options::Options;
+use super::Options;
 use super::scheme::Scheme;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
