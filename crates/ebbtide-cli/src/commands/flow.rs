@@ -72,7 +72,7 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
         return Err(Failure::usage(message));
     }
     let seed = args.seed.unwrap_or(scenario.run.seed);
-    let flows = block_on(flow::run(&parsed, &scenario, control, seed))?;
+    let flows = block_on(flow::run(&parsed, &scenario, control.clone(), seed))?;
     let sum = |field: fn(&flow::Flow) -> u64| flows.iter().map(field).sum::<u64>();
     let (completed, failed) = (sum(|f| f.completed.into()), sum(|f| f.failed.into()));
     let retransmissions = sum(|flow| flow.retransmissions);
@@ -123,7 +123,7 @@ fn simulated(
 ) -> Result<Vec<f64>, Failure> {
     let mut each = Vec::new();
     for replication in 0..reps {
-        let record = simulate(scenario, &[control.into()], seed, replication, false);
+        let record = simulate(scenario, &[control.clone().into()], seed, replication, false);
         let clients = record.map_err(Failure::work)?.clients;
         each.extend(clients.iter().map(|client| client.fct.as_secs_f64()));
     }
