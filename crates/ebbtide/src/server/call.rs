@@ -82,6 +82,16 @@ impl<'a> Call<'a> {
         core::str::from_utf8(self.params.values.get(index)?).ok()
     }
 
+    /// The route's names with the segments that stood for them, in the route's order. A segment that
+    /// is not UTF-8 is left out.
+    #[cfg(feature = "serde")]
+    pub(crate) fn params(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let segments = self.names.iter().zip(self.params.values).take(self.params.count);
+        segments.filter_map(|(name, segment)| {
+            Some((name.as_str(), core::str::from_utf8(segment).ok()?))
+        })
+    }
+
     /// The path as one text, with a slash before each segment.
     #[must_use]
     pub fn path(&self) -> String {

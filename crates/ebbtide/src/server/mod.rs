@@ -3,12 +3,17 @@
 mod block;
 mod bounded;
 mod call;
+mod extract;
 mod group;
 mod guard;
+mod handler;
 mod in_order;
+mod into_response;
+mod layer;
 mod observe;
 mod over_stream;
 mod quick;
+mod reply;
 mod respond;
 mod router;
 mod service;
@@ -16,11 +21,18 @@ mod transfers;
 mod well_known;
 
 pub use call::{Call, OwnedCall};
+pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
+#[cfg(feature = "serde")]
+pub use extract::{Cbor, Data, Json, Path, Query};
 pub use group::{ALL_COAP_NODES, interface_index};
 pub use guard::{Refusals, Verify};
+pub use handler::Handler;
 pub use in_order::{Delivery, in_order};
+pub use into_response::{HandlerError, IntoResponse};
+pub use layer::{AccessLog, Authorize, ConcurrencyLimit, Layer, Next, Timeout};
 pub use observe::Subject;
 pub(crate) use observe::{Observed, Observers};
+pub use reply::Reply;
 pub use router::{
     Resource, Router, delete, delete_async, fetch, fetch_async, get, get_async, ipatch,
     ipatch_async, patch, patch_async, post, post_async, put, put_async,

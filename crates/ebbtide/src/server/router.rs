@@ -1,37 +1,48 @@
 //! Which handler a request goes to.
 
 use super::call::{Call, MAX_PARAMS, OwnedCall, Params};
+use super::handler::Handler;
+use super::layer::{Layer, Next};
+pub(crate) use super::reply::{BoxFuture as Later, Inner as Reply};
 use crate::message::Response;
 use ebbtide_core::wire::{Code, Path};
 use std::future::Future;
-use std::pin::Pin;
+use std::sync::Arc;
 
-/// A response that is still being made.
-pub(crate) type Later = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-/// What a handler gives.
-pub(crate) enum Reply {
-    /// At once: it rides on the acknowledgement.
-    Now(Response),
-    /// When it is ready; acknowledged before, if that takes long.
-    Later(Later),
-}
-
-type Handler = Box<dyn Fn(&Call<'_>) -> Reply + Send + Sync>;
+/// A handler whose form and arguments are settled.
+type Answer<S> = Arc<dyn Fn(&Call<'_>, &S) -> super::reply::Reply + Send + Sync>;
 
 /// The methods that a resource can have: 0.01 to 0.07.
 const METHODS: usize = 7;
 
 /// A resource: a handler per method, and what `/.well-known/core` says about it.
-#[derive(Default)]
-pub struct Resource {
-    handlers: [Option<Handler>; METHODS],
+///
+/// `S` is the state that its handlers take, see [`Router::with_state`].
+pub struct Resource<S = ()> {
+    handlers: [Option<Answer<S>>; METHODS],
     pub(crate) attributes: Vec<(String, String)>,
     pub(crate) subject: Option<super::Subject>,
     pub(crate) hidden: bool,
 }
 
-impl core::fmt::Debug for Resource {
+impl<S> Default for Resource<S> {
+    fn default() -> Self {
+        Self { handlers: Default::default(), attributes: Vec::new(), subject: None, hidden: false }
+    }
+}
+
+impl<S> Clone for Resource<S> {
+    fn clone(&self) -> Self {
+        Self {
+            handlers: self.handlers.clone(),
+            attributes: self.attributes.clone(),
+            subject: self.subject.clone(),
+            hidden: self.hidden,
+        }
+    }
+}
+
+impl<S> core::fmt::Debug for Resource<S> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Resource").field("attributes", &self.attributes).finish_non_exhaustive()
     }
@@ -40,31 +51,25 @@ impl core::fmt::Debug for Resource {
 macro_rules! methods {
     ($($name:ident $name_async:ident $index:literal $what:literal;)*) => {
         $(
-            #[doc = concat!("A resource that answers ", $what, " at once: `handler` must not block.")]
-            pub fn $name(
-                handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
-            ) -> Resource {
+            #[doc = concat!("A resource that answers ", $what, ". See [`Handler`] for what answers.")]
+            pub fn $name<M, S: Send + Sync + 'static>(handler: impl Handler<M, S>) -> Resource<S> {
                 Resource::default().$name(handler)
             }
 
-            #[doc = concat!("A resource that answers ", $what, " when it can; what takes long is \
-                acknowledged first and answered by a separate response (RFC 7252 section 5.2.2).")]
+            #[doc = concat!("A resource that answers ", $what, " when it can.")]
             pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
                 handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
             ) -> Resource {
-                Resource::default().$name_async(handler)
+                Resource::default().$name(handler)
             }
         )*
 
-        impl Resource {
+        impl<S: Send + Sync + 'static> Resource<S> {
             $(
-                #[doc = concat!("Answers ", $what, " at once: `handler` must not block.")]
+                #[doc = concat!("Answers ", $what, ". See [`Handler`] for what answers.")]
                 #[must_use]
-                pub fn $name(
-                    self,
-                    handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
-                ) -> Self {
-                    self.on($index, Box::new(move |call| Reply::Now(handler(call))))
+                pub fn $name<M>(self, handler: impl Handler<M, S>) -> Self {
+                    self.on($index, Arc::new(move |call, state| handler.call(call, state)))
                 }
 
                 #[doc = concat!("Answers ", $what, " when it can.")]
@@ -73,7 +78,7 @@ macro_rules! methods {
                     self,
                     handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
                 ) -> Self {
-                    self.on($index, Box::new(move |call| Reply::Later(Box::pin(handler(call.to_owned())))))
+                    self.$name(handler)
                 }
             )*
         }
@@ -90,8 +95,8 @@ methods! {
     ipatch ipatch_async 7 "iPATCH";
 }
 
-impl Resource {
-    fn on(mut self, method: usize, handler: Handler) -> Self {
+impl<S: Send + Sync + 'static> Resource<S> {
+    fn on(mut self, method: usize, handler: Answer<S>) -> Self {
         if let Some(place) = self.handlers.get_mut(method - 1) {
             *place = Some(handler);
         }
@@ -119,10 +124,40 @@ impl Resource {
         self
     }
 
+    /// Puts a layer around all handlers that the resource has by now. Of several, the one that was
+    /// added last sees a request first.
+    #[must_use]
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        let layer = Arc::new(layer);
+        for handler in self.handlers.iter_mut().flatten() {
+            let (layer, inner) = (layer.clone(), handler.clone());
+            *handler = Arc::new(move |call, state| {
+                layer.call(call, Next(&|call: &Call<'_>| inner(call, state)))
+            });
+        }
+        self
+    }
+
+    /// Gives the handlers their state.
+    fn with_state<T>(self, state: &S) -> Resource<T>
+    where
+        S: Clone,
+    {
+        let handlers = self.handlers.map(|handler| {
+            let (handler, state) = (handler?, state.clone());
+            let with: Answer<T> = Arc::new(move |call, _| handler(call, &state));
+            Some(with)
+        });
+        let Self { attributes, subject, hidden, .. } = self;
+        Resource { handlers, attributes, subject, hidden }
+    }
+}
+
+impl Resource {
     pub(crate) fn call(&self, call: &Call<'_>) -> Reply {
         let index = usize::from(call.method().0).wrapping_sub(1);
         match self.handlers.get(index) {
-            Some(Some(handler)) => handler(call),
+            Some(Some(handler)) => handler(call, &()).0,
             // RFC 7252 section 5.8: "An unrecognized or unsupported Method Code MUST generate a
             // 4.05 (Method Not Allowed) piggybacked response."
             _ => Reply::Now(Response::new(Code::METHOD_NOT_ALLOWED)),
@@ -134,20 +169,41 @@ impl Resource {
 ///
 /// A segment `{name}` stands for any one segment, a last segment `{*name}` for any number of them.
 /// What is spelled out goes before what stands for anything.
-#[derive(Debug, Default)]
-pub struct Router {
+///
+/// `S` is the state that handlers take by `State<S>`; a server takes a router without one, which
+/// [`Self::with_state`] makes.
+#[derive(Debug)]
+pub struct Router<S = ()> {
     root: Node,
-    pub(crate) routes: Vec<Route>,
+    pub(crate) routes: Vec<Route<S>>,
+}
+
+impl<S> Default for Router<S> {
+    fn default() -> Self {
+        Self { root: Node::default(), routes: Vec::new() }
+    }
+}
+
+impl<S> Clone for Router<S> {
+    fn clone(&self) -> Self {
+        Self { root: self.root.clone(), routes: self.routes.clone() }
+    }
 }
 
 #[derive(Debug)]
-pub(crate) struct Route {
+pub(crate) struct Route<S = ()> {
     pub(crate) path: String,
     pub(crate) names: Vec<String>,
-    pub(crate) resource: Resource,
+    pub(crate) resource: Resource<S>,
 }
 
-#[derive(Debug, Default)]
+impl<S> Clone for Route<S> {
+    fn clone(&self) -> Self {
+        Self { path: self.path.clone(), names: self.names.clone(), resource: self.resource.clone() }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
 struct Node {
     fixed: Vec<(Box<[u8]>, Node)>,
     any: Option<Box<Node>>,
@@ -155,8 +211,8 @@ struct Node {
     route: Option<usize>,
 }
 
-impl Router {
-    /// No resources.
+impl<S: Send + Sync + 'static> Router<S> {
+    /// A router without resources.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -165,7 +221,7 @@ impl Router {
     /// Adds a resource at a path such as `/rooms/{room}/light`; of two at one path the later one
     /// stays. At most four parameters are captured, the rest match without a name.
     #[must_use]
-    pub fn route(mut self, path: &str, resource: Resource) -> Self {
+    pub fn route(mut self, path: &str, resource: Resource<S>) -> Self {
         let index = self.routes.len();
         let mut names = Vec::new();
         let mut node = &mut self.root;
@@ -203,6 +259,67 @@ impl Router {
         self
     }
 
+    /// Adds the routes of another router. Of two at one path, the other's stays.
+    #[must_use]
+    pub fn merge(self, other: Self) -> Self {
+        self.nest("", other)
+    }
+
+    /// Adds the routes of another router below a path such as `/rooms/{room}`.
+    #[must_use]
+    pub fn nest(self, prefix: &str, other: Self) -> Self {
+        let prefix = prefix.trim_end_matches('/');
+        other.routes.into_iter().fold(self, |router, route| {
+            let path = route.path.trim_start_matches('/');
+            let path = if path.is_empty() { prefix.to_owned() } else { format!("{prefix}/{path}") };
+            router.route(&path, route.resource)
+        })
+    }
+
+    /// Answers what no other route does, instead of 4.04: a route `/{*path}` that is not listed in
+    /// `/.well-known/core`.
+    #[must_use]
+    pub fn fallback(self, resource: Resource<S>) -> Self {
+        self.route("/{*path}", resource.hidden())
+    }
+
+    /// Puts a layer around all routes that there are by now. Of several, the one that was added last
+    /// sees a request first.
+    #[must_use]
+    pub fn layer(mut self, layer: impl Layer + Clone) -> Self {
+        for route in &mut self.routes {
+            route.resource = core::mem::take(&mut route.resource).layer(layer.clone());
+        }
+        self
+    }
+
+    /// Gives the handlers their state. The router then takes another one, or none.
+    ///
+    /// ```
+    /// use ebbtide::server::{Router, State, get};
+    /// use std::sync::Arc;
+    ///
+    /// async fn name(State(names): State<Arc<Vec<String>>>) -> Option<String> {
+    ///     names.first().cloned()
+    /// }
+    ///
+    /// let names = Arc::new(vec!["kitchen".to_owned()]);
+    /// let router: Router = Router::new().route("/name", get(name)).with_state(names);
+    /// ```
+    #[must_use]
+    pub fn with_state<T>(self, state: S) -> Router<T>
+    where
+        S: Clone,
+    {
+        let routes = self.routes.into_iter().map(|route| {
+            let resource = route.resource.with_state(&state);
+            Route { path: route.path, names: route.names, resource }
+        });
+        Router { root: self.root, routes: routes.collect() }
+    }
+}
+
+impl Router {
     /// The route of a path, with its parameters.
     pub(crate) fn find<'a>(&self, path: Path<'a>) -> Option<(&Route, Params<'a>)> {
         let mut params = Params::default();

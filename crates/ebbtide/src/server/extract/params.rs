@@ -36,7 +36,8 @@ impl<S, T: DeserializeOwned> FromCall<S> for Query<T> {
 
     fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Rejection> {
         let arguments = call.query().collect::<Vec<_>>();
-        let pairs = arguments.iter().map(|argument| argument.split_once('=').unwrap_or((argument, "")));
+        let pairs =
+            arguments.iter().map(|argument| argument.split_once('=').unwrap_or((argument, "")));
         from_pairs("query argument", &pairs.collect::<Vec<_>>())
             .map(Self)
             .map_err(|error| Rejection::new(Code::BAD_REQUEST, error.to_string()))

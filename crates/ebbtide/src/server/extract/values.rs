@@ -110,16 +110,14 @@ impl<'de> Deserializer<'de> for Pairs<'_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let what = self.what;
         let values = self.pairs.iter();
-        visitor.visit_seq(SeqDeserializer::new(
-            values.map(|&(name, text)| Value { what, name, texts: vec![text] }),
-        ))
+        visitor.visit_seq(SeqDeserializer::new(values.map(|&(name, text)| Value {
+            what,
+            name,
+            texts: vec![text],
+        })))
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(
-        self,
-        len: usize,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Error> {
         if len != self.pairs.len() {
             let count = self.pairs.len();
             return Err(Error(format!("there are {count} {}s instead of {len}", self.what)));
@@ -248,9 +246,11 @@ impl<'de> Deserializer<'de> for Value<'_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let (what, name) = (self.what, self.name);
         let values = self.texts.into_iter();
-        visitor.visit_seq(SeqDeserializer::new(
-            values.map(|text| Value { what, name, texts: vec![text] }),
-        ))
+        visitor.visit_seq(SeqDeserializer::new(values.map(|text| Value {
+            what,
+            name,
+            texts: vec![text],
+        })))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -346,7 +346,8 @@ mod tests {
 
     #[test]
     fn a_struct_has_the_fields_that_are_named() {
-        let pairs = [("unit", "kelvin"), ("tag", "1"), ("verbose", ""), ("room", "a/b"), ("tag", "-2")];
+        let pairs =
+            [("unit", "kelvin"), ("tag", "1"), ("verbose", ""), ("room", "a/b"), ("tag", "-2")];
         let wanted = Wanted {
             room: "a/b".into(),
             level: None,
