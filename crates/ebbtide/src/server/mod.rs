@@ -17,6 +17,7 @@ mod reply;
 mod respond;
 mod router;
 mod service;
+mod test_server;
 mod transfers;
 mod well_known;
 
@@ -38,6 +39,7 @@ pub use router::{
     ipatch_async, patch, patch_async, post, post_async, put, put_async,
 };
 pub(crate) use service::Service;
+pub use test_server::TestServer;
 
 use crate::error::{BindError, UNRESOLVED};
 use crate::message::Scheme;
