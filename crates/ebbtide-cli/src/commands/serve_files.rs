@@ -35,7 +35,7 @@ pub(crate) fn router(root: Dir, writable: bool) -> Router {
             .put_async(blocking(&files, Some(&writers), Files::put))
             .delete_async(blocking(&files, Some(&writers), Files::delete));
     }
-    Router::new().route("/{*path}", resource)
+    Router::new().route("/{*path}", resource.conditional())
 }
 
 type Answer = fn(&Files, &Message<'_>, &[u8]) -> io::Result<Response>;

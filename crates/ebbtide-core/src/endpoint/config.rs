@@ -8,6 +8,7 @@ use crate::wire::OptionNumber;
 
 /// Settings of an [`Endpoint`](super::Endpoint).
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub struct EndpointConfig {
     /// RFC 7252's transmission parameters.
     pub params: Parameters,
@@ -31,6 +32,11 @@ pub struct EndpointConfig {
     /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Only a
     /// load generator, which measures a server and not a network, may say no.
     pub unique_message_ids: bool,
+    /// Whether the second half of [`Limits::remembered_messages`] is for remotes that the application
+    /// vouches for. Then it calls [`Endpoint::remember`](super::Endpoint::remember) for a request
+    /// that is not [remembered](super::Incoming::is_remembered), or answers without processing it.
+    /// Default no.
+    pub vouched_memory: bool,
     /// Bounds on memory.
     pub limits: Limits,
 }
@@ -46,6 +52,7 @@ impl Default for EndpointConfig {
             rexmit_count_option: OptionNumber(65020),
             q_block: false,
             unique_message_ids: true,
+            vouched_memory: false,
             limits: Limits::default(),
         }
     }

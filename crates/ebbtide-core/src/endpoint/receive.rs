@@ -61,7 +61,7 @@ impl Endpoint {
         message: Message<'d>,
     ) -> Received<'d> {
         let (kind, id, code) = (message.kind(), message.message_id(), message.code());
-        let incoming = Incoming {
+        let mut incoming = Incoming {
             remote: from,
             id,
             token: message.token(),
@@ -69,6 +69,7 @@ impl Endpoint {
             code,
             idempotent: message.is_idempotent(),
             acknowledged: false,
+            remembered: true,
             rexmit_count: message
                 .option(self.config.rexmit_count_option)
                 .and_then(|option| option.as_uint())
@@ -101,15 +102,30 @@ impl Endpoint {
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
         if !incoming.idempotent {
-            let lifetime = self.exchange_lifetime;
-            if !self.dedup.insert(now, lifetime, (from, id), Reply::Pending) {
-                // Processing it would mean to process its duplicates as well.
-                self.counters.refused += 1;
-                self.refuse(&incoming, Code::SERVICE_UNAVAILABLE);
+            incoming.remembered = false;
+            let waits = self.config.vouched_memory && self.dedup.is_half_full();
+            if !waits && !self.remember(now, &mut incoming) {
                 return Received::Ignored(Ignored::NoRoom);
             }
         }
         Received::Request(incoming, message)
+    }
+
+    /// Remembers a request whose remote the application vouches for, so that it may be processed and a
+    /// duplicate of it will not be. False if there is no room: then it has been refused, and counted.
+    pub fn remember(&mut self, now: Instant, incoming: &mut Incoming) -> bool {
+        if incoming.remembered {
+            return true;
+        }
+        let now = self.advance(now);
+        let (key, lifetime) = ((incoming.remote, incoming.id), self.exchange_lifetime);
+        incoming.remembered = self.dedup.insert(now, lifetime, key, Reply::Pending);
+        if !incoming.remembered {
+            // Processing it would mean to process its duplicates as well.
+            self.counters.refused += 1;
+            self.refuse(incoming, Code::SERVICE_UNAVAILABLE);
+        }
+        incoming.remembered
     }
 
     fn refuse(&mut self, incoming: &Incoming, code: Code) {

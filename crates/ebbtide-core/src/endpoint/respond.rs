@@ -48,7 +48,7 @@ impl Endpoint {
             }
         };
         self.emit_response(incoming, content, kind, id)?;
-        if !incoming.idempotent {
+        if !incoming.idempotent && incoming.remembered {
             self.store_response(incoming, content);
         }
         Ok(None)

@@ -33,8 +33,27 @@ pub struct Incoming {
     pub(super) idempotent: bool,
     /// Whether an empty ACK has been sent, so that the response must be separate.
     pub(super) acknowledged: bool,
+    /// Whether a duplicate would be recognized, or need not be.
+    pub(super) remembered: bool,
     /// What the option Rexmit-Cnt said, to be echoed.
     pub(super) rexmit_count: Option<u8>,
+}
+
+impl Incoming {
+    /// Whether the request may be processed: it is idempotent, or remembered, so that a duplicate is
+    /// not processed again. It is always, unless
+    /// [`EndpointConfig::vouched_memory`](super::EndpointConfig::vouched_memory) says otherwise.
+    #[must_use]
+    pub const fn is_remembered(&self) -> bool {
+        self.remembered
+    }
+
+    /// The request as it is once [`Endpoint::acknowledge`](super::Endpoint::acknowledge) was called
+    /// for a copy of this: its response is a separate one. Nothing changes if it is Non-confirmable.
+    #[must_use]
+    pub fn after_acknowledgement(self) -> Self {
+        Self { acknowledged: self.acknowledged || self.kind == Type::Confirmable, ..self }
+    }
 }
 
 /// What a datagram turned out to be.

@@ -7,7 +7,8 @@
 use super::shared::{Shared, State};
 use super::socket::{Datagram, Inbox};
 use super::trace;
-use ebbtide_core::endpoint::{Received, Sent};
+use ebbtide_core::endpoint::Received;
+use ebbtide_core::session::server::may_go_to_a_group;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::future::Future;
@@ -153,12 +154,9 @@ impl Driver {
         let mut state = self.shared.lock();
         for datagram in self.inbox.datagrams() {
             trace::received(datagram.from, datagram.bytes);
-            if state.endpoint.remembers_much()
-                && let Some(service) = &self.shared.service
-                && let Some(bytes) = service.turn_away(now, &mut state.endpoint, &datagram)
+            // RFC 7252 section 8.1: a group's members answer nothing else, not even what is wrong.
+            if datagram.to.is_some_and(|to| to.is_multicast()) && !may_go_to_a_group(datagram.bytes)
             {
-                let from = self.shared.reply_from(datagram.to);
-                state.out.push(datagram.from, from, &bytes, Sent::Reply);
                 continue;
             }
             let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
@@ -188,8 +186,7 @@ impl Driver {
             state.endpoint.reset(&incoming);
             return state;
         };
-        drop(state);
-        service.serve(&self.shared, now, (incoming, message), datagram)
+        service.serve(&self.shared, state, now, (incoming, message), datagram)
     }
 
     /// Sends what waits.
@@ -239,11 +236,8 @@ fn notify<'s>(
         }
         let Some(due) = state.observers.pop_due(now) else { break };
         drop(state);
-        let sent = service.notify(shared, now, due);
+        service.notify(shared, now, due);
         state = shared.lock();
-        if !sent {
-            return (state, false);
-        }
     }
     let more = state.observers.any_due();
     (state, more)

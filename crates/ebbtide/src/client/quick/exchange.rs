@@ -54,7 +54,7 @@ impl<'a> Exchange<'a> {
         remote: SocketAddr,
         request: &'a Request,
     ) -> Result<Self, Error> {
-        let (clock, params) = (client.shared(remote)?.clock, client.inner.config.quick);
+        let (clock, params) = (client.shared(remote)?.clock, client.inner.config.q_block);
         let exchange = Self {
             client,
             remote,
