@@ -126,9 +126,7 @@ impl Endpoint {
         let now = self.advance(now);
         while let Some(index) = self.timers.pop_due(now) {
             match self.table.get(index).state {
-                State::Open if self.table.get(index).due == Due::Repeat => {
-                    self.transmit(now, index)
-                }
+                State::Open if self.table.get(index).due == Due::Repeat => self.repeat(now, index),
                 State::Open => self.expire(now, index),
                 State::Queued => {
                     let peer = self.table.get(index).peer;

@@ -231,6 +231,7 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         ack_random_permille: (coap.ack_random_factor * 1000.0).round() as u32,
         max_retransmit: coap.max_retransmit,
         nstart: coap.nstart,
+        patience: coap.patience,
         ..Parameters::DEFAULT
     };
     let places = control.settings.places(&params);

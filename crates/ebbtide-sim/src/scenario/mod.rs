@@ -268,6 +268,9 @@ pub struct Coap {
     pub nstart: u16,
     /// Bytes of random token in requests, 0 to 7; controls that mark tokens add one.
     pub token_length: u8,
+    /// Whether no message is given up before MAX_TRANSMIT_SPAN, as by the endpoints of the library.
+    /// Off where controls are compared as they were published.
+    pub patience: bool,
 }
 
 /// How packets are lost.
@@ -350,6 +353,7 @@ impl Default for Coap {
             max_retransmit: 4,
             nstart: 1,
             token_length: 0,
+            patience: true,
         }
     }
 }
