@@ -27,7 +27,7 @@ export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
 STEPS=(sizes prose links fmt tools deny clippy no-std doc book peers test test-release same-answer python fuzz clean)
 QUICK=(prose links fmt clippy test)
-FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench clean)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods clean)
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/ci"
@@ -284,6 +284,14 @@ step_bench() {
     cargo bench "${locked[@]}" --workspace --benches
     cp "$logs/$step.log" "$logs/benchmarks.txt"
     note "see $logs/benchmarks.txt"
+}
+
+# Honest clients beside floods from forged addresses, as docs/benchmarks.md has them.
+step_floods() {
+    cargo build "${locked[@]}" --release -p ebbtide-cli --bins --examples
+    python3 scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood"
+    cp "$logs/$step.log" "$logs/floods.txt"
+    note "see $logs/floods.txt"
 }
 
 step_clean() { # a step that writes into the tree would make the next commit say more than it means

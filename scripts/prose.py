@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Checks the prose of documents, doc comments, messages and help texts.
 
-    scripts/prose.py                 check everything; fails if a file has more findings than allowed
+    scripts/prose.py                 check everything; fails if a crate or document has more findings than allowed
     scripts/prose.py FILE...         print every finding in these files
     scripts/prose.py --rules         print the rules with their advice
     scripts/prose.py --tighten       lower the allowances to the present counts (never raises one)
 
-CONTRIBUTING.md explains the style. `scripts/prose-allowed.txt` holds, for each file that was
-written before the rules were, how many findings it may still have; a file that is not listed may
-have none. Allowances only fall: remove findings, then run `--tighten`.
+CONTRIBUTING.md explains the style. `scripts/prose-allowed.txt` holds, for each crate and each document
+that was written before the rules were, how many findings it may still have; a document that is not
+listed may have none. Allowances only fall: mend sentences, then run `--tighten`.
 
 A sentence that a rule misjudges is exempted by a comment that contains `prose: allow RULE`, on the
 same line or the line before; `prose: off` and `prose: on` enclose lines that are not checked.
@@ -17,6 +17,7 @@ same line or the line before; `prose: off` and `prose: on` enclose lines that ar
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Iterator, NamedTuple
 
@@ -190,8 +191,21 @@ def allowed() -> dict[str, int]:
 
 
 def write_allowed(counts: dict[str, int]) -> None:
-    head = "# Findings of scripts/prose.py that a file may still have. Numbers only fall (--tighten).\n"
+    head = "# Findings of scripts/prose.py that a crate or document may still have. Numbers only fall (--tighten).\n"
     ALLOWED.write_text(head + "".join(f"{count:4} {name}\n" for name, count in sorted(counts.items()) if count))
+
+
+def group(name: str) -> str:
+    """What shares an allowance: the sources of a crate, or one document."""
+    return "/".join(name.split("/")[:3]) if name.endswith(".rs") else name
+
+
+@cache
+def changed() -> frozenset[str]:
+    """The files that differ from the last commit but one: a new finding is in one of them."""
+    command = ["git", "diff", "--name-only", "HEAD~1"]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+    return frozenset(output.splitlines())
 
 
 def show(findings: list[Finding]) -> None:
@@ -213,23 +227,25 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--tighten"]):
         print(__doc__, file=sys.stderr)
         return 2
-    limits, total, failed, counts = allowed(), 0, False, {}
+    limits, total, failed = allowed(), 0, False
+    found: dict[str, list[Finding]] = {}
     for path in files():
-        found = findings_in(path)
         name = path.relative_to(ROOT).as_posix()
+        found.setdefault(group(name), []).extend(findings_in(path))
+    for name, findings in found.items():
+        total += len(findings)
         limit = limits.get(name, 0)
-        counts[name] = len(found)
-        total += len(found)
-        if len(found) > limit and not arguments:
+        if len(findings) > limit and not arguments:
             failed = True
-            show(found)
-            print(f"{name}: {len(found)} findings, {limit} allowed\n")
-    slack = {name: limit for name, limit in limits.items() if counts.get(name, 0) < limit}
+            recent = [finding for finding in findings if finding.path in changed()]
+            show(recent or findings)
+            print(f"{name}: {len(findings)} findings, {limit} allowed\n")
+    slack = [name for name, limit in limits.items() if len(found.get(name, ())) < limit]
     if arguments:
-        write_allowed({name: min(limit, counts.get(name, 0)) for name, limit in limits.items()})
+        write_allowed({name: min(limit, len(found.get(name, ()))) for name, limit in limits.items()})
     elif slack:
-        print(f"fewer findings than allowed in {len(slack)} files: run scripts/prose.py --tighten")
-    print(f"{total} findings in {sum(1 for count in counts.values() if count)} of {len(counts)} files")
+        print(f"fewer findings than allowed in {', '.join(slack)}: run scripts/prose.py --tighten")
+    print(f"{total} findings, {sum(limits.values())} allowed")
     return 1 if failed else 0
 
 

@@ -233,6 +233,7 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         nstart: coap.nstart,
         ..Parameters::DEFAULT
     };
+    let places = control.settings.places(&params);
     let config = EndpointConfig {
         params,
         control,
@@ -241,7 +242,7 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         faithful_peers: true,
         ..EndpointConfig::default()
     };
-    let mut config = device_config(config, control.settings.places(&params));
+    let mut config = device_config(config, places);
     if scenario.workload.kind.is_flow() {
         let queue = scenario.workload.flow.queue;
         config.limits.queue_per_peer = queue;

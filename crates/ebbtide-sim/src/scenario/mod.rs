@@ -37,6 +37,7 @@ pub use wifi::Wifi;
 
 use crate::net::LossModel;
 use crate::random::Probability;
+use ebbtide_core::cc::Registry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::{Buffer, Rate, Time, TimeRange};
@@ -81,6 +82,10 @@ pub struct Scenario {
     /// How often, and from which seed.
     #[serde(default)]
     pub run: Run,
+    /// Congestion controls from outside that `--cc` can name: those of the
+    /// [`Source`](Source::with_controls).
+    #[serde(skip)]
+    pub custom: Registry,
 }
 
 /// Clients, a bottleneck link shared by all of them, and a server behind it.
