@@ -8,7 +8,6 @@ use crate::wire::OptionNumber;
 
 /// Settings of an [`Endpoint`](super::Endpoint).
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub struct EndpointConfig {
     /// RFC 7252's transmission parameters.
     pub params: Parameters,
@@ -32,11 +31,6 @@ pub struct EndpointConfig {
     /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Only a
     /// load generator, which measures a server and not a network, may say no.
     pub unique_message_ids: bool,
-    /// Whether the second half of [`Limits::remembered_messages`] is for remotes that the application
-    /// vouches for. Then it calls [`Endpoint::remember`](super::Endpoint::remember) for a request
-    /// that is not [remembered](super::Incoming::is_remembered), or answers without processing it.
-    /// Default no.
-    pub vouched_memory: bool,
     /// Bounds on memory.
     pub limits: Limits,
 }
@@ -52,7 +46,6 @@ impl Default for EndpointConfig {
             rexmit_count_option: OptionNumber(65020),
             q_block: false,
             unique_message_ids: true,
-            vouched_memory: false,
             limits: Limits::default(),
         }
     }
@@ -71,13 +64,15 @@ pub struct Limits {
     /// Bytes of one message. Default 1280, IPv6's least MTU, beyond which datagrams are fragmented;
     /// RFC 7252 section 4.6 recommends 1152 where nothing is known about the path.
     pub message_bytes: usize,
-    /// Messages remembered against duplicates. Default 65536.
+    /// Messages remembered against duplicates. Default 65536. No address, and no IPv6 prefix of 64
+    /// bits, holds more of them than are free for all others, hence half at most.
     pub remembered_messages: usize,
     /// Bytes of responses stored for duplicates of requests that are not idempotent. Default 8 MiB.
     pub remembered_bytes: usize,
     /// Bytes of datagrams that wait for the driver. Default 16 MiB.
     pub outbox_bytes: usize,
-    /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3).
+    /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3); at
+    /// least EXCHANGE_LIFETIME, whatever is set here, for the sake of message IDs.
     pub peer_retention: Duration,
 }
 

@@ -63,9 +63,8 @@ impl Bench {
         change(&mut config);
         let rng = |seed| Box::new(ChaCha8Rng::seed_from_u64(seed));
         let tables = RefCell::new(Tables::new(&config, rng(1)));
-        let endpoint = EndpointConfig { vouched_memory: true, ..EndpointConfig::default() };
         Self {
-            endpoint: Endpoint::new(endpoint, rng(2)),
+            endpoint: Endpoint::new(EndpointConfig::default(), rng(2)),
             session: Server::new(config, tables),
             observers: Observers::new(3),
             now: at(100),
@@ -78,8 +77,15 @@ impl Bench {
 
     /// Takes a datagram; what leaves because of it.
     pub fn take(&mut self, from: SocketAddr, datagram: &[u8]) -> Vec<Vec<u8>> {
-        match self.endpoint.handle_datagram(self.now, from, datagram) {
-            Datagram::Request(incoming, message) => self.request(incoming, message),
+        let (now, much) = (self.now, self.endpoint.remembers_much());
+        let mut vouched = true;
+        let session = &self.session;
+        let received = self.endpoint.receive(now, from.into(), datagram, |_, message| {
+            vouched = !much || session.vouches_for(now, from.ip(), message);
+            vouched
+        });
+        match received {
+            Datagram::Request(incoming, message) => self.request(incoming, message, vouched),
             Datagram::Acknowledged { .. } | Datagram::Reset { .. } => {}
             Datagram::Ignored(_) => {}
             other => panic!("{other:?}"),
@@ -87,23 +93,14 @@ impl Bench {
         self.drain()
     }
 
-    fn request(&mut self, mut incoming: Incoming, message: Message<'_>) {
+    fn request(&mut self, incoming: Incoming, message: Message<'_>, vouched: bool) {
         let sizes = self.session.datagram_sizes();
-        let received = |incoming| Received::datagram(incoming, message, sizes, 0, None, false);
-        if !incoming.is_remembered() {
-            if let Some(challenge) = self.session.reject_early(self.now, &received(incoming)) {
-                let endpoint = &mut self.endpoint;
-                let now = self.now;
-                challenge
-                    .with_content(None, |content| endpoint.respond(now, &incoming, content))
-                    .unwrap();
-                return;
-            }
-            if !self.endpoint.remember(self.now, &mut incoming) {
-                return;
-            }
+        let received = Received::datagram(incoming, message, sizes, 0, None, false);
+        if !vouched {
+            let challenge = self.session.challenge(self.now, &received);
+            return self.send(Outgoing::One(challenge));
         }
-        let verified = match self.session.receive(self.now, received(incoming)) {
+        let verified = match self.session.receive(self.now, received) {
             Next::Proceed(verified) => verified,
             Next::Handled(handled) => {
                 let outgoing = self.session.complete(self.now, handled, None);

@@ -4,11 +4,11 @@
 //! endpoint's timeout comes; then it does all there is to do, receives and sends in batches, and
 //! sleeps again. Receiving allocates nothing.
 
+use super::serve::Request;
 use super::shared::{Shared, State};
-use super::socket::{Datagram, Inbox};
+use super::socket::Inbox;
 use super::trace;
-use ebbtide_core::endpoint::Received;
-use ebbtide_core::session::server::may_go_to_a_group;
+use ebbtide_core::endpoint::{Arrival, Incoming, Received};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::future::Future;
@@ -154,15 +154,21 @@ impl Driver {
         let mut state = self.shared.lock();
         for datagram in self.inbox.datagrams() {
             trace::received(datagram.from, datagram.bytes);
-            // RFC 7252 section 8.1: a group's members answer nothing else, not even what is wrong.
-            if datagram.to.is_some_and(|to| to.is_multicast()) && !may_go_to_a_group(datagram.bytes)
-            {
-                continue;
-            }
-            let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
+            let to_group = datagram.to.is_some_and(|to| to.is_multicast());
+            let arrival = Arrival { from: datagram.from, to_group };
+            let much = state.endpoint.remembers_much();
+            let mut vouched = true;
+            let remember = |incoming: &Incoming, message: &Message<'_>| {
+                if much && let Some(service) = &self.shared.service {
+                    vouched = service.vouches_for(now, incoming.remote, message);
+                }
+                vouched
+            };
+            let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
             state = match received {
                 Received::Request(incoming, message) => {
-                    self.serve(state, now, (incoming, message), datagram)
+                    let to = datagram.to;
+                    self.serve(state, now, Request { incoming, message, to, vouched })
                 }
                 other => {
                     state.dispatch(datagram.from, other);
@@ -178,15 +184,14 @@ impl Driver {
         &'s self,
         mut state: MutexGuard<'s, State>,
         now: Instant,
-        (incoming, message): (ebbtide_core::endpoint::Incoming, Message<'_>),
-        datagram: Datagram<'_>,
+        request: Request<'_>,
     ) -> MutexGuard<'s, State> {
         let Some(service) = &self.shared.service else {
             // A client that serves nothing (RFC 7252 section 4.2: lacking context).
-            state.endpoint.reset(&incoming);
+            state.endpoint.reset(&request.incoming);
             return state;
         };
-        service.serve(&self.shared, state, now, (incoming, message), datagram)
+        service.serve(&self.shared, state, now, request)
     }
 
     /// Sends what waits.

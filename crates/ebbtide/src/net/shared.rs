@@ -12,7 +12,7 @@ use crate::error::{BindError, Error};
 use crate::message::Response;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
-use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Event, Failure, Output, Received, Sent};
+use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
 use ebbtide_core::session::Observers;
 use ebbtide_core::time::{Instant, Micros};
 use std::io;
@@ -94,9 +94,7 @@ impl Shared {
         let wildcard = socket.local_addr().ip().is_unspecified();
         let mut rng = seeded().map_err(failed)?;
         let observers = Observers::new(rng.next_u64());
-        let vouched_memory = service.is_some();
-        let endpoint = EndpointConfig { vouched_memory, ..config.endpoint.clone() };
-        let endpoint = Endpoint::new(endpoint, rng);
+        let endpoint = Endpoint::new(config.endpoint.clone(), rng);
         #[expect(
             deprecated,
             reason = "its replacement is unsafe because a type might change its descriptor; \

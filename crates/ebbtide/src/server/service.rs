@@ -9,20 +9,20 @@ use super::router::{BoxFuture, Reply, Route, Router};
 use crate::message::Response;
 use crate::metrics::{Load, Reports};
 use crate::net::clock::{Clock, seeded};
+use crate::net::serve::Request;
 use crate::net::shared::{Shared, State};
-use crate::net::socket::Datagram;
 use crate::net::trace;
 use crate::stream::Link;
 use crate::{net, stream};
-use ebbtide_core::endpoint::Incoming;
 use ebbtide_core::session::server::{
     Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, Server, SessionConfig, Tables,
     Verified,
 };
 use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Message};
+use ebbtide_core::wire::{Code, Message, Type};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
@@ -378,33 +378,32 @@ pub(super) fn give_up(state: &mut impl Sink, now: Instant, finished: &Finished, 
 }
 
 impl net::serve::Serve for Service {
+    fn vouches_for(&self, now: Instant, remote: SocketAddr, message: &Message<'_>) -> bool {
+        self.session().vouches_for(now, remote.ip(), message)
+    }
+
     fn serve<'s>(
         &self,
         shared: &'s Arc<Shared>,
-        mut state: MutexGuard<'s, State>,
+        state: MutexGuard<'s, State>,
         now: Instant,
-        (mut incoming, message): (Incoming, Message<'_>),
-        datagram: Datagram<'_>,
+        request: Request<'_>,
     ) -> MutexGuard<'s, State> {
-        let group = datagram.to.is_some_and(|to| to.is_multicast());
-        let local = shared.reply_from(datagram.to);
-        let sizes = self.session().datagram_sizes();
-        let received =
-            |incoming| Received::datagram(incoming, message, sizes, shared.number, local, group);
-        if !incoming.is_remembered() {
-            if let Some(challenge) = self.session().reject_early(now, &received(incoming)) {
-                // What then fails has been counted by the endpoint.
-                let _ = challenge
-                    .with_content(None, |content| state.endpoint.respond(now, &incoming, content));
-                return state;
-            }
-            if !state.endpoint.remember(now, &mut incoming) {
-                return state;
-            }
+        let Request { incoming, message, to, vouched } = request;
+        let group = incoming.is_to_group();
+        if group && incoming.kind == Type::Confirmable {
+            // RFC 7252 section 8.1: such a request must be Non-confirmable.
+            return state;
         }
         drop(state);
+        let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
+        let received = Received::datagram(incoming, message, sizes, shared.number, local, group);
+        if !vouched {
+            let challenge = Outgoing::One(self.session().challenge(now, &received));
+            return self.send(shared, now, challenge);
+        }
         let span = trace::serve(incoming.remote, &message);
-        span.in_scope(|| self.process(shared, now, received(incoming), &span))
+        span.in_scope(|| self.process(shared, now, received, &span))
     }
 
     fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) {

@@ -1,7 +1,7 @@
 //! A response's body that leaves in blocks.
 
 use super::part::RequestedBlocks;
-use crate::quick::{QuickParameters, Sender, Sending};
+use crate::q_block::{QBlockParameters, Sender, Sending};
 use crate::session::message::Response;
 use crate::session::requester::Requester;
 use crate::time::Instant;
@@ -35,7 +35,7 @@ impl Download {
         response: Response,
         szx: u8,
         requester: Requester,
-        params: QuickParameters,
+        params: QBlockParameters,
         rng: &mut dyn Rng,
     ) -> Self {
         let blocks = response.payload.len().div_ceil(16 << szx).min(Block::MAX_NUM as usize + 1);

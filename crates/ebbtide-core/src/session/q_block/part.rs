@@ -1,6 +1,6 @@
 //! What a request with the options of RFC 9177 is a part of.
 
-use crate::quick::QuickParameters;
+use crate::q_block::QBlockParameters;
 use crate::session::message::Response;
 use crate::wire::{Block, Code, Message, OptionNumber};
 use alloc::vec::Vec;
@@ -39,7 +39,7 @@ impl Part {
     /// Reads the options; the answer if they have no meaning.
     pub(in crate::session) fn read(
         message: &Message<'_>,
-        params: &QuickParameters,
+        params: &QBlockParameters,
     ) -> Result<Self, Response> {
         let has = |number| message.option(number).is_some();
         if has(OptionNumber::BLOCK1) || has(OptionNumber::BLOCK2) {
@@ -68,7 +68,7 @@ impl Part {
 }
 
 impl BlockRequest {
-    fn read(message: &Message<'_>, params: &QuickParameters) -> Result<Self, &'static str> {
+    fn read(message: &Message<'_>, params: &QBlockParameters) -> Result<Self, &'static str> {
         let options = message.options().filter(|opt| opt.number == OptionNumber::Q_BLOCK2);
         let mut blocks = Vec::new();
         let (mut szx, mut least) = (None, 0);
@@ -114,7 +114,7 @@ mod tests {
         let encoded =
             content.encode(&mut bytes, Type::NonConfirmable, MessageId(1), Token::EMPTY).unwrap();
         let message = Message::parse(&bytes[..encoded.len]).unwrap();
-        Part::read(&message, &QuickParameters::DEFAULT).map_err(|response| response.code())
+        Part::read(&message, &QBlockParameters::DEFAULT).map_err(|response| response.code())
     }
 
     fn requested(values: &[u32]) -> Option<RequestedBlocks> {

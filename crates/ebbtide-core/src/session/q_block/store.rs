@@ -3,7 +3,7 @@
 use super::download::{self, Download};
 use super::part::BlockRequest;
 use super::upload::{self, Upload, UploadState};
-use crate::quick::QuickParameters;
+use crate::q_block::QBlockParameters;
 use crate::session::finished::Finished;
 use crate::session::key::TransferKey;
 use crate::session::message::Response;
@@ -28,12 +28,12 @@ pub(in crate::session) enum Taken {
 #[derive(Debug)]
 pub(in crate::session) struct QBlockTransfers {
     pub(in crate::session) bodies: TransferCache<Upload, Download>,
-    params: QuickParameters,
+    params: QBlockParameters,
     max_bytes: usize,
 }
 
 impl QBlockTransfers {
-    pub(in crate::session) fn new(max_bytes: usize, params: QuickParameters) -> Self {
+    pub(in crate::session) fn new(max_bytes: usize, params: QBlockParameters) -> Self {
         // RFC 9177 sections 4.3 and 7.2.
         let lifetime = params.non_partial_timeout();
         Self { bodies: TransferCache::new(max_bytes, lifetime), params, max_bytes }

@@ -1,6 +1,6 @@
 //! A request's body, of which blocks arrive in any order.
 
-use crate::quick::{Arrival, QuickParameters, Receiver, Receiving};
+use crate::q_block::{Arrival, QBlockParameters, Receiver, Receiving};
 use crate::session::message::{ContentFormat, Response};
 use crate::session::requester::Requester;
 use crate::time::Instant;
@@ -64,7 +64,7 @@ impl Upload {
         block: Block,
         size: usize,
         requester: Requester,
-        params: QuickParameters,
+        params: QBlockParameters,
     ) -> Self {
         // A block of the body has a 20-bit number, and this is the last one's, and one.
         let blocks = size.div_ceil(block.size()) as u32;

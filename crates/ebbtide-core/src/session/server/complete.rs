@@ -93,7 +93,7 @@ impl<S: Share<Tables>> Server<S> {
             let answer = handled.response;
             self.tables.with(|tables| tables.withheld.keep(now, key, answer));
         }
-        Err(self.challenge(now, requester))
+        Err(self.challenged(now, requester))
     }
 
     /// Puts a long answer into blocks, and registers an observer.

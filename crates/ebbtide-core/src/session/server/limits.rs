@@ -1,6 +1,6 @@
 //! How a server session is configured, what it holds, and what it turned away.
 
-use crate::quick::QuickParameters;
+use crate::q_block::QBlockParameters;
 use crate::session::address_validation::Verify;
 use crate::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct SessionConfig {
     /// Default 6.
     pub block_szx: u8,
     /// How fast bodies go in the blocks of RFC 9177.
-    pub q_block: QuickParameters,
+    pub q_block: QBlockParameters,
     /// How long a transfer may pause, and its end is remembered: EXCHANGE_LIFETIME (RFC 7252 section
     /// 4.8.2). Default 247 s.
     pub exchange_lifetime: Duration,
@@ -43,7 +43,7 @@ impl Default for SessionConfig {
             max_block_bytes: 64 << 20,
             max_withheld: 1024,
             block_szx: 6,
-            q_block: QuickParameters::DEFAULT,
+            q_block: QBlockParameters::DEFAULT,
             exchange_lifetime: crate::params::Parameters::DEFAULT.exchange_lifetime(),
         }
     }

@@ -36,7 +36,6 @@ mod withheld;
 
 pub use complete::Observe;
 pub use limits::{Load, Refusals, SessionConfig};
-pub use receive::may_go_to_a_group;
 pub use stages::{
     Assembled, Handled, Next, Outgoing, PendingRequest, Permitted, Received, Verified,
 };
@@ -213,7 +212,7 @@ impl<S: Share<Tables>> Server<S> {
     }
 
     /// The challenge for a requester that has not shown that it is there, as an answer.
-    fn challenge(&self, now: Instant, requester: Requester) -> Finished {
+    fn challenged(&self, now: Instant, requester: Requester) -> Finished {
         let from = requester.remote.ip();
         let challenge = self.tables.with(|tables| tables.validation.challenge(now, from));
         Finished::response(requester, challenge)
@@ -224,7 +223,7 @@ impl<S: Share<Tables>> Server<S> {
     fn stored(&self, now: Instant, requester: Requester, response: Response) -> Finished {
         let length = complete::length(&requester, &response);
         match complete::allowance(self, now, &requester, length, 1) {
-            0 => self.challenge(now, requester),
+            0 => self.challenged(now, requester),
             allowance => Finished::response(Requester { allowance, ..requester }, response),
         }
     }

@@ -123,7 +123,7 @@ impl<S: Share<Tables>> Server<S> {
         let long = !is_block && handled.response.payload.len() > 16 << szx;
         // Whoever uploads has shown that it is there, before the handler ran.
         if long && !uploaded && !self.trusts(now, &handled.origin.requester) {
-            return Outgoing::One(self.challenge(now, handled.origin.requester));
+            return Outgoing::One(self.challenged(now, handled.origin.requester));
         }
         if !long && wanted.is_some() && !is_block {
             // In an error as well: libcoap's client takes it for the sign that it is understood.

@@ -7,15 +7,9 @@ use crate::session::key::request_key;
 use crate::session::message::Response;
 use crate::session::q_block::Part;
 use crate::time::Instant;
-use crate::wire::OptionNumber;
+use crate::wire::{Message, OptionNumber};
 use alloc::vec::Vec;
-
-/// Whether a datagram that came to a group's address may be looked at: RFC 7252 section 8.1, such
-/// requests must be Non-confirmable, and nothing else is answered, rejected or acknowledged.
-#[must_use]
-pub fn may_go_to_a_group(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| first >> 4 & 3 == 1)
-}
+use core::net::IpAddr;
 
 impl<S: Share<Tables>> Server<S> {
     /// Takes a request past the limits on rates and on what addresses get that may be forged.
@@ -70,7 +64,7 @@ impl<S: Share<Tables>> Server<S> {
             self.learn(now, &received);
             match self.stands_in_for(now, &received, part.as_ref()) {
                 Some(Stand::Challenge) => {
-                    let challenge = self.challenge(now, received.requester);
+                    let challenge = self.challenged(now, received.requester);
                     return Next::Send(Outgoing::One(challenge));
                 }
                 Some(Stand::Withheld(response)) => {
@@ -132,21 +126,29 @@ impl<S: Share<Tables>> Server<S> {
         })
     }
 
-    /// The answer to a request that is better not even remembered: one that is not idempotent, from
-    /// an address that may be forged, while much is remembered already
-    /// ([`endpoint::Incoming::is_remembered`](crate::endpoint::Incoming::is_remembered)). Otherwise
-    /// whoever forges addresses could fill that memory, and nobody's request would be processed for
-    /// EXCHANGE_LIFETIME.
-    pub fn reject_early(&self, now: Instant, received: &Received<'_>) -> Option<Response> {
-        let from = received.requester.remote.ip();
+    /// Whether the address of a request may be believed, be it because of this request's Echo option.
+    ///
+    /// While much is remembered already ([`Endpoint::remembers_much`](crate::endpoint::Endpoint)), a
+    /// request that is not idempotent is better not even remembered
+    /// ([`Endpoint::receive`](crate::endpoint::Endpoint::receive)) if its address may be forged, but
+    /// answered with a [`Self::challenge`]. Otherwise whoever forges addresses could fill that memory,
+    /// and nobody's request would be processed for EXCHANGE_LIFETIME.
+    pub fn vouches_for(&self, now: Instant, from: IpAddr, message: &Message<'_>) -> bool {
         if !self.config.verify.concerns(from) {
-            return None;
+            return true;
         }
-        self.learn(now, received);
         self.tables.with(|tables| {
-            let trusted = tables.validation.trusts(now, from);
-            (!trusted).then(|| tables.validation.challenge(now, from))
+            if let Some(echo) = message.option(OptionNumber::ECHO) {
+                tables.validation.learn(now, from, echo.value);
+            }
+            tables.validation.trusts(now, from)
         })
+    }
+
+    /// The challenge for a request that has not been remembered: its address has to show that it is
+    /// there, and the request to be made again.
+    pub fn challenge(&self, now: Instant, received: &Received<'_>) -> Finished {
+        self.challenged(now, received.requester)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::message::{Options, Request, Response};
 use crate::net::clock::{Clock, seeded};
 use crate::net::pending::Answer;
 use ebbtide_core::endpoint::{Failure, SendError};
-use ebbtide_core::quick::{Due, QuickParameters, Receiving, Retry, Sender, Sending};
+use ebbtide_core::q_block::{Due, QBlockParameters, Receiving, Retry, Sender, Sending};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Block, Code, MissingBlocks, Opt, OptionNumber};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub(super) struct Exchange<'a> {
     remote: SocketAddr,
     request: &'a Request,
     clock: Clock,
-    params: QuickParameters,
+    params: QBlockParameters,
     /// What every message of it has.
     options: Options,
     szx: u8,
@@ -342,14 +342,14 @@ mod tests {
     #[tokio::test]
     async fn a_request_of_which_nothing_can_leave_fails_at_once() {
         let mut config = Config::default();
-        config.endpoint.limits.queue_per_peer = 0;
+        config.endpoint.limits.exchanges = 0;
         let client = Client::with_config(config);
         for length in [1, 5000] {
             let request = Request::post("coap://127.0.0.1/").unwrap().payload(vec![7; length]);
             let exchange = Exchange::new(&client, ([127, 0, 0, 1], 9).into(), &request).unwrap();
             let ended = tokio::time::timeout(Duration::from_secs(30), exchange.run()).await;
             assert!(
-                matches!(ended, Ok(Err(Error::Send(SendError::QueueFull)))),
+                matches!(ended, Ok(Err(Error::Send(SendError::TooManyExchanges)))),
                 "{length} bytes: {ended:?}"
             );
         }
