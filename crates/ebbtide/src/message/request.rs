@@ -1,7 +1,7 @@
 //! Requests that a client sends.
 
-use super::options::Options;
-use super::response::ContentFormat;
+use super::ContentFormat;
+use super::Options;
 use super::uri::{Uri, UriError};
 use bytes::Bytes;
 use ebbtide_core::endpoint::Reliability;

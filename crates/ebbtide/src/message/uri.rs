@@ -1,8 +1,7 @@
 //! CoAP URIs (RFC 7252 section 6, RFC 8323 section 8).
 
-use super::options::Options;
-use super::response::Response;
 use super::scheme::Scheme;
+use super::{Options, Response};
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 use core::str::FromStr;
