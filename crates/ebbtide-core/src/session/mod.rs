@@ -4,6 +4,7 @@
 //! arguments, and what has to be done next is a return value. The same code serves a device's loop, an
 //! asynchronous runtime and a simulation.
 
+pub mod client;
 mod message;
 
 pub use message::{BlockSizes, BurstMark, ContentFormat, Options, Response};

@@ -1,0 +1,16 @@
+//! The client's side: one request and its response in whatever number of messages.
+//!
+//! A [`Transfer`] is told a request and driven like an endpoint: [`Transfer::poll`] says which exchange to
+//! start, or until when to wait; answers and losses are told to it. What sends the messages, an
+//! [`Endpoint`](crate::endpoint::Endpoint) or a [`Connection`](crate::stream::Connection), is the
+//! driver's affair.
+
+mod download;
+mod q_block;
+mod request;
+mod transfer;
+mod upload;
+
+pub use request::{Patience, RequestParts, TransferSettings};
+pub use transfer::{Loss, Outgoing, Step, Transfer, TransferError};
+pub use upload::UploadProgress;
