@@ -316,8 +316,7 @@ fn only_the_last_message_of_a_long_body_registers() {
 }
 
 #[test]
-fn messages_over_a_connection_are_as_long_as_the_peer_takes_them() {
-    // Blocks of datagrams are the same in both directions; the size of a request is the caller's.
+fn the_wish_for_the_size_of_the_answer_goes_with_the_last_block() {
     let mut request = put(40);
     request.block_szx = Some(0);
     let mut driver = Driver::with(request, 6, |settings| {
@@ -328,6 +327,5 @@ fn messages_over_a_connection_are_as_long_as_the_peer_takes_them() {
     driver.answer(sent.id, continued(Code::CONTINUE, 0, true, 16));
     let second = driver.sent();
     driver.answer(second.id, continued(Code::CONTINUE, 1, true, 16));
-    // The wish for the response's size goes with the message that the server acts on.
     assert_eq!(driver.sent().block2(), Some((0, false, 16)));
 }

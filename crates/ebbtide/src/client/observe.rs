@@ -1,11 +1,14 @@
 //! Observing a resource from the client's side (RFC 7641 section 3).
 
-use super::transfer::{base_options, complete, has_more};
-use super::{Client, Pending, Route};
+use super::Client;
+use super::drive::Drive;
+use super::pending::Pending;
+use super::session::Session;
 use crate::error::Error;
 use crate::message::{Request, Response};
 use crate::net::pending::Answer;
 use ebbtide_core::Freshness;
+use ebbtide_core::session::client::{Outgoing, Transfer};
 use ebbtide_core::wire::OptionNumber;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -36,7 +39,7 @@ const MAX_AGE: u32 = 60;
 #[derive(Debug)]
 pub struct Observation {
     client: Client,
-    route: Route,
+    session: Session,
     request: Request,
     pending: Option<Pending>,
     freshness: Freshness,
@@ -44,10 +47,10 @@ pub struct Observation {
 }
 
 impl Observation {
-    pub(super) fn start(client: Client, route: Route, request: Request) -> Result<Self, Error> {
+    pub(super) fn new(client: Client, session: Session, request: Request) -> Result<Self, Error> {
         let mut observation = Self {
             client,
-            route,
+            session,
             request,
             pending: None,
             freshness: Freshness::default(),
@@ -60,21 +63,22 @@ impl Observation {
     /// Who is asked.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
-        self.route.remote
+        self.session.remote
     }
 
     fn register(&mut self) -> Result<(), Error> {
-        let mut options = base_options(&self.request);
-        options.push_uint(OptionNumber::OBSERVE, 0);
-        let payload = self.request.payload.clone();
+        let mut parts = self.request.parts();
+        parts.options.push_uint(OptionNumber::OBSERVE, 0);
         self.freshness = Freshness::default();
-        self.pending = Some(self.client.start(&self.route, &self.request, &options, &payload)?);
+        let (code, options, payload) = (parts.code, parts.options, parts.payload);
+        let asked = Outgoing { id: 0, code, options, payload, q_block: false };
+        self.pending = Some(self.session.start(&asked, self.request.reliability)?);
         Ok(())
     }
 
     /// Over a new connection, since the old one is lost.
     async fn register_anew(&mut self) -> Result<(), Error> {
-        self.route = self.client.route(&self.request.uri, self.route.remote).await?;
+        self.session = self.client.session(&self.request.uri).await?;
         self.register()
     }
 
@@ -98,11 +102,11 @@ impl Observation {
                     return None;
                 }
                 Ok(Some(Answer::More { response, .. })) => {
-                    let now = self.client.now(self.route.remote);
+                    let now = self.session.now();
                     let sequence = response.options.get_uint(OptionNumber::OBSERVE).unwrap_or(0);
                     // RFC 8323 section 7.1: over a connection they come in order, whatever their
                     // numbers say.
-                    if self.route.link.is_some() || self.freshness.accept(now, sequence) {
+                    if self.session.link().is_some() || self.freshness.accept(now, sequence) {
                         return Some(self.whole(response).await);
                     }
                 }
@@ -128,10 +132,9 @@ impl Observation {
     /// A notification with all its blocks.
     async fn whole(&mut self, first: Response) -> Result<Response, Error> {
         self.max_age = first.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE);
-        if has_more(&first) {
-            complete(&self.client, &self.route, &self.request, first).await
-        } else {
-            Ok(first)
-        }
+        let parts = self.request.parts();
+        let settings = self.session.settings(&self.request, &parts);
+        let transfer = Transfer::of_answer(self.session.now(), parts, settings, first);
+        Drive::new(self.session.clone(), self.request.reliability, transfer).run().await
     }
 }

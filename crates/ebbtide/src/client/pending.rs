@@ -1,7 +1,7 @@
 //! The future of an exchange.
 
+use super::rooms::Rooms;
 use crate::error::Error;
-use crate::message::Response;
 use crate::net::pending::Answer;
 use ebbtide_core::cc::Sample;
 use std::future::poll_fn;
@@ -27,11 +27,19 @@ pub(crate) struct Pending {
     exchanges: Arc<dyn Exchanges>,
     index: u32,
     remote: SocketAddr,
+    /// Where others may wait for its end.
+    rooms: Option<Arc<Rooms>>,
 }
 
 impl Pending {
     pub(crate) fn new(exchanges: Arc<dyn Exchanges>, index: u32, remote: SocketAddr) -> Self {
-        Self { exchanges, index, remote }
+        Self { exchanges, index, remote, rooms: None }
+    }
+
+    /// Its end is told to those who wait for room.
+    pub(crate) fn in_rooms(mut self, rooms: Arc<Rooms>) -> Self {
+        self.rooms = Some(rooms);
+        self
     }
 
     /// The next answer; `None` once the exchange is over and all answers were fetched.
@@ -39,18 +47,9 @@ impl Pending {
         poll_fn(|cx| self.poll_answer(cx)).await
     }
 
-    /// As [`Self::answer`], for who waits for several exchanges.
+    /// As [`Self::answer`], for waiting for several exchanges.
     pub(crate) fn poll_answer(&self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
         self.exchanges.poll_answer(self.index, cx)
-    }
-
-    /// The one response that a request has.
-    pub(crate) async fn response(&self) -> Result<Response, Error> {
-        match self.answer().await {
-            Some(Answer::Response { response, .. } | Answer::More { response, .. }) => Ok(response),
-            Some(other) => Err(self.error(other)),
-            None => Err(Error::Closed),
-        }
     }
 
     /// What the Reset that answers a ping tells.
@@ -86,5 +85,8 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         self.exchanges.forget(self.index);
+        if let Some(rooms) = &self.rooms {
+            rooms.left(self.remote);
+        }
     }
 }

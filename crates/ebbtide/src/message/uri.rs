@@ -55,6 +55,8 @@ pub enum UriError {
     Fragment,
     /// A segment of the path or an argument of the query longer than 255 bytes (section 5.10.1).
     TooLong(String),
+    /// A link-local address without the interface that it is to be reached by.
+    NoZone(String),
     /// Not a URI reference (RFC 3986 section 4.1).
     Reference(String),
 }
@@ -376,6 +378,10 @@ impl fmt::Display for UriError {
                 let mut bytes = [0; 4];
                 what.encode_utf8(&mut bytes).bytes().try_for_each(|byte| write!(f, "%{byte:02X}"))
             }
+            Self::NoZone(what) => write!(
+                f,
+                "{what} is a link-local address: name its interface, as in [{what}%25eth0]"
+            ),
             Self::Reference(what) => write!(f, "'{what}' is not a valid URI reference"),
             Self::Fragment => f.write_str("a CoAP URI has no fragment: write # as %23"),
             Self::TooLong(what) => {

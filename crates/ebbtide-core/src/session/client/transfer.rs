@@ -224,6 +224,12 @@ impl Transfer {
         matches!(&self.stage, Stage::Upload(upload) if upload.is_windowed())
     }
 
+    /// Whether it uses the blocks of RFC 9177 now: to one message of these several answers may come.
+    #[must_use]
+    pub fn is_q_block(&self) -> bool {
+        matches!(self.stage, Stage::QBlock(_))
+    }
+
     /// How many messages for this peer wait at the endpoint for congestion control.
     pub fn queued(&mut self, messages: usize) {
         self.queued = messages;
