@@ -23,8 +23,6 @@ pub(super) struct Drive {
     blocked: Option<Outgoing>,
     /// Why the last message was lost.
     lost: Option<Error>,
-    /// The exchange that registered an observation.
-    registered: Option<Pending>,
 }
 
 impl Drive {
@@ -36,7 +34,6 @@ impl Drive {
             running: Running::default(),
             blocked: None,
             lost: None,
-            registered: None,
         }
     }
 
@@ -176,8 +173,6 @@ impl Drive {
             Some(Answer::More { response, .. }) => {
                 if self.transfer.is_q_block() {
                     self.running.push(id, pending);
-                } else {
-                    self.registered = Some(pending);
                 }
                 self.transfer.handle_response(now, id, response);
             }

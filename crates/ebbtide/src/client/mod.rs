@@ -230,14 +230,15 @@ impl Client {
         self.observe_with(Request::get(uri)?).await
     }
 
-    /// Observes what a GET or FETCH asks for.
+    /// Observes what a GET or FETCH asks for, however long the body of the FETCH is.
     ///
     /// # Errors
     ///
     /// As [`Self::get`].
     pub async fn observe_with(&self, request: Request) -> Result<Observation, Error> {
         let session = self.session(&request.uri).await?;
-        Observation::new(self.clone(), session, request)
+        let span = trace::request(&request, session.remote);
+        Ok(span.in_scope(|| Observation::new(self.clone(), session, request)))
     }
 
     /// A CoAP ping (RFC 7252 section 4.3, RFC 8323 section 5.4): the round trip, if the answer

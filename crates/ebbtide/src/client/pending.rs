@@ -3,6 +3,7 @@
 use super::rooms::Rooms;
 use crate::error::Error;
 use crate::net::pending::Answer;
+use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -14,8 +15,10 @@ pub(crate) trait Exchanges: core::fmt::Debug + Send + Sync {
     /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
     fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>>;
 
-    /// Whether a call is a registered observation: its answers came, and more may come.
-    fn is_registered(&self, index: u32) -> bool;
+    /// The exchange of a call, if it is open and by datagrams.
+    fn exchange(&self, _index: u32) -> Option<ExchangeId> {
+        None
+    }
 
     /// Nobody waits for a call any more: what is still open of it is cancelled.
     fn forget(&self, index: u32);
@@ -76,9 +79,9 @@ impl Pending {
         }
     }
 
-    /// Whether an observation is registered: its answers came, and more may come.
-    pub(crate) fn is_registered(&self) -> bool {
-        self.exchanges.is_registered(self.index)
+    /// The exchange, if it is open and by datagrams.
+    pub(crate) fn exchange(&self) -> Option<ExchangeId> {
+        self.exchanges.exchange(self.index)
     }
 }
 

@@ -133,6 +133,26 @@ impl Session {
         Ok(pending.in_rooms(self.inner.rooms.clone()))
     }
 
+    /// Starts one exchange in the place of another, under its token.
+    pub(super) fn start_again(
+        &self,
+        old: &Pending,
+        outgoing: &Outgoing,
+        reliability: Reliability,
+    ) -> Result<Pending, Error> {
+        let (Over::Datagrams(shared), Some(old)) = (&self.over, old.exchange()) else {
+            return self.start(outgoing, reliability);
+        };
+        let Outgoing { code, options, payload, .. } = outgoing;
+        let pending = shared.call(self.remote, |endpoint, now| {
+            options.with_slice(None, |options| {
+                let content = Content { code: *code, options, payload };
+                endpoint.request_again(now, old, &content, reliability)
+            })
+        })?;
+        Ok(pending.in_rooms(self.inner.rooms.clone()))
+    }
+
     /// Starts one exchange as soon as there is room for it.
     pub(super) async fn start_when_room(
         &self,

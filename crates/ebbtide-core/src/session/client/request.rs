@@ -5,6 +5,7 @@ use crate::session::{BlockSizes, Options};
 use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, OptionNumber};
 use bytes::Bytes;
+use rand_core::Rng;
 
 /// A request without an address: a method, options, a body.
 #[derive(Clone, Debug)]
@@ -98,4 +99,17 @@ impl Patience {
             (None, None) => false,
         }
     }
+}
+
+/// A pause before another try: doubled after each one that failed, up to the longest, and up to half as long
+/// again drawn at random, so that many clients do not come back at the same instant.
+pub(super) fn pause(
+    (first, longest): (Duration, Duration),
+    failures: u32,
+    rng: &mut dyn Rng,
+) -> Duration {
+    let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
+    let half = u64::try_from(pause.as_micros()).unwrap_or(u64::from(u32::MAX)) / 2;
+    let drawn = half.min(u32::MAX.into()) * u64::from(rng.next_u32()) >> 32;
+    pause + Duration::from_micros(drawn)
 }

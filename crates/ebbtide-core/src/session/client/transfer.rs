@@ -2,7 +2,7 @@
 
 use super::download::{Begun, Download, Got, Unfit};
 use super::q_block::{Content, Doing, Meaning, QBlock};
-use super::request::{RequestParts, TransferSettings};
+use super::request::{RequestParts, TransferSettings, pause};
 use super::upload::{Place, Upload, UploadProgress, Verdict};
 use crate::session::{BurstMark, Options, Response};
 use crate::time::{Duration, Instant};
@@ -77,6 +77,8 @@ pub enum TransferError {
     Lost,
     /// The peer answered none of the Non-confirmable blocks.
     NoResponse,
+    /// The time that the caller gave has passed.
+    TimedOut,
     /// A body is longer than this limit.
     TooLarge {
         /// In bytes.
@@ -91,6 +93,7 @@ impl fmt::Display for TransferError {
         match self {
             Self::Lost => f.write_str("a message was lost"),
             Self::NoResponse => f.write_str("no response in time"),
+            Self::TimedOut => f.write_str("no answer within the time given"),
             Self::TooLarge { limit } => write!(f, "the body is longer than {limit} bytes"),
             Self::Protocol(what) => write!(f, "the peer broke the protocol: {what}"),
         }
@@ -153,8 +156,8 @@ pub struct Transfer {
     /// Messages lost since the peer was heard last, and when it was.
     lost: u32,
     heard: Option<Instant>,
-    /// To be drawn: the pause before the next message; and its end.
-    pause: Option<Duration>,
+    /// After how many losses a pause has to be drawn before the next message; and its end.
+    pause: Option<u32>,
     not_before: Option<Instant>,
     queued: usize,
     progress: Option<UploadProgress>,
@@ -218,6 +221,11 @@ impl Transfer {
         }
     }
 
+    /// The exchanges that are under way.
+    pub fn exchanges(&self) -> impl Iterator<Item = u32> + '_ {
+        self.open.iter().map(|open| open.id)
+    }
+
     /// Whether [`queued`](Self::queued) makes a difference.
     #[must_use]
     pub fn is_windowed(&self) -> bool {
@@ -240,10 +248,8 @@ impl Transfer {
         if let Some(id) = self.cancel.pop_front() {
             return Step::Cancel(id);
         }
-        if let Some(pause) = self.pause.take() {
-            let part = u64::from(rng.next_u32());
-            let half = (pause / 2).as_nanos() as u64;
-            self.not_before = Some(now + pause + Duration::from_nanos((half * part) >> 32));
+        if let Some(failures) = self.pause.take() {
+            self.not_before = Some(now + pause((PAUSE, LONGEST_PAUSE), failures, rng));
         }
         if let Some(at) = self.not_before.filter(|at| now < *at) {
             return Step::Wait(Some(at));
@@ -580,10 +586,10 @@ impl Transfer {
             }
             _ => return,
         };
-        let pause = PAUSE.saturating_mul(1 << self.lost.min(8)).min(LONGEST_PAUSE);
-        self.lost = self.lost.saturating_add(1);
-        if retry && self.settings.patience.allows(now + pause + pause / 2, self.heard) {
-            self.pause = Some(pause);
+        let longest = PAUSE.saturating_mul(1 << self.lost.min(16)).min(LONGEST_PAUSE) * 3 / 2;
+        if retry && self.settings.patience.allows(now + longest, self.heard) {
+            self.pause = Some(self.lost);
+            self.lost = self.lost.saturating_add(1);
             self.repeat.push_back(Open { again: loss == Loss::Unanswered || open.again, ..open });
         } else {
             self.finish(Err(TransferError::Lost));
