@@ -164,7 +164,7 @@ fn a_lost_registration_is_made_again_when_the_server_has_been_found_again() {
         driver.observation.not_renewed();
     }
     // Twice as long each time, up to half as long again drawn at random.
-    for (pause, least) in pauses.iter().zip([1, 2, 4, 8, 16, 32, 32, 32]) {
+    for (pause, least) in pauses.iter().zip([1u64, 2, 4, 8, 16, 32, 32, 32]) {
         assert!((least..least + least.div_ceil(2)).contains(pause), "{pauses:?}");
     }
     assert!(matches!(driver.wait(), Watch::Renew));
