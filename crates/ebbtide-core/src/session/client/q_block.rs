@@ -3,7 +3,7 @@
 
 use super::download::{Unfit, etag};
 use super::request::RequestParts;
-use crate::quick::{Arrival, Due, QuickParameters, Receiver, Receiving, Retry, Sender, Sending};
+use crate::q_block::{Arrival, Due, QBlockParameters, Receiver, Receiving, Retry, Sender, Sending};
 use crate::session::{Options, Response};
 use crate::time::Instant;
 use crate::wire::{Block, Code, MissingBlocks, OptionNumber};
@@ -19,7 +19,7 @@ const MOST: u32 = Block::MAX_NUM + 1;
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct QBlock {
-    params: QuickParameters,
+    params: QBlockParameters,
     szx: u8,
     idempotent: bool,
     part: Part,
@@ -75,7 +75,7 @@ pub(super) enum Meaning {
 }
 
 impl QBlock {
-    pub(super) fn new(request: &RequestParts, szx: u8, params: QuickParameters) -> Self {
+    pub(super) fn new(request: &RequestParts, szx: u8, params: QBlockParameters) -> Self {
         let retry = Retry::new(Instant::ZERO, &params);
         let idempotent = request.is_idempotent();
         let part = Part::Asked { retry, begun: false };
@@ -254,7 +254,7 @@ impl Body {
         now: Instant,
         first: &Response,
         block: Block,
-        (limit, params): (usize, QuickParameters),
+        (limit, params): (usize, QBlockParameters),
     ) -> Result<Self, Unfit> {
         // RFC 9177 section 4.6: Size2 is exact, and in every block.
         let size = first.options().get_uint(OptionNumber::SIZE2);

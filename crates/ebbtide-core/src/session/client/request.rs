@@ -1,6 +1,6 @@
 //! What a transfer is told: what to ask for, how, and with how much patience.
 
-use crate::quick::QuickParameters;
+use crate::q_block::QBlockParameters;
 use crate::session::{BlockSizes, Options};
 use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, OptionNumber};
@@ -53,7 +53,7 @@ pub struct TransferSettings {
     /// 7959's lock-step.
     pub in_flight: u8,
     /// Send the body, and ask for the response, in the Non-confirmable blocks of RFC 9177.
-    pub q_block: Option<QuickParameters>,
+    pub q_block: Option<QBlockParameters>,
     /// Register as an observer with the message that completes the request (RFC 7641 section 3.1).
     pub observe: bool,
     /// Whether a message that was not answered may be sent again as a new one. Not for
