@@ -149,7 +149,7 @@ impl Endpoint {
         let group = to.ip().is_multicast();
         let reliability = if group { Reliability::NonConfirmable } else { reliability };
         let marking = match purpose {
-            Purpose::Request if observes || group => Marking::None,
+            Purpose::Request if observes || group || !token.is_empty() => Marking::None,
             Purpose::Request => peer.shell.marking(),
             Purpose::Response | Purpose::Ping => Marking::None,
         };
@@ -158,7 +158,8 @@ impl Endpoint {
             return Err(SendError::TooManyExchanges);
         };
         let token = match purpose {
-            Purpose::Request => self.fresh_token(to, marking),
+            Purpose::Request if token.is_empty() => self.fresh_token(to, marking),
+            Purpose::Request => token,
             Purpose::Response | Purpose::Ping => token,
         };
         let kind = match reliability {
@@ -187,6 +188,16 @@ impl Endpoint {
         }
         self.peers.begin_exchange(peer_index);
         Ok(index)
+    }
+
+    /// Whether a message of this content can be sent at all. A token is at most 8 bytes.
+    pub(super) fn check_length(&self, content: &Content<'_>) -> Result<(), SendError> {
+        let limit = self.config.limits.message_bytes;
+        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
+        if bytes > limit.min(usize::from(u16::MAX)) {
+            return Err(SendError::TooLong { bytes, limit });
+        }
+        Ok(())
     }
 
     /// A token that no open request to `remote` has.
