@@ -22,7 +22,7 @@ pub(crate) struct QuickClient {
     params: QBlockParameters,
     sender: Sender,
     agenda: Agenda,
-    /// What became of its messages.
+    /// The record of its messages.
     pub(crate) flow: Option<Flow>,
     path: Vec<u8>,
     payload: Vec<u8>,
