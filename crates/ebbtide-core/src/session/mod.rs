@@ -6,6 +6,7 @@
 
 mod address_validation;
 mod blocks;
+pub mod client;
 mod finished;
 mod key;
 mod message;

@@ -20,20 +20,20 @@ use rand_core::SeedableRng;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 
-pub const SUBJECT: Subject = Subject { id: 1, confirmable: true };
+pub(crate) const SUBJECT: Subject = Subject { id: 1, confirmable: true };
 /// Bytes of IPv4 and UDP headers.
-pub const HEADERS: usize = 28;
+pub(crate) const HEADERS: usize = 28;
 
-pub fn at(seconds: u64) -> Instant {
+pub(crate) fn at(seconds: u64) -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000)
 }
 
-pub fn peer(last: u8) -> SocketAddr {
+pub(crate) fn peer(last: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, last], 5683))
 }
 
 /// What the application does with a request.
-pub enum Does {
+pub(crate) enum Does {
     Answers(Response),
     /// Answers later, when the test says so.
     Waits,
@@ -42,20 +42,20 @@ pub enum Does {
 
 type Handler = Box<dyn FnMut(&Message<'_>, &[u8]) -> Does>;
 
-pub struct Bench {
-    pub endpoint: Endpoint,
-    pub session: Server<RefCell<Tables>>,
-    pub observers: Observers,
-    pub now: Instant,
-    pub max_body: usize,
-    pub pending: Vec<PendingRequest>,
+pub(crate) struct Bench {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) session: Server<RefCell<Tables>>,
+    pub(crate) observers: Observers,
+    pub(crate) now: Instant,
+    pub(crate) max_body: usize,
+    pub(crate) pending: Vec<PendingRequest>,
     /// How often the application was asked.
-    pub calls: usize,
+    pub(crate) calls: usize,
     handler: Handler,
 }
 
 impl Bench {
-    pub fn new(
+    pub(crate) fn new(
         change: impl FnOnce(&mut SessionConfig),
         handler: impl FnMut(&Message<'_>, &[u8]) -> Does + 'static,
     ) -> Self {
@@ -76,7 +76,7 @@ impl Bench {
     }
 
     /// Takes a datagram; what leaves because of it.
-    pub fn take(&mut self, from: SocketAddr, datagram: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn take(&mut self, from: SocketAddr, datagram: &[u8]) -> Vec<Vec<u8>> {
         let (now, much) = (self.now, self.endpoint.remembers_much());
         let mut vouched = true;
         let session = &self.session;
@@ -133,15 +133,17 @@ impl Bench {
 
     fn send(&mut self, outgoing: Outgoing) {
         let (now, endpoint) = (self.now, &mut self.endpoint);
-        outgoing.for_each(|finished| drop(finished.send(now, endpoint).unwrap()));
+        outgoing.for_each(|finished| {
+            finished.send(now, endpoint).unwrap();
+        });
     }
 
-    pub fn send_one(&mut self, finished: &Finished) {
+    pub(crate) fn send_one(&mut self, finished: &Finished) {
         finished.send(self.now, &mut self.endpoint).unwrap();
     }
 
     /// The first request that waits is answered.
-    pub fn answer(&mut self, response: Response) -> Vec<Vec<u8>> {
+    pub(crate) fn answer(&mut self, response: Response) -> Vec<Vec<u8>> {
         let handled = self.pending.remove(0).handled(response);
         let observe = Observe {
             observers: &mut self.observers,
@@ -154,7 +156,7 @@ impl Bench {
         self.drain()
     }
 
-    pub fn drain(&mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn drain(&mut self) -> Vec<Vec<u8>> {
         let mut sent = Vec::new();
         loop {
             match self.endpoint.poll_output() {
@@ -168,31 +170,31 @@ impl Bench {
 
 /// A request.
 #[derive(Clone)]
-pub struct Ask {
-    pub kind: Type,
-    pub code: Code,
-    pub id: u16,
-    pub options: Vec<(u16, Vec<u8>)>,
-    pub payload: Vec<u8>,
+pub(crate) struct Ask {
+    pub(crate) kind: Type,
+    pub(crate) code: Code,
+    pub(crate) id: u16,
+    pub(crate) options: Vec<(u16, Vec<u8>)>,
+    pub(crate) payload: Vec<u8>,
 }
 
-pub fn ask(code: Code, id: u16, path: &str) -> Ask {
+pub(crate) fn ask(code: Code, id: u16, path: &str) -> Ask {
     let options = vec![(11, path.as_bytes().to_vec())];
     Ask { kind: Type::Confirmable, code, id, options, payload: Vec::new() }
 }
 
 impl Ask {
-    pub fn option(mut self, number: u16, value: &[u8]) -> Self {
+    pub(crate) fn option(mut self, number: u16, value: &[u8]) -> Self {
         self.options.push((number, value.to_vec()));
         self
     }
 
-    pub fn payload(mut self, payload: &[u8]) -> Self {
+    pub(crate) fn payload(mut self, payload: &[u8]) -> Self {
         self.payload = payload.to_vec();
         self
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let options: Vec<_> = self
             .options
             .iter()
@@ -208,16 +210,16 @@ impl Ask {
 }
 
 /// The options of a message, to be compared as a whole.
-pub fn options(bytes: &[u8]) -> Vec<(u16, Vec<u8>)> {
+pub(crate) fn options(bytes: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let message = Message::parse(bytes).unwrap();
     message.options().map(|opt| (opt.number.0, opt.value.to_vec())).collect()
 }
 
-pub fn code(bytes: &[u8]) -> Code {
+pub(crate) fn code(bytes: &[u8]) -> Code {
     Message::parse(bytes).unwrap().code()
 }
 
-pub fn echo_of(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn echo_of(bytes: &[u8]) -> Vec<u8> {
     let message = Message::parse(bytes).unwrap();
     message.option(OptionNumber::ECHO).expect("a challenge").value.to_vec()
 }
