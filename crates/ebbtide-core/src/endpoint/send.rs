@@ -92,8 +92,13 @@ impl Endpoint {
         what: (Purpose, Token),
     ) -> Result<ExchangeId, SendError> {
         let now = self.advance(now);
+        self.check_length(content)?;
+        let peer_index = self.peer(now, to)?;
+        if self.peers.get(peer_index).queued >= self.config.limits.queue_per_peer {
+            self.counters.queue_full += 1;
+            return Err(SendError::QueueFull);
+        }
         let index = self.accept(now, to, content, reliability, what)?;
-        let peer_index = self.table.get(index).peer;
         let peer = self.peers.get_mut(peer_index);
         peer.queued += 1;
         let tail = peer.tail;
@@ -123,10 +128,6 @@ impl Endpoint {
         self.check_length(content)?;
         let peer_index = self.peer(now, to)?;
         let peer = self.peers.get(peer_index);
-        if peer.queued >= self.config.limits.queue_per_peer {
-            self.counters.queue_full += 1;
-            return Err(SendError::QueueFull);
-        }
         // A server names an observation by its token (RFC 7641 section 4.1): a marked one would
         // register twice if the request was repeated.
         let observes = purpose == Purpose::Request
