@@ -107,7 +107,7 @@ async fn an_observation_goes_on_when_the_server_comes_back() {
         assert_eq!(states.next().await.unwrap().unwrap().text(), "0");
     }
     first.server.close();
-    first.server.run().await;
+    first.server.run().await.unwrap();
     // Nobody is there: the network says so of the next message, here of a request.
     assert!(client.get(format!("coap://{address}/short")).await.is_err());
     let lost = ending.next().await;
