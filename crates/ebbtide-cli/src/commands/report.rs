@@ -2,12 +2,12 @@
 
 use super::campaign::in_pool;
 use super::reproduce::write_pages;
+use super::run::save_report;
 use crate::failure::Failure;
 use ebbtide_sim::judge::Percentile;
 use ebbtide_sim::record::Store;
-use ebbtide_sim::report::render;
 use ebbtide_sim::reproduce::Paper;
-use ebbtide_sim::run::{Campaign, Shard, left_out, report};
+use ebbtide_sim::run::{Campaign, Shard, left_out};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -52,9 +52,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
         let papers = Paper::named(&campaign.papers);
         return write_pages(&mut stdout().lock(), &store, &papers, (&campaign, &results), false);
     }
-    let path = store
-        .save_text("report.html", &render(&report(&campaign, &results)))
-        .map_err(Failure::work)?;
+    let path = save_report(&store, &campaign, &results)?;
     writeln!(stdout(), "{}", path.display())?;
     if args.open {
         let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
