@@ -239,7 +239,7 @@ fn summary(
     let mut out = stdout().lock();
     let completed: u32 = record.clients.iter().map(|client| client.completed).sum();
     let failed: u32 = record.clients.iter().map(|client| client.failed).sum();
-    let unnecessary: u32 = record.clients.iter().map(|client| client.unnecessary).sum();
+    let unnecessary: u32 = record.clients.iter().map(|client| client.needless).sum();
     writeln!(out, "{}, replication {}, seed {seed}", spec.name(), args.rep)?;
     writeln!(
         out,
