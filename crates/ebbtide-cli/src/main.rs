@@ -59,6 +59,7 @@ enum Command {
     Replay(commands::replay::ReplayArgs),
     Emulate(commands::emulate::EmulateArgs),
     Report(commands::report::ReportArgs),
+    Export(commands::export::ExportArgs),
     Completions(commands::shell::CompletionsArgs),
     Man(commands::shell::ManArgs),
 }
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => commands::replay::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),
         Command::Report(args) => commands::report::run(&args),
+        Command::Export(args) => commands::export::run(&args),
         Command::Completions(args) => commands::shell::completions::<Arguments>(&args),
         Command::Man(args) => commands::shell::man::<Arguments>(&args),
     };
