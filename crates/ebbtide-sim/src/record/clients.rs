@@ -1,6 +1,7 @@
 //! One replication as a Parquet file: a row per client, the totals in the file's metadata.
 
 use super::run_record::{ClientRecord, RunRecord, Totals};
+use bytes::Bytes;
 use ebbtide_core::time::{Duration, Micros};
 use parquet::basic::Compression;
 use parquet::column::reader::ColumnReader;
@@ -11,7 +12,6 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -52,6 +52,15 @@ message clients {
 /// The key of the totals in the file's metadata.
 const TOTALS: &str = "ebbtide.totals";
 
+/// How all files of results are written.
+pub(super) fn properties(created_by: String, metadata: Vec<KeyValue>) -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(created_by)
+        .set_key_value_metadata(Some(metadata))
+        .build()
+}
+
 /// Writes a replication.
 pub(super) fn write(
     sink: impl Write + Send,
@@ -60,11 +69,8 @@ pub(super) fn write(
 ) -> Result<()> {
     let totals = serde_json::to_string(&record.totals)
         .map_err(|error| ParquetError::External(Box::new(error)))?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by(format!("ebbtide {}", identity.version))
-        .set_key_value_metadata(Some(vec![KeyValue::new(TOTALS.to_owned(), totals)]))
-        .build();
+    let totals = vec![KeyValue::new(TOTALS.to_owned(), totals)];
+    let properties = properties(format!("ebbtide {}", identity.version), totals);
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let mut file = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
     let mut group = file.next_row_group()?;
@@ -127,7 +133,7 @@ fn column<T: DataType>(
 }
 
 /// Reads a replication back.
-pub(super) fn read(file: File) -> Result<RunRecord> {
+pub(super) fn read(file: Bytes) -> Result<RunRecord> {
     let reader = SerializedFileReader::new(file)?;
     let metadata = reader.metadata().file_metadata();
     let totals = metadata

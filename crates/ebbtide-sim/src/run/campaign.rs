@@ -282,7 +282,7 @@ impl Campaign {
         mine: bool,
     ) -> Result<Option<(RunRecord, bool)>, CampaignError> {
         let spec = &self.cells[index];
-        let key = store.map(|_| self.key(spec, replication));
+        let key = store.map(|_| self.keys(spec)(replication));
         if let (Some(store), Some(key)) = (store, &key)
             && let Some(record) = store.load(key)
         {
@@ -291,23 +291,42 @@ impl Campaign {
         if !mine {
             return Ok(None);
         }
-        // Series of one replication show what all of them do; more would only fill the disk.
-        let with_series = replication == 0;
-        let timer = crate::wall::Stopwatch::start();
-        let mut record =
-            simulate(&spec.scenario, &spec.controls, self.seed, replication, with_series)
-                .map_err(|error| CampaignError::Run { cell: spec.name(), replication, error })?;
-        record.wall_s = timer.seconds();
+        let record = self.compute(spec, replication).map_err(|error| CampaignError::Run {
+            cell: spec.name(),
+            replication,
+            error,
+        })?;
         if let (Some(store), Some(key)) = (store, &key) {
-            let settings = settings_json(&spec.settings);
-            let names = (spec.scenario.name.as_str(), settings.as_str(), spec.cc.as_str());
-            store.save(key, names, (self.seed, VERSION), &record).map_err(CampaignError::Store)?;
+            let bytes = self.encode(spec, &record).map_err(CampaignError::Store)?;
+            store.save(key, &bytes).map_err(CampaignError::Store)?;
         }
         Ok(Some((record, false)))
     }
 
-    /// The key of a replication. The scenario's text about itself is not part of it.
-    fn key(&self, spec: &CellSpec, replication: u32) -> String {
+    /// Runs one replication.
+    pub(super) fn compute(&self, spec: &CellSpec, replication: u32) -> Result<RunRecord, RunError> {
+        // Series of one replication show what all of them do; more would only fill the disk.
+        let with_series = replication == 0;
+        let timer = crate::wall::Stopwatch::start();
+        let mut record =
+            simulate(&spec.scenario, &spec.controls, self.seed, replication, with_series)?;
+        record.wall_s = timer.seconds();
+        Ok(record)
+    }
+
+    /// A replication as the bytes of its file.
+    pub(super) fn encode(
+        &self,
+        spec: &CellSpec,
+        record: &RunRecord,
+    ) -> Result<Vec<u8>, StoreError> {
+        let settings = settings_json(&spec.settings);
+        let names = (spec.scenario.name.as_str(), settings.as_str(), spec.cc.as_str());
+        Store::encode(names, (self.seed, VERSION), record)
+    }
+
+    /// The keys of a cell's replications. The scenario's text about itself is not part of them.
+    pub fn keys(&self, spec: &CellSpec) -> impl Fn(u32) -> String + use<> {
         let mut scenario = spec.scenario.clone();
         scenario.title.clear();
         scenario.description.clear();
@@ -316,15 +335,13 @@ impl Campaign {
         scenario.control.clear();
         scenario.run = crate::scenario::Run::default();
         let scenario = serde_json::to_string(&scenario).unwrap_or_default();
-        Store::key(&[
-            &scenario,
-            &format!("{:?}", spec.controls),
-            &spec.cc,
-            &settings_json(&spec.settings),
-            &self.seed.to_string(),
-            &replication.to_string(),
-            VERSION,
-        ])
+        let controls = format!("{:?}", spec.controls);
+        let (cc, settings) = (spec.cc.clone(), settings_json(&spec.settings));
+        let seed = self.seed.to_string();
+        move |replication| {
+            let replication = replication.to_string();
+            Store::key(&[&scenario, &controls, &cc, &settings, &seed, &replication, VERSION])
+        }
     }
 
     fn result(&self, index: usize, records: &[RunRecord]) -> CellResult {
@@ -375,6 +392,17 @@ impl Campaign {
         run_command(place, &spec.settings, &spec.cc, (spec.reps, self.seed))
     }
 
+    /// The `ebbtide replay` that runs one replication of a cell again.
+    #[must_use]
+    pub fn replay_command(&self, spec: &CellSpec, replication: u32) -> String {
+        let mut command = format!("ebbtide replay {}", quoted(&self.source.place));
+        for (key, value) in &spec.settings {
+            command.push_str(&format!(" --set {}", quoted(&format!("{key}={value}"))));
+        }
+        command.push_str(&format!(" --cc {} --rep {replication} --seed {}", spec.cc, self.seed));
+        command
+    }
+
     /// What the folder of results says of itself.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
@@ -382,7 +410,8 @@ impl Campaign {
             cc: spec.cc.clone(),
             settings: spec.settings.clone(),
             runs: (0..spec.reps)
-                .map(|replication| format!("runs/{}.parquet", self.key(spec, replication)))
+                .map(self.keys(spec))
+                .map(|key| format!("runs/{key}.parquet"))
                 .collect(),
         });
         Manifest {
@@ -413,7 +442,12 @@ impl Campaign {
         let source =
             Source { place: manifest.scenario.clone(), text: manifest.scenario_toml.clone() };
         let run = (Some(manifest.reps), Some(manifest.seed));
-        Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)
+        let mut campaign = Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)?;
+        // A campaign that goes on until its intervals are narrow has cells of different lengths.
+        for (spec, cell) in campaign.cells.iter_mut().zip(&manifest.cells) {
+            spec.reps = u32::try_from(cell.runs.len()).unwrap_or(u32::MAX);
+        }
+        Ok(campaign)
     }
 }
 

@@ -1,16 +1,12 @@
 //! The JSON document of `run --json`.
 
-use ebbtide_sim::report::{PacketCounts, Summary};
-use ebbtide_sim::run::{Campaign, CellSpec, Results, VERSION};
+use super::campaign::{Campaign, CellSpec, Results, VERSION};
+use crate::report::{PacketCounts, Summary};
 use serde_json::{Map, Value, json};
-use std::io::{self, Write};
 
-/// Prints one document: `scenario`, `seed`, `version` and one cell per combination and control.
-pub(crate) fn write(
-    out: &mut impl Write,
-    campaign: &Campaign,
-    results: &Results,
-) -> io::Result<()> {
+/// One document: `scenario`, `seed`, `version` and one cell per combination and control.
+#[must_use]
+pub fn document(campaign: &Campaign, results: &Results) -> Value {
     let cells: Vec<Value> = results
         .cells
         .iter()
@@ -76,14 +72,12 @@ pub(crate) fn write(
             Value::Object(object)
         })
         .collect();
-    let document = json!({
+    json!({
         "scenario": campaign.source.place,
         "seed": campaign.seed,
         "version": VERSION,
         "cells": cells,
-    });
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    })
 }
 
 fn summary(s: &Summary) -> Value {
