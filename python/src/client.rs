@@ -16,6 +16,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 
+/// Messages that may wait until congestion control lets them leave for one peer.
+const WAITING: u16 = 16_384;
+
 /// Settings of a client or server, from Python's arguments.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -48,6 +51,8 @@ impl Settings {
                 Config::with_control(control)
             }
         };
+        // In Python many requests are begun with one line, and wait their turn.
+        config.endpoint.limits.queue_per_peer = WAITING;
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
         }

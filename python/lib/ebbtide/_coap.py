@@ -211,7 +211,8 @@ def post(uri: str, payload: bytes | str = b"", **how: Any) -> Response:
 class Reply:
     """What a handler gives: a code, a payload, options."""
 
-    code: str
+    #: None for that of success: 2.05 of GET and FETCH, 2.04 of the others.
+    code: str | None = None
     payload: bytes = b""
     options: list[tuple[int, bytes]] = field(default_factory=list)
 
@@ -224,7 +225,7 @@ def uint(value: int) -> bytes:
 def reply(
     payload: bytes | str = b"",
     *,
-    code: str = "2.05",
+    code: str | None = None,
     format: int | None = None,
     max_age: int | None = None,
     etag: bytes | None = None,
@@ -232,7 +233,7 @@ def reply(
 ) -> Reply:
     """Give what a handler answers.
 
-    ``code`` such as ``"2.05"``; ``format`` a number of a content format; ``max_age`` seconds;
+    ``code`` such as ``"4.04"``, None for success; ``format`` a number of a content format; ``max_age`` seconds;
     ``etag`` 1 to 8 bytes; ``options`` pairs of number and bytes.
     """
     extra = list(options)
@@ -292,8 +293,7 @@ class Call:
         return value
 
 
-#: What a handler may give: a payload, a reply with code and options, or nothing (2.04 Changed, of a
-#: GET an empty 2.05).
+#: What a handler may give: a payload, a reply with code and options, or nothing, an empty success.
 Answer: TypeAlias = "Reply | bytes | str | None"
 #: A function or a coroutine function.
 Handler: TypeAlias = "Callable[[Call], Answer | Awaitable[Answer]]"

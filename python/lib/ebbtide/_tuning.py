@@ -204,8 +204,8 @@ def calibrate(
 
     ``measured``: round trips (``figure="rtt_s"``), exchange durations (``"exchange_duration_s"``)
     or completion times (``"fct_s"``), seconds. ``free``: keys of the scenario with least and
-    largest value and unit, such as ``{"network.down.rate": (10, 200, "kbit/s")}``. The quantiles from 10 %
-    to 90 % are compared.
+    largest value and unit, such as ``{"network.down.rate": (10, 200, "kbit/s")}``. The quantiles
+    from 10 % to 90 % are compared.
 
     The uncertainty is that of the measurements: parameters whose fit is as good as that of another
     sample of the same size (bootstrap, 90 %).

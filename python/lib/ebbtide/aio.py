@@ -280,13 +280,11 @@ class Server:
 
     def _answer(self, incoming: _ebbtide.Incoming, answer: Any) -> None:
         try:
+            success = "2.05" if incoming.method in ("GET", "FETCH") else "2.04"
             if isinstance(answer, Reply):
-                incoming.reply(answer.code, answer.payload, answer.options)
-            elif answer is None:
-                incoming.reply("2.05" if incoming.method == "GET" else "2.04", b"", ())
+                incoming.reply(answer.code or success, answer.payload, answer.options)
             else:
-                code = "2.05" if incoming.method in ("GET", "FETCH") else "2.04"
-                incoming.reply(code, bytes_of(answer), ())
+                incoming.reply(success, b"" if answer is None else bytes_of(answer), ())
         except (TypeError, ValueError, OverflowError):
             self._failed(incoming)
 

@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Events that wait for one observer; beyond that the oldest is dropped, and counted.
@@ -45,6 +45,8 @@ pub struct Subject {
 struct SubjectInner {
     id: u32,
     confirmable: bool,
+    /// How often observers have been told something.
+    changes: AtomicU64,
     sockets: Mutex<Vec<Weak<dyn Observed>>>,
 }
 
@@ -82,19 +84,22 @@ impl Subject {
 
     fn with(confirmable: bool) -> Self {
         let id = NEXT_SUBJECT.fetch_add(1, Ordering::Relaxed);
-        Self { inner: Arc::new(SubjectInner { id, confirmable, sockets: Mutex::default() }) }
+        let (changes, sockets) = (AtomicU64::new(0), Mutex::default());
+        Self { inner: Arc::new(SubjectInner { id, confirmable, changes, sockets }) }
     }
 
     /// The state changed: every observer is sent what the GET handler then says. Who has not
     /// acknowledged the last notification gets one for all changes since, when it has: the latest
     /// state counts (RFC 7641 section 1.3).
     pub fn changed(&self) {
+        self.inner.changes.fetch_add(1, Ordering::SeqCst);
         self.each(|observers| observers.changed(self.inner.id));
     }
 
     /// Something happened: every observer is sent `notification`, one after the other; at most
     /// sixteen wait for one observer.
     pub fn event(&self, notification: &Response) {
+        self.inner.changes.fetch_add(1, Ordering::SeqCst);
         self.each(|observers| observers.event(self.inner.id, notification));
     }
 
@@ -125,6 +130,11 @@ impl Subject {
             let shared: Arc<dyn Observed> = shared.clone();
             sockets.push(Arc::downgrade(&shared));
         }
+    }
+
+    /// How often observers have been told something: two that are the same, and nothing was between.
+    pub(crate) fn changes(&self) -> u64 {
+        self.inner.changes.load(Ordering::SeqCst)
     }
 
     pub(crate) fn id(&self) -> u32 {

@@ -4,7 +4,7 @@ use super::ServerConfig;
 use super::block::{Blocks, Part, is_long};
 use super::call::Call;
 use super::guard::{Guard, HEADERS, Refusals};
-use super::observe::{Due, Observed};
+use super::observe::{Due, Observed, Subject};
 use super::quick;
 use super::respond::{Asked, Asker, finish, respond};
 use super::router::{Later, Reply, Route, Router};
@@ -252,13 +252,47 @@ impl Service {
             return Reply::Now(well_known::answer(&self.inner.router, message));
         };
         let call = Call { remote: from, message: *message, payload, names: &route.names, params };
+        let subject = route.resource.subject.as_ref();
+        let before = subject.map(Subject::changes);
         let reply = route.resource.call(&call);
         match (reply, message.option(OptionNumber::OBSERVE)) {
             (Reply::Now(response), Some(observe)) => {
                 Reply::Now(self.observe(shared, now, (asker, message), (route, observe), response))
             }
+            (Reply::Later(later), Some(_)) if let Some(before) = before => {
+                let (service, shared, asker) = (self.clone(), shared.clone(), *asker);
+                let request = bytes::Bytes::copy_from_slice(message.as_bytes());
+                Reply::Later(Box::pin(async move {
+                    let response = later.await;
+                    service.observe_late(&shared, now, (&asker, &request), before, response)
+                }))
+            }
             (reply, _) => reply,
         }
+    }
+
+    /// Registers an observer whose first state took a while to make. Changes meanwhile are told:
+    /// whether that state has them, nobody knows.
+    fn observe_late<O: Observed + 'static>(
+        &self,
+        shared: &Arc<O>,
+        now: Instant,
+        (asker, request): (&Asker, &[u8]),
+        before: u64,
+        response: Response,
+    ) -> Response {
+        // It was a message of a route when it came.
+        let Ok(message) = Message::parse(request) else { return response };
+        let found = self.inner.router.find(message.path());
+        let (Some((route, _)), Some(observe)) = (found, message.option(OptionNumber::OBSERVE))
+        else {
+            return response;
+        };
+        let response = self.observe(shared, now, (asker, &message), (route, observe), response);
+        if let Some(subject) = route.resource.subject.as_ref().filter(|s| s.changes() != before) {
+            subject.changed();
+        }
+        response
     }
 
     /// Registers an observer, or removes it (RFC 7641 section 4.1).
