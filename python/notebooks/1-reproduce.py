@@ -17,7 +17,9 @@ table[["cell", "cc", "quantity", "published", "measured"]].head(8).round(2)
 
 # %%
 table["off"] = 100 * table["relative"]
-print(f"{(table['off'].abs() <= 5).mean():.0%} of {len(table)} values are within 5 % of the paper's")
+print(
+    f"{(table['off'].abs() <= 5).mean():.0%} of {len(table)} values are within 5 % of the paper's"
+)
 axis = figures.box(table, "off", size="screen")
 axis.set_ylim(table["off"].min() - 1, table["off"].max() + 1)
 axis.set_ylabel("measured against published (%)")

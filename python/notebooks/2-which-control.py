@@ -41,6 +41,11 @@ figures.cdf(crowd, "fct_s", size="screen")
 events = ebbtide.replay(
     "nb-iot",
     cc="default",
-    set={"network.up.rate": "20 kbit/s", "network.down.rate": "20 kbit/s", "clients": 100, "exchanges": 20},
+    set={
+        "network.up.rate": "20 kbit/s",
+        "network.down.rate": "20 kbit/s",
+        "clients": 100,
+        "exchanges": 20,
+    },
 )
 figures.timeline(events, client=7, size="screen")

@@ -28,7 +28,9 @@ found = ebbtide.calibrate(
     trials=40,
 )
 low, high = found.interval["network.down.rate"]
-print(f"{found.best['network.down.rate']}, 90 % of samples: {low:.1f} to {high:.1f} kbit/s; off by {found.error:.1%}")
+print(
+    f"{found.best['network.down.rate']}, 90 % of samples: {low:.1f} to {high:.1f} kbit/s; off by {found.error:.1%}"
+)
 
 # %% [markdown]
 # With the calibrated network, the decision, for five times as many devices:

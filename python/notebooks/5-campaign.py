@@ -8,7 +8,7 @@
 import tempfile
 
 import ebbtide
-from distributed import Client, LocalCluster
+from distributed import Client
 from ebbtide import figures
 
 folder = tempfile.mkdtemp(prefix="ebbtide-")
@@ -22,9 +22,8 @@ campaign = ebbtide.Campaign(
 print(campaign.missing())
 
 # %%
-with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-    with Client(cluster) as client:
-        campaign.run(client.get_executor(pure=False))
+with Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    campaign.run(client.get_executor(pure=False))
 print(campaign.missing(), campaign.failed())
 
 # %% [markdown]
@@ -48,6 +47,8 @@ compared[["clients", "buffer", "difference", "low", "high", "better"]].round(1)
 import shutil
 
 path = campaign.package(f"{folder}.zip")
-print(f"{path.stat().st_size / 1e6:.1f} MB to hand on; rerun.py in it computes it again and compares")
+print(
+    f"{path.stat().st_size / 1e6:.1f} MB to hand on; rerun.py in it computes it again and compares"
+)
 path.unlink()
 shutil.rmtree(folder)

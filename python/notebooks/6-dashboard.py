@@ -18,7 +18,9 @@ resources = {}
 
 
 def sensor(room):
-    resources[room] = router.resource(f"/{room}/temperature", observable=True, attributes={"rt": "temperature"})
+    resources[room] = router.resource(
+        f"/{room}/temperature", observable=True, attributes={"rt": "temperature"}
+    )
 
     @router.route(f"/{room}/temperature")
     def read(call):

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import ebbtide
+import pytest
 
 distributed = pytest.importorskip("distributed")
 
 #: Some seconds of work in pieces of a fraction of one.
-AXES = {"clients": [50, 100, 150], "exchanges": 50}
+AXES: dict[str, int | list[int]] = {"clients": [50, 100, 150], "exchanges": 50}
 CONTROLS = ["default", "cocoa", "fasor-token"]
 REPS = 20
 

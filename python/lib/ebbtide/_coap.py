@@ -233,8 +233,8 @@ def reply(
 ) -> Reply:
     """Give what a handler answers.
 
-    ``code`` such as ``"4.04"``, None for success; ``format`` a number of a content format; ``max_age`` seconds;
-    ``etag`` 1 to 8 bytes; ``options`` pairs of number and bytes.
+    ``code`` such as ``"4.04"``, None for success; ``format`` a number of a content format;
+    ``max_age`` seconds; ``etag`` 1 to 8 bytes; ``options`` pairs of number and bytes.
     """
     extra = list(options)
     if format is not None:

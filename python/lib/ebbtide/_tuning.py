@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ebbtide import _ebbtide
 from ebbtide._extras import need
 from ebbtide._results import run
 from ebbtide._scenario import Scenario, ScenarioLike, Settings, count_of
@@ -166,6 +167,8 @@ def tune(
         trial.set_user_attr("control", cc)
         excess = [max(ratios(figures, n)) - most for n, most in (constraint or {}).items()]
         trial.set_user_attr("excess", excess)
+        for figure, value in zip(constraint or {}, excess, strict=True):
+            trial.set_constraint(figure, value)
         return tuple(_geometric(ratios(figures, one)) for one in objectives)
 
     study = _study(optuna, f"tune {control}", len(objectives), seed, storage)
@@ -228,7 +231,7 @@ def calibrate(
 
     def attempt(trial: Any) -> float:
         own = {
-            key: f"{trial.suggest_float(key, low, high, log=low > 0):.6g} {unit}".strip()
+            key: _quantity(trial.suggest_float(key, low, high, log=low > 0), unit)
             for key, (low, high, unit) in free.items()
         }
         trial.set_user_attr("set", own)
@@ -274,6 +277,13 @@ def _suggest(trial: Any, key: str, values: Range) -> str:
     return str(trial.suggest_categorical(key, list(values)))
 
 
+def _quantity(value: float, unit: str) -> str:
+    """Give a quantity in as many digits as its smallest unit has: no half bits per second."""
+    texts = [f"{value:.{digits}g} {unit}".strip() for digits in (6, 5, 4, 3, 2)]
+    exact = (text for text in texts if not unit or _ebbtide.quantity(text) is not None)
+    return next(exact, texts[-1])
+
+
 def _geometric(values: list[float]) -> float:
     if any(value <= 0 for value in values):
         return 0.0
@@ -288,13 +298,7 @@ def _study(
     optuna: Any, name: str, objectives: int, seed: int, storage: str | os.PathLike[str] | None
 ) -> Any:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = (
-        optuna.samplers.TPESampler(
-            seed=seed, multivariate=True, constraints_func=lambda trial: trial.user_attrs["excess"]
-        )
-        if name != "calibrate"
-        else optuna.samplers.TPESampler(seed=seed, multivariate=True)
-    )
+    sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True)
     kept = None
     if storage is not None:
         journal = optuna.storages.journal
