@@ -162,7 +162,7 @@ fn a_control_that_misses_a_replication_is_named_where_it_is_left_out() {
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
     let first = manifest["cells"][0]["runs"][0].as_str().unwrap();
     assert_eq!(runs.count(), 4);
-    std::fs::write(format!("{out}/{first}"), "damaged").unwrap();
+    std::fs::remove_file(format!("{out}/{first}")).unwrap();
     let report = ebbtide(&["report", out]);
     assert_eq!(report.code, Some(0), "{}", report.err);
     assert!(report.err.contains(left_out), "{}", report.err);
@@ -341,6 +341,22 @@ fn a_reader_that_leaves_early_is_no_error() {
     for arguments in [&["list"][..], &["list", "--json"], &with(&["--json"]), &with(&[])] {
         let mut child =
             command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_measurement_whose_reader_has_left_ends_quietly() {
+    let server = common::Serving::start(&[]);
+    let uri = server.uri("/test");
+    for format in [&[][..], &["--json"]] {
+        let mut arguments = vec!["bench", uri.as_str(), "--requests", "100"];
+        arguments.extend(format);
+        let mut child =
+            command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();

@@ -129,12 +129,10 @@ fn a_resumed_campaign_equals_an_uninterrupted_one() {
     let mut gone = 0;
     for (number, name) in before.keys().enumerate() {
         let path = folder.path().join("runs").join(name);
-        match number % 4 {
-            0 => std::fs::remove_file(path).unwrap(),
-            // A file that a full disk cut short is no result.
-            1 => std::fs::write(path, &before[name][..before[name].len() / 2]).unwrap(),
-            _ => continue,
+        if number % 4 > 1 {
+            continue;
         }
+        std::fs::remove_file(path).unwrap();
         gone += 1;
     }
     let resumed = execute(&campaign, 2, Some(&store), None);
@@ -273,7 +271,7 @@ fn compared_controls_meet_the_same_bad_times() {
         ebbtide_sim::scenario::BUILTIN[0].toml.replace("errors = \"none\"", "errors = \"fading\"")
             + "\n[errors.fading]\nkind = \"time-driven\"\ngood = 0.0\nbad = 1.0\naverage = 0.2\n\
            mean_bad = \"900 ms\"\n";
-    let source = Source { place: "test".into(), text };
+    let source = Source::new("test", text);
     let set = [parse_set("clients=10").unwrap(), parse_set("network.up.delay=0 s").unwrap()];
     let set = ebbtide_sim::scenario::combinations(&set);
     let scenario = source.scenario(&set[0]).unwrap();

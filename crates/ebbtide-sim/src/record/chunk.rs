@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The key, in a file's metadata, of what its parts are.
 const PARTS: &str = "ebbtide.parts";
@@ -278,22 +278,26 @@ impl Chunks {
         self.places.keys().map(String::as_str)
     }
 
-    /// A replication's own file; `None` if it is not there or cannot be read.
-    pub(super) fn file(&self, key: &str) -> Option<Bytes> {
-        let path = self.places.get(key)?;
-        let known = {
-            let recent = self.recent.lock().ok()?;
-            recent.iter().find(|(known, _)| known == path).map(|(_, parts)| parts.clone())
-        };
+    /// The file that a replication is in.
+    pub(super) fn place(&self, key: &str) -> Option<PathBuf> {
+        self.places.get(key).map(|path| path.to_path_buf())
+    }
+
+    /// A replication's own file; `None` if it is not there.
+    pub(super) fn file(&self, key: &str) -> Result<Option<Bytes>> {
+        let Some(path) = self.places.get(key) else { return Ok(None) };
+        let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = recent().iter().find(|(known, _)| known == path).map(|(_, parts)| parts.clone());
         if let Some(parts) = known {
-            return parts.get(key).cloned();
+            return Ok(parts.get(key).cloned());
         }
-        let parts: Parts = Arc::new(split(fs::read(path.as_path()).ok()?.into()).ok()?);
-        let mut recent = self.recent.lock().ok()?;
+        let bytes = fs::read(path.as_path()).map_err(|e| ParquetError::External(Box::new(e)))?;
+        let parts: Parts = Arc::new(split(bytes.into())?);
+        let mut recent = recent();
         recent.push_back((path.clone(), parts.clone()));
         if recent.len() > REMEMBERED {
             recent.pop_front();
         }
-        parts.get(key).cloned()
+        Ok(parts.get(key).cloned())
     }
 }

@@ -61,7 +61,8 @@ impl Campaign {
                 Ok(Ok(record)) => {
                     done.wall_s += record.wall_s;
                     progress.finished(record.totals.sim_ns as f64 / 1e9);
-                    parts.push((key, self.encode(spec, &record)?.into()));
+                    let file = self.encode(spec, &key, &record)?.into();
+                    parts.push((key, file));
                 }
                 Ok(Err(error)) => {
                     let error = error.to_string();
@@ -97,7 +98,7 @@ impl Campaign {
         for spec in &self.cells {
             let key = self.keys(spec);
             for key in (0..spec.reps).map(&key) {
-                let Some(file) = store.file(&key) else { continue };
+                let Some(file) = store.file(&key)? else { continue };
                 parts.push((key, file));
                 rows += spec.scenario.clients.count.max(1) as usize;
                 if rows >= most_rows {
