@@ -116,16 +116,6 @@ impl Endpoint {
         Ok(name)
     }
 
-    /// Whether a message is within its bound with the longest token, 8 bytes.
-    fn check_length(&self, content: &Content<'_>) -> Result<(), SendError> {
-        let limit = self.config.limits.message_bytes;
-        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
-        match bytes > limit.min(usize::from(u16::MAX)) {
-            true => Err(SendError::TooLong { bytes, limit }),
-            false => Ok(()),
-        }
-    }
-
     /// Encodes a message into a new exchange, which is not in its peer's queue yet.
     pub(super) fn accept(
         &mut self,
