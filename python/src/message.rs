@@ -92,7 +92,7 @@ pub(crate) struct How {
     confirmable: bool,
     timeout: Option<f64>,
     block_size: Option<usize>,
-    quick: bool,
+    q_block: bool,
 }
 
 /// A request from Python's arguments.
@@ -143,5 +143,5 @@ pub(crate) fn request(
     if let Some(bytes) = how.block_size {
         request = request.block_size(bytes);
     }
-    Ok(if how.quick { request.quick() } else { request })
+    Ok(if how.q_block { request.q_block() } else { request })
 }

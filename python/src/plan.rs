@@ -2,7 +2,7 @@
 
 use crate::{attended, errors};
 use ebbtide_core::cc::Algorithm;
-use ebbtide_sim::record::{AIR, Capture, PLACES, Store, Trace};
+use ebbtide_sim::record::{AIR, Capture, Claim, PLACES, Store, Trace};
 use ebbtide_sim::report::render;
 use ebbtide_sim::reproduce::{Paper, check_statements, compare, pages, plan};
 use ebbtide_sim::run::{
@@ -76,7 +76,7 @@ impl Plan {
         seed: Option<u64>,
     ) -> PyResult<Self> {
         let axes = axes.into_iter().map(|(key, values)| Axis { key, values }).collect();
-        let planned = Campaign::plan(Source { place, text }, axes, cc, (reps, seed));
+        let planned = Campaign::plan(Source::new(place, text), axes, cc, (reps, seed));
         Self::of(planned.map_err(|error| errors::argument(&error))?)
     }
 
@@ -217,9 +217,11 @@ impl Plan {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Figures> {
         let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
-        store.save_manifest(&self.campaign.manifest()).map_err(|error| errors::store(&error))?;
+        // Nobody else writes into the folder until its report is there.
+        let claim =
+            store.claim(&self.campaign.manifest()).map_err(|error| errors::store(&error))?;
         let shard = shard.map(|(index, of)| Shard { index, of });
-        self.attended(py, store, jobs, shard, progress)
+        self.attended(py, (store, Some(claim)), jobs, shard, progress)
     }
 
     /// The figures of what a folder has; nothing is run.
@@ -228,7 +230,7 @@ impl Plan {
         let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
         // A share of the work that nobody has.
         let nothing = Shard { index: u32::MAX, of: 1 };
-        self.attended(py, store, jobs, Some(nothing), None)
+        self.attended(py, (store, None), jobs, Some(nothing), None)
     }
 
     /// Puts results together in few files, and says how many there are.
@@ -247,7 +249,12 @@ impl Plan {
                 let key = campaign.keys(spec);
                 (0..spec.reps).map(key).collect::<Vec<_>>()
             });
-            Ok(keys.filter(|key| one.file(key) != other.file(key)).collect())
+            // What is damaged differs.
+            let differs = |key: &String| match (one.file(key), other.file(key)) {
+                (Ok(one), Ok(other)) => one != other,
+                _ => true,
+            };
+            Ok(keys.filter(differs).collect())
         })
         .map_err(|error| errors::store(&error))
     }
@@ -306,7 +313,7 @@ impl Plan {
     fn attended(
         &self,
         py: Python<'_>,
-        store: Store,
+        (store, claim): (Store, Option<Claim>),
         jobs: Option<usize>,
         shard: Option<Shard>,
         progress: Option<Py<PyAny>>,
@@ -319,6 +326,7 @@ impl Plan {
             let ran = pool.install(|| campaign.run(Some(&store), shard, &hears));
             let results = ran.map_err(|error| errors::campaign(&error))?;
             save_report(&store, &campaign, &results)?;
+            drop(claim);
             let document = document(&campaign, &results).to_string();
             let per_run = per_run(&results).to_string();
             Ok((document, per_run, left_out(&campaign, &results), results.reused))
@@ -423,7 +431,7 @@ pub(crate) fn run_chunk(
 ) -> PyResult<Done> {
     let cancel = cancel.unwrap_or_default();
     py.detach(move || {
-        let source = Source { place, text };
+        let source = Source::new(place, text);
         let mut whole: Option<Campaign> = None;
         let mut tasks = Vec::new();
         for (settings, cc, replications) in work {
@@ -461,7 +469,7 @@ pub(crate) fn scenario_of_json(place: String, json: &str) -> PyResult<String> {
     };
     let table: toml::Table = serde_json::from_str(json).map_err(|error| wrong(&error))?;
     let text = toml::to_string(&table).map_err(|error| wrong(&error))?;
-    let source = Source { place: place.clone(), text };
+    let source = Source::new(place.clone(), text);
     source.scenario(&[]).map_err(|error| errors::argument(&error))?;
     Ok(source.text)
 }

@@ -65,7 +65,7 @@ def how_of(how: Mapping[str, Any]) -> dict[str, object] | None:
         "confirmable": True,
         "timeout": None,
         "block_size": None,
-        "quick": False,
+        "q_block": False,
     }
     for name, value in how.items():
         if name not in known:
@@ -109,7 +109,7 @@ class Client:
 
         ``how``: ``format`` and ``accept`` (names such as ``"application/json"`` or numbers),
         ``timeout`` (seconds, all retransmissions and blocks included; by default the message layer
-        decides), ``confirmable=False``, ``block_size`` (bytes), ``quick=True`` (RFC 9177), and
+        decides), ``confirmable=False``, ``block_size`` (bytes), ``q_block=True`` (RFC 9177), and
         ``options``, pairs of number and bytes.
 
         A response with an error code is not an exception: see ``Response.is_success``.
