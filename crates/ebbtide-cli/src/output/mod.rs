@@ -4,7 +4,6 @@ mod background;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulation;
 mod flows;
-pub(crate) mod json;
 mod mesh;
 pub(crate) mod progress;
 pub(crate) mod table;
