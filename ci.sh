@@ -355,7 +355,7 @@ echo "all ${#chosen[@]} steps passed in $SECONDS s"
 if [ -e "$logs/test.log" ]; then
     echo "slowest tests:"
     slowest_tests "$logs/test.log" | sed 's/^/    /'
-    grep -h '^skipped: ' "$logs/test.log" | sort -u || true
+    grep -oh 'skipped: .*' "$logs/test.log" | sort -u || true
 fi
 ran=()
 for step in test python; do [ ! -e "$logs/$step.log" ] || ran+=("$logs/$step.log"); done

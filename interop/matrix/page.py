@@ -128,7 +128,8 @@ def html(titles: dict[str, str], features: list[Feature], results: list[dict]) -
         out.append(
             f"<h2 id='{name}'>{escape(titles[server])} as server, {escape(titles[client])} as client</h2>"
             f"<p><a href='{name}.log'>log</a>, captures: <a href='{name}.pcap'>UDP</a>, "
-            f"<a href='{name}-loss.pcap'>with loss</a>, <a href='{name}-dtls.pcap'>DTLS</a>"
+            f"<a href='{name}-loss.pcap'>with loss</a>, <a href='{name}-twice.pcap'>everything twice</a>, "
+            f"<a href='{name}-dtls.pcap'>DTLS</a>"
             "<div class=wide><table><tr><th>group<th>feature<th>reference<th>result<th>reason"
         )
         for feature in features:
