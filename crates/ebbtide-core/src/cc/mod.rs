@@ -37,6 +37,7 @@ mod full_backoff;
 mod karn;
 mod keys;
 mod linux_rto;
+mod patience;
 mod peak_hopper;
 mod rcoap;
 mod settings;

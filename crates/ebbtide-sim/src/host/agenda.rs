@@ -20,6 +20,8 @@ pub(crate) struct Agenda {
     next_number: u32,
     started: Option<Instant>,
     batches: ChaCha8Rng,
+    /// Within which an answer is worth something; `None`: always.
+    deadline: Option<Duration>,
 }
 
 /// The next action of the application.
@@ -51,6 +53,7 @@ impl Agenda {
             next_number: 0,
             started: None,
             batches: streams.stream(&format!("client/{number}/batches")),
+            deadline: (workload.deadline.0 > 0).then(|| Duration::from_nanos(workload.deadline.0)),
         };
         agenda.next_batch();
         agenda
@@ -139,6 +142,18 @@ impl Agenda {
     /// The request that was made is under way.
     pub(crate) const fn opened(&mut self) {
         self.open += 1;
+    }
+
+    /// Exchanges under way.
+    pub(crate) const fn open(&self) -> u32 {
+        self.open
+    }
+
+    /// How long after it was due a request that was made at `made` is answered, and whether that is
+    /// within its deadline. Where a client asks back to back everything is due at its first request.
+    pub(crate) fn answered(&self, now: Instant, made: Instant) -> (Duration, bool) {
+        let due = if self.kind.keeps_time() { made } else { self.started.unwrap_or(made) };
+        (now - due, self.deadline.is_none_or(|deadline| now - made <= deadline))
     }
 
     /// An exchange has ended. How long it has been since the first request, if any was made.

@@ -1,7 +1,7 @@
 //! A simulated device: it asks over UDP or over TCP, or sends a body in blocks.
 
 use super::flow::Flow;
-use super::{Client, ClientSetup, QuickClient, QuickServer, Tag, TcpClient, TcpServer};
+use super::{Book, Client, ClientSetup, QuickClient, QuickServer, Tag, TcpClient, TcpServer};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::Recorder;
@@ -107,13 +107,49 @@ impl Device {
         match self {
             Self::Udp(client) => client.receive(now, bytes, tag, recorder),
             Self::Tcp(ends) => ends.0.receive(now, bytes, tag, recorder),
-            Self::Quick(ends) => ends.0.receive(now, bytes),
+            Self::Quick(ends) => ends.0.receive(now, bytes, recorder),
         }
     }
 
     /// Its flow of messages, if it sends such.
     pub(crate) fn flow(&mut self) -> Option<&mut Flow> {
         client!(self, client => client.flow.as_mut())
+    }
+
+    /// The book on its exchanges.
+    #[inline]
+    pub(crate) fn book(&mut self) -> &mut Book {
+        match self {
+            Self::Udp(client) => &mut client.exchanges.book,
+            Self::Tcp(ends) => &mut ends.0.book,
+            Self::Quick(ends) => &mut ends.0.book,
+        }
+    }
+
+    /// Its exchanges under way.
+    fn open(&self) -> u32 {
+        match self {
+            Self::Udp(client) => client.open(),
+            Self::Tcp(ends) => ends.0.open_exchanges(),
+            Self::Quick(ends) => ends.0.open_exchanges(),
+        }
+    }
+
+    /// The measurements, which have to be changeable.
+    fn record_mut(&mut self) -> &mut ClientRecord {
+        match self {
+            Self::Udp(client) => &mut client.exchanges.record,
+            Self::Tcp(ends) => &mut ends.0.record,
+            Self::Quick(ends) => &mut ends.0.record,
+        }
+    }
+
+    /// Notes how many exchanges were asked for: `asked` if the workload says so, else all that there
+    /// were.
+    pub(crate) fn note_asked(&mut self, asked: Option<u32>) {
+        let open = self.open();
+        let record = self.record_mut();
+        record.asked = asked.unwrap_or(record.completed + record.failed + open);
     }
 
     /// When its flow began and ended, in a run that ended at `end`.
@@ -231,6 +267,7 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         ack_random_permille: (coap.ack_random_factor * 1000.0).round() as u32,
         max_retransmit: coap.max_retransmit,
         nstart: coap.nstart,
+        patience: coap.patience,
         ..Parameters::DEFAULT
     };
     let places = control.settings.places(&params);

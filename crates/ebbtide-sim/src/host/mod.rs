@@ -1,6 +1,7 @@
 //! Simulated hosts: real endpoints of `ebbtide-core` under the virtual clock, over UDP or TCP.
 
 mod agenda;
+mod book;
 mod client;
 mod device;
 mod exchanges;
@@ -9,6 +10,7 @@ mod quick;
 mod server;
 mod tcp;
 
+pub(crate) use book::Book;
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
 pub(crate) use exchanges::{Ended, Exchanges, Step};

@@ -9,7 +9,7 @@ use crate::host::{Ended as Exchange, Tag, device_config};
 use crate::medium::ieee802154;
 use crate::net::{Delay, Fate, Link, Loss, LossModel};
 use crate::random::Streams;
-use crate::record::{Direction, RunRecord, SparseHistogram, Totals};
+use crate::record::{Delivery, Direction, RunRecord, SparseHistogram, Totals};
 use crate::run::{
     LostAt, Recorder, RunError, Tagged, endpoint_config, new_histogram, sparse, tagged,
 };
@@ -461,6 +461,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let node = self.network.get(packet).to;
         if let Some((tagged, _)) = self.belongs(packet) {
             self.recorder.reached(now, tagged, true);
+            if let Some(client) = self.clients.get_mut(tagged.client as usize) {
+                client.asker.exchanges.book.arrives(tagged.exchange);
+            }
         }
         let Some(server) = &mut self.servers[node as usize] else { return };
         let (delay, rng) = &mut self.processing;
@@ -537,7 +540,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn finish(mut self, now: Instant, replication: u32) -> (RunRecord, R) {
         let mut by_retransmissions: Vec<u64> = Vec::new();
         for client in &mut self.clients {
-            client.asker.exchanges.finish();
+            client.asker.finish();
             let counts = &client.asker.exchanges.by_retransmissions;
             if counts.len() > by_retransmissions.len() {
                 by_retransmissions.resize(counts.len(), 0);
@@ -578,6 +581,12 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 mesh: Some(mesh),
                 wifi: None,
                 background: Vec::new(),
+                // Of a mesh the packets are counted, and elsewhere the energy.
+                delivery: Delivery {
+                    transmissions: self.requests.sent,
+                    replies: self.responses.sent,
+                    ..Delivery::default()
+                },
             },
             wall_s: 0.0,
         };

@@ -24,4 +24,6 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("rcoap-wifi"),
     builtin!("lln-cloud"),
     builtin!("lln-grid"),
+    builtin!("power-cut"),
+    builtin!("lora-like"),
 ];
