@@ -124,11 +124,17 @@ def parsed(line: str) -> Answer:
 
 
 def free_port(host: str) -> int:
+    """A port that is free for UDP and TCP."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as udp, socket.socket(family, socket.SOCK_STREAM) as tcp:
-        udp.bind((host, 0))
-        tcp.bind((host, udp.getsockname()[1]))
-        return udp.getsockname()[1]
+    for _ in range(50):
+        with socket.socket(family, socket.SOCK_DGRAM) as udp, socket.socket(family, socket.SOCK_STREAM) as tcp:
+            udp.bind((host, 0))
+            try:
+                tcp.bind((host, udp.getsockname()[1]))
+            except OSError:
+                continue  # a connection has it
+            return udp.getsockname()[1]
+    raise Missing(f"no port of {host} is free")
 
 
 class Pair:
@@ -160,10 +166,10 @@ class Pair:
 
     def run_scheme(self, scheme: str, mode: str, features: list[Feature], log) -> None:
         host = "::1" if scheme == "coap6" else "127.0.0.1"
-        port = free_port(host)
         plain = "coap" if scheme == "coap6" else scheme
         relay = server = client = None
         try:
+            port = free_port(host)
             server = Program(self.command(self.server, "server", str(port), host, plain), log)
             if scheme in ("coap", "coaps"):
                 suffix = "-dtls" if scheme == "coaps" else "" if mode == "clean" else f"-{mode}"

@@ -199,7 +199,10 @@ fn an_address_in_use_is_said_to_be() {
 fn an_address_that_is_none_is_a_wrong_call() {
     refuse(&["serve", "--bind", "here"], &["--bind here", "127.0.0.1:5683"]);
     refuse(&["serve", "--bind", "127.0.0.1:0", "--metrics", "x"], &["--metrics x", "HOST:PORT"]);
-    fail(&["serve", "--bind", "192.0.2.1:5683"], &["192.0.2.1:5683 is no address of this machine"]);
+    fail(
+        &["serve", "--bind", "192.0.2.1:5683"],
+        &["192.0.2.1:5683 is not an address of this machine"],
+    );
     refuse(&["get", "http://127.0.0.1/"], &["http", "coap://HOST"]);
     refuse(&["get", "coap://127.0.0.1:99999/"], &["99999", "1 to 65535"]);
 }

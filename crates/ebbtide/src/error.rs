@@ -32,7 +32,7 @@ impl fmt::Display for BindError {
                 write!(f, "{address} is in use: another program serves there, choose another port")
             }
             io::ErrorKind::AddrNotAvailable => {
-                write!(f, "{address} is no address of this machine")
+                write!(f, "{address} is not an address of this machine")
             }
             io::ErrorKind::PermissionDenied => {
                 write!(f, "{address} may not be bound: ports below 1024 need a privilege")
