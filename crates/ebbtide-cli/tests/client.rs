@@ -215,7 +215,11 @@ fn without_a_route_it_says_so() {
         command.args(["--map-root-user", "--net"]).args(arguments).output()
     };
     if !alone(&["true"]).is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: this system gives no network namespaces");
+        // Past the capture of the test harness, which hides what a passing test prints.
+        let _ = std::io::Write::write_all(
+            &mut std::io::stderr(),
+            b"skipped: this system gives no network namespaces\n",
+        );
         return;
     }
     for uri in ["coap://192.0.2.1/", "coap://[2001:db8::1]/"] {

@@ -1,4 +1,4 @@
-//! What a client or a server is told when it is made.
+//! Configuration of clients and servers.
 
 use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
