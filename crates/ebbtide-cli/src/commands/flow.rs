@@ -13,6 +13,7 @@ use ebbtide_sim::scenario::{
 };
 use ebbtide_sim::stats::summary;
 use serde_json::json;
+use std::io::{self, Write};
 use std::time::Duration;
 
 #[derive(Args, Debug)]
@@ -81,6 +82,7 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
     let duration = summary(&mut durations.map(Duration::as_secs_f64).collect::<Vec<_>>());
     let simulated = args.simulate.map(|reps| simulated(&scenario, control, (seed, reps)));
     let mut simulated = simulated.transpose()?;
+    let mut out = io::stdout().lock();
     if as_json {
         let beside = simulated.as_mut().map(|each| {
             let fct = summary(each);
@@ -93,15 +95,19 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
             "fct_s": seven(&fct), "exchange_duration_s": seven(&duration), "fct_each_s": each,
             "simulated": beside,
         });
-        println!("{document}");
+        writeln!(out, "{document}")?;
     } else {
-        println!("{name}, {cc}, {} clients: {completed} completed, {failed} failed", flows.len());
-        line("FCT, s", &fct);
+        writeln!(
+            out,
+            "{name}, {cc}, {} clients: {completed} completed, {failed} failed",
+            flows.len()
+        )?;
+        line(&mut out, "FCT, s", &fct)?;
         if let Some(each) = &mut simulated {
-            line("simulated", &summary(each));
+            line(&mut out, "simulated", &summary(each))?;
         }
-        line("exchange, s", &duration);
-        println!("{retransmissions} retransmissions");
+        line(&mut out, "exchange, s", &duration)?;
+        writeln!(out, "{retransmissions} retransmissions")?;
     }
     if failed > 0 {
         return Err(Failure::work(format_args!("{failed} exchanges had no right answer")));
@@ -124,9 +130,9 @@ fn simulated(
     Ok(each)
 }
 
-fn line(what: &str, s: &Summary) {
+fn line(out: &mut impl Write, what: &str, s: &Summary) -> io::Result<()> {
     let [median, p10, p90, max] = [s.median, s.p10, s.p90, s.max].map(significant);
-    println!("{what:<12} {median:>8} median, {p10} to {p90} (10 % to 90 %), {max} at most");
+    writeln!(out, "{what:<12} {median:>8} median, {p10} to {p90} (10 % to 90 %), {max} at most")
 }
 
 fn seven(s: &Summary) -> serde_json::Value {

@@ -7,7 +7,7 @@
 use super::shared::{Shared, State};
 use super::socket::{Datagram, Inbox};
 use super::trace;
-use ebbtide_core::endpoint::{Received, Sent};
+use ebbtide_core::endpoint::{Arrival, Received, Sent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::future::Future;
@@ -161,7 +161,9 @@ impl Driver {
                 state.out.push(datagram.from, from, &bytes, Sent::Reply);
                 continue;
             }
-            let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
+            let to_group = datagram.to.is_some_and(|to| to.is_multicast());
+            let arrival = Arrival { from: datagram.from, to_group };
+            let received = state.endpoint.receive(now, arrival, datagram.bytes, |_, _| true);
             state = match received {
                 Received::Request(incoming, message) => {
                     self.serve(state, now, (incoming, message), datagram)
