@@ -7,6 +7,7 @@ pub(crate) mod discover;
 pub(crate) mod emulate;
 pub(crate) mod flow;
 pub(crate) mod list;
+pub(crate) mod map;
 pub(crate) mod observe;
 pub(crate) mod ping;
 pub(crate) mod replay;

@@ -5,6 +5,7 @@ mod background;
 pub(crate) mod emulation;
 mod flows;
 pub(crate) mod json;
+pub(crate) mod map;
 mod mesh;
 pub(crate) mod progress;
 pub(crate) mod table;
