@@ -206,7 +206,7 @@ pub struct Answered {
 
 /// What the answer to a probe told. All spans end at its arrival.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Echo {
+pub struct ProbeReply {
     /// Since the probe left.
     pub since: Micros,
     /// Since the last transmission of the message that it was sent for; if that is less than
@@ -224,7 +224,7 @@ pub struct Effort {
     /// Probes sent for it.
     pub probes: u8,
     /// How many of the probes were answered.
-    pub echoes: u8,
+    pub answered_probes: u8,
 }
 
 impl Effort {
@@ -232,7 +232,7 @@ impl Effort {
     /// without it.
     #[must_use]
     pub const fn unanswered(self) -> u16 {
-        let probes = self.probes.saturating_sub(self.echoes);
+        let probes = self.probes.saturating_sub(self.answered_probes);
         self.transmissions as u16 + probes.saturating_sub(1) as u16
     }
 }
@@ -316,8 +316,13 @@ pub trait CongestionControl {
     /// A probe was answered, and the message that it was sent for was not: after how long the
     /// message is repeated if nothing arrives before. `None` leaves the armed timeout as it is.
     /// Called at most once per probe, and not after the exchange was closed.
-    fn on_probe(&mut self, slot: &mut Slot, echo: &Echo, cx: &mut Context<'_>) -> Option<Micros> {
-        let _ = (slot, echo, cx);
+    fn on_probe(
+        &mut self,
+        slot: &mut Slot,
+        reply: &ProbeReply,
+        cx: &mut Context<'_>,
+    ) -> Option<Micros> {
+        let _ = (slot, reply, cx);
         None
     }
 

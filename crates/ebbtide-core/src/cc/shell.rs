@@ -1,8 +1,8 @@
 //! The shell that no control escapes.
 
 use super::{
-    Admission, CongestionControl, Context, Controller, Departure, Echo, Effort, Expiry, Kind, Load,
-    Marking, Metrics, Outcome, Sample, Slot, Transmission,
+    Admission, CongestionControl, Context, Controller, Departure, Effort, Expiry, Kind, Load,
+    Marking, Metrics, Outcome, ProbeReply, Sample, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
 
@@ -129,13 +129,13 @@ impl Shell {
     pub fn on_probe(
         &mut self,
         slot: &mut Slot,
-        echo: &Echo,
+        reply: &ProbeReply,
         cx: &mut Context<'_>,
     ) -> Option<Micros> {
-        let wait = self.control.on_probe(slot, echo, cx).map(|wait| wait.min(Self::CEILING));
+        let wait = self.control.on_probe(slot, reply, cx).map(|wait| wait.min(Self::CEILING));
         // A verdict buys no copy beyond MAX_RETRANSMIT (RFC 7252 section 4.2), whatever the control
         // says.
-        wait.filter(|_| echo.transmissions <= Self::most(cx))
+        wait.filter(|_| reply.transmissions <= Self::most(cx))
     }
 
     /// How many copies of a message, or probes for it, may leave: they are counted in a byte.
