@@ -106,8 +106,9 @@ impl Network {
                 significant(u64::try_from(wanted).unwrap_or(u64::MAX)).max(bytes + 8).to_string()
             }
         };
-        let delay = round_trip / 2;
-        let half = delay / 1000 * number_of(Property::Variation) * 10 / 2;
+        let delay = round_trip / 2000 * 1000;
+        // Whole microseconds, so that a command can be read.
+        let half = delay / 200_000 * number_of(Property::Variation) * 1000;
         let delay = if half == 0 {
             Time(delay).to_string()
         } else {

@@ -105,6 +105,12 @@ impl Plan {
         self.networks.len() * self.controls().len()
     }
 
+    /// The seed of a network's replications, the same for all controls. Each network has its own, or
+    /// the luck of one would be that of all.
+    const fn seed_of(&self, network: &Network) -> u64 {
+        self.seed.wrapping_mul(1_000_000).wrapping_add(network.number as u64)
+    }
+
     /// The command that runs some controls in a network again.
     #[must_use]
     pub fn command(&self, network: &Network, controls: &str) -> String {
@@ -112,7 +118,7 @@ impl Plan {
             &self.source.place,
             &network.settings,
             controls,
-            (self.reps, self.seed),
+            (self.reps, self.seed_of(network)),
         )
     }
 
@@ -165,7 +171,8 @@ impl Plan {
             if progress.is_cancelled() {
                 return Ok(None);
             }
-            let record = simulate(&network.scenario, &control, self.seed, replication, false);
+            let record =
+                simulate(&network.scenario, &control, self.seed_of(network), replication, false);
             records.push(record.map_err(fail)?);
         }
         let measures = Measures::of(network, &records);
@@ -176,7 +183,7 @@ impl Plan {
     fn key(&self, network: &Network, cc: &str) -> String {
         let settings: String =
             network.settings.iter().map(|(key, value)| format!("{key}={value};")).collect();
-        let run = format!("{} {}", self.reps, self.seed);
+        let run = format!("{} {}", self.reps, self.seed_of(network));
         Store::key(&[&self.source.text, &settings, cc, &run, VERSION])
     }
 }
