@@ -23,10 +23,20 @@ pub struct Network {
 }
 
 impl Network {
-    /// What the clients would ask for on an idle path, over what the bottleneck carries.
+    /// What the clients offer over what the bottleneck carries: an exchange of each in the time that
+    /// one takes on an idle path, link errors included with the timeouts of RFC 7252.
     #[must_use]
     pub fn load(&self) -> f64 {
-        f64::from(self.scenario.clients.count) * self.exchange_s / self.idle_s
+        let carried = 1.0 - self.scenario.average_loss();
+        let lost = 1.0 - carried * carried;
+        let mut waited = 0.0;
+        let (mut chance, mut timeout) = (lost, 2.5);
+        for _ in 0..self.scenario.coap.max_retransmit.min(20) {
+            waited += chance * timeout;
+            chance *= lost;
+            timeout *= 2.0;
+        }
+        f64::from(self.scenario.clients.count) * self.exchange_s / (self.idle_s + waited)
     }
 
     /// The buffer over rate times round trip; `None` without a bound.
