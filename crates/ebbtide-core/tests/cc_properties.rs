@@ -222,7 +222,7 @@ proptest! {
                     shell.close_exchange(&slot, Outcome::Cancelled, transmissions - 1, cx);
                 }
                 Step::Idle(nanos) => now = now + Duration::from_nanos(nanos),
-                Step::Replace(algorithm) => shell.replace(Config { algorithm, ..config }.build()),
+                Step::Replace(algorithm) => shell.replace(Config { settings: config.settings, ..Config::new(algorithm) }.build()),
                 Step::Expire(_) | Step::ProbeReply { .. } | Step::Answer { .. } | Step::Cancel(_) => {}
             }
             prop_assert_eq!(usize::from(shell.open()), open.len());

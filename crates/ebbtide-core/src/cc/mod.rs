@@ -27,6 +27,8 @@
 mod cocoa;
 mod config;
 mod controller;
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+mod custom;
 mod default;
 mod ebb;
 mod estimator;
@@ -35,14 +37,19 @@ mod full_backoff;
 mod karn;
 mod keys;
 mod linux_rto;
+mod patience;
 mod peak_hopper;
 mod rcoap;
 mod settings;
 mod shell;
 
 pub use cocoa::{Cocoa, Cocoa01, CocoaFullBackoff};
-pub use config::{Algorithm, Config, ConfigError};
+pub use config::{Algorithm, Config, ConfigError, Selection};
 pub use controller::Controller;
+#[cfg(feature = "alloc")]
+pub use controller::OtherControl;
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+pub use custom::{ControlFactory, Custom, NameError, Registry, SettingError};
 pub use default::Default;
 pub use ebb::Ebb;
 pub use estimator::Estimator;

@@ -87,6 +87,8 @@ pub(crate) struct Exchange {
     pub(crate) state: State,
     pub(crate) purpose: Purpose,
     pub(crate) confirmable: bool,
+    /// Whether a copy that is taken for a new message does no harm.
+    pub(crate) idempotent: bool,
     pub(crate) answers: Answers,
     /// How its transmissions are told apart; fixed when the first one leaves.
     pub(crate) marking: Marking,
@@ -224,6 +226,7 @@ impl Table {
                 state: State::Free,
                 purpose,
                 confirmable: true,
+                idempotent: false,
                 answers: Answers::One,
                 marking: Marking::None,
                 probed: false,
