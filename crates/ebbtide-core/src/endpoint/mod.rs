@@ -36,8 +36,8 @@ pub use config::{EndpointConfig, Limits};
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
 pub use types::{
-    Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, SendError, Sent,
-    Transmit,
+    Arrival, Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, SendError,
+    Sent, Transmit,
 };
 
 use crate::cc::{Config, Context, Metrics, Outcome, Sample, Shell};
@@ -88,7 +88,13 @@ impl Endpoint {
             control_counters: alloc::vec![ControlCounters::default()],
             exchange_lifetime: exchange_lifetime(&config.params),
             now: Instant::ZERO,
-            peers: Peers::new(limits.peers, limits.peer_retention, rng.next_u64()),
+            // Message IDs begin anew with a peer that was forgotten, so that it must have
+            // forgotten them as well (RFC 7252 section 4.4).
+            peers: Peers::new(
+                limits.peers,
+                limits.peer_retention.max(exchange_lifetime(&config.params)),
+                rng.next_u64(),
+            ),
             table: Table::new(limits.exchanges, rng.next_u64()),
             timers: Timers::default(),
             epochs: Timers::default(),

@@ -92,8 +92,13 @@ impl Endpoint {
         what: (Purpose, Token),
     ) -> Result<ExchangeId, SendError> {
         let now = self.advance(now);
+        self.check_length(content)?;
+        let peer_index = self.peer(now, to)?;
+        if self.peers.get(peer_index).queued >= self.config.limits.queue_per_peer {
+            self.counters.queue_full += 1;
+            return Err(SendError::QueueFull);
+        }
         let index = self.accept(now, to, content, reliability, what)?;
-        let peer_index = self.table.get(index).peer;
         let peer = self.peers.get_mut(peer_index);
         peer.queued += 1;
         let tail = peer.tail;
@@ -111,6 +116,16 @@ impl Endpoint {
         Ok(name)
     }
 
+    /// Whether a message is within its bound with the longest token, 8 bytes.
+    fn check_length(&self, content: &Content<'_>) -> Result<(), SendError> {
+        let limit = self.config.limits.message_bytes;
+        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
+        match bytes > limit.min(usize::from(u16::MAX)) {
+            true => Err(SendError::TooLong { bytes, limit }),
+            false => Ok(()),
+        }
+    }
+
     /// Encodes a message into a new exchange, which is not in its peer's queue yet.
     pub(super) fn accept(
         &mut self,
@@ -120,18 +135,9 @@ impl Endpoint {
         reliability: Reliability,
         (purpose, token): (Purpose, Token),
     ) -> Result<u32, SendError> {
-        let limit = self.config.limits.message_bytes;
-        // A token is at most 8 bytes; the bound is checked before anything is changed.
-        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
-        if bytes > limit.min(usize::from(u16::MAX)) {
-            return Err(SendError::TooLong { bytes, limit });
-        }
+        self.check_length(content)?;
         let peer_index = self.peer(now, to)?;
         let peer = self.peers.get(peer_index);
-        if peer.queued >= self.config.limits.queue_per_peer {
-            self.counters.queue_full += 1;
-            return Err(SendError::QueueFull);
-        }
         // A server names an observation by its token (RFC 7641 section 4.1): a marked one would
         // register twice if the request was repeated.
         let observes = purpose == Purpose::Request
