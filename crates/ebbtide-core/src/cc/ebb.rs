@@ -46,6 +46,8 @@ pub struct Ebb {
     held: u16,
     /// Exchanges given up in a row, at most [`MOST_FAILS`].
     fails: u8,
+    /// Copies per exchange of late, in sixteenths.
+    copies: u8,
 }
 
 /// There is one for each peer, of which a server may have many.
@@ -72,6 +74,9 @@ const BLIND_LAST_WAIT: Micros = Micros::from_millis(120_000);
 const NEAR: u8 = 2;
 /// Blind intervals double with each exchange given up in a row, at most so often.
 const MOST_FAILS: u8 = 4;
+/// More copies per exchange than this, in sixteenths, are a buffer's work rather than that of link
+/// errors: nearly every second transmission is lost.
+const CONGESTED: u8 = 14;
 /// An estimate that was not fed for longer is stale: for as long cocoa-03 section 4.3 has it kept.
 const STALE: Duration = Duration::from_secs(255);
 
@@ -132,6 +137,7 @@ impl Ebb {
             samples: 0,
             held: 0,
             fails: 0,
+            copies: 0,
         }
     }
 
@@ -144,6 +150,22 @@ impl Ebb {
     /// Whether a queue stands: the last round trip was well above the smallest.
     fn queued(&self) -> bool {
         self.fasor.previous > self.least.scale(2, 1)
+    }
+
+    /// An exchange is over that took so many copies: an eighth of the average is its own.
+    fn count(&mut self, copies: u8) {
+        let own = copies.min(15) * 16;
+        self.copies = if own > self.copies {
+            self.copies + (own - self.copies).div_ceil(8)
+        } else {
+            self.copies - (self.copies - own) / 8
+        };
+    }
+
+    /// Whether so much is lost that a buffer must be full, whatever the round trips say: where it
+    /// always is, the smallest one has met it as well.
+    const fn congested(&self) -> bool {
+        self.copies > CONGESTED
     }
 
     /// The least timeout of the next original.
@@ -159,7 +181,7 @@ impl Ebb {
     /// MAX_RETRANSMIT, so that backoff gets the rest.
     fn short_repeats(&self, cx: &Context<'_>) -> u8 {
         let most = cx.settings.copies.min(cx.params.max_retransmit / 2);
-        match (self.queued(), self.samples < GROWN) {
+        match (self.queued() || self.congested(), self.samples < GROWN) {
             (true, _) => 0,
             (false, true) => most.min(1),
             (false, false) => most,
@@ -232,8 +254,8 @@ impl Ebb {
             return Micros::ZERO;
         }
         let timeout = self.first_timeout(cx);
-        let Self { guard, held, fails, .. } = *self;
-        *self = Self { guard, held, fails, ..Self::new(self.fasor.marking) };
+        let Self { guard, held, fails, copies, .. } = *self;
+        *self = Self { guard, held, fails, copies, ..Self::new(self.fasor.marking) };
         timeout
     }
 
@@ -332,8 +354,11 @@ impl CongestionControl for Ebb {
         self.fasor.on_feedback(slot, sample, cx);
         self.fails = 0;
         let copies = sample.retransmissions();
-        if copies > 0 && copies.saturating_add(NEAR) >= cx.params.max_retransmit {
-            self.hold(self.held().max(slot.armed.scale(1, 2)));
+        self.count(copies);
+        let was_near = copies.saturating_add(NEAR) >= cx.params.max_retransmit;
+        if copies > 0 && (was_near || self.congested()) {
+            let most = cx.settings.bound.unwrap_or(LONGEST);
+            self.hold(self.held().max(slot.armed.scale(1, 2)).min(most));
         } else {
             self.held /= 2;
         }
@@ -381,6 +406,7 @@ impl CongestionControl for Ebb {
         self.fasor.on_close(slot, outcome, retransmissions, cx);
         if outcome == Outcome::GaveUp {
             self.fails = (self.fails + 1).min(MOST_FAILS);
+            self.count(retransmissions);
             let is_known = self.samples > 0;
             self.hold(if is_known { slot.armed.min(LONGEST) } else { Micros::ZERO });
         }
