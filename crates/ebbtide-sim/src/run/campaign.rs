@@ -479,7 +479,7 @@ impl Campaign {
 }
 
 /// The `ebbtide run` that computes some cells again.
-fn run_command(
+pub(crate) fn run_command(
     place: &str,
     settings: &[(String, String)],
     cc: &str,

@@ -132,14 +132,14 @@ impl Scenario {
         let mut config = self.custom.parse(name).map_err(wrong)?;
         for (key, value) in settings {
             config.set(key, value).map_err(wrong)?;
-            let read = config.algorithm.keys();
+            let read = config.selection.keys();
             if !read.contains(&key) {
                 let instead = instead(key).filter(|other| read.contains(other));
                 let hint = instead.map_or_else(String::new, |other| format!("; use {other}"));
                 let known = read.join(", ");
                 return Err(fail(&format!(
                     "{key} has no effect on {}{hint}: it reads {known}",
-                    config.algorithm.name()
+                    config.selection.name()
                 )));
             }
         }
