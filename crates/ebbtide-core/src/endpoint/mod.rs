@@ -22,6 +22,7 @@
 //!   [`Received::Acknowledged`] (a response of ours), [`Received::Reset`], [`Event::Failed`], or
 //!   the caller's [`Endpoint::cancel`]; then everything that it held is free again.
 
+mod again;
 mod block;
 mod config;
 mod peers;
