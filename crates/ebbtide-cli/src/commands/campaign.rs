@@ -5,7 +5,7 @@ use crate::output::progress::Bar;
 use clap::Args;
 use ebbtide_sim::judge::Percentile;
 use ebbtide_sim::record::{Claim, Store};
-use ebbtide_sim::run::{Campaign, CampaignError, Results, Shard};
+use ebbtide_sim::run::{Campaign, Results, Shard};
 use std::path::PathBuf;
 
 /// How much to run, from which seed, and where results go.

@@ -287,7 +287,8 @@ impl Chunks {
     pub(super) fn file(&self, key: &str) -> Result<Option<Bytes>> {
         let Some(path) = self.places.get(key) else { return Ok(None) };
         let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = recent().iter().find(|(known, _)| known == path).map(|(_, parts)| parts.clone());
+        let known =
+            recent().iter().find(|(known, _)| known == path).map(|(_, parts)| parts.clone());
         if let Some(parts) = known {
             return Ok(parts.get(key).cloned());
         }
