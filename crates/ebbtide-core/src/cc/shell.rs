@@ -18,7 +18,8 @@ use crate::time::{Instant, Micros};
 /// each in the place of a retransmission. Of those that nothing answers all but one count as one, so
 /// that an exchange ends after 2 + MAX_RETRANSMIT datagrams without an answer; the answered ones and
 /// that one are given back: under a control that asks once a message has as many tries as without
-/// probes. A message that waits
+/// probes. No exchange is given up before [`Shell::patience`] is over, however short the timeouts.
+/// A message that waits
 /// for admission is preceded by pairs of probes that are [`Shell::PROBE_GAP`] apart, and at most
 /// [`Shell::PROBES`] of them are unanswered: then it leaves itself.
 #[derive(Debug)]

@@ -28,7 +28,8 @@ impl Endpoint {
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let timeout = peer.shell.on_transmit(probe, &mut exchange.slot, cx);
         self.emit_probe(now, (index, id), timeout);
-        self.arm_expiry(now, index, timeout);
+        let wait = self.wait_after(now, index, timeout);
+        self.timers.arm(index, now + wait);
         true
     }
 
@@ -55,18 +56,20 @@ impl Endpoint {
         self.count_sent(sent);
     }
 
-    /// Arms what follows a transmission or a probe of an open exchange. After the last one a peer
-    /// gets at least PROCESSING_DELAY (RFC 7252 section 4.8.2) before it is given up: on a short
-    /// path all timeouts together may be less than the time that a slow peer takes to acknowledge.
-    /// That costs patience, no message.
-    pub(super) fn arm_expiry(&mut self, now: Instant, index: u32, timeout: Micros) {
+    /// How long to wait after a transmission or a probe of an open exchange for which congestion
+    /// control chose `timeout`. After the last one a peer gets at least PROCESSING_DELAY (RFC 7252
+    /// section 4.8.2) before it is given up, and the last waits are as long as
+    /// [`Shell::patience`] wants them.
+    pub(super) fn wait_after(&mut self, now: Instant, index: u32, timeout: Micros) -> Micros {
+        let exchange = self.table.get(index);
         let params = &self.config.params;
-        let sent = self.table.get(index).effort().unanswered();
-        let wait = match sent > u16::from(params.max_retransmit) {
-            true => timeout.max(params.ack_timeout),
-            false => timeout,
-        };
-        self.timers.arm(index, now + wait);
+        let tries = u16::from(params.max_retransmit) + 1;
+        let left = tries.saturating_sub(exchange.effort().unanswered());
+        let least = if left == 0 { params.ack_timeout } else { Micros::ZERO };
+        let since_first = now.micros_since(exchange.first);
+        let control = &self.controls[self.peers.get(exchange.peer).control()];
+        let cx = &mut context(now, &self.config, control, &mut *self.rng);
+        Shell::wait(timeout.max(least), left, since_first, cx)
     }
 
     /// Whether a message ID is that of a probe of the exchange.

@@ -87,6 +87,8 @@ pub(crate) struct Exchange {
     pub(crate) state: State,
     pub(crate) purpose: Purpose,
     pub(crate) confirmable: bool,
+    /// Whether a copy that is taken for a new message does no harm.
+    pub(crate) idempotent: bool,
     pub(crate) answers: Answers,
     /// How its transmissions are told apart; fixed when the first one leaves.
     pub(crate) marking: Marking,
@@ -101,6 +103,7 @@ pub(crate) struct Exchange {
     pub(crate) id: MessageId,
     /// As the original carries it.
     pub(crate) token: Token,
+    /// When it first left; while it is queued, when it was accepted.
     pub(crate) first: Instant,
     pub(crate) last: Instant,
     pub(crate) slot: Slot,
@@ -224,6 +227,7 @@ impl Table {
                 state: State::Free,
                 purpose,
                 confirmable: true,
+                idempotent: false,
                 answers: Answers::One,
                 marking: Marking::None,
                 probed: false,

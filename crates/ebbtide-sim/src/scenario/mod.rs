@@ -181,6 +181,9 @@ pub struct Workload {
     /// random instant of the first period.
     #[serde(default = "defaults::period")]
     pub period: Time,
+    /// Within which an answer is worth something, from the request on; 0: always.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub deadline: Time,
     /// The path that is asked for, one segment.
     #[serde(default = "defaults::path")]
     pub path: String,
@@ -268,6 +271,9 @@ pub struct Coap {
     pub nstart: u16,
     /// Bytes of random token in requests, 0 to 7; controls that mark tokens add one.
     pub token_length: u8,
+    /// Whether no message is given up before MAX_TRANSMIT_SPAN, as by the endpoints of the library.
+    /// Off where controls are compared as they were published.
+    pub patience: bool,
 }
 
 /// How packets are lost.
@@ -350,6 +356,7 @@ impl Default for Coap {
             max_retransmit: 4,
             nstart: 1,
             token_length: 0,
+            patience: true,
         }
     }
 }

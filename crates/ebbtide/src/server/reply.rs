@@ -9,9 +9,9 @@ use std::pin::Pin;
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// The answer to a request, or the promise of one.
-pub struct Reply(pub(crate) Inner);
+pub struct Reply(pub(crate) Answer);
 
-pub(crate) enum Inner {
+pub(crate) enum Answer {
     /// It rides on the acknowledgement of its request.
     Now(Response),
     /// It is sent when it is ready. The request is acknowledged before, if that takes long.
@@ -22,29 +22,29 @@ impl Reply {
     /// A response that is ready.
     #[must_use]
     pub const fn now(response: Response) -> Self {
-        Self(Inner::Now(response))
+        Self(Answer::Now(response))
     }
 
     /// A response that is ready when `future` is.
     #[must_use]
     pub fn later(future: impl Future<Output = Response> + Send + 'static) -> Self {
-        Self(Inner::Later(Box::pin(future)))
+        Self(Answer::Later(Box::pin(future)))
     }
 
     /// Changes the response, when it is ready.
     #[must_use]
     pub fn map(self, change: impl FnOnce(Response) -> Response + Send + 'static) -> Self {
         match self.0 {
-            Inner::Now(response) => Self::now(change(response)),
-            Inner::Later(future) => Self::later(async move { change(future.await) }),
+            Answer::Now(response) => Self::now(change(response)),
+            Answer::Later(future) => Self::later(async move { change(future.await) }),
         }
     }
 
     /// Waits for the response.
     pub async fn wait(self) -> Response {
         match self.0 {
-            Inner::Now(response) => response,
-            Inner::Later(future) => future.await,
+            Answer::Now(response) => response,
+            Answer::Later(future) => future.await,
         }
     }
 }
@@ -58,8 +58,8 @@ impl From<Response> for Reply {
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Inner::Now(response) => f.debug_tuple("Now").field(response).finish(),
-            Inner::Later(_) => f.write_str("Later"),
+            Answer::Now(response) => f.debug_tuple("Now").field(response).finish(),
+            Answer::Later(_) => f.write_str("Later"),
         }
     }
 }

@@ -1,169 +1,11 @@
 //! Which handler a request goes to.
 
-use super::call::{Call, MAX_PARAMS, OwnedCall, Params};
-use super::handler::Handler;
-use super::layer::{Layer, Next};
-pub(crate) use super::reply::{BoxFuture as Later, Inner as Reply};
+use super::call::{MAX_PARAMS, Params};
+use super::layer::Layer;
+use super::resource::Resource;
+use super::well_known;
 use crate::message::Response;
-use ebbtide_core::wire::{Code, Path};
-use std::future::Future;
-use std::sync::Arc;
-
-/// A handler whose form and arguments are settled.
-type Answer<S> = Arc<dyn Fn(&Call<'_>, &S) -> super::reply::Reply + Send + Sync>;
-
-/// The methods that a resource can have: 0.01 to 0.07.
-const METHODS: usize = 7;
-
-/// A resource: a handler per method, and what `/.well-known/core` says about it.
-///
-/// `S` is the state that its handlers take, see [`Router::with_state`].
-pub struct Resource<S = ()> {
-    handlers: [Option<Answer<S>>; METHODS],
-    pub(crate) attributes: Vec<(String, String)>,
-    pub(crate) subject: Option<super::Subject>,
-    pub(crate) hidden: bool,
-}
-
-impl<S> Default for Resource<S> {
-    fn default() -> Self {
-        Self { handlers: Default::default(), attributes: Vec::new(), subject: None, hidden: false }
-    }
-}
-
-impl<S> Clone for Resource<S> {
-    fn clone(&self) -> Self {
-        Self {
-            handlers: self.handlers.clone(),
-            attributes: self.attributes.clone(),
-            subject: self.subject.clone(),
-            hidden: self.hidden,
-        }
-    }
-}
-
-impl<S> core::fmt::Debug for Resource<S> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Resource").field("attributes", &self.attributes).finish_non_exhaustive()
-    }
-}
-
-macro_rules! methods {
-    ($($name:ident $name_async:ident $index:literal $what:literal;)*) => {
-        $(
-            #[doc = concat!("A resource that answers ", $what, ". See [`Handler`] for what answers.")]
-            pub fn $name<M, S: Send + Sync + 'static>(handler: impl Handler<M, S>) -> Resource<S> {
-                Resource::default().$name(handler)
-            }
-
-            #[doc = concat!("A resource that answers ", $what, " when it can.")]
-            pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
-                handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
-            ) -> Resource {
-                Resource::default().$name(handler)
-            }
-        )*
-
-        impl<S: Send + Sync + 'static> Resource<S> {
-            $(
-                #[doc = concat!("Answers ", $what, ". See [`Handler`] for what answers.")]
-                #[must_use]
-                pub fn $name<M>(self, handler: impl Handler<M, S>) -> Self {
-                    self.on($index, Arc::new(move |call, state| handler.call(call, state)))
-                }
-
-                #[doc = concat!("Answers ", $what, " when it can.")]
-                #[must_use]
-                pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
-                    self,
-                    handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
-                ) -> Self {
-                    self.$name(handler)
-                }
-            )*
-        }
-    };
-}
-
-methods! {
-    get get_async 1 "GET";
-    post post_async 2 "POST";
-    put put_async 3 "PUT";
-    delete delete_async 4 "DELETE";
-    fetch fetch_async 5 "FETCH";
-    patch patch_async 6 "PATCH";
-    ipatch ipatch_async 7 "iPATCH";
-}
-
-impl<S: Send + Sync + 'static> Resource<S> {
-    fn on(mut self, method: usize, handler: Answer<S>) -> Self {
-        if let Some(place) = self.handlers.get_mut(method - 1) {
-            *place = Some(handler);
-        }
-        self
-    }
-
-    /// Says something about the resource in `/.well-known/core`, such as `rt` (RFC 6690 section 3).
-    #[must_use]
-    pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.attributes.push((name.into(), value.into()));
-        self
-    }
-
-    /// Keeps it out of `/.well-known/core`.
-    #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.hidden = true;
-        self
-    }
-
-    /// Lets clients observe it (RFC 7641): they are told when `subject` says so.
-    #[must_use]
-    pub fn observable(mut self, subject: &super::Subject) -> Self {
-        self.subject = Some(subject.clone());
-        self
-    }
-
-    /// Puts a layer around all handlers that the resource has by now. Of several, the one that was
-    /// added last sees a request first.
-    #[must_use]
-    pub fn layer(mut self, layer: impl Layer) -> Self {
-        let layer = Arc::new(layer);
-        for handler in self.handlers.iter_mut().flatten() {
-            let (layer, inner) = (layer.clone(), handler.clone());
-            *handler = Arc::new(move |call, state| {
-                layer.call(call, Next(&|call: &Call<'_>| inner(call, state)))
-            });
-        }
-        self
-    }
-
-    /// Gives the handlers their state.
-    fn with_state<T>(self, state: &S) -> Resource<T>
-    where
-        S: Clone,
-    {
-        let handlers = self.handlers.map(|handler| {
-            let (handler, state) = (handler?, state.clone());
-            let with: Answer<T> = Arc::new(move |call, _| handler(call, &state));
-            Some(with)
-        });
-        let Self { attributes, subject, hidden, .. } = self;
-        Resource { handlers, attributes, subject, hidden }
-    }
-}
-
-impl Resource {
-    pub(crate) fn call(&self, call: &Call<'_>) -> Reply {
-        let index = usize::from(call.method().0).wrapping_sub(1);
-        match self.handlers.get(index) {
-            Some(Some(handler)) => handler(call, &()).0,
-            // RFC 7252 section 5.8: "An unrecognized or unsupported Method Code MUST generate a
-            // 4.05 (Method Not Allowed) piggybacked response."
-            _ => Reply::Now(Response::new(Code::METHOD_NOT_ALLOWED)),
-        }
-    }
-}
+use ebbtide_core::wire::{Message, Path};
 
 /// The resources of a server by path.
 ///
@@ -175,7 +17,7 @@ impl Resource {
 #[derive(Debug)]
 pub struct Router<S = ()> {
     root: Node,
-    pub(crate) routes: Vec<Route<S>>,
+    pub(super) routes: Vec<Route<S>>,
 }
 
 impl<S> Default for Router<S> {
@@ -191,15 +33,37 @@ impl<S> Clone for Router<S> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Route<S = ()> {
-    pub(crate) path: String,
-    pub(crate) names: Vec<String>,
-    pub(crate) resource: Resource<S>,
+pub(super) struct Route<S = ()> {
+    pub(super) path: String,
+    pub(super) names: Vec<String>,
+    pub(super) resource: Resource<S>,
+    /// How many segments come before a last `{*name}`.
+    rest: Option<usize>,
 }
 
 impl<S> Clone for Route<S> {
     fn clone(&self) -> Self {
-        Self { path: self.path.clone(), names: self.names.clone(), resource: self.resource.clone() }
+        let (path, names) = (self.path.clone(), self.names.clone());
+        Self { path, names, resource: self.resource.clone(), rest: self.rest }
+    }
+}
+
+impl Route {
+    /// What the last `{*name}` stands for, with slashes between the segments.
+    pub(super) fn rest(&self, message: &Message<'_>) -> Option<String> {
+        let mut rest = String::new();
+        for (count, segment) in message.path().skip(self.rest?).enumerate() {
+            if count > 0 {
+                rest.push('/');
+            }
+            rest.push_str(&String::from_utf8_lossy(segment));
+        }
+        Some(rest)
+    }
+
+    /// Whether the path stands for others.
+    pub(super) fn is_template(&self) -> bool {
+        !self.names.is_empty()
     }
 }
 
@@ -229,12 +93,12 @@ impl<S: Send + Sync + 'static> Router<S> {
         if path.trim_start_matches('/').is_empty() {
             segments.next();
         }
-        let mut rest = false;
-        for segment in segments {
+        let mut rest = None;
+        for (depth, segment) in segments.enumerate() {
             match segment.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
                 Some(name) if name.starts_with('*') => {
                     names.push(name.trim_start_matches('*').to_owned());
-                    rest = true;
+                    rest = Some(depth);
                     break;
                 }
                 Some(name) => {
@@ -253,9 +117,9 @@ impl<S: Send + Sync + 'static> Router<S> {
                 }
             }
         }
-        let place = if rest { &mut node.rest } else { &mut node.route };
+        let place = if rest.is_some() { &mut node.rest } else { &mut node.route };
         *place = Some(index);
-        self.routes.push(Route { path: path.to_owned(), names, resource });
+        self.routes.push(Route { path: path.to_owned(), names, resource, rest });
         self
     }
 
@@ -313,18 +177,23 @@ impl<S: Send + Sync + 'static> Router<S> {
     {
         let routes = self.routes.into_iter().map(|route| {
             let resource = route.resource.with_state(&state);
-            Route { path: route.path, names: route.names, resource }
+            Route { path: route.path, names: route.names, resource, rest: route.rest }
         });
         Router { root: self.root, routes: routes.collect() }
     }
 }
 
 impl Router {
-    /// The route of a path, with its parameters.
-    pub(crate) fn find<'a>(&self, path: Path<'a>) -> Option<(&Route, Params<'a>)> {
+    /// The route of a request, with its parameters; the answer if there is none.
+    pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<(&Route, Params<'a>), Response> {
         let mut params = Params::default();
-        let index = self.root.find(path, &mut params)?;
-        Some((self.routes.get(index)?, params))
+        let found = self.root.find(message.path(), &mut params);
+        let route = found.and_then(|index| self.routes.get(index));
+        // A route that stands for any path does not stand for this one, unless it spells it out.
+        match route.filter(|route| !route.is_template() || !well_known::is_asked(message)) {
+            Some(route) => Ok((route, params)),
+            None => Err(well_known::answer(self, message)),
+        }
     }
 }
 
@@ -356,8 +225,9 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
+    use super::super::get;
     use super::*;
-    use ebbtide_core::wire::{Encoder, Message, MessageId, OptionNumber, Token, Type};
+    use ebbtide_core::wire::{Code, Encoder, MessageId, OptionNumber, Token, Type};
 
     fn find(router: &Router, path: &[&str]) -> Option<(String, Vec<String>)> {
         let mut buf = [0; 128];
@@ -368,17 +238,15 @@ mod tests {
             encoder.option(OptionNumber::URI_PATH, segment.as_bytes()).unwrap();
         }
         let message = Message::parse(encoder.finish()).unwrap();
-        let (route, params) = router.find(message.path())?;
+        let (route, params) = router.find(&message).ok()?;
         let values = params.values.iter().take(params.count);
-        Some((
-            route.path.clone(),
-            values.map(|value| String::from_utf8_lossy(value).into_owned()).collect(),
-        ))
+        let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
+        Some((route.path.clone(), values.chain(route.rest(&message)).collect()))
     }
 
     #[test]
     fn what_is_spelled_out_goes_first_and_dead_ends_are_left_again() {
-        let resource = || get(|_: &Call<'_>| Response::new(Code::CONTENT));
+        let resource = || get(|| Code::CONTENT);
         let router = Router::new()
             .route("/", resource())
             .route("/rooms/kitchen", resource())
@@ -391,7 +259,10 @@ mod tests {
             Some(("/rooms/{room}/light".into(), vec!["kitchen".into()]))
         );
         assert_eq!(find(&router, &["rooms", "hall"]), None);
-        assert_eq!(find(&router, &["files", "a", "b"]), Some(("/files/{*path}".into(), vec![])));
+        assert_eq!(
+            find(&router, &["files", "a", "b"]),
+            Some(("/files/{*path}".into(), vec!["a/b".into()]))
+        );
         assert_eq!(find(&router, &["nothing"]), None);
     }
 }

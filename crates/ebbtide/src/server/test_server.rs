@@ -2,7 +2,6 @@
 
 use super::call::Call;
 use super::router::Router;
-use super::well_known;
 use crate::message::{Request, Response};
 use ebbtide_core::wire::{
     Code, Content, HEADER_LEN, MAX_TOKEN_LEN, Message, MessageId, Token, Type,
@@ -56,16 +55,24 @@ impl TestServer {
         let Ok(message) = Message::parse(&datagram) else {
             return Response::new(Code::BAD_REQUEST);
         };
-        let Some((route, params)) = self.router.find(message.path()) else {
-            return well_known::answer(&self.router, &message);
+        let (route, params) = match self.router.find(&message) {
+            Ok(found) => found,
+            Err(answer) => return answer,
         };
+        let rest = route.rest(&message);
         let call = Call {
             remote: self.remote,
             message,
             payload: message.payload(),
             names: &route.names,
             params,
+            rest: rest.as_deref(),
         };
-        super::reply::Reply(route.resource.call(&call)).wait().await
+        if let Some(Err(refusal)) =
+            route.resource.authorize.as_ref().map(|authorize| authorize(&call))
+        {
+            return refusal;
+        }
+        route.resource.call(&call).wait().await
     }
 }
