@@ -1,5 +1,8 @@
 //! The `ebbtide` command: one file per command in `commands`.
 
+// A closed standard output is an error to handle, where `println!` would panic.
+#![warn(clippy::print_stdout)]
+
 mod client;
 mod commands;
 #[cfg(target_os = "linux")]
@@ -11,11 +14,18 @@ use clap::{Parser, Subcommand};
 use ebbtide::Code;
 use std::process::ExitCode;
 
+/// The version, and which build it is. A packaged build sets `EBBTIDE_VERSION` to its version, commit
+/// and date.
+const VERSION: &str = match option_env!("EBBTIDE_VERSION") {
+    Some(version) => version,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (built from source)"),
+};
+
 /// Congestion-safe CoAP, and the testbed that shows which congestion control your network needs.
 #[derive(Parser)]
 #[command(
     name = "ebbtide",
-    version,
+    version = VERSION,
     max_term_width = 100,
     after_help = "Exit codes: 0 done, 1 the work itself failed, 2 the call was wrong."
 )]
@@ -45,6 +55,7 @@ enum Command {
     Bench(commands::bench::BenchArgs),
     List(commands::list::ListArgs),
     Run(commands::run::RunArgs),
+    Map(commands::map::MapArgs),
     Reproduce(commands::reproduce::ReproduceArgs),
     Replay(commands::replay::ReplayArgs),
     Emulate(commands::emulate::EmulateArgs),
@@ -70,6 +81,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => commands::bench::run(args),
         Command::List(args) => commands::list::run(&args),
         Command::Run(args) => commands::run::run(&args),
+        Command::Map(args) => commands::map::run(&args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),

@@ -368,7 +368,7 @@ fn a_control_can_be_chosen_for_a_peer_and_takes_effect_at_once() {
 fn a_control_chosen_for_a_peer_outlives_the_retention_of_what_is_learnt() {
     let mut node = keeping(3);
     let chosen = Config::parse("default:nstart=4").unwrap();
-    node.ep.set_control(node.now, PEER, chosen).unwrap();
+    node.ep.set_control(node.now, PEER, chosen.clone()).unwrap();
     for last in 10..40 {
         node.wait(1000.0);
         meet(&mut node, peer(last));
@@ -381,7 +381,7 @@ fn a_control_chosen_for_a_peer_outlives_the_retention_of_what_is_learnt() {
     node.take();
     // Only where there is no other room it leaves, and that is counted.
     for last in 50..53 {
-        node.ep.set_control(node.now, peer(last), chosen).unwrap();
+        node.ep.set_control(node.now, peer(last), chosen.clone()).unwrap();
     }
     assert_eq!(node.ep.peers(), 3);
     let left = [PEER, peer(50), peer(51), peer(52)].map(|peer| node.ep.metrics(peer).is_some());
@@ -440,4 +440,24 @@ fn a_forgotten_peer_is_as_if_new_but_for_what_is_open() {
     // The next starts from what that answer told.
     assert_eq!(node.one().timeout(), common::secs(1.75));
     node.ep.forget(peer(99));
+}
+
+#[test]
+fn a_peer_is_not_forgotten_within_exchange_lifetime_whatever_the_retention() {
+    // EXCHANGE_LIFETIME is 435 s with an ACK_TIMEOUT of 10 s, and message IDs must not begin anew.
+    let mut config = config("default");
+    config.params.ack_timeout = common::secs(10.0);
+    config.limits.peer_retention = ebbtide_core::time::Duration::from_secs(255);
+    let mut node = Node::new(config);
+    meet(&mut node, PEER);
+    node.wait(420.0);
+    for last in 10..20 {
+        meet(&mut node, peer(last));
+    }
+    assert!(node.ep.metrics(PEER).is_some(), "its message IDs are still in use");
+    node.wait(40.0);
+    for last in 20..30 {
+        meet(&mut node, peer(last));
+    }
+    assert!(node.ep.metrics(PEER).is_none());
 }

@@ -8,6 +8,7 @@ pub(crate) mod emulate;
 pub(crate) mod export;
 pub(crate) mod flow;
 pub(crate) mod list;
+pub(crate) mod map;
 pub(crate) mod observe;
 pub(crate) mod ping;
 pub(crate) mod replay;

@@ -137,7 +137,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
         request = request.block_size(bytes.into());
     }
     if args.q_block {
-        request = request.quick();
+        request = request.q_block();
     }
     for (number, value) in &args.options {
         request = request.option(*number, value);
@@ -158,7 +158,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     }
     let client = args.talk.client()?;
     if let Some(span) = args.observe {
-        let states = observe::watch(&client, request, None, |state| show(&args, state));
+        let states = observe::watch(&client, request, (None, false), |state| show(&args, state));
         return tokio::time::timeout(span, states).await.unwrap_or(Ok(()));
     }
     if group {
@@ -171,7 +171,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
 async fn ask_group(args: &RequestArgs, client: &Client, request: Request) -> Result<(), Failure> {
     let answers = client.request_group(request, args.talk.timeout.unwrap_or(GROUP_WAIT)).await?;
     for (from, response) in &answers {
-        println!("{from}");
+        writeln!(io::stdout(), "{from}")?;
         if args.output.is_some() {
             show(args, response)?;
         } else {

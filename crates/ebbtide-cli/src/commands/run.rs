@@ -2,11 +2,11 @@
 
 use super::campaign::CampaignArgs;
 use crate::failure::Failure;
-use crate::output::{json, table};
+use crate::output::table;
 use ebbtide_core::cc::Algorithm;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::{Report, render};
-use ebbtide_sim::run::{Campaign, Results, Shard, left_out, report};
+use ebbtide_sim::run::{Campaign, Results, Shard, document, left_out, report};
 use ebbtide_sim::scenario::{load, parse_set};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let ran = args.campaign.run(&campaign, shard)?;
     let mut out = stdout().lock();
     if args.campaign.json {
-        json::write(&mut out, &campaign, &ran.results)?;
+        let document = document(&campaign, &ran.results);
+        serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
+        writeln!(out)?;
         if let Some(left_out) = left_out(&campaign, &ran.results) {
             eprintln!("{left_out}");
         }

@@ -3,7 +3,7 @@
 use super::our_server::{digits, serve};
 use super::peers::{EBBTIDE, LOSING, Peer, Running, answers_pings, free_address, output};
 use super::relay::relay;
-use ebbtide::core::quick::QuickParameters;
+use ebbtide::core::q_block::QBlockParameters;
 use ebbtide::{Client, Code, Config, Request, Response};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -52,7 +52,7 @@ async fn served(peer: &Peer) -> (Running, SocketAddr) {
 /// Uploads a body and asks for it back.
 async fn change(client: &Client, at: SocketAddr, length: usize) -> [Response; 2] {
     let uri = format!("coap://{at}/large");
-    let request = |code| Request::new(code, uri.as_str()).unwrap().quick();
+    let request = |code| Request::new(code, uri.as_str()).unwrap().q_block();
     let put = client.request(request(Code::PUT).payload(digits(length))).await.unwrap();
     [put, client.request(request(Code::GET)).await.unwrap()]
 }
@@ -120,8 +120,8 @@ async fn our_client_gets_bodies_through_though_much_is_lost() {
     let Some(peer) = found() else { return };
     let (_server, at) = served(&peer).await;
     // A silent peer is asked again sooner than a byte a second allows.
-    let quick = QuickParameters { probing_rate: 1_000, ..QuickParameters::DEFAULT };
-    let client = Client::with_config(Config { quick, ..super::our_server::patient() });
+    let quick = QBlockParameters { probing_rate: 1_000, ..QBlockParameters::DEFAULT };
+    let client = Client::with_config(Config { q_block: quick, ..super::our_server::patient() });
     let [put, got] = change(&client, relay(at, LOSING, 4).await, 12_500).await;
     assert!(put.is_success(), "{}", put.code());
     assert!(got.body() == &digits(12_500), "{} bytes", got.body().len());

@@ -22,6 +22,7 @@
 //!   [`Received::Acknowledged`] (a response of ours), [`Received::Reset`], [`Event::Failed`], or
 //!   the caller's [`Endpoint::cancel`]; then everything that it held is free again.
 
+mod again;
 mod block;
 mod config;
 mod peers;
@@ -36,8 +37,8 @@ pub use config::{EndpointConfig, Limits};
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
 pub use types::{
-    Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, SendError, Sent,
-    Transmit,
+    Arrival, Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, SendError,
+    Sent, Transmit,
 };
 
 use crate::cc::{Config, Context, Metrics, Outcome, Sample, Shell};
@@ -84,11 +85,17 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, mut rng: Box<dyn Rng + Send>) -> Self {
         let limits = config.limits;
         Self {
-            controls: alloc::vec![config.control],
+            controls: alloc::vec![config.control.clone()],
             control_counters: alloc::vec![ControlCounters::default()],
             exchange_lifetime: exchange_lifetime(&config.params),
             now: Instant::ZERO,
-            peers: Peers::new(limits.peers, limits.peer_retention, rng.next_u64()),
+            // Message IDs begin anew with a peer that was forgotten, so that it must have
+            // forgotten them as well (RFC 7252 section 4.4).
+            peers: Peers::new(
+                limits.peers,
+                limits.peer_retention.max(exchange_lifetime(&config.params)),
+                rng.next_u64(),
+            ),
             table: Table::new(limits.exchanges, rng.next_u64()),
             timers: Timers::default(),
             epochs: Timers::default(),
@@ -126,9 +133,7 @@ impl Endpoint {
         let now = self.advance(now);
         while let Some(index) = self.timers.pop_due(now) {
             match self.table.get(index).state {
-                State::Open if self.table.get(index).due == Due::Repeat => {
-                    self.transmit(now, index)
-                }
+                State::Open if self.table.get(index).due == Due::Repeat => self.repeat(now, index),
                 State::Open => self.expire(now, index),
                 State::Queued => {
                     let peer = self.table.get(index).peer;
@@ -188,7 +193,7 @@ impl Endpoint {
         let index = self.peer(now, remote)?;
         let peer = self.peers.get_mut(index);
         peer.control = number;
-        peer.shell.replace(control.build());
+        peer.shell.replace(self.controls[peer.control()].build());
         // Its NSTART may be larger, its pace faster.
         self.pump(now, index);
         Ok(())
@@ -210,6 +215,13 @@ impl Endpoint {
     pub fn metrics(&self, remote: SocketAddr) -> Option<Metrics> {
         let index = self.peers.find(self.config.scope.key(remote))?;
         Some(self.peers.get(index).shell.metrics())
+    }
+
+    /// The address that stands for the scope of a remote: those with the same one share a congestion
+    /// control, NSTART and a queue.
+    #[must_use]
+    pub fn scope_of(&self, remote: SocketAddr) -> SocketAddr {
+        self.config.scope.key(remote)
     }
 
     /// Messages that wait until they may leave for a peer's scope.

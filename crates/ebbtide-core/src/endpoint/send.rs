@@ -3,13 +3,15 @@
 use super::peers::OptionSupport;
 use super::types::{Event, Failure, Reliability, SendError, Sent};
 use super::{Endpoint, context};
-use crate::cc::{Admission, Departure, Expiry, Kind, Load, Marking, Outcome, probing_instant};
+use crate::cc::{
+    Admission, Departure, Expiry, Kind, Load, Marking, Outcome, Shell, probing_instant,
+};
 use crate::exchange::ExchangeId;
-use crate::exchange::table::{Answers, Due, NONE, Purpose, State};
+use crate::exchange::table::{Answers, Due, Exchange, NONE, Purpose, State};
 use crate::exchange::token::{
     COUNT_PROBE, MAX_MARK, random_token, with_count_option, with_marked_token,
 };
-use crate::time::{Instant, Micros};
+use crate::time::{Duration, Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type};
 use core::net::SocketAddr;
 
@@ -92,8 +94,13 @@ impl Endpoint {
         what: (Purpose, Token),
     ) -> Result<ExchangeId, SendError> {
         let now = self.advance(now);
+        self.check_length(content)?;
+        let peer_index = self.peer(now, to)?;
+        if self.peers.get(peer_index).queued >= self.config.limits.queue_per_peer {
+            self.counters.queue_full += 1;
+            return Err(SendError::QueueFull);
+        }
         let index = self.accept(now, to, content, reliability, what)?;
-        let peer_index = self.table.get(index).peer;
         let peer = self.peers.get_mut(peer_index);
         peer.queued += 1;
         let tail = peer.tail;
@@ -120,18 +127,9 @@ impl Endpoint {
         reliability: Reliability,
         (purpose, token): (Purpose, Token),
     ) -> Result<u32, SendError> {
-        let limit = self.config.limits.message_bytes;
-        // A token is at most 8 bytes; the bound is checked before anything is changed.
-        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
-        if bytes > limit.min(usize::from(u16::MAX)) {
-            return Err(SendError::TooLong { bytes, limit });
-        }
+        self.check_length(content)?;
         let peer_index = self.peer(now, to)?;
         let peer = self.peers.get(peer_index);
-        if peer.queued >= self.config.limits.queue_per_peer {
-            self.counters.queue_full += 1;
-            return Err(SendError::QueueFull);
-        }
         // A server names an observation by its token (RFC 7641 section 4.1): a marked one would
         // register twice if the request was repeated.
         let observes = purpose == Purpose::Request
@@ -143,7 +141,7 @@ impl Endpoint {
         let group = to.ip().is_multicast();
         let reliability = if group { Reliability::NonConfirmable } else { reliability };
         let marking = match purpose {
-            Purpose::Request if observes || group => Marking::None,
+            Purpose::Request if observes || group || !token.is_empty() => Marking::None,
             Purpose::Request => peer.shell.marking(),
             Purpose::Response | Purpose::Ping => Marking::None,
         };
@@ -152,7 +150,8 @@ impl Endpoint {
             return Err(SendError::TooManyExchanges);
         };
         let token = match purpose {
-            Purpose::Request => self.fresh_token(to, marking),
+            Purpose::Request if token.is_empty() => self.fresh_token(to, marking),
+            Purpose::Request => token,
             Purpose::Response | Purpose::Ping => token,
         };
         let kind = match reliability {
@@ -168,10 +167,12 @@ impl Endpoint {
                 return Err(error.into());
             }
         };
+        exchange.first = now;
         exchange.token = token;
         exchange.marking = marking;
         exchange.answers = if observes { Answers::Observed } else { Answers::One };
         exchange.confirmable = reliability == Reliability::Confirmable;
+        exchange.idempotent = content.is_idempotent();
         // Checked against u16::MAX above.
         exchange.options_end = encoded.options_end as u16;
         exchange.last_option = encoded.last_option;
@@ -180,6 +181,16 @@ impl Endpoint {
         }
         self.peers.begin_exchange(peer_index);
         Ok(index)
+    }
+
+    /// Whether a message of this content can be sent at all. A token is at most 8 bytes.
+    pub(super) fn check_length(&self, content: &Content<'_>) -> Result<(), SendError> {
+        let limit = self.config.limits.message_bytes;
+        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
+        if bytes > limit.min(usize::from(u16::MAX)) {
+            return Err(SendError::TooLong { bytes, limit });
+        }
+        Ok(())
     }
 
     /// A token that no open request to `remote` has.
@@ -245,7 +256,17 @@ impl Endpoint {
                     Ok(()) => Some(again),
                     Err(at) => Some(again.max(at)),
                 },
-                Admission::GiveUp => return self.give_up_queue(now, peer_index),
+                Admission::GiveUp => {
+                    let patience = Shell::patience(&self.config.params, &control.settings);
+                    // Nothing has answered its probes: the control may look for the peer again.
+                    let again = now + self.config.params.ack_timeout.max(Shell::FLOOR);
+                    let waited = now.saturating_since(exchange.first);
+                    // At the end of time there is no later.
+                    if waited >= patience.to_duration() || again == now {
+                        return self.give_up_queue(now, peer_index);
+                    }
+                    Some(again)
+                }
             };
             let id = match not_before {
                 None => self.fresh_id(now, peer_index),
@@ -358,8 +379,10 @@ impl Endpoint {
         let peer = self.peers.get_mut(exchange.peer);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let timeout = peer.shell.on_transmit((Kind::Message, ordinal), &mut exchange.slot, cx);
-        self.control_counters[peer.control()].transmitted(ordinal, timeout);
-        self.arm_expiry(now, index, timeout);
+        let control = peer.control();
+        let timeout = self.wait_after(now, index, timeout);
+        self.control_counters[control].transmitted(ordinal, timeout);
+        self.timers.arm(index, now + timeout);
         let exchange = self.table.get_mut(index);
         let peer = self.peers.get_mut(exchange.peer);
         if exchange.marking != Marking::None {
@@ -412,13 +435,34 @@ impl Endpoint {
         }
     }
 
+    /// How long after the first transmission another one may leave: so long that the peer still
+    /// remembers the message when it arrives, and for EXCHANGE_LIFETIME, after which its ID may name
+    /// another one, if it does no harm when done twice (RFC 7252 sections 4.4, 4.5 and 4.8.2).
+    fn retransmission_span(&self, exchange: &Exchange) -> Duration {
+        let latency = match exchange.idempotent {
+            true => Duration::ZERO,
+            false => self.config.params.max_latency.to_duration(),
+        };
+        self.exchange_lifetime.saturating_sub(latency)
+    }
+
+    /// A probe was answered, and congestion control wanted a copy now.
+    pub(super) fn repeat(&mut self, now: Instant, index: u32) {
+        let exchange = self.table.get(index);
+        match now.saturating_since(exchange.first) <= self.retransmission_span(exchange) {
+            true => self.transmit(now, index),
+            false => self.expire(now, index),
+        }
+    }
+
     /// The timeout of an open exchange passed: repeat or give up (RFC 7252 section 4.2).
     pub(super) fn expire(&mut self, now: Instant, index: u32) {
         self.counters.timeouts += 1;
         let exchange = self.table.get(index);
         let (effort, is_ping) = (exchange.effort(), exchange.purpose == Purpose::Ping);
+        let more = exchange.transmissions < exchange.max_transmissions
+            && now.saturating_since(exchange.first) <= self.retransmission_span(exchange);
         let peer = self.peers.get_mut(exchange.peer);
-        let more = exchange.transmissions < exchange.max_transmissions;
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let (peer_index, control) = (exchange.peer, peer.control());
         self.control_counters[control].timeouts += 1;

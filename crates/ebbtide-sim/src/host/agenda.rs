@@ -1,4 +1,4 @@
-//! What a client's application does, whatever carries its messages: when the next request is made,
+//! The behaviour of a client's application, for every transport: when the next request is made,
 //! when a batch ends, and how long everything took.
 
 use crate::random::{Streams, uniform};
@@ -24,7 +24,7 @@ pub(crate) struct Agenda {
     deadline: Option<Duration>,
 }
 
-/// What the application wants next.
+/// The next action of the application.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// To make a request.
@@ -91,7 +91,7 @@ impl Agenda {
         };
     }
 
-    /// What comes next of a workload that is not periodic.
+    /// The next step of a workload that is not periodic.
     pub(crate) fn next(&mut self) -> Step {
         if self.open >= self.window || self.to_make == 0 {
             return Step::Wait;

@@ -11,7 +11,7 @@ use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 
-/// What a client is made from.
+/// Settings of a client.
 pub(crate) struct ClientSetup<'s> {
     pub(crate) number: u32,
     /// Which of the run's controls it uses.
@@ -26,7 +26,7 @@ pub(crate) struct Client {
     number: u32,
     pub(crate) exchanges: Exchanges,
     agenda: Agenda,
-    /// What became of its messages, if it sends a flow of them.
+    /// The record of its messages, if it sends a flow of them.
     pub(crate) flow: Option<Flow>,
     path: Vec<u8>,
     payload: Vec<u8>,

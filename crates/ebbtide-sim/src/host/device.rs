@@ -23,7 +23,7 @@ pub(crate) enum Device {
     Quick(Box<(QuickClient, QuickServer)>),
 }
 
-/// What the server keeps for one device alone.
+/// The server's state for one device alone.
 pub(crate) enum ServerEnd<'d> {
     Tcp(&'d mut TcpServer),
     Quick(&'d mut QuickServer),
@@ -96,7 +96,7 @@ impl Device {
         client!(self, client => client.act(now));
     }
 
-    /// What the network delivers arrives. Whether the application wants to act.
+    /// Takes a packet from the network. Returns whether the application wants to act.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -184,7 +184,7 @@ impl Device {
         client!(self, client => &mut client.timer)
     }
 
-    /// What the server keeps for it alone, if that is something.
+    /// The server's state for this device alone, if there is any.
     pub(crate) fn server(&mut self) -> Option<ServerEnd<'_>> {
         match self {
             Self::Udp(_) => None,
@@ -224,7 +224,7 @@ impl Device {
 }
 
 impl ServerEnd<'_> {
-    /// What the network delivers arrives. The exchanges whose requests are complete with it.
+    /// Takes a packet from the network. Returns the exchanges whose requests it completes.
     pub(crate) fn receive(&mut self, now: Instant, bytes: &[u8], tag: Tag) -> Range<u32> {
         match self {
             Self::Tcp(server) => server.receive(now, bytes, tag),
@@ -240,7 +240,7 @@ impl ServerEnd<'_> {
         }
     }
 
-    /// A timer may be due. What is due for blocks is done when they are drained.
+    /// A timer may be due. Blocks that are due leave when they are drained.
     pub(crate) fn handle_timeout(&mut self) {
         if let Self::Tcp(server) = self {
             server.handle_timeout();
@@ -267,8 +267,10 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         ack_random_permille: (coap.ack_random_factor * 1000.0).round() as u32,
         max_retransmit: coap.max_retransmit,
         nstart: coap.nstart,
+        patience: coap.patience,
         ..Parameters::DEFAULT
     };
+    let places = control.settings.places(&params);
     let config = EndpointConfig {
         params,
         control,
@@ -277,7 +279,7 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         faithful_peers: true,
         ..EndpointConfig::default()
     };
-    let mut config = device_config(config, control.settings.places(&params));
+    let mut config = device_config(config, places);
     if scenario.workload.kind.is_flow() {
         let queue = scenario.workload.flow.queue;
         config.limits.queue_per_peer = queue;

@@ -41,7 +41,7 @@ impl Request {
     }
 }
 
-/// What an exchange has come to.
+/// The outcome of an exchange.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Ended {
     /// The request's number.
@@ -66,7 +66,7 @@ impl Ended {
     }
 }
 
-/// What an endpoint has for its host.
+/// An output of an endpoint for its host.
 pub(crate) enum Step<'e> {
     /// A request or a probe leaves.
     Leaves {
@@ -76,7 +76,7 @@ pub(crate) enum Step<'e> {
         timeout: Micros,
     },
     Failed(Ended),
-    /// What no host here waits for.
+    /// An event for which no host of the testbed waits.
     Other,
     /// Nothing more until this instant.
     Wait(Option<Instant>),
@@ -168,7 +168,7 @@ impl Exchanges {
         }
     }
 
-    /// What is next. To be asked until there is nothing more.
+    /// The next step. Call it until there is nothing more.
     pub(crate) fn poll(&mut self, now: Instant, recorder: &mut impl Recorder) -> Step<'_> {
         match self.endpoint.poll_output() {
             Output::Transmit(transmit) => {

@@ -3,7 +3,7 @@
 use super::asker::{Answerer, Asker};
 use super::network::{Ended, Network};
 use super::record::MeshRecord;
-use super::workload::{Application, Occasion, Part, Plan, SINK, Step, next_event, plans};
+use super::workload::{Application, Part, Plan, SINK, Step, Trigger, next_event, plans};
 use crate::engine::Engine;
 use crate::host::{Ended as Exchange, Tag, device_config};
 use crate::medium::ieee802154;
@@ -91,7 +91,7 @@ struct Simulation<'s, R> {
 ///
 /// # Errors
 ///
-/// If it never ends. See [`RunError`].
+/// Returns an error if the replication does not end; see [`RunError`].
 pub(crate) fn simulate<R: Recorder>(
     scenario: &Scenario,
     controls: &[Control],
@@ -100,7 +100,7 @@ pub(crate) fn simulate<R: Recorder>(
 ) -> Result<(RunRecord, R), RunError> {
     // Scenarios refuse the others in a mesh.
     let udp = |control: &Control| match control {
-        Control::Udp(config) => Some(*config),
+        Control::Udp(config) => Some(config.clone()),
         Control::Tcp(_) | Control::QBlock(_) => None,
     };
     let configs: Vec<Config> = controls.iter().filter_map(udp).collect();
@@ -127,7 +127,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let fallback = Config::new(Algorithm::Default);
         let groups = controls.len().max(1);
         let control =
-            |client: u32| controls.get(client as usize % groups).copied().unwrap_or(fallback);
+            |client: u32| controls.get(client as usize % groups).unwrap_or(&fallback).clone();
         let window = |client: u32| {
             let config = endpoint_config(scenario, control(client));
             u32::from(config.control.settings.nstart(&config.params))
@@ -154,7 +154,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let servers = (0..nodes).map(|node| {
             let serves = if is_cloud { node != root } else { node == SINK };
             serves.then(|| {
-                let mut config = device_config(endpoint_config(scenario, fallback), 1);
+                let mut config = device_config(endpoint_config(scenario, fallback.clone()), 1);
                 config.limits.peers = hosts as usize;
                 let rng = streams.stream(&format!("server/{node}"));
                 Answerer::new(config, w.response_payload, rng)
@@ -256,7 +256,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 for client in 0..self.clients.len() as u32 {
                     let place = &mut self.clients[client as usize];
                     if let Some(source) = place.plan.application.source() {
-                        source.due(w.event_message, Occasion::Event);
+                        source.due(w.event_message, Trigger::Event);
                     }
                     self.act(now, client);
                 }
@@ -269,7 +269,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn due(&mut self, now: Instant, client: u32) {
         let plan = &mut self.clients[client as usize].plan;
         if let (Some((bytes, period)), Some(source)) = (plan.periodic, plan.application.source()) {
-            source.due(bytes, Occasion::Period);
+            source.due(bytes, Trigger::Period);
             self.engine.schedule(now + period, Event::Due(client));
         }
         self.act(now, client);

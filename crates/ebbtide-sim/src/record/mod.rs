@@ -2,6 +2,7 @@
 
 mod background;
 mod capture;
+mod chunk;
 mod clients;
 mod delivery;
 mod files;

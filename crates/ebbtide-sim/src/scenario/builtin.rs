@@ -12,10 +12,7 @@ pub struct Builtin {
 /// A file of `scenarios/` by its name.
 macro_rules! builtin {
     ($name:literal) => {
-        Builtin {
-            name: $name,
-            toml: include_str!(concat!("../../../../scenarios/", $name, ".toml")),
-        }
+        Builtin { name: $name, toml: include_str!(concat!("../../scenarios/", $name, ".toml")) }
     };
 }
 

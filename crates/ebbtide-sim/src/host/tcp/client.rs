@@ -34,7 +34,7 @@ pub(crate) struct TcpClient {
     number: u32,
     address: Ipv4Addr,
     agenda: Agenda,
-    /// What became of its messages, if it sends a flow of them.
+    /// The record of its messages, if it sends a flow of them.
     pub(crate) flow: Option<Flow>,
     path: Vec<u8>,
     payload: Vec<u8>,

@@ -1,0 +1,179 @@
+//! The parameters of RFC 9177 section 7.2, and the times that follow from them.
+
+use crate::params::Parameters;
+use crate::time::{Duration, Micros};
+use rand_core::Rng;
+
+/// NON_RECEIVE_TIMEOUT is longer than NON_TIMEOUT_RANDOM by at least this (RFC 9177 section 7.2).
+const HEAD_START: Micros = Micros::from_millis(1_000);
+
+/// How fast a body may be sent in Non-confirmable blocks, and how long its receiver waits (RFC 9177
+/// section 7.2). Both ends should have the same.
+///
+/// Derived times are methods: they follow when a parameter changes, so that no choice of parameters
+/// contradicts itself.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct QBlockParameters {
+    /// MAX_PAYLOADS: blocks that may leave at once, a set. Default 10; 0 counts as 1.
+    pub max_payloads: u8,
+    /// NON_TIMEOUT: the least delay between two sets. Default 2 s (ACK_TIMEOUT).
+    pub non_timeout: Micros,
+    /// ACK_RANDOM_FACTOR in thousandths: that delay is drawn from `[1, factor]` times NON_TIMEOUT.
+    /// Default 1500 (1.5).
+    pub ack_random_permille: u32,
+    /// NON_MAX_RETRANSMIT: how often missing blocks are asked for without any arriving. Default 4
+    /// (MAX_RETRANSMIT).
+    pub non_max_retransmit: u8,
+    /// MAX_LATENCY: how long a datagram may travel. Default 100 s (RFC 7252 section 4.8.2).
+    pub max_latency: Micros,
+    /// PROBING_RATE in bytes a second: the mean rate towards a peer that does not answer. Default 1
+    /// (RFC 7252 section 4.8); 0 counts as 1.
+    pub probing_rate: u32,
+}
+
+impl QBlockParameters {
+    /// The defaults of RFC 9177 section 7.2.
+    pub const DEFAULT: Self = Self::new(&Parameters::DEFAULT);
+
+    /// What follows from RFC 7252's parameters where RFC 9177 derives its own from them.
+    #[must_use]
+    pub const fn new(base: &Parameters) -> Self {
+        Self {
+            max_payloads: 10,
+            non_timeout: base.ack_timeout,
+            ack_random_permille: base.ack_random_permille,
+            non_max_retransmit: base.max_retransmit,
+            max_latency: base.max_latency,
+            probing_rate: base.probing_rate,
+        }
+    }
+
+    /// MAX_PAYLOADS, at least 1.
+    #[must_use]
+    pub const fn set(&self) -> u32 {
+        if self.max_payloads == 0 { 1 } else { self.max_payloads as u32 }
+    }
+
+    /// The block after the set that block `num` is in: sets begin at multiples of MAX_PAYLOADS (RFC
+    /// 9177 section 4.4).
+    #[must_use]
+    pub const fn end_of_set(&self, num: u32) -> u32 {
+        (num / self.set()).saturating_add(1).saturating_mul(self.set())
+    }
+
+    /// NON_TIMEOUT_RANDOM, the delay between two sets of one body: drawn once per body from
+    /// NON_TIMEOUT to NON_TIMEOUT * ACK_RANDOM_FACTOR. 2 to 3 s.
+    pub fn non_timeout_random(&self, rng: &mut dyn Rng) -> Micros {
+        let spread = self.longest_delay().saturating_sub(self.non_timeout);
+        // Multiply-shift; the bias is less than a microsecond in 2^32.
+        let draw = (u64::from(rng.next_u32()) * (u64::from(spread.get()) + 1)) >> 32;
+        self.non_timeout.saturating_add(Micros::from_u64(draw))
+    }
+
+    /// NON_RECEIVE_TIMEOUT: how long nothing arrives before missing blocks are asked for. Twice
+    /// NON_TIMEOUT, and at least a second more than the longest NON_TIMEOUT_RANDOM, so that the
+    /// next set can begin to arrive before. 4 s.
+    #[must_use]
+    pub fn non_receive_timeout(&self) -> Micros {
+        self.non_timeout.scale(2, 1).max(self.longest_delay().saturating_add(HEAD_START))
+    }
+
+    /// How long to wait after `asked` requests for missing blocks: NON_RECEIVE_TIMEOUT before the
+    /// first one, and twice as long after each.
+    #[must_use]
+    pub fn time_to_wait(&self, asked: u8) -> Micros {
+        let doubled = 1u32.checked_shl(asked.into()).unwrap_or(u32::MAX);
+        self.non_receive_timeout().scale(doubled, 1)
+    }
+
+    /// NON_PROBING_WAIT: the longest wait that PROBING_RATE leads to, `NON_TIMEOUT *
+    /// (2^NON_MAX_RETRANSMIT - 1) * ACK_RANDOM_FACTOR + 2 * MAX_LATENCY + NON_TIMEOUT_RANDOM`, here
+    /// with the longest NON_TIMEOUT_RANDOM. 248 s.
+    #[must_use]
+    pub fn non_probing_wait(&self) -> Duration {
+        self.lifetime(self.longest_delay())
+    }
+
+    /// NON_PARTIAL_TIMEOUT: how long a body that is not complete is kept, `NON_TIMEOUT *
+    /// (2^NON_MAX_RETRANSMIT - 1) * ACK_RANDOM_FACTOR + 2 * MAX_LATENCY + NON_TIMEOUT`. 247 s.
+    #[must_use]
+    pub fn non_partial_timeout(&self) -> Duration {
+        self.lifetime(self.non_timeout)
+    }
+
+    /// How long nothing more is sent to a peer that did not answer `bytes`: as PROBING_RATE says, at
+    /// most NON_PROBING_WAIT.
+    #[must_use]
+    pub fn probing_time(&self, bytes: usize) -> Duration {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        Duration::from_secs(bytes / u64::from(self.probing_rate.max(1)))
+            .min(self.non_probing_wait())
+    }
+
+    /// The longest NON_TIMEOUT_RANDOM.
+    fn longest_delay(&self) -> Micros {
+        self.non_timeout.scale(self.ack_random_permille, 1000).max(self.non_timeout)
+    }
+
+    /// EXCHANGE_LIFETIME with other names (RFC 9177 section 7.2, RFC 7252 section 4.8.2).
+    fn lifetime(&self, processing_delay: Micros) -> Duration {
+        let span = Parameters {
+            ack_timeout: self.non_timeout,
+            ack_random_permille: self.ack_random_permille,
+            max_retransmit: self.non_max_retransmit,
+            ..Parameters::DEFAULT
+        }
+        .max_transmit_span();
+        let travel = self.max_latency.to_duration().saturating_mul(2);
+        span.saturating_add(travel).saturating_add(processing_delay.to_duration())
+    }
+}
+
+impl Default for QBlockParameters {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derived_times_are_those_of_rfc_9177_table_3() {
+        let p = QBlockParameters::DEFAULT;
+        assert_eq!(p.non_receive_timeout(), Micros::from_millis(4_000));
+        assert_eq!(p.non_probing_wait(), Duration::from_secs(248));
+        assert_eq!(p.non_partial_timeout(), Duration::from_secs(247));
+        let waits: Vec<u32> = (0..5).map(|asked| p.time_to_wait(asked).get() / 1_000_000).collect();
+        assert_eq!(waits, [4, 8, 16, 32, 64]);
+        assert_eq!(p.time_to_wait(255), Micros::MAX);
+    }
+
+    #[test]
+    fn a_receiver_always_waits_a_second_longer_than_the_sender() {
+        let p = QBlockParameters { non_timeout: Micros::from_millis(100), ..Default::default() };
+        assert_eq!(p.non_receive_timeout(), Micros::from_millis(1_150));
+        let p = QBlockParameters { ack_random_permille: 3_000, ..Default::default() };
+        assert_eq!(p.non_receive_timeout(), Micros::from_millis(7_000));
+    }
+
+    #[test]
+    fn sets_begin_at_multiples_of_max_payloads() {
+        let p = QBlockParameters::DEFAULT;
+        assert_eq!([0, 9, 10, 25].map(|num| p.end_of_set(num)), [10, 10, 20, 30]);
+        let p = QBlockParameters { max_payloads: 0, ..p };
+        assert_eq!([0, 1].map(|num| p.end_of_set(num)), [1, 2]);
+    }
+
+    #[test]
+    fn a_probe_takes_the_time_that_probing_rate_gives_its_bytes() {
+        let p = QBlockParameters::DEFAULT;
+        assert_eq!(p.probing_time(30), Duration::from_secs(30));
+        assert_eq!(p.probing_time(1 << 20), p.non_probing_wait());
+        let p = QBlockParameters { probing_rate: 0, ..p };
+        assert_eq!(p.probing_time(30), Duration::from_secs(30));
+    }
+
+    use std::vec::Vec;
+}
