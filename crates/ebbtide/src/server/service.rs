@@ -271,8 +271,8 @@ impl Service {
         }
     }
 
-    /// Registers an observer whose first state took a while to make. Changes meanwhile are told:
-    /// whether that state has them, nobody knows.
+    /// Registers an observer whose first state took a while to make. After a change in the meantime
+    /// it is notified again, since that state may be older.
     fn observe_late<O: Observed + 'static>(
         &self,
         shared: &Arc<O>,
