@@ -81,10 +81,10 @@ async def main(seconds: float) -> None:
                 measured = await rate(ask, in_flight, seconds)
                 rates.setdefault((name, in_flight), []).append(measured)
     for in_flight in (1, IN_FLIGHT):
-        mine, other = (
-            statistics.median(rates[name, in_flight]) for name in ("ebbtide", "aiocoap")
+        mine, other = (statistics.median(rates[name, in_flight]) for name in ("ebbtide", "aiocoap"))
+        print(
+            f"{in_flight:3} in flight: {mine:8.0f}/s, aiocoap {other:7.0f}/s, {mine / other:.1f} x"
         )
-        print(f"{in_flight:3} in flight: {mine:8.0f}/s, aiocoap {other:7.0f}/s, {mine / other:.1f} x")
     await theirs.shutdown()
     server.terminate()
 
