@@ -122,6 +122,7 @@ step_links() {
 step_fmt() {
     cargo fmt --all --check
     [ ! -e fuzz/Cargo.toml ] || cargo fmt --manifest-path fuzz/Cargo.toml --check
+    [ ! -e python/Cargo.toml ] || cargo fmt --manifest-path python/Cargo.toml --check
 }
 
 step_tools() {
@@ -228,11 +229,14 @@ step_same-answer() {
     bash scripts/same-answer.sh "$target/debug/ebbtide" "$target/release/ebbtide"
 }
 
+# The package as its users install it, against the command of the same tree: both must give the same.
 step_python() {
     [ -e python/pyproject.toml ] || skip "no python/pyproject.toml"
     local venv=$target/python rc=0
+    cargo build "${locked[@]}" -p ebbtide-cli
+    export EBBTIDE_BIN=$target/debug/ebbtide
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check ruff mypy pytest ./python
+    "$venv/bin/pip" install --quiet --disable-pip-version-check ruff mypy pytest "./python[test]"
     export RUFF_CACHE_DIR=$target/ruff MYPY_CACHE_DIR=$target/mypy
     "$venv/bin/ruff" format --check python
     "$venv/bin/ruff" check python

@@ -142,7 +142,7 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         }
     });
     tokio::select! {
-        () = server.run() => {}
+        ended = server.run() => ended?,
         _ = tokio::signal::ctrl_c() => {}
     }
     Ok(())
