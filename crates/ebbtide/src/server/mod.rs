@@ -9,6 +9,7 @@ mod in_order;
 mod into_response;
 mod later;
 mod layer;
+mod lifecycle;
 mod locked;
 mod observe;
 mod pace;
@@ -29,6 +30,7 @@ pub use handler::Handler;
 pub use in_order::{Delivery, in_order};
 pub use into_response::{HandlerError, IntoResponse};
 pub use layer::{AccessLog, Authorize, ConcurrencyLimit, Layer, Next, Timeout};
+pub use lifecycle::ServerHandle;
 pub use observe::Subject;
 pub use reply::Reply;
 pub use resource::{
@@ -263,7 +265,7 @@ impl Server {
         Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally, report)
     }
 
-    /// Serves until this future is dropped.
+    /// Serves until this future is dropped, or the server is ended by its [`Self::handle`].
     ///
     /// # Errors
     ///

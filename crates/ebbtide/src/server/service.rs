@@ -24,7 +24,7 @@ use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, Type};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
@@ -46,6 +46,8 @@ pub(super) struct Inner {
     pub(super) sockets: OnceLock<Vec<Weak<Shared>>>,
     /// Requests that asynchronous handlers are at work on, or whose answers wait for room.
     pub(super) working: AtomicUsize,
+    /// For how many seconds a server that is ending sends clients away; 0 while it serves.
+    pub(super) refuses_for: AtomicU32,
     overloaded: AtomicU64,
     handler_panics: AtomicU64,
     /// See [`super::pace`].
@@ -77,6 +79,7 @@ impl Service {
             session: Server::new(session, tables),
             sockets: OnceLock::new(),
             working: AtomicUsize::new(0),
+            refuses_for: AtomicU32::new(0),
             overloaded: AtomicU64::new(0),
             handler_panics: AtomicU64::new(0),
             pace: super::pace::Pace::default(),
@@ -145,6 +148,10 @@ impl Service {
     /// The route of a request; the answer if there is none, or it does not take it. Of a body in blocks
     /// nothing has been stored yet.
     fn permit<'m>(&self, verified: &Verified<'m>) -> Result<(&Route, Params<'m>), Response> {
+        let refuses_for = self.inner.refuses_for.load(Ordering::Relaxed);
+        if refuses_for > 0 {
+            return Err(Response::new(Code::SERVICE_UNAVAILABLE).max_age(refuses_for));
+        }
         if verified.is_for_a_proxy() {
             // RFC 7252 section 5.10.2.
             return Err(Response::new(Code::PROXYING_NOT_SUPPORTED));
