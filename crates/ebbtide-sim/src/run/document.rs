@@ -1,17 +1,13 @@
 //! The JSON document of `run --json`.
 
-use ebbtide_sim::judge::{Judgement, Outcome, SHARES, Verdict};
-use ebbtide_sim::report::{Cell, PacketCounts, Summary};
-use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results, VERSION};
+use super::campaign::{Campaign, CellResult, CellSpec, Results, VERSION};
+use crate::judge::{Judgement, Outcome, SHARES, Verdict};
+use crate::report::{Cell, PacketCounts, Summary};
 use serde_json::{Map, Value, json};
-use std::io::{self, Write};
 
-/// Prints one document: `scenario`, `seed`, `version` and one cell per combination and control.
-pub(crate) fn write(
-    out: &mut impl Write,
-    campaign: &Campaign,
-    results: &Results,
-) -> io::Result<()> {
+/// One document: `scenario`, `seed`, `version` and one cell per combination and control.
+#[must_use]
+pub fn document(campaign: &Campaign, results: &Results) -> Value {
     let judged = results.judged(campaign.percentile);
     let verdict_on = |cell: &Cell| {
         let of =
@@ -84,15 +80,13 @@ pub(crate) fn write(
             Value::Object(object)
         })
         .collect();
-    let document = json!({
+    json!({
         "scenario": campaign.source.place,
         "seed": campaign.seed,
         "version": VERSION,
         "cells": cells,
         "settings": judged.iter().map(|(group, verdict)| setting(group, verdict)).collect::<Vec<Value>>(),
-    });
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    })
 }
 
 /// The figures that a cell is judged by.
