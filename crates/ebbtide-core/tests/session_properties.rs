@@ -56,7 +56,7 @@ impl World {
         let counted = runs.clone();
         let bench = Bench::new(
             |config| {
-                config.block_szx = 2;
+                config.block_szx = 3;
                 config.max_withheld = 8;
                 config.max_block_bytes = 2000;
             },
@@ -123,12 +123,13 @@ impl World {
             if message.kind() == Type::Confirmable {
                 client.to_acknowledge.push(message.message_id().0.to_be_bytes());
             }
-            // Of a separate response the message ID is the server's.
-            let asked = client.asked.get(&message.message_id().0);
-            if let (Some(echo), Some(asked), Type::Acknowledgement) =
-                (message.option(OptionNumber::ECHO), asked, message.kind())
+            // Of a separate response the message ID is the server's. A copy of the challenge is ignored,
+            // or the client would make two requests of one.
+            if message.kind() == Type::Acknowledgement
+                && let Some(echo) = message.option(OptionNumber::ECHO)
+                && let Some(asked) = client.asked.remove(&message.message_id().0)
             {
-                client.challenged.push((asked.clone(), echo.value.to_vec()));
+                client.challenged.push((asked, echo.value.to_vec()));
             }
         }
     }
