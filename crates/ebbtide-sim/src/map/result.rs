@@ -125,7 +125,8 @@ impl Map {
         let Some(place) = self.controls.iter().position(|own| own == cc) else {
             return Vec::new();
         };
-        let by: [(&'static str, fn(&Regret) -> Option<f64>, bool); 3] = [
+        type Figure = fn(&Regret) -> Option<f64>;
+        let by: [(&'static str, Figure, bool); 3] = [
             ("share", |regret| Some(regret.share), true),
             ("median", |regret| regret.median, false),
             ("p90", |regret| regret.p90, false),

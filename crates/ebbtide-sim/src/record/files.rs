@@ -120,7 +120,6 @@ impl Store {
     }
 
     /// The keys of replications that have their first parts in common, which are hashed once.
-    #[must_use]
     pub fn keys_with(first: &[&str]) -> impl Fn(&[&str]) -> String + use<> {
         // Lengths first: parts that run together differently are different.
         let text = |parts: &[&str]| -> String {
