@@ -27,7 +27,7 @@ export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
 STEPS=(sizes prose links fmt tools deny clippy no-std doc book packages peers test test-release same-answer python fuzz clean)
 QUICK=(prose links fmt clippy test)
-FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods clean)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods matrix clean)
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/ci"
@@ -289,6 +289,13 @@ step_fuzz() {
 
 step_statistics() { CARGO_PROFILE_RELEASE_LTO=off TEST_LIMIT=7200 run_tests --workspace --release -- --ignored; }
 
+# Seven implementations against each other: docs/interop-matrix.md. A cell that fails is a result, not a failure.
+step_matrix() {
+    bash interop/build.sh matrix || echo "the matrix shows which adapters are missing"
+    python3 interop/run.py
+    note "$target/interop/matrix/index.html"
+}
+
 step_bench() {
     compgen -G 'crates/*/benches/*.rs' >/dev/null || skip "no crates/*/benches"
     cargo bench "${locked[@]}" --workspace --benches
@@ -359,7 +366,7 @@ echo "all ${#chosen[@]} steps passed in $SECONDS s"
 if [ -e "$logs/test.log" ]; then
     echo "slowest tests:"
     slowest_tests "$logs/test.log" | sed 's/^/    /'
-    grep -h '^skipped: ' "$logs/test.log" | sort -u || true
+    grep -oh 'skipped: .*' "$logs/test.log" | sort -u || true
 fi
 ran=()
 for step in test python; do [ ! -e "$logs/$step.log" ] || ran+=("$logs/$step.log"); done

@@ -2,7 +2,7 @@
 
 use crate::{attended, errors};
 use ebbtide_core::cc::Algorithm;
-use ebbtide_sim::record::{AIR, Capture, Claim, PLACES, Store, Trace};
+use ebbtide_sim::record::{AIR, Capture, Claim, Only, PLACES, Store, Tap, Trace};
 use ebbtide_sim::report::render;
 use ebbtide_sim::reproduce::{Paper, check_statements, compare, pages, plan};
 use ebbtide_sim::run::{
@@ -280,7 +280,8 @@ impl Plan {
                 }
                 Some(path) => Some(Capture::new(create(path)?, &PLACES)?),
             };
-            let trace = Trace::new(lines, capture);
+            let taps = capture.into_iter().map(|capture| Tap { place: None, capture }).collect();
+            let trace = Trace::new(lines, taps, Only::default());
             let ran = simulate_with(&spec.scenario, &spec.controls, (seed, replication), trace);
             let (_, trace) = ran.map_err(|error| errors::RunError::new_err(error.to_string()))?;
             Ok(trace.finish()?)

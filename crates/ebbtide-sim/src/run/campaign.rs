@@ -186,11 +186,19 @@ impl Campaign {
         }
         let mut cells: Vec<CellSpec> = Vec::new();
         let mut defaults = None;
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
         for combination in combinations(&axes) {
             let scenario = source.scenario(&combination)?;
             defaults.get_or_insert(scenario.run.clone());
             let settings: Vec<(String, String)> =
                 combination.into_iter().map(|change| (change.key, change.value)).collect();
+            let words: Vec<String> =
+                settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let words = words.join(" ");
+            if let Some(other) = seen.insert(hash_of(&scenario), words.clone()) {
+                let message = format!("is the same network as {other}; name it once");
+                return Err(ScenarioError::argument("--set", &words, &message));
+            }
             for name in &cc {
                 let controls = name
                     .split('+')
@@ -471,7 +479,7 @@ impl Campaign {
 }
 
 /// The `ebbtide run` that computes some cells again.
-fn run_command(
+pub(crate) fn run_command(
     place: &str,
     settings: &[(String, String)],
     cc: &str,

@@ -17,6 +17,7 @@ mod wifi;
 mod wifi_cell;
 
 pub use crate::host::endpoint_config;
+pub(crate) use campaign::run_command;
 pub use campaign::{
     Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };

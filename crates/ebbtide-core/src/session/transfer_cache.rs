@@ -1,17 +1,17 @@
-//! Bodies under way in both directions, with bounded memory: who goes when there is no room.
+//! Bodies under way in both directions, with bounded memory: which of them goes when there is no room.
 
-use super::block::Key;
-use super::transfers::Transfers;
-use ebbtide_core::time::{Duration, Instant};
+use super::key::TransferKey;
+use super::recency::RecencyMap;
+use crate::time::{Duration, Instant};
 
 /// Transfers in each direction.
 const MAX_TRANSFERS: usize = 1024;
 
 /// Uploads and downloads that take so many bytes at the most, together.
 #[derive(Debug)]
-pub(crate) struct Bounded<U, D> {
-    pub(super) uploads: Transfers<Key, U>,
-    pub(super) downloads: Transfers<Key, D>,
+pub(super) struct TransferCache<U, D> {
+    pub(super) uploads: RecencyMap<TransferKey, U>,
+    pub(super) downloads: RecencyMap<TransferKey, D>,
     max_bytes: usize,
     /// How long a transfer may pause.
     lifetime: Duration,
@@ -19,9 +19,9 @@ pub(crate) struct Bounded<U, D> {
     pub(super) evicted: u64,
 }
 
-impl<U, D> Bounded<U, D> {
+impl<U, D> TransferCache<U, D> {
     pub(super) fn new(max_bytes: usize, lifetime: Duration) -> Self {
-        let (uploads, downloads) = (Transfers::new(), Transfers::new());
+        let (uploads, downloads) = (RecencyMap::new(), RecencyMap::new());
         Self { uploads, downloads, max_bytes, lifetime, evicted: 0 }
     }
 
@@ -47,7 +47,7 @@ impl<U, D> Bounded<U, D> {
     }
 
     /// Begins an upload, in place of what there was under this key.
-    pub(super) fn begin_upload(&mut self, now: Instant, key: Key, upload: U, bytes: usize) {
+    pub(super) fn begin_upload(&mut self, now: Instant, key: TransferKey, upload: U, bytes: usize) {
         self.uploads.remove(&key);
         if self.uploads.len() >= MAX_TRANSFERS {
             self.evict_upload(now);
@@ -57,7 +57,12 @@ impl<U, D> Bounded<U, D> {
     }
 
     /// Makes room for the next bytes of an upload; nothing if it was given up itself, the only one.
-    pub(super) fn grow_upload(&mut self, now: Instant, key: Key, by: usize) -> Option<&mut U> {
+    pub(super) fn grow_upload(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        by: usize,
+    ) -> Option<&mut U> {
         self.uploads.advance(now, key);
         self.make_room(now, by);
         self.uploads.grow(&key, by);
@@ -66,7 +71,13 @@ impl<U, D> Bounded<U, D> {
 
     /// Keeps a download, in place of what there was under this key, unless it alone is longer than all
     /// may be.
-    pub(super) fn keep_download(&mut self, now: Instant, key: Key, download: D, bytes: usize) {
+    pub(super) fn keep_download(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        download: D,
+        bytes: usize,
+    ) {
         self.downloads.remove(&key);
         if bytes > self.max_bytes {
             return;

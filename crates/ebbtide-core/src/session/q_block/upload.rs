@@ -1,13 +1,14 @@
 //! A request's body, of which blocks arrive in any order.
 
-use super::store::Peer;
-use crate::message::{ContentFormat, Response};
-use crate::server::ServerConfig;
+use crate::q_block::{Arrival, QBlockParameters, Receiver, Receiving};
+use crate::session::message::{ContentFormat, Response};
+use crate::session::requester::Requester;
+use crate::time::Instant;
+use crate::wire::{Block, Code, MissingBlocks, OptionNumber};
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
-use ebbtide_core::q_block::{Arrival, QBlockParameters, Receiver, Receiving};
-use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Block, Code, MissingBlocks, OptionNumber, Type};
-use std::collections::BTreeMap;
 
 /// Bytes of the answer that names missing blocks, beside their numbers.
 const OVERHEAD: usize = 16;
@@ -18,19 +19,19 @@ const ENTRY: usize = 64;
 
 /// One body.
 #[derive(Debug)]
-pub(in crate::server) struct Upload {
+pub(in crate::session) struct Upload {
     receiver: Receiver,
     szx: u8,
     size: usize,
     /// What is here: memory is taken by what arrived, not by what was announced.
     blocks: BTreeMap<u32, Bytes>,
     /// Who sent the last block, whose token answers carry (RFC 9177 section 4.3).
-    pub(super) peer: Peer,
-    pub(super) state: State,
+    pub(super) requester: Requester,
+    pub(super) state: UploadState,
 }
 
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum UploadState {
     Arriving,
     /// A handler is at work on it.
     Working,
@@ -41,7 +42,7 @@ pub(super) enum State {
 /// What is due for an upload.
 #[derive(Debug)]
 pub(super) enum Step {
-    Say(Response),
+    Send(Response),
     /// The body, which is held no longer.
     Whole(Bytes),
     Wait(Option<Instant>),
@@ -51,17 +52,18 @@ pub(super) enum Step {
 impl Upload {
     /// The longest body that may come in blocks of so many bytes: one that has room even if nothing
     /// else has.
-    pub(super) fn longest(block: usize, config: &ServerConfig) -> usize {
+    pub(super) fn longest(block: usize, max_body: usize, max_bytes: usize) -> usize {
         // Each is in the tree, and has a bit at the receiver.
-        let room = config.max_block_bytes / (block + ENTRY + 1);
-        config.net.max_body.min(room.min(Block::MAX_NUM as usize + 1) * block)
+        let room = max_bytes / (block + ENTRY + 1);
+        max_body.min(room.min(Block::MAX_NUM as usize + 1) * block)
     }
 
     /// The body that a block is of; the block itself is not taken yet.
     pub(super) fn begin(
         now: Instant,
-        (block, size): (Block, usize),
-        peer: Peer,
+        block: Block,
+        size: usize,
+        requester: Requester,
         params: QBlockParameters,
     ) -> Self {
         // A block of the body has a 20-bit number, and this is the last one's, and one.
@@ -71,8 +73,8 @@ impl Upload {
             szx: block.szx(),
             size,
             blocks: BTreeMap::new(),
-            peer,
-            state: State::Arriving,
+            requester,
+            state: UploadState::Arriving,
         }
     }
 
@@ -83,7 +85,7 @@ impl Upload {
 
     /// Takes a block: how many bytes are held more.
     pub(super) fn take(&mut self, now: Instant, block: Block, payload: &[u8]) -> usize {
-        if !matches!(self.state, State::Arriving)
+        if !matches!(self.state, UploadState::Arriving)
             || self.receiver.on_block(now, block.num()) != Arrival::New
         {
             return 0;
@@ -99,16 +101,16 @@ impl Upload {
     }
 
     /// What is to be done now.
-    pub(super) fn proceed(&mut self, now: Instant) -> Step {
-        if !matches!(self.state, State::Arriving) {
+    pub(super) fn poll(&mut self, now: Instant) -> Step {
+        if !matches!(self.state, UploadState::Arriving) {
             return Step::Wait(None);
         }
         // Blocks that are acknowledged need no other answer (RFC 9177 sections 4.3 and 5).
-        let confirmable = self.peer.asked.incoming.kind == Type::Confirmable;
+        let confirmable = self.requester.is_confirmable();
         loop {
             match self.receiver.poll(now) {
                 Receiving::Complete => {
-                    self.state = State::Working;
+                    self.state = UploadState::Working;
                     let mut body = BytesMut::with_capacity(self.size);
                     for block in core::mem::take(&mut self.blocks).into_values() {
                         body.extend_from_slice(&block);
@@ -123,9 +125,9 @@ impl Upload {
                     if let Ok(block) = Block::new(from.saturating_sub(1), true, self.szx) {
                         response.options.push_uint(OptionNumber::Q_BLOCK1, block.to_uint());
                     }
-                    return Step::Say(response);
+                    return Step::Send(response);
                 }
-                Receiving::Missing => return Step::Say(self.ask(now)),
+                Receiving::Missing => return Step::Send(self.ask(now)),
             }
         }
     }

@@ -1,12 +1,13 @@
 //! What a request with the options of RFC 9177 is a part of.
 
-use crate::message::Response;
-use ebbtide_core::q_block::QBlockParameters;
-use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
+use crate::q_block::QBlockParameters;
+use crate::session::message::Response;
+use crate::wire::{Block, Code, Message, OptionNumber};
+use alloc::vec::Vec;
 
-/// A part of a body, or a wish for some of one.
+/// A block of a body, or a request for blocks of one.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(in crate::session) enum Part {
     /// A block of the request's body (RFC 9177 section 4.3).
     Block {
         block: Block,
@@ -14,18 +15,18 @@ pub(super) enum Part {
         size: usize,
     },
     /// Blocks of the response's body (section 4.4).
-    Wish(Wish),
+    Request(BlockRequest),
 }
 
 /// Which blocks of a response a client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
-    pub(super) szx: u8,
-    pub(super) blocks: Wanted,
+pub(in crate::session) struct BlockRequest {
+    pub(in crate::session) szx: u8,
+    pub(in crate::session) blocks: RequestedBlocks,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(in crate::session) enum RequestedBlocks {
     /// All of them.
     Whole,
     /// Those from this one on: the sets before are here.
@@ -34,15 +35,12 @@ pub(super) enum Wanted {
     These(Vec<u32>),
 }
 
-/// Whether a request has an option of RFC 9177.
-pub(in crate::server) fn concerns(message: &Message<'_>) -> bool {
-    let mut options = message.options().skip_while(|opt| opt.number < OptionNumber::Q_BLOCK1);
-    options.any(|opt| matches!(opt.number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2))
-}
-
 impl Part {
     /// Reads the options; the answer if they have no meaning.
-    pub(super) fn read(message: &Message<'_>, params: &QBlockParameters) -> Result<Self, Response> {
+    pub(in crate::session) fn read(
+        message: &Message<'_>,
+        params: &QBlockParameters,
+    ) -> Result<Self, Response> {
         let has = |number| message.option(number).is_some();
         if has(OptionNumber::BLOCK1) || has(OptionNumber::BLOCK2) {
             // Section 4.1.
@@ -51,7 +49,7 @@ impl Part {
         // What asks for blocks of a response has no body (section 4.7); libcoap leaves Q-Block1 in it.
         let asks = has(OptionNumber::Q_BLOCK2) && message.payload().is_empty();
         let Some(option) = message.option(OptionNumber::Q_BLOCK1).filter(|_| !asks) else {
-            return Wish::read(message, params).map(Self::Wish).map_err(bad);
+            return BlockRequest::read(message, params).map(Self::Request).map_err(bad);
         };
         let block = Block::from_option(&option).map_err(|_| bad("Q-Block1 has no meaning"))?;
         let size = message.option(OptionNumber::SIZE1).and_then(|opt| opt.as_uint());
@@ -69,7 +67,7 @@ impl Part {
     }
 }
 
-impl Wish {
+impl BlockRequest {
     fn read(message: &Message<'_>, params: &QBlockParameters) -> Result<Self, &'static str> {
         let options = message.options().filter(|opt| opt.number == OptionNumber::Q_BLOCK2);
         let mut blocks = Vec::new();
@@ -88,9 +86,11 @@ impl Wish {
         }
         let szx = szx.ok_or("no block")?;
         let wanted = match first.filter(|block| block.more()) {
-            Some(block) if block.num() == 0 => Wanted::Whole,
-            Some(block) if block.num().is_multiple_of(params.set()) => Wanted::From(block.num()),
-            _ => Wanted::These(blocks),
+            Some(block) if block.num() == 0 => RequestedBlocks::Whole,
+            Some(block) if block.num().is_multiple_of(params.set()) => {
+                RequestedBlocks::From(block.num())
+            }
+            _ => RequestedBlocks::These(blocks),
         };
         Ok(Self { szx, blocks: wanted })
     }
@@ -103,7 +103,8 @@ fn bad(why: &'static str) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_core::wire::{Content, MessageId, Opt, Token, Type};
+    use crate::wire::{Content, MessageId, Opt, Token, Type};
+    use alloc::vec;
 
     fn read(options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Result<Part, Code> {
         let options: Vec<Opt<'_>> =
@@ -113,10 +114,10 @@ mod tests {
         let encoded =
             content.encode(&mut bytes, Type::NonConfirmable, MessageId(1), Token::EMPTY).unwrap();
         let message = Message::parse(&bytes[..encoded.len]).unwrap();
-        Part::read(&message, &QBlockParameters::DEFAULT).map_err(|response| response.code)
+        Part::read(&message, &QBlockParameters::DEFAULT).map_err(|response| response.code())
     }
 
-    fn wish(values: &[u32]) -> Option<Wanted> {
+    fn requested(values: &[u32]) -> Option<RequestedBlocks> {
         let values: Vec<[u8; 3]> = values
             .iter()
             .map(|value| {
@@ -127,7 +128,7 @@ mod tests {
         let options: Vec<(OptionNumber, &[u8])> =
             values.iter().map(|value| (OptionNumber::Q_BLOCK2, value.as_slice())).collect();
         match read(&options, b"") {
-            Ok(Part::Wish(wish)) => Some(wish.blocks),
+            Ok(Part::Request(request)) => Some(request.blocks),
             _ => None,
         }
     }
@@ -136,19 +137,22 @@ mod tests {
 
     #[test]
     fn the_bit_for_more_means_the_rest_of_a_set_a_whole_body_or_to_continue() {
-        assert_eq!(wish(&[MORE]), Some(Wanted::Whole));
-        assert_eq!(wish(&[0]), Some(Wanted::These(vec![0])));
-        assert_eq!(wish(&[20 << 4 | MORE]), Some(Wanted::From(20)));
-        assert_eq!(wish(&[17 << 4 | MORE]), Some(Wanted::These(vec![17, 18, 19])));
-        assert_eq!(wish(&[1 << 4, 9 << 4]), Some(Wanted::These(vec![1, 9])));
+        assert_eq!(requested(&[MORE]), Some(RequestedBlocks::Whole));
+        assert_eq!(requested(&[0]), Some(RequestedBlocks::These(vec![0])));
+        assert_eq!(requested(&[20 << 4 | MORE]), Some(RequestedBlocks::From(20)));
+        assert_eq!(requested(&[17 << 4 | MORE]), Some(RequestedBlocks::These(vec![17, 18, 19])));
+        assert_eq!(requested(&[1 << 4, 9 << 4]), Some(RequestedBlocks::These(vec![1, 9])));
         // Overlapping: each one time (RFC 9177 section 4.4).
-        assert_eq!(wish(&[17 << 4 | MORE, 18 << 4]), Some(Wanted::These(vec![17, 18, 19])));
+        assert_eq!(
+            requested(&[17 << 4 | MORE, 18 << 4]),
+            Some(RequestedBlocks::These(vec![17, 18, 19]))
+        );
     }
 
     #[test]
     fn blocks_must_ascend_and_be_of_one_size() {
         for values in [[5 << 4, 5 << 4], [5 << 4, 4 << 4], [5 << 4, 6 << 4 | 1], [5 << 4, 7]] {
-            assert_eq!(wish(&values), None, "{values:?}");
+            assert_eq!(requested(&values), None, "{values:?}");
         }
     }
 
@@ -163,7 +167,10 @@ mod tests {
         ));
         assert!(read(&[block(&[0x20]), size, tag], &[0; 8]).is_ok());
         let asks = [block(&[0x08]), (OptionNumber::Q_BLOCK2, &[0xa8][..]), size, tag];
-        assert!(matches!(read(&asks, &[]), Ok(Part::Wish(_))), "what libcoap's client asks with");
+        assert!(
+            matches!(read(&asks, &[]), Ok(Part::Request(_))),
+            "what libcoap's client asks with"
+        );
         for (options, payload) in [
             (vec![block(&[0x18]), size], &[0; 16][..]),
             (vec![block(&[0x18]), tag], &[0; 16]),
