@@ -371,7 +371,9 @@ impl Inner {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let opened = Shared::new(SocketAddr::new(any, 0), &self.config, None)?;
+        let local = self.config.local_address.filter(|local| local.is_ipv4() == remote.is_ipv4());
+        let local = local.unwrap_or(SocketAddr::new(any, 0));
+        let opened = Shared::new(local, &self.config, None)?;
         Driver::spawn(opened.clone());
         *place = Some(opened.clone());
         Ok(opened)

@@ -5,7 +5,8 @@ use super::call::{Call, Params};
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
 use super::panics::{self, Caught};
-use super::router::{BoxFuture, Reply, Route, Router};
+use super::reply::{Answer, BoxFuture, Reply};
+use super::router::{Route, Router};
 use crate::message::Response;
 use crate::metrics::{Load, Reports};
 use crate::net::clock::{Clock, seeded};
@@ -130,12 +131,12 @@ impl Service {
             params,
             rest: rest.as_deref(),
         };
-        match self.call(route, &call) {
-            Reply::Now(response) => {
+        match self.call(route, &call).0 {
+            Answer::Now(response) => {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, Some((route, began)))
             }
-            Reply::Later(future) => {
+            Answer::Later(future) => {
                 self.later(carrier, now, assembled, (route, began), future, span)
             }
         }
@@ -180,7 +181,7 @@ impl Service {
     /// Calls a handler.
     fn call(&self, route: &Route, call: &Call<'_>) -> Reply {
         panics::catch(|| route.resource.call(call))
-            .unwrap_or_else(|caught| Reply::Now(self.panicked(&caught)))
+            .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)))
     }
 
     /// The answer of a handler that panicked, counted and logged.
@@ -311,9 +312,9 @@ impl Service {
 
     /// Makes and sends a notification, or starts to.
     fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
-        match self.state_for(&due) {
-            Reply::Now(response) => self.send_notification(&**carrier, now, &due, response),
-            Reply::Later(future) => {
+        match self.state_for(&due).0 {
+            Answer::Now(response) => self.send_notification(&**carrier, now, &due, response),
+            Answer::Later(future) => {
                 let (service, carrier) = (self.clone(), carrier.clone());
                 tokio::spawn(async move {
                     let response = match panics::caught(future).await {
@@ -330,10 +331,10 @@ impl Service {
     fn state_for(&self, due: &Due) -> Reply {
         // It was a message when it came.
         let Ok(message) = Message::parse(&due.request) else {
-            return Reply::Now(Response::new(Code::INTERNAL_SERVER_ERROR));
+            return Reply::now(Response::new(Code::INTERNAL_SERVER_ERROR));
         };
         if let Some(event) = due.event.clone() {
-            return Reply::Now(event);
+            return Reply::now(event);
         }
         match self.inner.router.find(&message) {
             Ok((route, params)) => {
@@ -342,7 +343,7 @@ impl Service {
                 let (remote, payload, names) = (due.remote, message.payload(), &route.names);
                 self.call(route, &Call { remote, message, payload, names, params, rest })
             }
-            Err(refusal) => Reply::Now(refusal),
+            Err(refusal) => Reply::now(refusal),
         }
     }
 
