@@ -19,7 +19,6 @@ from typing import Any
 
 import aiocoap
 import aiocoap.numbers.constants
-
 from ebbtide import aio
 
 SERVER = """
