@@ -14,11 +14,18 @@ use clap::{Parser, Subcommand};
 use ebbtide::Code;
 use std::process::ExitCode;
 
+/// The version, and which build it is. A packaged build sets `EBBTIDE_VERSION` to its version, commit
+/// and date.
+const VERSION: &str = match option_env!("EBBTIDE_VERSION") {
+    Some(version) => version,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (built from source)"),
+};
+
 /// Congestion-safe CoAP, and the testbed that shows which congestion control your network needs.
 #[derive(Parser)]
 #[command(
     name = "ebbtide",
-    version,
+    version = VERSION,
     max_term_width = 100,
     after_help = "Exit codes: 0 done, 1 the work itself failed, 2 the call was wrong."
 )]
@@ -53,6 +60,7 @@ enum Command {
     Replay(commands::replay::ReplayArgs),
     Emulate(commands::emulate::EmulateArgs),
     Report(commands::report::ReportArgs),
+    Export(commands::export::ExportArgs),
     Completions(commands::shell::CompletionsArgs),
     Man(commands::shell::ManArgs),
 }
@@ -78,6 +86,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => commands::replay::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),
         Command::Report(args) => commands::report::run(&args),
+        Command::Export(args) => commands::export::run(&args),
         Command::Completions(args) => commands::shell::completions::<Arguments>(&args),
         Command::Man(args) => commands::shell::man::<Arguments>(&args),
     };

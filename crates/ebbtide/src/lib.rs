@@ -16,12 +16,12 @@
 //! ```no_run
 //! use ebbtide::{Response, Server, server::{Call, Router, get}};
 //!
-//! # async fn example() -> Result<(), ebbtide::BindError> {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let router = Router::new().route("/hello/{name}", get(|call: &Call<'_>| {
 //!     Response::content(format!("Hello, {}!", call.param("name").unwrap_or("you")))
 //! }));
 //! let server = Server::bind(router, ["0.0.0.0:5683", "[::]:5683"])?;
-//! server.run().await;
+//! server.run().await?;
 //! # Ok(()) }
 //! ```
 //!
@@ -40,7 +40,8 @@ pub use ebbtide_core as core;
 pub use ebbtide_core::wire::{Code, OptionNumber};
 pub use error::{BindError, Error};
 pub use message::{
-    BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, Uri, UriError,
+    BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, StatusError, Uri,
+    UriError,
 };
 pub use net::config::Config;
 pub use net::socket;

@@ -5,6 +5,7 @@ mod burst;
 mod campaign;
 pub(crate) mod discover;
 pub(crate) mod emulate;
+pub(crate) mod export;
 pub(crate) mod flow;
 pub(crate) mod list;
 pub(crate) mod map;

@@ -137,7 +137,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
         request = request.block_size(bytes.into());
     }
     if args.q_block {
-        request = request.quick();
+        request = request.q_block();
     }
     for (number, value) in &args.options {
         request = request.option(*number, value);
@@ -158,7 +158,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     }
     let client = args.talk.client()?;
     if let Some(span) = args.observe {
-        let states = observe::watch(&client, request, None, |state| show(&args, state));
+        let states = observe::watch(&client, request, (None, false), |state| show(&args, state));
         return tokio::time::timeout(span, states).await.unwrap_or(Ok(()));
     }
     if group {

@@ -28,8 +28,8 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Answer what All CoAP Nodes are asked too (224.0.1.187, ff02::fd, ff05::fd), on this interface
-    /// or the one that the system chooses
+    /// Also answer requests to the All CoAP Nodes groups (224.0.1.187, ff02::fd, ff05::fd), on this
+    /// interface or the one that the system chooses
     #[arg(long, value_name = "INTERFACE")]
     multicast: Option<Option<String>>,
     /// Congestion control of separate responses and notifications
@@ -142,7 +142,7 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         }
     });
     tokio::select! {
-        () = server.run() => {}
+        ended = server.run() => ended?,
         _ = tokio::signal::ctrl_c() => {}
     }
     Ok(())

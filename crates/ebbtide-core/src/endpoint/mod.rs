@@ -22,6 +22,7 @@
 //!   [`Received::Acknowledged`] (a response of ours), [`Received::Reset`], [`Event::Failed`], or
 //!   the caller's [`Endpoint::cancel`]; then everything that it held is free again.
 
+mod again;
 mod block;
 mod config;
 mod peers;
@@ -214,6 +215,13 @@ impl Endpoint {
     pub fn metrics(&self, remote: SocketAddr) -> Option<Metrics> {
         let index = self.peers.find(self.config.scope.key(remote))?;
         Some(self.peers.get(index).shell.metrics())
+    }
+
+    /// The address that stands for the scope of a remote: those with the same one share a congestion
+    /// control, NSTART and a queue.
+    #[must_use]
+    pub fn scope_of(&self, remote: SocketAddr) -> SocketAddr {
+        self.config.scope.key(remote)
     }
 
     /// Messages that wait until they may leave for a peer's scope.

@@ -3,7 +3,9 @@
 use super::peers::OptionSupport;
 use super::types::{Event, Failure, Reliability, SendError, Sent};
 use super::{Endpoint, context};
-use crate::cc::{Admission, Departure, Expiry, Kind, Load, Marking, Outcome, probing_instant};
+use crate::cc::{
+    Admission, Departure, Expiry, Kind, Load, Marking, Outcome, Shell, probing_instant,
+};
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{Answers, Due, Exchange, NONE, Purpose, State};
 use crate::exchange::token::{
@@ -116,16 +118,6 @@ impl Endpoint {
         Ok(name)
     }
 
-    /// Whether a message is within its bound with the longest token, 8 bytes.
-    fn check_length(&self, content: &Content<'_>) -> Result<(), SendError> {
-        let limit = self.config.limits.message_bytes;
-        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
-        match bytes > limit.min(usize::from(u16::MAX)) {
-            true => Err(SendError::TooLong { bytes, limit }),
-            false => Ok(()),
-        }
-    }
-
     /// Encodes a message into a new exchange, which is not in its peer's queue yet.
     pub(super) fn accept(
         &mut self,
@@ -149,7 +141,7 @@ impl Endpoint {
         let group = to.ip().is_multicast();
         let reliability = if group { Reliability::NonConfirmable } else { reliability };
         let marking = match purpose {
-            Purpose::Request if observes || group => Marking::None,
+            Purpose::Request if observes || group || !token.is_empty() => Marking::None,
             Purpose::Request => peer.shell.marking(),
             Purpose::Response | Purpose::Ping => Marking::None,
         };
@@ -158,7 +150,8 @@ impl Endpoint {
             return Err(SendError::TooManyExchanges);
         };
         let token = match purpose {
-            Purpose::Request => self.fresh_token(to, marking),
+            Purpose::Request if token.is_empty() => self.fresh_token(to, marking),
+            Purpose::Request => token,
             Purpose::Response | Purpose::Ping => token,
         };
         let kind = match reliability {
@@ -174,6 +167,7 @@ impl Endpoint {
                 return Err(error.into());
             }
         };
+        exchange.first = now;
         exchange.token = token;
         exchange.marking = marking;
         exchange.answers = if observes { Answers::Observed } else { Answers::One };
@@ -187,6 +181,16 @@ impl Endpoint {
         }
         self.peers.begin_exchange(peer_index);
         Ok(index)
+    }
+
+    /// Whether a message of this content can be sent at all. A token is at most 8 bytes.
+    pub(super) fn check_length(&self, content: &Content<'_>) -> Result<(), SendError> {
+        let limit = self.config.limits.message_bytes;
+        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
+        if bytes > limit.min(usize::from(u16::MAX)) {
+            return Err(SendError::TooLong { bytes, limit });
+        }
+        Ok(())
     }
 
     /// A token that no open request to `remote` has.
@@ -252,7 +256,17 @@ impl Endpoint {
                     Ok(()) => Some(again),
                     Err(at) => Some(again.max(at)),
                 },
-                Admission::GiveUp => return self.give_up_queue(now, peer_index),
+                Admission::GiveUp => {
+                    let patience = Shell::patience(&self.config.params, &control.settings);
+                    // Nothing has answered its probes: the control may look for the peer again.
+                    let again = now + self.config.params.ack_timeout.max(Shell::FLOOR);
+                    let waited = now.saturating_since(exchange.first);
+                    // At the end of time there is no later.
+                    if waited >= patience.to_duration() || again == now {
+                        return self.give_up_queue(now, peer_index);
+                    }
+                    Some(again)
+                }
             };
             let id = match not_before {
                 None => self.fresh_id(now, peer_index),

@@ -5,6 +5,7 @@
 //! completed has no median) and are printed as an en dash.
 
 use super::flows::{FlowCell, FlowSeries};
+use crate::judge::{Outcome, Percentile};
 use serde::{Deserialize, Serialize};
 
 /// One report: a scenario, the cells that were run, and how to run them again.
@@ -36,6 +37,12 @@ pub struct Report {
     pub cells: Vec<Cell>,
     /// Published figures beside the measured ones; empty outside `reproduce`.
     pub published: Vec<Comparison>,
+    /// The share of what was asked by whose time the controls are compared.
+    #[serde(default)]
+    pub percentile: Percentile,
+    /// Whether clients keep time by themselves: then the times are those of single exchanges.
+    #[serde(default)]
+    pub is_periodic: bool,
     /// Remarks, one paragraph each, printed at the end.
     pub notes: Vec<String>,
 }
@@ -57,10 +64,14 @@ pub struct Cell {
     pub fct_ci: (f64, f64),
     /// The physical limit in seconds: no schedule finishes before; zero when there is none.
     pub fct_limit_s: f64,
-    /// Flow completion time in seconds at 0, 1, ... 100 %, pooled over clients and
-    /// replications. Any number of equally spaced quantiles from 2 up is drawn; empty draws
-    /// no curve.
-    pub fct_quantiles: Vec<f64>,
+    /// When each percent of the answered exchanges, 0 to 100, was answered, s after it was due, pooled
+    /// over replications. Any number of equally spaced quantiles from 2 up is drawn; empty draws no
+    /// curve.
+    #[serde(default)]
+    pub delivered_quantiles: Vec<f64>,
+    /// The same of how long answered exchanges took from their request to the first response.
+    #[serde(default)]
+    pub duration_quantiles: Vec<f64>,
     /// Unnecessary retransmissions per client.
     pub unnecessary: Summary,
     /// Duplicate responses received, per client.
@@ -93,6 +104,9 @@ pub struct Cell {
     pub probes: Summary,
     /// The largest timeout each client armed, seconds.
     pub largest_timeout: Summary,
+    /// The figures that it is judged by.
+    #[serde(default)]
+    pub outcome: Outcome,
     /// The exact command that computes this cell again.
     pub command: String,
     /// What happened over time in chosen replications; may be empty.
@@ -303,10 +317,14 @@ pub struct Comparison {
 }
 
 impl Cell {
-    /// Median flow completion time as a multiple of the physical limit, if both exist.
+    /// The time by which all that was asked was delivered as a multiple of the physical limit, which
+    /// is that of the last client too; if there are both. The mean over replications: what happens
+    /// last is a matter of luck.
     #[must_use]
     pub fn multiple(&self) -> Option<f64> {
-        let multiple = self.fct.median / self.fct_limit_s;
+        let runs = &self.outcome.runs;
+        let last = runs.iter().map(|run| run.delivered_by_s[3]).collect::<Option<Vec<f64>>>()?;
+        let multiple = last.iter().sum::<f64>() / last.len() as f64 / self.fct_limit_s;
         (self.fct_limit_s > 0.0 && multiple.is_finite()).then_some(multiple)
     }
 

@@ -2,12 +2,14 @@
 
 use super::cell::summarise;
 use super::simulation::{RunError, simulate};
+use crate::judge::{Percentile, Verdict, judge_cells};
 use crate::record::{ClientRecord, Manifest, ManifestCell, RunRecord, Store, StoreError};
 use crate::report::Cell;
 use crate::reproduce::{self, PAPERS_REPS, Paper};
 use crate::scenario::{Axis, Control, Scenario, ScenarioError, Source, WorkloadKind, combinations};
 use crate::stats::summary;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -34,6 +36,8 @@ pub struct Campaign {
     pub papers: Vec<String>,
     /// The command that computes everything again.
     pub command: String,
+    /// The share of what was asked by whose time the controls are compared.
+    pub percentile: Percentile,
 }
 
 /// One cell: a scenario with its settings applied, and its controls.
@@ -144,6 +148,25 @@ impl fmt::Display for CampaignError {
 
 impl std::error::Error for CampaignError {}
 
+impl Results {
+    /// The complete cells by setting, in order, with the judgement on each setting.
+    #[must_use]
+    pub fn judged(&self, percentile: Percentile) -> Vec<(Vec<&CellResult>, Verdict)> {
+        let mut groups: Vec<Vec<&CellResult>> = Vec::new();
+        for (_, result) in &self.cells {
+            match groups.last_mut() {
+                Some(group) if group[0].cell.settings == result.cell.settings => group.push(result),
+                _ => groups.push(vec![result]),
+            }
+        }
+        let judged = groups.into_iter().map(|group| {
+            let verdict = judge_cells(group.iter().map(|result| &result.cell), percentile);
+            (group, verdict)
+        });
+        judged.collect()
+    }
+}
+
 impl Campaign {
     /// Plans a campaign: applies every combination of settings and parses every control.
     ///
@@ -163,11 +186,19 @@ impl Campaign {
         }
         let mut cells: Vec<CellSpec> = Vec::new();
         let mut defaults = None;
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
         for combination in combinations(&axes) {
             let scenario = source.scenario(&combination)?;
             defaults.get_or_insert(scenario.run.clone());
             let settings: Vec<(String, String)> =
                 combination.into_iter().map(|change| (change.key, change.value)).collect();
+            let words: Vec<String> =
+                settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let words = words.join(" ");
+            if let Some(other) = seen.insert(hash_of(&scenario), words.clone()) {
+                let message = format!("is the same network as {other}; name it once");
+                return Err(ScenarioError::argument("--set", &words, &message));
+            }
             for name in &cc {
                 let controls = name
                     .split('+')
@@ -196,7 +227,8 @@ impl Campaign {
         let sets: Vec<(String, String)> =
             axes.iter().map(|axis| (axis.key.clone(), axis.values.join(","))).collect();
         let command = run_command(&source.place, &sets, &cc.join(","), (reps, seed));
-        Ok(Self { source, axes, cc, reps, seed, cells, papers: Vec::new(), command })
+        let (papers, percentile) = (Vec::new(), Percentile::default());
+        Ok(Self { source, axes, cc, reps, seed, cells, papers, command, percentile })
     }
 
     /// How many replications there are.
@@ -282,49 +314,56 @@ impl Campaign {
         mine: bool,
     ) -> Result<Option<(RunRecord, bool)>, CampaignError> {
         let spec = &self.cells[index];
-        let key = store.map(|_| self.key(spec, replication));
+        let key = store.map(|_| self.keys(spec)(replication));
         if let (Some(store), Some(key)) = (store, &key)
-            && let Some(record) = store.load(key)
+            && let Some(record) = store.load(key).map_err(CampaignError::Store)?
         {
             return Ok(Some((record, true)));
         }
         if !mine {
             return Ok(None);
         }
-        // Series of one replication show what all of them do; more would only fill the disk.
-        let with_series = replication == 0;
-        let timer = crate::wall::Stopwatch::start();
-        let mut record =
-            simulate(&spec.scenario, &spec.controls, self.seed, replication, with_series)
-                .map_err(|error| CampaignError::Run { cell: spec.name(), replication, error })?;
-        record.wall_s = timer.seconds();
+        let record = self.compute(spec, replication).map_err(|error| CampaignError::Run {
+            cell: spec.name(),
+            replication,
+            error,
+        })?;
         if let (Some(store), Some(key)) = (store, &key) {
-            let settings = settings_json(&spec.settings);
-            let names = (spec.scenario.name.as_str(), settings.as_str(), spec.cc.as_str());
-            store.save(key, names, (self.seed, VERSION), &record).map_err(CampaignError::Store)?;
+            let bytes = self.encode(spec, key, &record).map_err(CampaignError::Store)?;
+            store.save(key, &bytes).map_err(CampaignError::Store)?;
         }
         Ok(Some((record, false)))
     }
 
-    /// The key of a replication. The scenario's text about itself is not part of it.
-    fn key(&self, spec: &CellSpec, replication: u32) -> String {
-        let mut scenario = spec.scenario.clone();
-        scenario.title.clear();
-        scenario.description.clear();
-        scenario.source.clear();
-        scenario.keys.clear();
-        scenario.control.clear();
-        scenario.run = crate::scenario::Run::default();
-        let scenario = serde_json::to_string(&scenario).unwrap_or_default();
-        Store::key(&[
-            &scenario,
-            &format!("{:?}", spec.controls),
-            &spec.cc,
-            &settings_json(&spec.settings),
-            &self.seed.to_string(),
-            &replication.to_string(),
-            VERSION,
-        ])
+    /// Runs one replication.
+    pub(super) fn compute(&self, spec: &CellSpec, replication: u32) -> Result<RunRecord, RunError> {
+        // Series of one replication show what all of them do; more would only fill the disk.
+        let with_series = replication == 0;
+        let timer = crate::wall::Stopwatch::start();
+        let mut record =
+            simulate(&spec.scenario, &spec.controls, self.seed, replication, with_series)?;
+        record.wall_s = timer.seconds();
+        Ok(record)
+    }
+
+    /// A replication as the bytes of its file.
+    pub(super) fn encode(
+        &self,
+        spec: &CellSpec,
+        key: &str,
+        record: &RunRecord,
+    ) -> Result<Vec<u8>, StoreError> {
+        let (settings, hash) = (spec.settings_json(), hash_of(&spec.scenario));
+        let names = (spec.scenario.name.as_str(), &*hash, settings.as_str(), spec.cc.as_str());
+        Store::encode(key, names, (self.seed, VERSION), record)
+    }
+
+    /// The keys of a cell's replications. The scenario's text about itself is not part of them.
+    pub fn keys(&self, spec: &CellSpec) -> impl Fn(u32) -> String + use<> {
+        let (scenario, controls) = (identity(&spec.scenario), format!("{:?}", spec.controls));
+        let seed = self.seed.to_string();
+        let key = Store::keys_with(&[&scenario, &controls, &spec.cc, &seed]);
+        move |replication| key(&[&replication.to_string(), VERSION])
     }
 
     fn result(&self, index: usize, records: &[RunRecord]) -> CellResult {
@@ -375,19 +414,37 @@ impl Campaign {
         run_command(place, &spec.settings, &spec.cc, (spec.reps, self.seed))
     }
 
+    /// The `ebbtide replay` that runs one replication of a cell again.
+    #[must_use]
+    pub fn replay_command(&self, spec: &CellSpec, replication: u32) -> String {
+        let mut command = format!("ebbtide replay {}", quoted(&self.source.place));
+        for (key, value) in &spec.settings {
+            command.push_str(&format!(" --set {}", quoted(&format!("{key}={value}"))));
+        }
+        command.push_str(&format!(" --cc {} --rep {replication} --seed {}", spec.cc, self.seed));
+        command
+    }
+
     /// What the folder of results says of itself.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
         let cells = self.cells.iter().map(|spec| ManifestCell {
             cc: spec.cc.clone(),
             settings: spec.settings.clone(),
+            scenario_hash: hash_of(&spec.scenario),
             runs: (0..spec.reps)
-                .map(|replication| format!("runs/{}.parquet", self.key(spec, replication)))
+                .map(self.keys(spec))
+                .map(|key| format!("runs/{key}.parquet"))
                 .collect(),
         });
         Manifest {
             scenario: self.source.place.clone(),
             scenario_toml: self.source.text.clone(),
+            scenario_hash: self
+                .source
+                .scenario(&[])
+                .map_or_else(|_| String::new(), |s| hash_of(&s)),
+            seal: String::new(),
             set: self.axes.clone(),
             cc: self.cc.clone(),
             reps: self.reps,
@@ -412,7 +469,12 @@ impl Campaign {
         }
         let source = Source::new(&manifest.scenario, &manifest.scenario_toml);
         let run = (Some(manifest.reps), Some(manifest.seed));
-        Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)
+        let mut campaign = Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)?;
+        // A campaign that goes on until its intervals are narrow has cells of different lengths.
+        for (spec, cell) in campaign.cells.iter_mut().zip(&manifest.cells) {
+            spec.reps = u32::try_from(cell.runs.len()).unwrap_or(u32::MAX);
+        }
+        Ok(campaign)
     }
 }
 
@@ -444,6 +506,46 @@ impl CellSpec {
         self.controls.iter().map(Control::notes).find(|notes| !notes.is_empty()).unwrap_or_default()
     }
 
+    /// Its settings as a JSON object in one form, however they were written: keys in order, the
+    /// scenario's short name where all that it stands for is set alike, values as files have them.
+    #[must_use]
+    pub fn settings_json(&self) -> String {
+        let scenario = serde_json::to_value(&self.scenario).unwrap_or_default();
+        let written = |path: &str| {
+            path.split('.').try_fold(&scenario, |place, part| place.get(part)).cloned()
+        };
+        let names = &self.scenario.keys;
+        let paths = |key: &str| names.get(key).cloned().unwrap_or_else(|| vec![key.to_owned()]);
+        let mut left: BTreeMap<String, serde_json::Value> = self
+            .settings
+            .iter()
+            .flat_map(|(key, value)| paths(key).into_iter().map(move |path| (path, value)))
+            .map(|(path, value)| {
+                let value = written(&path).unwrap_or_else(|| value.clone().into());
+                (path, value)
+            })
+            .collect();
+        let mut map: BTreeMap<String, serde_json::Value> = BTreeMap::new();
+        for (name, paths) in names {
+            let mut values = paths.iter().map(|path| left.get(path));
+            let first = values.next().flatten().cloned();
+            if let Some(first) = first
+                && values.all(|value| value == Some(&first))
+            {
+                paths.iter().for_each(|path| drop(left.remove(path)));
+                map.insert(name.clone(), first);
+            }
+        }
+        map.extend(left);
+        let text = |value: serde_json::Value| match value {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let map: BTreeMap<String, String> =
+            map.into_iter().map(|(key, value)| (key, text(value))).collect();
+        serde_json::to_string(&map).unwrap_or_default()
+    }
+
     /// The cell in words, for messages.
     #[must_use]
     pub fn name(&self) -> String {
@@ -452,10 +554,19 @@ impl CellSpec {
     }
 }
 
-fn settings_json(settings: &[(String, String)]) -> String {
-    let map: serde_json::Map<String, serde_json::Value> =
-        settings.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
-    serde_json::Value::Object(map).to_string()
+/// All of a scenario that results depend on, as text: not what it says of itself.
+fn identity(scenario: &Scenario) -> String {
+    let mut scenario = scenario.clone();
+    scenario.title.clear();
+    scenario.description.clear();
+    scenario.source.clear();
+    scenario.keys.clear();
+    scenario.run = crate::scenario::Run::default();
+    serde_json::to_string(&scenario).unwrap_or_default()
+}
+
+fn hash_of(scenario: &Scenario) -> String {
+    Store::key(&[&identity(scenario)])
 }
 
 /// Quotes an argument for a shell if it needs to be.

@@ -4,6 +4,8 @@ mod background;
 mod background_cell;
 mod campaign;
 mod cell;
+mod chunk;
+mod document;
 mod flow_cell;
 mod flow_series;
 mod mesh_cell;
@@ -20,6 +22,8 @@ pub use campaign::{
     Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
+pub use chunk::{ChunkDone, FailedRun};
+pub use document::document;
 pub(crate) use network::tagged;
 pub(crate) use recorder::new_histogram;
 pub use recorder::{Details, Discard, LostAt, Recorder, SeriesRecorder, Tagged, Transport};

@@ -89,7 +89,24 @@ fn print_quantity(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>)
     }
 }
 
+/// What text with a unit means in seconds, bits per second or bytes, with the name of that unit, such
+/// as `(30000.0, "bit/s")` of `30 kbit/s`. `None` if it is no such quantity.
+#[must_use]
+pub fn in_base_unit(text: &str) -> Option<(f64, &'static str)> {
+    let of = |units| parse_quantity(text, units).map(|value| value as f64);
+    of(TIME_UNITS)
+        .map(|nanos| (nanos / 1e9, "s"))
+        .or_else(|| of(RATE_UNITS).map(|rate| (rate, "bit/s")))
+        .or_else(|| of(BYTE_UNITS).map(|bytes| (bytes, "B")))
+}
+
 impl Time {
+    /// Whether it is no time at all.
+    #[must_use]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// From text such as `200ms` or `"1.5 s"`; `None` if it is no time.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         parse_quantity(text, TIME_UNITS).map(Self)

@@ -1,7 +1,7 @@
 //! Metrics: what a client or a server has counted, and how much is under way.
 //!
 //! Everything is counted in plain integers where it happens, which costs the receive loop neither
-//! an allocation nor a lock. A [`Snapshot`] is taken when somebody asks, and its `Display` is the
+//! an allocation nor a lock. A [`Snapshot`] is taken on request, and its `Display` is the
 //! text that Prometheus scrapes: serve it at any HTTP endpoint. `docs/metrics.md` lists every
 //! metric with its meaning.
 //!
@@ -22,11 +22,11 @@ mod family;
 pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
-use crate::server::Refusals;
 use crate::stream::StreamCounters;
 use crate::stream::counters::Tally;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{ControlCounters, Counters, Exchanges, Malformed};
+use ebbtide_core::session::server::Refusals;
 use std::sync::{Arc, Weak};
 
 /// Reads the metrics of a [`Server`](crate::Server), from anywhere and as long as it lives.
@@ -34,34 +34,50 @@ use std::sync::{Arc, Weak};
 pub struct Meter {
     sockets: Vec<Weak<Shared>>,
     connections: Weak<Tally>,
+    server: Weak<dyn Reports>,
+}
+
+/// What a server says about its handlers and transfers.
+pub(crate) trait Reports: core::fmt::Debug + Send + Sync {
+    fn load(&self) -> Load;
+    fn refusals(&self) -> Refusals;
 }
 
 impl Meter {
     pub(crate) fn new<'s>(
         sockets: impl Iterator<Item = &'s Arc<Shared>>,
         connections: &Arc<Tally>,
+        server: Weak<dyn Reports>,
     ) -> Self {
         let sockets = sockets.map(Arc::downgrade).collect();
-        Self { sockets, connections: Arc::downgrade(connections) }
+        Self { sockets, connections: Arc::downgrade(connections), server }
     }
 
-    /// What its sockets have counted, together; nothing once the server is gone.
+    /// The sum of the counters of its sockets; `None` once the server is gone.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let live: Vec<_> = self.sockets.iter().filter_map(Weak::upgrade).collect();
         let connections = self.connections.upgrade().map(|tally| tally.counters());
-        Snapshot::of(live.iter(), connections.unwrap_or_default())
+        let mut snapshot = Snapshot::of(live.iter(), connections.unwrap_or_default());
+        if let Some(server) = self.server.upgrade() {
+            snapshot.load = server.load();
+            let Refusals { observers_refused, observers_vanished, .. } = snapshot.refusals;
+            snapshot.refusals = server.refusals();
+            snapshot.refusals.observers_refused = observers_refused;
+            snapshot.refusals.observers_vanished = observers_vanished;
+        }
+        snapshot
     }
 }
 
-/// What was counted until an instant, and what was under way at it, over all sockets.
+/// Counters up to an instant, and gauges at it, summed over all sockets.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// What the message layer counted.
+    /// Counters of the message layer.
     pub counters: Counters,
-    /// Datagrams that were no messages, by reason.
+    /// Datagrams that were not valid messages, by reason.
     pub malformed: Malformed,
-    /// What was counted under each congestion control in use.
+    /// Counters of each congestion control in use.
     pub controls: Vec<(Control, ControlCounters)>,
     /// Exchanges of our own that have not ended, by state.
     pub exchanges: Exchanges,
@@ -77,12 +93,12 @@ pub struct Snapshot {
     pub observers: usize,
     /// Events that an observer was too slow for.
     pub dropped_events: u64,
-    /// What a server has turned away, by reason.
+    /// Requests that a server has turned away, by reason.
     pub refusals: Refusals,
-    /// What the server's handlers and block-wise transfers hold.
+    /// The load of the server's handlers and block-wise transfers.
     pub load: Load,
-    /// Connections over TCP, TLS and WebSockets (RFC 8323). What the messages of those that are open have
-    /// counted is not in it yet.
+    /// Connections over TCP, TLS and WebSockets (RFC 8323). The messages of open connections are
+    /// not counted in it yet.
     pub connections: StreamCounters,
 }
 
@@ -95,7 +111,7 @@ pub struct Queue {
     pub bytes: usize,
 }
 
-/// What a server holds for requests that are not finished.
+/// State that a server holds for unfinished requests.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Requests that asynchronous handlers work on.
@@ -115,13 +131,7 @@ impl Snapshot {
         connections: StreamCounters,
     ) -> Self {
         let mut snapshot = Self { connections, ..Self::default() };
-        let mut observers = Vec::new();
         for shared in sockets {
-            // All sockets of a server have the same service.
-            if let Some(service) = &shared.service {
-                snapshot.load = service.load(shared.clock.now());
-                snapshot.refusals = service.refusals();
-            }
             let state = shared.lock();
             let endpoint = &state.endpoint;
             snapshot.counters.add(&endpoint.counters());
@@ -134,12 +144,9 @@ impl Snapshot {
             snapshot.outbox.datagrams += state.out.len();
             snapshot.outbox.bytes += state.out.len_bytes();
             snapshot.observers += state.observers.len();
-            snapshot.dropped_events += state.observers.dropped_events;
-            observers.push(state.observers.refusals());
-        }
-        for (refused, vanished) in observers {
-            snapshot.refusals.observers_refused += refused;
-            snapshot.refusals.observers_vanished += vanished;
+            snapshot.dropped_events += state.observers.dropped_events();
+            snapshot.refusals.observers_refused += state.observers.refused();
+            snapshot.refusals.observers_vanished += state.observers.vanished();
         }
         snapshot
     }

@@ -1,9 +1,10 @@
-//! What a client or a server is told when it is made.
+//! Configuration of clients and servers.
 
 use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
 use ebbtide_core::q_block::QBlockParameters;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Settings of a [`Client`](crate::Client) or a [`Server`](crate::Server).
@@ -17,10 +18,13 @@ pub struct Config {
     /// The size exponent of blocks that are sent over UDP, 0 to 6 for 16 to 1024 bytes (RFC 7959 section
     /// 2.2). Default 6.
     pub block_szx: u8,
-    /// How fast bodies go in the blocks of RFC 9177: those of requests that are
-    /// [`quick`](crate::Request::quick), and a server's to clients that ask for it. Whether they are
+    /// How fast bodies go in the blocks of RFC 9177 (Q-Block): those of requests that are
+    /// [`q_block`](crate::Request::q_block), and a server's to clients that ask for it. Whether they are
     /// understood at all is [`EndpointConfig::q_block`], by default yes.
-    pub quick: QBlockParameters,
+    pub q_block: QBlockParameters,
+    /// The address and port that a client's UDP socket is bound to, for peers of its family; port 0 is any.
+    /// By default the system chooses both. A server is told where to bind.
+    pub local_address: Option<SocketAddr>,
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
     /// How long a socket goes on asking for datagrams after the last ones before it sleeps. That
@@ -35,7 +39,8 @@ impl Default for Config {
             endpoint: EndpointConfig { q_block: true, ..EndpointConfig::default() },
             max_body: 16 << 20,
             block_szx: 6,
-            quick: QBlockParameters::DEFAULT,
+            q_block: QBlockParameters::DEFAULT,
+            local_address: None,
             stream: StreamConfig::default(),
             busy_poll: Duration::ZERO,
         }

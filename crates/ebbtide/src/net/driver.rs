@@ -4,10 +4,11 @@
 //! endpoint's timeout comes; then it does all there is to do, receives and sends in batches, and
 //! sleeps again. Receiving allocates nothing.
 
+use super::serve::Request;
 use super::shared::{Shared, State};
-use super::socket::{Datagram, Inbox};
+use super::socket::Inbox;
 use super::trace;
-use ebbtide_core::endpoint::{Received, Sent};
+use ebbtide_core::endpoint::{Arrival, Incoming, Received};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::future::Future;
@@ -28,6 +29,9 @@ const NOTIFICATIONS: usize = 256;
 /// to send as well would wake it for every datagram that leaves.
 const SEND_AGAIN: Duration = Duration::from_millis(1);
 
+/// Bytes that wait for a socket that takes no more: from then on nothing is received.
+const DEAF: usize = 256 << 10;
+
 /// Drives `shared` until it is closed.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -47,6 +51,9 @@ pub(crate) struct Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.errors.abort();
+        // Nobody drives the endpoint any more, if only because the runtime has ended: calls fail instead
+        // of waiting for ever.
+        self.shared.close();
     }
 }
 
@@ -79,15 +86,22 @@ impl Driver {
             }
             let more;
             (state, more) = notify(&self.shared, state, now);
-            let sent = self.flush(&mut state, now);
+            let mut sent = self.flush(&mut state, now);
+            while sent.is_ok() && state.is_full {
+                // The endpoint has more.
+                state.drain(None);
+                sent = self.flush(&mut state, now);
+            }
             self.retry = sent.is_err().then(|| now + SEND_AGAIN);
+            // Requests whose answers cannot leave stay where the system drops them if there are more.
+            let deaf = sent.is_err() && state.out.len_bytes() >= DEAF;
             if state.closed && (state.out.is_empty() || sent.is_err()) {
                 return Poll::Ready(());
             }
             let woken = state.take_wakers();
             drop(state);
             woken.into_iter().for_each(Waker::wake);
-            if self.receive(cx) {
+            if !deaf && self.receive(cx) {
                 self.heard = now;
             } else if !more && self.wait(cx) {
                 if self.polls_busily() {
@@ -153,18 +167,21 @@ impl Driver {
         let mut state = self.shared.lock();
         for datagram in self.inbox.datagrams() {
             trace::received(datagram.from, datagram.bytes);
-            if state.endpoint.remembers_much()
-                && let Some(service) = &self.shared.service
-                && let Some(bytes) = service.turn_away(now, &mut state.endpoint, &datagram)
-            {
-                let from = self.shared.reply_from(datagram.to);
-                state.out.push(datagram.from, from, &bytes, Sent::Reply);
-                continue;
-            }
-            let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
+            let to_group = datagram.to.is_some_and(|to| to.is_multicast());
+            let arrival = Arrival { from: datagram.from, to_group };
+            let much = state.endpoint.remembers_much();
+            let mut vouched = true;
+            let remember = |incoming: &Incoming, message: &Message<'_>| {
+                if much && let Some(service) = &self.shared.service {
+                    vouched = service.vouches_for(now, incoming.remote, message);
+                }
+                vouched
+            };
+            let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
             state = match received {
                 Received::Request(incoming, message) => {
-                    self.serve(state, now, (incoming, message), datagram)
+                    let to = datagram.to;
+                    self.serve(state, now, Request { incoming, message, to, vouched })
                 }
                 other => {
                     state.dispatch(datagram.from, other);
@@ -180,16 +197,14 @@ impl Driver {
         &'s self,
         mut state: MutexGuard<'s, State>,
         now: Instant,
-        (incoming, message): (ebbtide_core::endpoint::Incoming, Message<'_>),
-        datagram: Datagram<'_>,
+        request: Request<'_>,
     ) -> MutexGuard<'s, State> {
         let Some(service) = &self.shared.service else {
             // A client that serves nothing (RFC 7252 section 4.2: lacking context).
-            state.endpoint.reset(&incoming);
+            state.endpoint.reset(&request.incoming);
             return state;
         };
-        drop(state);
-        service.serve(&self.shared, now, (incoming, message), datagram)
+        service.serve(&self.shared, state, now, request)
     }
 
     /// Sends what waits.
@@ -234,16 +249,14 @@ fn notify<'s>(
     let Some(service) = &shared.service else { return (state, false) };
     for _ in 0..NOTIFICATIONS {
         // Half of the exchanges are left for separate responses and requests.
-        if !state.observers.any_due() || state.endpoint.is_half_full() {
+        let full = state.out.len_bytes() >= DEAF;
+        if !state.observers.any_due() || state.endpoint.is_half_full() || full {
             return (state, false);
         }
         let Some(due) = state.observers.pop_due(now) else { break };
         drop(state);
-        let sent = service.notify(shared, now, due);
+        service.notify(shared, now, due);
         state = shared.lock();
-        if !sent {
-            return (state, false);
-        }
     }
     let more = state.observers.any_due();
     (state, more)

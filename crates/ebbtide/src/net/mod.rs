@@ -4,6 +4,8 @@ pub(crate) mod clock;
 pub(crate) mod config;
 pub(crate) mod driver;
 pub(crate) mod pending;
+pub(crate) mod room;
+pub(crate) mod serve;
 pub(crate) mod shared;
 pub mod socket;
 pub(crate) mod trace;

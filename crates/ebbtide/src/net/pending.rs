@@ -4,6 +4,7 @@ use crate::message::Response;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::Failure;
+use ebbtide_core::session::ObserverId;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -46,13 +47,10 @@ pub(crate) struct Call {
     first: Option<Answer>,
     more: VecDeque<Answer>,
     waker: Option<Waker>,
-    /// Whether an answer has come after which more may come.
-    pub(crate) registered: bool,
 }
 
 impl Call {
     pub(crate) fn push(&mut self, answer: Answer) -> Option<Waker> {
-        self.registered |= matches!(answer, Answer::More { .. });
         if self.first.is_none() && self.more.is_empty() {
             self.first = Some(answer);
         } else {
@@ -82,8 +80,8 @@ pub(crate) enum Owner {
     Call(u32),
     /// A separate response: nobody waits for its end.
     Response,
-    /// A notification to an observer, by its place.
-    Notification(u32),
+    /// A notification to an observer.
+    Notification(ObserverId),
 }
 
 /// An exchange that is open.

@@ -4,14 +4,16 @@
 use super::clock::{Clock, seeded};
 use super::config::Config;
 use super::pending::{Answer, Call, Open, Owner, Pending};
+use super::room::Waiting;
+use super::serve::Serve;
 use super::socket::{Outbound, Socket};
 use super::trace;
 use crate::error::{BindError, Error};
 use crate::message::Response;
-use crate::server::Service;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
+use ebbtide_core::session::Observers;
 use ebbtide_core::time::{Instant, Micros};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,7 +27,10 @@ use tokio::io::unix::AsyncFd;
 pub(crate) struct Shared {
     pub(crate) socket: AsyncFd<Bound>,
     pub(crate) clock: Clock,
-    pub(crate) service: Option<Service>,
+    /// What answers requests; a client's socket has nothing that does.
+    pub(crate) service: Option<Arc<dyn Serve>>,
+    /// The server's number of the socket.
+    pub(crate) number: u32,
     /// Whether the socket is bound to all addresses, so that an answer must name the one that was
     /// asked.
     wildcard: bool,
@@ -50,7 +55,14 @@ pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
     pub(crate) pending: Pending,
     pub(crate) out: Outbound<Sent>,
-    pub(crate) observers: crate::server::Observers,
+    /// Bytes that may wait for the socket before no more is taken from the endpoint, in whose own queue
+    /// as many again find room.
+    max_unsent: usize,
+    /// Whether that is so.
+    pub(crate) is_full: bool,
+    pub(crate) observers: Observers,
+    /// What waits for room in a queue.
+    pub(crate) waiting: Waiting,
     /// When the endpoint wants its next call.
     pub(crate) deadline: Option<Instant>,
     /// Wakes the driver.
@@ -64,7 +76,18 @@ impl Shared {
     pub(crate) fn new(
         address: SocketAddr,
         config: &Config,
-        service: Option<Service>,
+        service: Option<Arc<dyn Serve>>,
+    ) -> Result<Arc<Self>, BindError> {
+        Self::serving(address, config, service, Clock::start(), 0)
+    }
+
+    /// A socket of a server, which numbers them. All of a server's sockets have one clock.
+    pub(crate) fn serving(
+        address: SocketAddr,
+        config: &Config,
+        service: Option<Arc<dyn Serve>>,
+        clock: Clock,
+        number: u32,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
         let socket = Socket::bind(address)?;
@@ -74,7 +97,9 @@ impl Shared {
             socket.allow_fragments();
         }
         let wildcard = socket.local_addr().ip().is_unspecified();
-        let endpoint = Endpoint::new(config.endpoint.clone(), seeded().map_err(failed)?);
+        let mut rng = seeded().map_err(failed)?;
+        let observers = Observers::new(rng.next_u64());
+        let endpoint = Endpoint::new(config.endpoint.clone(), rng);
         #[expect(
             deprecated,
             reason = "its replacement is unsafe because a type might change its descriptor; \
@@ -83,15 +108,19 @@ impl Shared {
         let socket = AsyncFd::with_interest(Bound(socket), Interest::READABLE).map_err(failed)?;
         Ok(Arc::new(Self {
             socket,
-            clock: Clock::start(),
+            clock,
             service,
+            number,
             wildcard,
             busy_poll: config.busy_poll,
             state: Mutex::new(State {
                 endpoint,
                 pending: Pending::default(),
                 out: Outbound::default(),
-                observers: crate::server::Observers::default(),
+                max_unsent: config.endpoint.limits.outbox_bytes,
+                is_full: false,
+                observers,
+                waiting: Waiting::default(),
                 deadline: None,
                 driver: None,
                 closed: false,
@@ -193,8 +222,8 @@ impl crate::client::Exchanges for Shared {
         Poll::Pending
     }
 
-    fn is_registered(&self, index: u32) -> bool {
-        self.lock().pending.call(index).is_some_and(|call| call.registered)
+    fn exchange(&self, index: u32) -> Option<ExchangeId> {
+        self.lock().pending.call(index)?.exchange
     }
 
     fn forget(&self, index: u32) {
@@ -215,28 +244,23 @@ impl crate::client::Exchanges for Shared {
     }
 }
 
-impl crate::server::Observed for Shared {
-    fn observers(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
-        change(&mut self.lock().observers);
-    }
-
-    fn tell(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
-        self.with(|state, _| change(&mut state.observers));
-    }
-}
-
 impl State {
-    /// Takes what the endpoint wants to be done; called after each call that changed it.
+    /// Takes what the endpoint wants to be done; called after each call that changed it. What the
+    /// socket does not take stays in the endpoint's own queue, which is bounded
+    /// ([`Limits::outbox_bytes`](ebbtide_core::endpoint::Limits)).
     #[inline]
     pub(crate) fn drain(&mut self, from: Option<IpAddr>) {
-        loop {
+        self.is_full = self.out.len_bytes() >= self.max_unsent;
+        while !self.is_full {
             match self.endpoint.poll_output() {
                 Output::Transmit(transmit) => {
                     trace::sent(&transmit);
+                    let (to, mut left) = (transmit.to, false);
                     let local = match transmit.what {
                         Sent::Reply => from,
-                        Sent::Exchange { exchange, timeout, .. } => {
+                        Sent::Exchange { exchange, timeout, ordinal } => {
                             let open = self.pending.get(exchange);
+                            left = ordinal == 0;
                             if timeout == Micros::ZERO
                                 && let Some(&Open { owner: Owner::Notification(index), .. }) = open
                             {
@@ -251,7 +275,12 @@ impl State {
                             self.pending.get(exchange).map_or(from, |open| open.local)
                         }
                     };
-                    self.out.push(transmit.to, local, transmit.datagram, transmit.what);
+                    self.out.push(to, local, transmit.datagram, transmit.what);
+                    self.is_full = self.out.len_bytes() >= self.max_unsent;
+                    if left {
+                        // A message of the queue has left it.
+                        self.room(to);
+                    }
                 }
                 Output::Event(Event::Failed { exchange, reason }) => {
                     trace::failed(exchange, reason);
@@ -267,6 +296,9 @@ impl State {
 
     /// Hands on what a datagram meant, requests excepted.
     pub(crate) fn dispatch(&mut self, from: SocketAddr, received: Received<'_>) {
+        if !matches!(received, Received::Ignored(_)) {
+            self.room(from);
+        }
         match received {
             Received::Response { exchange, sample, message } => {
                 self.learnt(from, exchange, sample.as_ref());
@@ -313,6 +345,7 @@ impl State {
     /// An exchange is over.
     fn end(&mut self, exchange: ExchangeId, answer: Answer) {
         let Some(open) = self.pending.ended(exchange) else { return };
+        self.room(open.remote);
         match open.owner {
             Owner::Call(index) => {
                 if let Some(call) = self.pending.call(index) {
@@ -323,8 +356,8 @@ impl State {
             Owner::Notification(observer) => match answer {
                 // A Non-confirmable notification that nobody has reset.
                 Answer::Failed(Failure::NoResponse) => {}
-                Answer::Reset { .. } => self.observers.remove(observer, open.remote),
-                _ => self.observers.lost(observer, open.remote),
+                Answer::Reset { .. } => self.observers.remove(observer),
+                _ => self.observers.lost(observer),
             },
             Owner::Response => {}
         }
@@ -354,8 +387,16 @@ impl State {
         let Some(Call { exchange: Some(exchange), .. }) = self.pending.remove_call(index) else {
             return;
         };
-        self.pending.ended(exchange);
+        let open = self.pending.ended(exchange);
         self.endpoint.cancel(now, exchange);
+        if let Some(open) = open {
+            self.room(open.remote);
+        }
+    }
+
+    /// An exchange with a remote has ended or left the queue: something else may find room.
+    fn room(&mut self, remote: SocketAddr) {
+        room(&self.endpoint, &mut self.observers, &mut self.waiting, remote);
     }
 
     /// Wakers to call once the lock is free.
@@ -365,5 +406,46 @@ impl State {
 
     fn learnt(&self, from: SocketAddr, exchange: ExchangeId, sample: Option<&Sample>) {
         trace::learnt(from, exchange, sample, || self.endpoint.metrics(from));
+    }
+}
+
+#[inline]
+fn room(endpoint: &Endpoint, observers: &mut Observers, waiting: &mut Waiting, remote: SocketAddr) {
+    let scope = endpoint.scope_of(remote);
+    observers.room(scope);
+    waiting.room(scope);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_core::endpoint::{Reliability, SendError};
+    use ebbtide_core::wire::{Code, Content};
+
+    #[tokio::test]
+    async fn what_waits_for_a_socket_is_bounded_and_what_finds_no_room_is_refused_and_counted() {
+        const LIMIT: usize = 2000;
+        let mut config = Config::default();
+        config.endpoint.limits.outbox_bytes = LIMIT;
+        let shared = Shared::new(([127, 0, 0, 1], 0).into(), &config, None).unwrap();
+        let mut state = shared.lock();
+        let content = Content { code: Code::GET, options: &[], payload: &[0; 100] };
+        let mut refused = 0;
+        for n in 0..1000_u16 {
+            let remote = SocketAddr::from(([192, 0, 2, 1], 1024 + n));
+            let asked =
+                state.endpoint.request(Instant::ZERO, remote, &content, Reliability::Confirmable);
+            // A datagram that finds no room is as if the network had lost it.
+            refused += usize::from(asked == Err(SendError::OutboxFull));
+            state.drain(None);
+            assert!(state.out.len_bytes() < LIMIT + 200, "{}", state.out.len_bytes());
+        }
+        assert!(state.is_full);
+        let counted = state.endpoint.counters().outbox_full;
+        assert!(counted > 900 && refused == 0, "{counted}, {refused}");
+        // Once the socket has taken what waits, the rest follows.
+        state.out = Outbound::default();
+        state.drain(None);
+        assert!(!state.out.is_empty());
     }
 }

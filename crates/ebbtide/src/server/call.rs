@@ -27,6 +27,8 @@ pub struct Call<'a> {
     pub(crate) payload: &'a [u8],
     pub(crate) names: &'a [String],
     pub(crate) params: Params<'a>,
+    /// What a last `{*name}` of the route stands for.
+    pub(crate) rest: Option<&'a str>,
 }
 
 impl<'a> Call<'a> {
@@ -74,12 +76,24 @@ impl<'a> Call<'a> {
         BurstMark::of(&self.message)
     }
 
-    /// The segment that stood for `{name}` in the route; `None` if the route has no such name or
-    /// the segment is not UTF-8.
+    /// The segment that stood for `{name}` in the route, or the segments, with slashes between them,
+    /// that stood for `{*name}`; `None` if the route has no such name or the segment is not UTF-8.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&'a str> {
         let index = self.names.iter().position(|known| known == name)?;
-        core::str::from_utf8(self.params.values.get(index)?).ok()
+        if let Some(rest) = self.rest.filter(|_| index + 1 == self.names.len()) {
+            return Some(rest);
+        }
+        core::str::from_utf8(self.params.values.get(index).filter(|_| index < self.params.count)?)
+            .ok()
+    }
+
+    /// The route's names with the segments that stood for them, in the route's order. A segment that
+    /// is not UTF-8 is left out.
+    #[cfg(feature = "serde")]
+    pub(crate) fn params(&self) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
+        let names = self.names.iter().map(String::as_str);
+        names.filter_map(|name| Some((name, self.param(name)?)))
     }
 
     /// The path as one text, with a slash before each segment.
@@ -101,13 +115,15 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn to_owned(&self) -> OwnedCall {
         let datagram = Bytes::copy_from_slice(self.message.as_bytes());
-        let names = self.names.iter().zip(self.params.values);
+        let fixed = self.params.values.iter().take(self.params.count);
+        let fixed = fixed.map(|value| String::from_utf8_lossy(value).into_owned());
+        let mut params: Vec<_> = self.names.iter().cloned().zip(fixed).collect();
+        if let (Some(rest), Some(name)) = (self.rest, self.names.last()) {
+            params.push((name.clone(), rest.to_owned()));
+        }
         OwnedCall {
             remote: self.remote,
-            params: names
-                .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()))
-                .collect::<Vec<_>>()
-                .into(),
+            params: params.into(),
             payload: Bytes::copy_from_slice(self.payload),
             datagram,
         }
@@ -137,7 +153,7 @@ impl OwnedCall {
         self.remote
     }
 
-    /// The request's message: all its options. `None` never: it was a message when it came.
+    /// The request's message: all its options. Never `None`: the message was validated when it came.
     #[must_use]
     pub fn message(&self) -> Option<Message<'_>> {
         Message::parse(&self.datagram).ok()
@@ -149,7 +165,7 @@ impl OwnedCall {
         &self.payload
     }
 
-    /// The segment that stood for `{name}` in the route.
+    /// The segment that stood for `{name}` in the route, or the segments that stood for `{*name}`.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         let (_, value) = self.params.iter().find(|(known, _)| known == name)?;

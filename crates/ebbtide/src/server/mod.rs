@@ -1,44 +1,63 @@
 //! The server: a router of handlers behind any number of sockets.
 
-mod block;
-mod bounded;
 mod call;
+mod carrier;
+mod extract;
 mod group;
-mod guard;
+mod handler;
 mod in_order;
+mod into_response;
+mod later;
+mod layer;
+mod locked;
 mod observe;
-mod over_stream;
-mod quick;
-mod respond;
+mod pace;
+mod panics;
+mod reply;
+mod resource;
 mod router;
 mod service;
-mod transfers;
+mod test_server;
 mod well_known;
 
 pub use call::{Call, OwnedCall};
+pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
+#[cfg(feature = "serde")]
+pub use extract::{Cbor, Data, Json, Path, Query};
 pub use group::{ALL_COAP_NODES, interface_index};
-pub use guard::{Refusals, Verify};
+pub use handler::Handler;
 pub use in_order::{Delivery, in_order};
+pub use into_response::{HandlerError, IntoResponse};
+pub use layer::{AccessLog, Authorize, ConcurrencyLimit, Layer, Next, Timeout};
 pub use observe::Subject;
-pub(crate) use observe::{Observed, Observers};
-pub use router::{
-    Resource, Router, delete, delete_async, fetch, fetch_async, get, get_async, ipatch,
-    ipatch_async, patch, patch_async, post, post_async, put, put_async,
+pub use reply::Reply;
+pub use resource::{
+    Resource, delete, delete_async, fetch, fetch_async, get, get_async, ipatch, ipatch_async,
+    patch, patch_async, post, post_async, put, put_async,
 };
-pub(crate) use service::Service;
+pub use router::Router;
+pub use test_server::TestServer;
+
+pub use ebbtide_core::session::Verify;
+pub use ebbtide_core::session::server::Refusals;
 
 use crate::error::{BindError, UNRESOLVED};
 use crate::message::Scheme;
-use crate::metrics::Meter;
+use crate::metrics::{Meter, Reports};
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::shared::Shared;
-use crate::stream::{Listen, Listener, StreamCounters, StreamLimits, Tally};
+use crate::stream::{Listen, Listener, Serving, StreamCounters, StreamLimits, Tally};
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{Counters, SendError};
+use later::Working;
+use service::Service;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -117,13 +136,18 @@ impl Server {
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
         let net = config.net.clone();
-        let service = Service::new(router, config);
+        let no_randomness = |source| BindError { address: UNRESOLVED, source };
+        let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
         for address in addresses {
             for address in resolve(address)? {
-                bound.push(Shared::new(address, &net, Some(service.clone()))?);
+                let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
+                let number = bound.len() as u32;
+                bound.push(Shared::serving(address, &net, serve, service.clock(), number)?);
             }
         }
+        // Nobody has set them before.
+        let _ = service.inner.sockets.set(bound.iter().map(Arc::downgrade).collect());
         let start = |shared: Arc<Shared>| (shared.clone(), Driver::spawn(shared));
         let sockets = bound.into_iter().map(start).collect();
         Ok(Self { service, sockets, listeners: Vec::new(), tally: Arc::default() })
@@ -132,19 +156,26 @@ impl Server {
     /// Serves over TCP, TLS or WebSockets as well: the same resources by the same handlers.
     ///
     /// ```no_run
-    /// # async fn example(router: ebbtide::server::Router) -> Result<(), ebbtide::BindError> {
+    /// # async fn example(router: ebbtide::server::Router) -> Result<(), Box<dyn std::error::Error>> {
     /// use ebbtide::{Server, stream::Listen};
     ///
     /// let server = Server::bind(router, ["0.0.0.0:5683"])?
     ///     .listen(Listen::Tcp(([0, 0, 0, 0], 5683).into()))?;
-    /// # server.run().await; Ok(()) }
+    /// # server.run().await?; Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
     /// If the address cannot be bound, or the certificate not be used.
     pub fn listen(mut self, at: Listen) -> Result<Self, BindError> {
-        self.listeners.push(Listener::start(at, self.service.clone(), self.tally.clone())?);
+        let config = self.service.config();
+        let serving = Serving {
+            service: Arc::new(self.service.clone()),
+            clock: self.service.clock(),
+            config: config.net.stream.clone(),
+            limits: config.stream,
+        };
+        self.listeners.push(Listener::start(at, serving, self.tally.clone())?);
         Ok(self)
     }
 
@@ -227,18 +258,36 @@ impl Server {
     /// Reads its metrics, also while [`Self::run`] has it.
     #[must_use]
     pub fn meter(&self) -> Meter {
-        Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally)
+        let inner: Arc<dyn Reports> = self.service.inner.clone();
+        let report: Weak<dyn Reports> = Arc::downgrade(&inner);
+        Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally, report)
     }
 
-    /// Serves until the task is dropped or [`Self::close`] was called.
-    pub async fn run(mut self) {
-        for (_, driver) in &mut self.sockets {
-            // It only fails if the runtime shuts down.
-            let _ = driver.await;
-        }
-        for listener in &mut self.listeners {
-            // Likewise, or because it was closed.
-            let _ = (&mut listener.task).await;
+    /// Serves until this future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If what drives a socket or accepts connections has ended, so that not all is served any more:
+    /// the runtime shuts down, or the library has a bug. A handler that panics is no reason: its
+    /// request is answered 5.00 (Internal Server Error), counted and logged.
+    pub async fn run(mut self) -> io::Result<()> {
+        // Whichever ends first is told: the others never end by themselves.
+        let ended = poll_fn(|cx| {
+            let sockets = self.sockets.iter_mut().map(|(_, driver)| driver);
+            let listeners = self.listeners.iter_mut().map(|listener| &mut listener.task);
+            let mut any = false;
+            for task in sockets.chain(listeners) {
+                any = true;
+                if let Poll::Ready(ended) = Pin::new(task).poll(cx) {
+                    return Poll::Ready(ended);
+                }
+            }
+            if any { Poll::Pending } else { Poll::Ready(Ok(())) }
+        });
+        match ended.await {
+            // It was closed.
+            Err(error) if error.is_cancelled() => Ok(()),
+            ended => ended.map_err(io::Error::other),
         }
     }
 

@@ -1,153 +1,73 @@
 //! Which handler a request goes to.
 
-use super::call::{Call, MAX_PARAMS, OwnedCall, Params};
+use super::call::{MAX_PARAMS, Params};
+use super::layer::Layer;
+use super::resource::Resource;
+use super::well_known;
 use crate::message::Response;
-use ebbtide_core::wire::{Code, Path};
-use std::future::Future;
-use std::pin::Pin;
-
-/// A response that is still being made.
-pub(crate) type Later = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-/// What a handler gives.
-pub(crate) enum Reply {
-    /// At once: it rides on the acknowledgement.
-    Now(Response),
-    /// When it is ready; acknowledged before, if that takes long.
-    Later(Later),
-}
-
-type Handler = Box<dyn Fn(&Call<'_>) -> Reply + Send + Sync>;
-
-/// The methods that a resource can have: 0.01 to 0.07.
-const METHODS: usize = 7;
-
-/// A resource: a handler per method, and what `/.well-known/core` says about it.
-#[derive(Default)]
-pub struct Resource {
-    handlers: [Option<Handler>; METHODS],
-    pub(crate) attributes: Vec<(String, String)>,
-    pub(crate) subject: Option<super::Subject>,
-    pub(crate) hidden: bool,
-}
-
-impl core::fmt::Debug for Resource {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Resource").field("attributes", &self.attributes).finish_non_exhaustive()
-    }
-}
-
-macro_rules! methods {
-    ($($name:ident $name_async:ident $index:literal $what:literal;)*) => {
-        $(
-            #[doc = concat!("A resource that answers ", $what, " at once: `handler` must not block.")]
-            pub fn $name(
-                handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
-            ) -> Resource {
-                Resource::default().$name(handler)
-            }
-
-            #[doc = concat!("A resource that answers ", $what, " when it can; what takes long is \
-                acknowledged first and answered by a separate response (RFC 7252 section 5.2.2).")]
-            pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
-                handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
-            ) -> Resource {
-                Resource::default().$name_async(handler)
-            }
-        )*
-
-        impl Resource {
-            $(
-                #[doc = concat!("Answers ", $what, " at once: `handler` must not block.")]
-                #[must_use]
-                pub fn $name(
-                    self,
-                    handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
-                ) -> Self {
-                    self.on($index, Box::new(move |call| Reply::Now(handler(call))))
-                }
-
-                #[doc = concat!("Answers ", $what, " when it can.")]
-                #[must_use]
-                pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
-                    self,
-                    handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
-                ) -> Self {
-                    self.on($index, Box::new(move |call| Reply::Later(Box::pin(handler(call.to_owned())))))
-                }
-            )*
-        }
-    };
-}
-
-methods! {
-    get get_async 1 "GET";
-    post post_async 2 "POST";
-    put put_async 3 "PUT";
-    delete delete_async 4 "DELETE";
-    fetch fetch_async 5 "FETCH";
-    patch patch_async 6 "PATCH";
-    ipatch ipatch_async 7 "iPATCH";
-}
-
-impl Resource {
-    fn on(mut self, method: usize, handler: Handler) -> Self {
-        if let Some(place) = self.handlers.get_mut(method - 1) {
-            *place = Some(handler);
-        }
-        self
-    }
-
-    /// Says something about the resource in `/.well-known/core`, such as `rt` (RFC 6690 section 3).
-    #[must_use]
-    pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.attributes.push((name.into(), value.into()));
-        self
-    }
-
-    /// Keeps it out of `/.well-known/core`.
-    #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.hidden = true;
-        self
-    }
-
-    /// Lets clients observe it (RFC 7641): they are told when `subject` says so.
-    #[must_use]
-    pub fn observable(mut self, subject: &super::Subject) -> Self {
-        self.subject = Some(subject.clone());
-        self
-    }
-
-    pub(crate) fn call(&self, call: &Call<'_>) -> Reply {
-        let index = usize::from(call.method().0).wrapping_sub(1);
-        match self.handlers.get(index) {
-            Some(Some(handler)) => handler(call),
-            // RFC 7252 section 5.8: "An unrecognized or unsupported Method Code MUST generate a
-            // 4.05 (Method Not Allowed) piggybacked response."
-            _ => Reply::Now(Response::new(Code::METHOD_NOT_ALLOWED)),
-        }
-    }
-}
+use ebbtide_core::wire::{Message, Path};
 
 /// The resources of a server by path.
 ///
 /// A segment `{name}` stands for any one segment, a last segment `{*name}` for any number of them.
 /// What is spelled out goes before what stands for anything.
-#[derive(Debug, Default)]
-pub struct Router {
+///
+/// `S` is the state that handlers take by `State<S>`; a server takes a router without one, which
+/// [`Self::with_state`] makes.
+#[derive(Debug)]
+pub struct Router<S = ()> {
     root: Node,
-    pub(crate) routes: Vec<Route>,
+    pub(super) routes: Vec<Route<S>>,
+}
+
+impl<S> Default for Router<S> {
+    fn default() -> Self {
+        Self { root: Node::default(), routes: Vec::new() }
+    }
+}
+
+impl<S> Clone for Router<S> {
+    fn clone(&self) -> Self {
+        Self { root: self.root.clone(), routes: self.routes.clone() }
+    }
 }
 
 #[derive(Debug)]
-pub(crate) struct Route {
-    pub(crate) path: String,
-    pub(crate) names: Vec<String>,
-    pub(crate) resource: Resource,
+pub(super) struct Route<S = ()> {
+    pub(super) path: String,
+    pub(super) names: Vec<String>,
+    pub(super) resource: Resource<S>,
+    /// How many segments come before a last `{*name}`.
+    rest: Option<usize>,
 }
 
-#[derive(Debug, Default)]
+impl<S> Clone for Route<S> {
+    fn clone(&self) -> Self {
+        let (path, names) = (self.path.clone(), self.names.clone());
+        Self { path, names, resource: self.resource.clone(), rest: self.rest }
+    }
+}
+
+impl Route {
+    /// What the last `{*name}` stands for, with slashes between the segments.
+    pub(super) fn rest(&self, message: &Message<'_>) -> Option<String> {
+        let mut rest = String::new();
+        for (count, segment) in message.path().skip(self.rest?).enumerate() {
+            if count > 0 {
+                rest.push('/');
+            }
+            rest.push_str(&String::from_utf8_lossy(segment));
+        }
+        Some(rest)
+    }
+
+    /// Whether the path stands for others.
+    pub(super) fn is_template(&self) -> bool {
+        !self.names.is_empty()
+    }
+}
+
+#[derive(Clone, Debug, Default)]
 struct Node {
     fixed: Vec<(Box<[u8]>, Node)>,
     any: Option<Box<Node>>,
@@ -155,8 +75,8 @@ struct Node {
     route: Option<usize>,
 }
 
-impl Router {
-    /// No resources.
+impl<S: Send + Sync + 'static> Router<S> {
+    /// A router without resources.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -165,7 +85,7 @@ impl Router {
     /// Adds a resource at a path such as `/rooms/{room}/light`; of two at one path the later one
     /// stays. At most four parameters are captured, the rest match without a name.
     #[must_use]
-    pub fn route(mut self, path: &str, resource: Resource) -> Self {
+    pub fn route(mut self, path: &str, resource: Resource<S>) -> Self {
         let index = self.routes.len();
         let mut names = Vec::new();
         let mut node = &mut self.root;
@@ -173,12 +93,12 @@ impl Router {
         if path.trim_start_matches('/').is_empty() {
             segments.next();
         }
-        let mut rest = false;
-        for segment in segments {
+        let mut rest = None;
+        for (depth, segment) in segments.enumerate() {
             match segment.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
                 Some(name) if name.starts_with('*') => {
                     names.push(name.trim_start_matches('*').to_owned());
-                    rest = true;
+                    rest = Some(depth);
                     break;
                 }
                 Some(name) => {
@@ -197,17 +117,83 @@ impl Router {
                 }
             }
         }
-        let place = if rest { &mut node.rest } else { &mut node.route };
+        let place = if rest.is_some() { &mut node.rest } else { &mut node.route };
         *place = Some(index);
-        self.routes.push(Route { path: path.to_owned(), names, resource });
+        self.routes.push(Route { path: path.to_owned(), names, resource, rest });
         self
     }
 
-    /// The route of a path, with its parameters.
-    pub(crate) fn find<'a>(&self, path: Path<'a>) -> Option<(&Route, Params<'a>)> {
+    /// Adds the routes of another router. Of two at one path, the other's stays.
+    #[must_use]
+    pub fn merge(self, other: Self) -> Self {
+        self.nest("", other)
+    }
+
+    /// Adds the routes of another router below a path such as `/rooms/{room}`.
+    #[must_use]
+    pub fn nest(self, prefix: &str, other: Self) -> Self {
+        let prefix = prefix.trim_end_matches('/');
+        other.routes.into_iter().fold(self, |router, route| {
+            let path = route.path.trim_start_matches('/');
+            let path = if path.is_empty() { prefix.to_owned() } else { format!("{prefix}/{path}") };
+            router.route(&path, route.resource)
+        })
+    }
+
+    /// Answers what no other route does, instead of 4.04: a route `/{*path}` that is not listed in
+    /// `/.well-known/core`.
+    #[must_use]
+    pub fn fallback(self, resource: Resource<S>) -> Self {
+        self.route("/{*path}", resource.hidden())
+    }
+
+    /// Puts a layer around all routes that there are by now. Of several, the one that was added last
+    /// sees a request first.
+    #[must_use]
+    pub fn layer(mut self, layer: impl Layer + Clone) -> Self {
+        for route in &mut self.routes {
+            route.resource = core::mem::take(&mut route.resource).layer(layer.clone());
+        }
+        self
+    }
+
+    /// Gives the handlers their state. The router then takes another one, or none.
+    ///
+    /// ```
+    /// use ebbtide::server::{Router, State, get};
+    /// use std::sync::Arc;
+    ///
+    /// async fn name(State(names): State<Arc<Vec<String>>>) -> Option<String> {
+    ///     names.first().cloned()
+    /// }
+    ///
+    /// let names = Arc::new(vec!["kitchen".to_owned()]);
+    /// let router: Router = Router::new().route("/name", get(name)).with_state(names);
+    /// ```
+    #[must_use]
+    pub fn with_state<T>(self, state: S) -> Router<T>
+    where
+        S: Clone,
+    {
+        let routes = self.routes.into_iter().map(|route| {
+            let resource = route.resource.with_state(&state);
+            Route { path: route.path, names: route.names, resource, rest: route.rest }
+        });
+        Router { root: self.root, routes: routes.collect() }
+    }
+}
+
+impl Router {
+    /// The route of a request, with its parameters; the answer if there is none.
+    pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<(&Route, Params<'a>), Response> {
         let mut params = Params::default();
-        let index = self.root.find(path, &mut params)?;
-        Some((self.routes.get(index)?, params))
+        let found = self.root.find(message.path(), &mut params);
+        let route = found.and_then(|index| self.routes.get(index));
+        // A route that stands for any path does not stand for this one, unless it spells it out.
+        match route.filter(|route| !route.is_template() || !well_known::is_asked(message)) {
+            Some(route) => Ok((route, params)),
+            None => Err(well_known::answer(self, message)),
+        }
     }
 }
 
@@ -239,8 +225,9 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
+    use super::super::get;
     use super::*;
-    use ebbtide_core::wire::{Encoder, Message, MessageId, OptionNumber, Token, Type};
+    use ebbtide_core::wire::{Code, Encoder, MessageId, OptionNumber, Token, Type};
 
     fn find(router: &Router, path: &[&str]) -> Option<(String, Vec<String>)> {
         let mut buf = [0; 128];
@@ -251,17 +238,15 @@ mod tests {
             encoder.option(OptionNumber::URI_PATH, segment.as_bytes()).unwrap();
         }
         let message = Message::parse(encoder.finish()).unwrap();
-        let (route, params) = router.find(message.path())?;
+        let (route, params) = router.find(&message).ok()?;
         let values = params.values.iter().take(params.count);
-        Some((
-            route.path.clone(),
-            values.map(|value| String::from_utf8_lossy(value).into_owned()).collect(),
-        ))
+        let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
+        Some((route.path.clone(), values.chain(route.rest(&message)).collect()))
     }
 
     #[test]
     fn what_is_spelled_out_goes_first_and_dead_ends_are_left_again() {
-        let resource = || get(|_: &Call<'_>| Response::new(Code::CONTENT));
+        let resource = || get(|| Code::CONTENT);
         let router = Router::new()
             .route("/", resource())
             .route("/rooms/kitchen", resource())
@@ -274,7 +259,10 @@ mod tests {
             Some(("/rooms/{room}/light".into(), vec!["kitchen".into()]))
         );
         assert_eq!(find(&router, &["rooms", "hall"]), None);
-        assert_eq!(find(&router, &["files", "a", "b"]), Some(("/files/{*path}".into(), vec![])));
+        assert_eq!(
+            find(&router, &["files", "a", "b"]),
+            Some(("/files/{*path}".into(), vec!["a/b".into()]))
+        );
         assert_eq!(find(&router, &["nothing"]), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The sections of the page, one file each, and what they share.
 
 pub(super) mod background;
+pub(super) mod distribution;
 pub(super) mod fct;
 pub(super) mod flows;
 mod load;
@@ -10,6 +11,7 @@ pub(super) mod packets;
 pub(super) mod published;
 pub(super) mod reproduce;
 pub(super) mod retransmissions;
+pub(super) mod sweep;
 pub(super) mod time;
 pub(super) mod verdict;
 pub(super) mod wifi;
@@ -28,6 +30,9 @@ pub(super) struct Context<'a> {
     pub(super) palette: Palette,
     figures: u32,
     drawings: u32,
+    /// Set while figures are made of which one at a time is shown: they share a number, and this
+    /// tells their places on the page apart.
+    alternative: Option<String>,
 }
 
 /// What stands with a figure.
@@ -41,7 +46,7 @@ pub(super) struct Caption<'a> {
 impl<'a> Context<'a> {
     pub(super) fn new(report: &'a Report) -> Self {
         let (grid, palette) = (Grid::of(report), Palette::of(report));
-        Self { report, grid, palette, figures: 0, drawings: 0 }
+        Self { report, grid, palette, figures: 0, drawings: 0, alternative: None }
     }
 
     /// Words for the next drawing.
@@ -52,14 +57,20 @@ impl<'a> Context<'a> {
 
     /// A numbered figure with its caption and the command that reproduces it.
     pub(super) fn figure(&mut self, caption: &Caption<'_>, body: &str) -> String {
-        self.figures += 1;
+        self.figures += u32::from(self.alternative.is_none());
         let (number, text) = (self.figures, escape(&caption.text));
+        let place = self.alternative.as_ref().map_or_else(String::new, |own| format!("-{own}"));
         let command = command::for_cells(caption.cells, &self.report.command);
         format!(
-            "<figure id=\"figure-{number}\">\n<figcaption><b>Figure {number}.</b> \
+            "<figure id=\"figure-{number}{place}\">\n<figcaption><b>Figure {number}.</b> \
              {text}</figcaption>\n\
              {body}{}</figure>\n",
-            command_line(&command)
+            // The command of the whole page stands there once.
+            if self.report.command.starts_with(&command) {
+                String::new()
+            } else {
+                command_line(&command)
+            }
         )
     }
 

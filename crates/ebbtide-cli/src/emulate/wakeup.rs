@@ -1,0 +1,142 @@
+//! Being on time on a machine that wakes late.
+//!
+//! A thread that sleeps until a packet is due is late by what its processor takes to wake: some tens
+//! of microseconds, and occasionally milliseconds where the machine is a virtual one and its idle
+//! processors are given away. So the thread wakes early by a margin, and looks at the clock for the
+//! rest. The margin follows what wake-ups have taken, so that a machine that wakes fast pays little
+//! for it, and nothing is paid while no packet is under way.
+
+use ebbtide_core::time::{Duration, Instant};
+
+/// The margin's bounds. Wake-ups that take longer than the largest make packets late, which is
+/// measured.
+const LEAST: Duration = Duration::from_micros(20);
+const MOST: Duration = Duration::from_millis(4);
+/// The margin before anything is known: the first packets of a short run shall be on time.
+const FIRST: Duration = Duration::from_millis(2);
+/// A wake-up beyond the margin raises it by half, any other one lowers it by a 500th. Both balance
+/// where one of 200 is beyond it: ln(3/2) = 0.4 against 200/500.
+const LOWER_BY: u32 = 500;
+
+/// How long a nap is.
+pub(super) const NAP: Duration = Duration::from_micros(60);
+/// The thread may be awake for as many times as long as it has slept, but no longer than `AWAKE` at a
+/// stretch; then it naps. One of real-time priority that hardly sleeps is stopped by the kernel for
+/// the sake of the others, 50 ms in every second and all at once.
+const AWAKE_PER_SLEPT: u32 = 8;
+const AWAKE: Duration = Duration::from_millis(20);
+
+/// Statistics of this machine's wake-ups, and how long the thread may go on without one.
+#[derive(Debug)]
+pub(super) struct WakeUps {
+    margin: Duration,
+    nap_at: Instant,
+}
+
+impl WakeUps {
+    /// Of a machine of which nothing is known.
+    pub(super) fn new(now: Instant) -> Self {
+        Self { margin: FIRST, nap_at: now + AWAKE }
+    }
+
+    /// How long before a packet is due to wake.
+    pub(super) const fn margin(&self) -> Duration {
+        self.margin
+    }
+
+    /// A sleep ended this long after it should have.
+    pub(super) fn woke(&mut self, late: Duration) {
+        let next = if late > self.margin {
+            self.margin + self.margin / 2
+        } else {
+            self.margin - self.margin / LOWER_BY
+        };
+        self.margin = next.clamp(LEAST, MOST);
+    }
+
+    /// The thread has slept this long until now, or only looked whether there is something to do.
+    pub(super) fn slept(&mut self, now: Instant, span: Duration) {
+        if span >= NAP {
+            let earned = self.nap_at.max(now) + span * AWAKE_PER_SLEPT;
+            self.nap_at = earned.min(now + AWAKE);
+        }
+    }
+
+    /// Whether it has been awake for too long.
+    pub(super) fn is_nap_due(&self, now: Instant) -> bool {
+        now >= self.nap_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: Duration = Duration::from_micros(1);
+
+    fn at(span: Duration) -> Instant {
+        Instant::ZERO + span
+    }
+
+    #[test]
+    fn the_margin_falls_to_what_wake_ups_take() {
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
+        for _ in 0..5_000 {
+            wake_ups.woke(70 * US);
+        }
+        assert!((60 * US..=110 * US).contains(&wake_ups.margin()), "{:?}", wake_ups.margin());
+    }
+
+    #[test]
+    fn one_wake_up_of_a_hundred_that_is_slow_keeps_the_margin_above_it() {
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
+        let mut late = 0;
+        for number in 1..=20_000 {
+            let took = if number % 100 == 0 { 900 * US } else { 70 * US };
+            late += u32::from(number > 10_000 && took > wake_ups.margin());
+            wake_ups.woke(took);
+        }
+        // Half of the hundred slow ones.
+        assert!((40..=60).contains(&late), "{late}");
+    }
+
+    #[test]
+    fn the_margin_stays_within_its_bounds() {
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
+        for _ in 0..100 {
+            wake_ups.woke(50_000 * US);
+        }
+        assert_eq!(wake_ups.margin(), MOST);
+        for _ in 0..100_000 {
+            wake_ups.woke(Duration::ZERO);
+        }
+        assert_eq!(wake_ups.margin(), LEAST);
+    }
+
+    #[test]
+    fn a_thread_that_hardly_sleeps_naps_for_a_tenth_of_its_time() {
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
+        let (mut now, mut napped) = (Duration::ZERO, Duration::ZERO);
+        while now < Duration::from_secs(1) {
+            now += US;
+            if wake_ups.is_nap_due(at(now)) {
+                now += NAP;
+                napped += NAP;
+                wake_ups.slept(at(now), NAP);
+            }
+        }
+        assert!((100_000 * US..120_000 * US).contains(&napped), "{napped:?}");
+    }
+
+    #[test]
+    fn one_that_sleeps_most_of_the_time_never_naps() {
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
+        let mut now = Duration::ZERO;
+        for _ in 0..1_000 {
+            now += 10_000 * US;
+            wake_ups.slept(at(now), 10_000 * US);
+            now += 2_000 * US;
+            assert!(!wake_ups.is_nap_due(at(now)));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! How long a body may be in one message, and how long its blocks.
+
+use crate::stream::Connection;
+use crate::wire::{Block, BlockError, Opt};
+
+/// Bytes of a message on a connection that are left for header, token and short options.
+const OVERHEAD: usize = 128;
+
+/// What fits into one message on a transport.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct BlockSizes {
+    /// Bytes of the longest body that goes without blocks.
+    pub whole: usize,
+    /// The size exponent of our blocks; 7 is BERT (RFC 8323 section 6).
+    pub szx: u8,
+    /// Bytes of a block of that size; of BERT as many units as fit.
+    pub block: usize,
+    /// Whether BERT has a meaning here.
+    reliable: bool,
+}
+
+impl BlockSizes {
+    /// Over UDP: blocks of `2^(szx + 4)` bytes.
+    pub fn of_datagrams(szx: u8) -> Self {
+        let szx = szx.min(Block::MAX_SZX);
+        Self { whole: 16 << szx, szx, block: 16 << szx, reliable: false }
+    }
+
+    /// Over a connection, with options of `options` bytes: whole bodies as long as the peer takes
+    /// them, then BERT, if it does.
+    pub fn of_connection(connection: &Connection, options: usize) -> Self {
+        let room = connection.message_limit().saturating_sub(OVERHEAD.max(options + 32));
+        if connection.peer().bert() && room >= 1024 {
+            let block = room - room % 1024;
+            return Self { whole: room, szx: Block::BERT_SZX, block, reliable: true };
+        }
+        let szx = (room.clamp(16, 1024).ilog2() - 4) as u8;
+        Self { whole: room.max(16), szx, block: 16 << szx, reliable: true }
+    }
+
+    /// These, with blocks no larger than somebody wants.
+    pub fn at_most(mut self, szx: u8) -> Self {
+        if szx < self.szx {
+            self.szx = szx;
+            self.block = 16 << szx;
+            self.whole = self.block;
+        }
+        self
+    }
+
+    /// Reads a block option.
+    pub fn read(&self, option: &Opt<'_>) -> Result<Block, BlockError> {
+        if self.reliable { Block::from_reliable(option) } else { Block::from_option(option) }
+    }
+
+    /// The block of this exponent, ours or smaller, that begins at this byte.
+    pub fn at(&self, offset: usize, more: bool, szx: u8) -> Result<Block, BlockError> {
+        let unit = szx.min(Block::MAX_SZX) + 4;
+        let num = u32::try_from(offset >> unit).map_err(|_| BlockError::TooLarge)?;
+        if szx == Block::BERT_SZX { Block::bert(num, more) } else { Block::new(num, more, szx) }
+    }
+
+    /// Bytes of a block of this exponent, ours or smaller.
+    pub fn bytes(&self, szx: u8) -> usize {
+        if szx == Block::BERT_SZX { self.block } else { 16 << szx }
+    }
+}

@@ -1,0 +1,172 @@
+//! Options that are kept, not only looked at.
+
+use crate::wire::{Opt, OptionIter, OptionNumber, encode_uint};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// How many options fit without an allocation.
+const INLINE: usize = 4;
+/// How long they may be for that.
+const SHORT: usize = 8;
+
+/// The options of a message, in the order in which they were added.
+///
+/// Up to four of at most eight bytes each cost no allocation: a response with a content format, an
+/// ETag and a block option has none.
+#[derive(Clone, Default)]
+pub struct Options {
+    short: [Short; INLINE],
+    len: u8,
+    more: Vec<(OptionNumber, Box<[u8]>)>,
+}
+
+#[derive(Copy, Clone, Default)]
+struct Short {
+    number: u16,
+    len: u8,
+    value: [u8; SHORT],
+}
+
+impl Options {
+    /// No options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an option.
+    pub fn push(&mut self, number: OptionNumber, value: &[u8]) {
+        // Once one did not fit, all go to the end: those of one number keep their order.
+        if self.more.is_empty()
+            && let Some(place) = self.short.get_mut(usize::from(self.len))
+            && let Some(start) = place.value.get_mut(..value.len())
+        {
+            start.copy_from_slice(value);
+            place.number = number.0;
+            place.len = value.len() as u8;
+            self.len += 1;
+        } else {
+            self.more.push((number, value.into()));
+        }
+    }
+
+    /// Adds an option whose value is an unsigned integer (RFC 7252 section 3.2).
+    pub fn push_uint(&mut self, number: OptionNumber, value: u32) {
+        self.push(number, encode_uint(value, &mut [0; 4]));
+    }
+
+    /// Removes all options of a number, and adds one.
+    pub fn set_uint(&mut self, number: OptionNumber, value: u32) {
+        self.remove(number);
+        self.push_uint(number, value);
+    }
+
+    /// Removes all options of a number.
+    pub fn remove(&mut self, number: OptionNumber) {
+        if self.get(number).is_none() {
+            return;
+        }
+        let kept: Self = self.iter().filter(|opt| opt.number != number).collect();
+        *self = kept;
+    }
+
+    /// The options in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = Opt<'_>> {
+        let short = self.short.iter().take(usize::from(self.len)).map(|short| Opt {
+            number: OptionNumber(short.number),
+            value: short.value.get(..usize::from(short.len)).unwrap_or_default(),
+        });
+        short.chain(self.more.iter().map(|(number, value)| Opt { number: *number, value }))
+    }
+
+    /// The first option of a number.
+    #[must_use]
+    pub fn get(&self, number: OptionNumber) -> Option<Opt<'_>> {
+        self.iter().find(|opt| opt.number == number)
+    }
+
+    /// The first option of a number as an unsigned integer.
+    #[must_use]
+    pub fn get_uint(&self, number: OptionNumber) -> Option<u32> {
+        self.get(number)?.as_uint()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::from(self.len) + self.more.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `with` with all of them as a slice, allocating only beyond sixteen.
+    pub fn with_slice<R>(&self, extra: Option<Opt<'_>>, with: impl FnOnce(&[Opt<'_>]) -> R) -> R {
+        const ENOUGH: usize = 16;
+        let all = self.iter().chain(extra);
+        let none = Opt { number: OptionNumber(0), value: &[] };
+        if self.len() < ENOUGH {
+            let mut slice = [none; ENOUGH];
+            let mut count = 0;
+            for (place, opt) in slice.iter_mut().zip(all) {
+                *place = opt;
+                count += 1;
+            }
+            with(slice.get(..count).unwrap_or_default())
+        } else {
+            with(&all.collect::<Vec<_>>())
+        }
+    }
+}
+
+impl<'a> FromIterator<Opt<'a>> for Options {
+    fn from_iter<I: IntoIterator<Item = Opt<'a>>>(options: I) -> Self {
+        let mut collected = Self::new();
+        for opt in options {
+            collected.push(opt.number, opt.value);
+        }
+        collected
+    }
+}
+
+impl From<OptionIter<'_>> for Options {
+    fn from(options: OptionIter<'_>) -> Self {
+        options.collect()
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn options_of_one_number_keep_their_order_whatever_their_length() {
+        let mut options = Options::new();
+        for segment in ["a", "rather-long-segment", "b", "c", "d", "e"] {
+            options.push(OptionNumber::URI_PATH, segment.as_bytes());
+        }
+        let path: Vec<_> = options.iter().filter_map(|opt| opt.as_str()).collect();
+        assert_eq!(path, ["a", "rather-long-segment", "b", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn setting_an_option_replaces_it() {
+        let mut options = Options::new();
+        options.push_uint(OptionNumber::MAX_AGE, 5);
+        options.push_uint(OptionNumber::BLOCK2, 6);
+        options.set_uint(OptionNumber::MAX_AGE, 70_000);
+        assert_eq!(options.get_uint(OptionNumber::MAX_AGE), Some(70_000));
+        assert_eq!(options.len(), 2);
+    }
+}

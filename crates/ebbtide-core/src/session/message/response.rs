@@ -1,0 +1,264 @@
+//! Responses, on either side.
+
+use super::options::Options;
+use crate::wire::{Body, Code, Message, Opt, OptionNumber};
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::string::String;
+use bytes::Bytes;
+
+/// A response: what a handler returns and what a client receives.
+///
+/// ```
+/// use ebbtide_core::session::{ContentFormat, Response};
+/// use ebbtide_core::wire::Code;
+///
+/// let response = Response::content("22.3 C").format(ContentFormat::TEXT).max_age(60);
+/// assert_eq!(response.code(), Code::CONTENT);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Response {
+    /// The code.
+    pub code: Code,
+    /// The options.
+    pub options: Options,
+    /// The payload; after a block-wise transfer the whole body.
+    pub payload: Bytes,
+    /// Whether its request may have been sent more than once.
+    pub repeated: bool,
+}
+
+impl Response {
+    /// A response of this code without options and payload.
+    #[must_use]
+    pub fn new(code: Code) -> Self {
+        Self { code, options: Options::new(), payload: Bytes::new(), repeated: false }
+    }
+
+    /// 2.05 Content with this payload, which may be static, shared or owned.
+    #[must_use]
+    pub fn content(payload: impl Into<Bytes>) -> Self {
+        Self::new(Code::CONTENT).payload(payload)
+    }
+
+    /// An error with a diagnostic payload for people (RFC 7252 section 5.5.2).
+    #[must_use]
+    pub fn error(code: Code, diagnostic: impl Into<Bytes>) -> Self {
+        Self::new(code).payload(diagnostic)
+    }
+
+    /// Sets the payload.
+    #[must_use]
+    pub fn payload(mut self, payload: impl Into<Bytes>) -> Self {
+        self.payload = payload.into();
+        self
+    }
+
+    /// Sets Content-Format (RFC 7252 section 5.10.3).
+    #[must_use]
+    pub fn format(mut self, format: ContentFormat) -> Self {
+        self.options.set_uint(OptionNumber::CONTENT_FORMAT, format.0.into());
+        self
+    }
+
+    /// Sets Max-Age in seconds (RFC 7252 section 5.10.5). Without it, it is 60.
+    #[must_use]
+    pub fn max_age(mut self, seconds: u32) -> Self {
+        self.options.set_uint(OptionNumber::MAX_AGE, seconds);
+        self
+    }
+
+    /// Sets the ETag, 1 to 8 bytes that name this version of the resource (section 5.10.6).
+    #[must_use]
+    pub fn etag(mut self, etag: &[u8]) -> Self {
+        self.options.remove(OptionNumber::ETAG);
+        self.options.push(OptionNumber::ETAG, etag);
+        self
+    }
+
+    /// Adds any option.
+    #[must_use]
+    pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
+        self.options.push(number, value);
+        self
+    }
+
+    /// The code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// Whether the code is of class 2.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.code.class() == 2
+    }
+
+    /// The response itself if its [code is a success](Self::is_success), else an error that says what the
+    /// server said.
+    ///
+    /// # Errors
+    ///
+    /// If the code is not of class 2.
+    pub fn error_for_status(self) -> Result<Self, StatusError> {
+        if self.is_success() { Ok(self) } else { Err(StatusError(Box::new(self))) }
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The payload; after a block-wise transfer the whole body.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        &self.payload
+    }
+
+    /// The payload as text, what is not UTF-8 replaced.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.payload)
+    }
+
+    /// Content-Format, if the response has one.
+    #[must_use]
+    pub fn content_format(&self) -> Option<ContentFormat> {
+        let value = self.options.get_uint(OptionNumber::CONTENT_FORMAT)?;
+        u16::try_from(value).ok().map(ContentFormat)
+    }
+
+    /// A copy of what arrived.
+    pub fn from_message(message: &Message<'_>) -> Self {
+        Self::from_body(message.code(), message.body())
+    }
+
+    /// A copy of what arrived, on whatever transport.
+    pub fn from_body(code: Code, body: &Body<'_>) -> Self {
+        let payload = Bytes::copy_from_slice(body.payload());
+        Self { code, options: body.options().into(), payload, repeated: false }
+    }
+
+    /// Calls `with` with it as the wire layer wants it, one more option added.
+    pub fn with_content<R>(
+        &self,
+        extra: Option<Opt<'_>>,
+        with: impl FnOnce(&crate::wire::Content<'_>) -> R,
+    ) -> R {
+        self.options.with_slice(extra, |options| {
+            with(&crate::wire::Content { code: self.code, options, payload: &self.payload })
+        })
+    }
+}
+
+/// A response that is not a success; see [`Response::error_for_status`].
+#[derive(Clone, Debug)]
+pub struct StatusError(Box<Response>);
+
+impl StatusError {
+    /// The response.
+    #[must_use]
+    pub fn response(&self) -> &Response {
+        &self.0
+    }
+}
+
+impl core::fmt::Display for StatusError {
+    /// Its code, and the diagnostic text if it has one (RFC 7252 section 5.5.2), control characters escaped.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let code = self.0.code;
+        write!(f, "{code} {}", code.name().unwrap_or("unknown code"))?;
+        match self.0.text() {
+            text if text.is_empty() || self.0.content_format().is_some() => Ok(()),
+            text => write!(f, ": {}", text.escape_debug()),
+        }
+    }
+}
+
+impl core::error::Error for StatusError {}
+
+/// The format of a payload (RFC 7252 section 12.3).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ContentFormat(pub u16);
+
+/// Names that people type, with their numbers; the first of a number is how it is shown.
+const FORMATS: &[(&str, u16)] = &[
+    ("text/plain", 0),
+    ("text", 0),
+    ("plain", 0),
+    ("image/gif", 21),
+    ("image/jpeg", 22),
+    ("image/png", 23),
+    ("application/link-format", 40),
+    ("link-format", 40),
+    ("link", 40),
+    ("application/xml", 41),
+    ("xml", 41),
+    ("application/octet-stream", 42),
+    ("octets", 42),
+    ("octet-stream", 42),
+    ("binary", 42),
+    ("application/exi", 47),
+    ("exi", 47),
+    ("application/json", 50),
+    ("json", 50),
+    ("application/json-patch+json", 51),
+    ("application/merge-patch+json", 52),
+    ("application/cbor", 60),
+    ("cbor", 60),
+    ("application/cwt", 61),
+    ("application/cbor-seq", 63),
+    ("application/cose; cose-type=\"cose-sign\"", 98),
+    ("application/senml+json", 110),
+    ("senml+json", 110),
+    ("application/sensml+json", 111),
+    ("application/senml+cbor", 112),
+    ("senml+cbor", 112),
+    ("application/sensml+cbor", 113),
+    ("application/concise-problem-details+cbor", 257),
+    ("application/missing-blocks+cbor-seq", 272),
+    ("application/vnd.ocf+cbor", 10000),
+    ("application/vnd.oma.lwm2m+tlv", 11542),
+    ("application/vnd.oma.lwm2m+json", 11543),
+    ("application/vnd.oma.lwm2m+cbor", 11544),
+    ("text/css", 20000),
+    ("text/javascript", 20002),
+    ("image/svg+xml", 30000),
+];
+
+impl ContentFormat {
+    /// text/plain in UTF-8.
+    pub const TEXT: Self = Self(0);
+    /// application/link-format (RFC 6690).
+    pub const LINK_FORMAT: Self = Self(40);
+    /// application/octet-stream.
+    pub const OCTETS: Self = Self(42);
+    /// application/json.
+    pub const JSON: Self = Self(50);
+    /// application/cbor.
+    pub const CBOR: Self = Self(60);
+
+    /// The format that a name or a number means.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let known = FORMATS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        known.map(|(_, number)| *number).or_else(|| text.parse().ok()).map(Self)
+    }
+
+    /// The names that [`Self::parse`] knows.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FORMATS.iter().map(|(name, _)| *name)
+    }
+}
+
+impl core::fmt::Display for ContentFormat {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match FORMATS.iter().find(|(_, number)| *number == self.0) {
+            Some((name, _)) => f.write_str(name),
+            None => write!(f, "format {}", self.0),
+        }
+    }
+}

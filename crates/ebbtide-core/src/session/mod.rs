@@ -1,0 +1,28 @@
+//! What stands on messages: bodies in blocks, observations, Echo, the stages of a request.
+//!
+//! Nothing here reads a clock, owns a socket or calls a handler: instants and randomness are
+//! arguments, and what has to be done next is a return value. The same code serves a device's loop, an
+//! asynchronous runtime and a simulation.
+
+mod address_validation;
+mod blocks;
+pub mod client;
+mod finished;
+mod key;
+mod message;
+mod observers;
+mod q_block;
+mod rate_limiter;
+mod recency;
+mod requester;
+pub mod server;
+mod transfer_cache;
+mod transport;
+
+pub use address_validation::{AddressValidation, Verify};
+pub use finished::Finished;
+pub use message::{BlockSizes, BurstMark, ContentFormat, Options, Response, StatusError};
+pub use observers::{Due, ObserverId, Observers, Registration, Room, Subject};
+pub use rate_limiter::RateLimiter;
+pub use requester::{Incoming, Requester};
+pub use transport::{NotSent, Transport};

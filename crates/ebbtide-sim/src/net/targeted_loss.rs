@@ -1,0 +1,42 @@
+//! Packets that are lost on purpose: these and no others.
+
+use ebbtide_core::time::Instant;
+
+/// Packets of a link that are lost on purpose; like all losses, after the queue.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetedLoss {
+    /// The number of packets lost in a row.
+    pub count: u32,
+    /// Only packets of this client; `None` means all clients.
+    pub client: Option<u32>,
+    /// Only packets that leave the queue at this instant or later.
+    pub after: Instant,
+    /// The number of matching packets that are spared first.
+    pub skip: u32,
+}
+
+/// A [`TargetedLoss`] with the number of packets that it has seen.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Targeting {
+    target: TargetedLoss,
+    /// Packets so far that match it.
+    seen: u32,
+}
+
+impl Targeting {
+    pub(super) const fn new(target: TargetedLoss) -> Self {
+        Self { target, seen: 0 }
+    }
+
+    /// Whether a packet of `client` that leaves the queue at `now` is lost. Calls are in the order
+    /// of time.
+    pub(super) fn loses(&mut self, now: Instant, client: Option<u32>) -> bool {
+        let TargetedLoss { count, client: whose, after, skip } = self.target;
+        if now < after || (whose.is_some() && whose != client) {
+            return false;
+        }
+        let place = self.seen;
+        self.seen = self.seen.saturating_add(1);
+        skip <= place && place - skip < count
+    }
+}

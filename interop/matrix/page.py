@@ -1,0 +1,157 @@
+"""The matrix as a page: in HTML with links to logs and captures, and in Markdown for the documents."""
+
+import re
+from html import escape
+
+from features import Feature
+
+MARKS = {"pass": "yes", "fail": "no", "unsupported": "–", "missing": "did not start"}
+
+
+def key(feature: Feature) -> tuple[str, str]:
+    return feature.group, feature.name
+
+
+def by_pair(results: list[dict]) -> dict[tuple[str, str], dict[tuple[str, str], dict]]:
+    return {
+        (pair["server"], pair["client"]): {(r["group"], r["name"]): r for r in pair["results"]}
+        for pair in results
+    }
+
+
+def share(held: list[dict]) -> str:
+    """Passed of those that both sides support."""
+    if held and all(r["status"] == "missing" for r in held):
+        return "did not start"
+    counted = [r for r in held if r["status"] != "unsupported"]
+    if not counted:
+        return "–"
+    return f"{sum(r['status'] == 'pass' for r in counted)}/{len(counted)}"
+
+
+def groups(features: list[Feature]) -> list[str]:
+    return list(dict.fromkeys(feature.group for feature in features))
+
+
+def failures(feature: Feature, pairs: dict) -> dict[tuple[str, str], str]:
+    """The reasons, by server and client."""
+    return {
+        pair: re.sub(r"127\.0\.0\.1:\d+: ", "", held[key(feature)]["reason"] or "").replace("|", "\\|").replace("`", "'")
+        for pair, held in pairs.items()
+        if held.get(key(feature), {}).get("status") in ("fail", "missing")
+    }
+
+
+def explained(titles: dict[str, str], feature: Feature, found: dict[tuple[str, str], str], pairs: dict) -> str:
+    """Who fails: a server with all clients or a client with all servers in one piece, other pairs by reason."""
+    parts, rest = [], dict(found)
+    for place, text in ((0, "{} as server, with all clients"), (1, "{} as client, with all servers")):
+        for name in titles:
+            tried = [
+                pair for pair, held in pairs.items()
+                if pair[place] == name and held.get(key(feature), {}).get("status") in ("pass", "fail")
+            ]
+            if len(tried) > 2 and all(pair in found for pair in tried):
+                reasons = dict.fromkeys(found[pair] for pair in tried)
+                shown = next(iter(reasons)) + (", among others" if len(reasons) > 1 else "")
+                parts.append(f"{text.format(titles[name])} ({shown})")
+                rest = {pair: reason for pair, reason in rest.items() if pair not in tried}
+    by_reason: dict[str, list[str]] = {}
+    for (server, client), reason in rest.items():
+        by_reason.setdefault(reason, []).append(f"{client} → {server}")
+    parts += [f"{', '.join(who)} ({reason})" for reason, who in by_reason.items()]
+    return "; ".join(parts)
+
+
+def markdown(titles: dict[str, str], features: list[Feature], results: list[dict]) -> str:
+    pairs = by_pair(results)
+    names = list(titles)
+    out = [
+        "# The interoperability matrix",
+        "",
+        f"This page is written by `interop/run.py --publish`. {len(names)} implementations of CoAP are tested against each other, as server "
+        f"and as client, with {len(features)} features. All UDP traffic passes a relay that records it; for the group “10 % loss” the relay "
+        "loses a tenth of the datagrams in each direction. [interop/README.md](../interop/README.md) explains how to run the matrix and how to "
+        "add an implementation. A run also writes a log and a capture of each pair, to which its HTML page links.",
+        "",
+        "A cell counts the features that work, of those that both sides support. “–” means that one side offers no such transport or call. A "
+        "failure can be due to either side, and some features depend on the application rather than on the library. "
+        "[Interoperability](interop.md) explains the deviations that were examined.",
+        "",
+        "## Servers and clients",
+        "",
+        "Rows are servers, columns are clients.",
+        "",
+        "| server | " + " | ".join(titles[name] for name in names) + " |",
+        "|---|" + "---|" * len(names),
+    ]
+    for server in names:
+        cells = [share(list(pairs[server, client].values())) for client in names]
+        out.append(f"| {titles[server]} | " + " | ".join(cells) + " |")
+    for group in groups(features):
+        chosen = [f for f in features if f.group == group]
+        out += [
+            "", f"## {group[0].upper()}{group[1:]}", "",
+            "“S” counts the clients for which the implementation as server passes, “C” the servers for which it passes as client.", "",
+            "| feature | reference | " + " | ".join(f"{titles[n]} S | C" for n in names) + " |",
+            "|---|---|" + "---|---|" * len(names),
+        ]
+        for feature in chosen:
+            cells = []
+            for name in names:
+                for place in (0, 1):
+                    held = [h[key(feature)] for pair, h in pairs.items() if pair[place] == name and key(feature) in h]
+                    cells.append(share(held))
+            out.append(f"| {feature.name} | {feature.reference} | " + " | ".join(cells) + " |")
+        wrong = [(feature, failures(feature, pairs)) for feature in chosen]
+        if any(found for _, found in wrong):
+            out += ["", "<!-- prose: off -->", "", "Failures; an arrow leads from the client to the server:", ""]
+            out += [f"- **{feature.name}**: {explained(titles, feature, found, pairs)}." for feature, found in wrong if found]
+            out += ["", "<!-- prose: on -->"]
+    return "\n".join(out) + "\n"
+
+
+STYLE = """
+body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; } .wide { overflow-x: auto; }
+td, th { border: 1px solid #bbb; padding: .25rem .5rem; text-align: left; }
+.pass { background: #dff3df; } .fail { background: #f9d9d6; } .missing { background: #f3c6f0; } .unsupported { color: #777; }
+"""
+
+
+def html(titles: dict[str, str], features: list[Feature], results: list[dict]) -> str:
+    pairs = by_pair(results)
+    names = list(titles)
+    out = [
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>CoAP interoperability</title><style>{STYLE}</style><h1>CoAP interoperability</h1>"
+        "<p>Rows are servers, columns are clients; a cell links to what the pair exchanged.<div class=wide><table><tr><th>"
+    ]
+    out += [f"<th>{escape(titles[name])}" for name in names]
+    for server in names:
+        out.append(f"<tr><th>{escape(titles[server])}")
+        for client in names:
+            held = list(pairs[server, client].values())
+            text = share(held)
+            done = text.split("/")
+            kind = "missing" if "start" in text else "pass" if len(done) == 2 and done[0] == done[1] else "fail"
+            out.append(f"<td class={kind}><a href='#{server}--{client}'>{text}</a>")
+    out.append("</table></div>")
+    for (server, client), held in pairs.items():
+        name = f"{server}--{client}"
+        out.append(
+            f"<h2 id='{name}'>{escape(titles[server])} as server, {escape(titles[client])} as client</h2>"
+            f"<p><a href='{name}.log'>log</a>, captures: <a href='{name}.pcap'>UDP</a>, "
+            f"<a href='{name}-loss.pcap'>with loss</a>, <a href='{name}-twice.pcap'>everything twice</a>, "
+            f"<a href='{name}-dtls.pcap'>DTLS</a>"
+            "<div class=wide><table><tr><th>group<th>feature<th>reference<th>result<th>reason"
+        )
+        for feature in features:
+            result = held.get(key(feature))
+            if result:
+                out.append(
+                    f"<tr class={result['status']}><td>{escape(feature.group)}<td>{escape(feature.name)}"
+                    f"<td>{escape(feature.reference)}<td>{MARKS[result['status']]}<td>{escape(result['reason'] or '')}"
+                )
+        out.append("</table></div>")
+    return "\n".join(out)
