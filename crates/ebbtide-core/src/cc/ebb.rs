@@ -14,15 +14,13 @@ use crate::time::{Duration, Instant, Micros};
 ///   was spent. If neither comes the message is repeated twice after a long interval, and then at
 ///   growing ones.
 /// * **Known, no queue** (the last round trip is near the smallest): a silence is a loss. The
-///   message is repeated after the same short timeout a few times, then with doubled ones that are
-///   no shorter than RFC 7252's.
+///   message is repeated after the same short timeout a few times, then with doubled ones. If nearly
+///   every second transmission is lost a buffer must be full, and timeouts double from the start.
 /// * **Known, queue** (it is not): a silence is most likely the queue. A probe asks first, and
 ///   timeouts double from the start.
 ///
-/// * **Erratic** (round trips vary by a large part of their length, as where radios share a channel):
-///   they tell nothing of a queue. Timeouts are RFC 7252's, or longer.
-///
-/// An exchange asks once. Copies are marked, so that every answer is a sample. A peer that does not
+/// An exchange asks once. After one that was given up, or nearly, the next one begins with the
+/// timeouts that it had reached. Copies are marked, so that every answer is a sample. A peer that does not
 /// answer probes gets FASOR, whose estimator this is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ebb {
@@ -88,7 +86,7 @@ const SILENT: u8 = 3;
 /// Samples from which on an estimate is trusted; with one it may have met a queue that was about to
 /// grow.
 const GROWN: u8 = 2;
-/// What doubled timeouts are multiplied by while nothing but one sample is known of the path.
+/// The factor of doubled timeouts while nothing but one sample is known of the path.
 const DOUBT: u32 = 2;
 /// Doublings of a timeout are limited to 2^5, beside the bound in seconds.
 const MOST_DOUBLINGS: u8 = 5;
@@ -110,7 +108,7 @@ const CONGESTED: u8 = 14;
 /// An estimate that was not fed for longer is stale: for as long cocoa-03 section 4.3 has it kept.
 const STALE: Duration = Duration::from_secs(255);
 
-/// What left last in an exchange.
+/// The last departure of an exchange.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Last {
     /// The original, or a copy that followed a silence.
