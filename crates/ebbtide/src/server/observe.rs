@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// use ebbtide::{Response, server::{Call, Router, Subject, get}};
 ///
 /// let temperature = Subject::new();
-/// let router = Router::new().route(
+/// let router: Router = Router::new().route(
 ///     "/temperature",
 ///     get(|_: &Call<'_>| Response::content("22.3 C")).observable(&temperature),
 /// );

@@ -165,7 +165,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
     ///     let key = call.query().any(|argument| argument == "key=12345");
     ///     if key { Ok(()) } else { Err(Response::new(Code::UNAUTHORIZED)) }
     /// });
-    /// let router = Router::new().route("/firmware", upload);
+    /// let router: Router = Router::new().route("/firmware", upload);
     /// ```
     #[must_use]
     pub fn authorize(
