@@ -1,5 +1,7 @@
 //! Several replications in one file are those of the command line, byte for byte.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use ebbtide_sim::record::Store;
 use ebbtide_sim::run::{Campaign, Progress, Shard, document};
 use ebbtide_sim::scenario::{load, parse_set};
