@@ -18,7 +18,7 @@ const METHODS: usize = 7;
 
 /// A resource: a handler per method, and what `/.well-known/core` says about it.
 ///
-/// `S` is the state that its handlers take, see [`Router::with_state`].
+/// `S` is the state that its handlers take, see [`Router::with_state`](super::Router::with_state).
 pub struct Resource<S = ()> {
     handlers: [Option<Answer<S>>; METHODS],
     pub(super) attributes: Vec<(String, String)>,

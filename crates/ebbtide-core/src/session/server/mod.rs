@@ -20,7 +20,7 @@
 //! * [`Server::complete`] makes of it what is sent; each [`Finished`] is sent by
 //!   [`Finished::send`](super::Finished::send).
 //! * At any stage the server may have the answer itself: [`Next::Send`]. An answer that was stored is a
-//!   [`Finished`](super::Finished) one and passes no stage again.
+//!   [`Finished`] one and passes no stage again.
 //! * [`Server::poll_timeout`] says when [`Server::handle_timeout`] has something to send.
 //!
 //! A handler never runs twice for one request: not for a copy of it, and not because its answer has to
