@@ -77,6 +77,7 @@ impl Endpoint {
             Some(path) if !path.confirmed && path.previous == from => {
                 // Back where it was.
                 session.remote = from;
+                self.counters.addresses_refused += 1;
                 self.table.rearm(index);
                 return;
             }

@@ -144,7 +144,7 @@ pub struct Counters {
     pub records_not_authentic: u64,
     /// Peers that confirmed a new address.
     pub addresses_changed: u64,
-    /// New addresses at which the peer did not answer.
+    /// New addresses at which the peer did not answer, or from which it was soon heard no more.
     pub addresses_refused: u64,
     /// Records not sent to an address that was not confirmed.
     pub unverified_withheld: u64,
