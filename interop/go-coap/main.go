@@ -42,9 +42,17 @@ func main() {
 		serve(net.JoinHostPort(argument(3, "127.0.0.1"), argument(2, "5683")))
 		return
 	}
+	if argument(1, "") == "matrix-server" {
+		matrixServe(net.JoinHostPort(argument(3, "127.0.0.1"), argument(2, "5683")), argument(4, "coap"))
+		return
+	}
 	base, err := url.Parse(argument(2, ""))
 	if err != nil {
 		log.Fatal(err)
+	}
+	if argument(1, "") == "ask" {
+		matrixAsk(base)
+		return
 	}
 	ask(base.Host, argument(3, "all"))
 }

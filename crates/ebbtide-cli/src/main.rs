@@ -1,5 +1,8 @@
 //! The `ebbtide` command: one file per command in `commands`.
 
+// A closed standard output is an error to handle, where `println!` would panic.
+#![warn(clippy::print_stdout)]
+
 mod client;
 mod commands;
 #[cfg(target_os = "linux")]

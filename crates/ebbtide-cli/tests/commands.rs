@@ -349,6 +349,22 @@ fn a_reader_that_leaves_early_is_no_error() {
 }
 
 #[test]
+fn a_measurement_whose_reader_has_left_ends_quietly() {
+    let server = common::Serving::start(&[]);
+    let uri = server.uri("/test");
+    for format in [&[][..], &["--json"]] {
+        let mut arguments = vec!["bench", uri.as_str(), "--requests", "100"];
+        arguments.extend(format);
+        let mut child =
+            command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
 fn completions_and_man_pages_name_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = succeed(&["completions", shell]);

@@ -209,6 +209,46 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
+fn a_long_list_comes_block_by_block_with_one_version() {
+    let site = Site::new(&[]);
+    for number in 0..2000 {
+        std::fs::write(site.public().join(format!("rooms/{number:04}.txt")), "x").unwrap();
+    }
+    let list = site.get("/rooms");
+    let text = list.text();
+    let links: Vec<_> = text.split(',').collect();
+    assert_eq!(links.len(), 2001);
+    assert_eq!(links[0], "</rooms/0000.txt>;ct=0;sz=1");
+    assert!(links.is_sorted());
+    let known = Request::get(site.server.uri("/rooms")).unwrap();
+    let known = site.ask(known.option(OptionNumber::ETAG, &etag(&list)));
+    assert_eq!((known.code(), known.body().len()), (Code::VALID, 0));
+    std::fs::remove_file(site.public().join("rooms/0000.txt")).unwrap();
+    assert!(site.get("/rooms").text().starts_with("</rooms/0001.txt>"));
+}
+
+#[test]
+fn links_in_a_circle_are_not_found() {
+    let site = Site::new(&[]);
+    symlink("circle", site.public().join("circle")).unwrap();
+    assert_eq!(site.get("/circle").code(), Code::NOT_FOUND);
+    assert_eq!(site.get("/circle/x").code(), Code::NOT_FOUND);
+}
+
+#[test]
+fn durable_changes_are_answered_alike() {
+    let site = Site::new(&["--writable", "--durable"]);
+    for (body, code) in [("one", Code::CREATED), ("two", Code::CHANGED), ("two", Code::CHANGED)] {
+        assert_eq!(site.ask(site.put("/rooms/new.txt", body)).code(), code, "{body}");
+        assert_eq!(site.get("/rooms/new.txt").text(), body);
+    }
+    assert_eq!(site.ask(site.put("/top.txt", "x")).code(), Code::CREATED);
+    let delete = Request::delete(site.server.uri("/top.txt")).unwrap();
+    assert_eq!(site.ask(delete).code(), Code::DELETED);
+    refuse(&["serve", "--dir", ".", "--durable"], &["--writable"]);
+}
+
+#[test]
 fn preconditions_keep_a_file_from_being_overwritten() {
     let site = Site::new(&["--writable"]);
     let version = etag(&site.get("/hello.txt"));

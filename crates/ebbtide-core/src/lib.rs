@@ -5,7 +5,7 @@
 //!   allocator needed.
 //! * [`endpoint`]: RFC 7252's message layer for any number of peers (feature `alloc`, on by
 //!   default).
-//! * [`quick`]: RFC 9177's bodies in Non-confirmable blocks (feature `alloc`).
+//! * [`q_block`]: RFC 9177's bodies in Non-confirmable blocks (feature `alloc`).
 //! * [`stream`]: RFC 8323's connections over reliable transports (feature `alloc`).
 //!
 //! Nothing here reads a clock, opens a socket or asks the operating system for randomness: the
@@ -24,7 +24,7 @@ pub mod endpoint;
 mod exchange;
 pub mod params;
 #[cfg(feature = "alloc")]
-pub mod quick;
+pub mod q_block;
 #[cfg(feature = "alloc")]
 pub mod stream;
 pub mod time;

@@ -27,6 +27,10 @@ pub struct Parameters {
     /// RFC 7252 sets no bound (section 5.2.2); without one, a peer that dies holds state forever.
     /// Default 247 s (EXCHANGE_LIFETIME with the default parameters).
     pub response_timeout: Micros,
+    /// Whether a message is given up no sooner than MAX_TRANSMIT_SPAN after it first left, whatever
+    /// the congestion control: see [`Shell::patience`](crate::cc::Shell::patience). Default yes;
+    /// only a study that compares controls as they were published wants no.
+    pub patience: bool,
 }
 
 impl Parameters {
@@ -40,6 +44,7 @@ impl Parameters {
         probing_rate: 1,
         max_latency: Micros::from_millis(100_000),
         response_timeout: Micros::from_millis(247_000),
+        patience: true,
     };
 
     /// MAX_TRANSMIT_SPAN: from the first transmission to the last retransmission,

@@ -4,8 +4,8 @@ mod common;
 
 use common::seeded;
 use ebbtide_core::cc::{
-    Admission, Algorithm, Answered, Config, Context, Departure, Echo, Effort, Expiry, Kind, Load,
-    Outcome, Sample, Shell, Slot,
+    Admission, Algorithm, Answered, Config, Context, Departure, Effort, Expiry, Kind, Load,
+    Outcome, ProbeReply, Sample, Shell, Slot,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Duration, Instant, Micros};
@@ -22,7 +22,7 @@ enum Step {
     /// The timeout of one of the open exchanges passes.
     Expire(usize),
     /// A probe of one of the open exchanges is answered.
-    Echo { which: usize, since: Micros, last: Micros },
+    ProbeReply { which: usize, since: Micros, last: Micros },
     /// One of the open exchanges is answered.
     Answer { which: usize, outcome: Outcome, first: Micros, last: Micros, mark: Option<u8> },
     /// One of the open exchanges is cancelled.
@@ -63,7 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
         ),
         8 => (0..8usize).prop_map(Step::Expire),
         3 => (0..8usize, span(), span()).prop_map(
-            |(which, since, last)| Step::Echo { which, since, last }
+            |(which, since, last)| Step::ProbeReply { which, since, last }
         ),
         4 => (0..8usize, outcome, span(), span(), prop::option::of(0..6u8)).prop_map(
             |(which, outcome, first, last, mark)| Step::Answer { which, outcome, first, last, mark }
@@ -187,12 +187,12 @@ proptest! {
                         open.remove(which);
                     }
                 }
-                Step::Echo { which, since, last } if which < open.len() => {
+                Step::ProbeReply { which, since, last } if which < open.len() => {
                     let (slot, effort) = &mut open[which];
-                    if effort.echoes < effort.probes {
-                        effort.echoes += 1;
-                        let echo = Echo { since, since_last: last, transmissions: effort.transmissions };
-                        let wait = shell.on_probe(slot, &echo, cx);
+                    if effort.answered_probes < effort.probes {
+                        effort.answered_probes += 1;
+                        let reply = ProbeReply { since, since_last: last, transmissions: effort.transmissions };
+                        let wait = shell.on_probe(slot, &reply, cx);
                         prop_assert!(wait.is_none_or(|wait| wait <= Shell::CEILING));
                         if wait.is_some() && effort.transmissions < u8::MAX {
                             // As the endpoint does: no expiry is asked about, the message leaves.
@@ -222,8 +222,8 @@ proptest! {
                     shell.close_exchange(&slot, Outcome::Cancelled, transmissions - 1, cx);
                 }
                 Step::Idle(nanos) => now = now + Duration::from_nanos(nanos),
-                Step::Replace(algorithm) => shell.replace(Config { algorithm, ..config }.build()),
-                Step::Expire(_) | Step::Echo { .. } | Step::Answer { .. } | Step::Cancel(_) => {}
+                Step::Replace(algorithm) => shell.replace(Config { settings: config.settings, ..Config::new(algorithm) }.build()),
+                Step::Expire(_) | Step::ProbeReply { .. } | Step::Answer { .. } | Step::Cancel(_) => {}
             }
             prop_assert_eq!(usize::from(shell.open()), open.len());
             prop_assert!(shell.open() <= nstart);

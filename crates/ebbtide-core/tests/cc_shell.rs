@@ -6,8 +6,8 @@ mod common;
 
 use common::{Constant, at, secs};
 use ebbtide_core::cc::{
-    Admission, Config, CongestionControl, Context, Controller, Departure, Echo, Effort, Expiry,
-    Kind, Load, Metrics, Outcome, Sample, Shell, Slot, Transmission,
+    Admission, Config, CongestionControl, Context, Controller, Departure, Effort, Expiry, Kind,
+    Load, Metrics, Outcome, ProbeReply, Sample, Shell, Slot, Transmission,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
@@ -30,7 +30,7 @@ impl CongestionControl for Wrong {
     fn on_expire(&mut self, _: &Slot, _: &mut Context<'_>) -> Expiry {
         Expiry::Probe
     }
-    fn on_probe(&mut self, _: &mut Slot, _: &Echo, _: &mut Context<'_>) -> Option<Micros> {
+    fn on_probe(&mut self, _: &mut Slot, _: &ProbeReply, _: &mut Context<'_>) -> Option<Micros> {
         Some(self.timeout)
     }
     fn on_feedback(&mut self, _: &Slot, _: &Sample, _: &mut Context<'_>) {}
@@ -139,8 +139,8 @@ fn probes_but_one_share_the_budget_of_retransmissions_until_they_are_answered() 
     with(|cx| {
         let mut shell = shell(secs(1.0), Admission::Send);
         let slot = Slot::default();
-        let mut next = |transmissions, probes, echoes| {
-            shell.on_expire(Effort { transmissions, probes, echoes }, &slot, cx)
+        let mut next = |transmissions, probes, answered_probes| {
+            shell.on_expire(Effort { transmissions, probes, answered_probes }, &slot, cx)
         };
         // MAX_RETRANSMIT is 4: six datagrams, one of them a probe at least, then the exchange is
         // given up.
@@ -177,9 +177,9 @@ fn a_probe_in_the_place_of_a_message_leaves_a_bounded_number_of_times() {
 #[test]
 fn a_verdict_waits_no_longer_than_the_ceiling() {
     with(|cx| {
-        let echo = Echo { since: secs(1.0), since_last: secs(1.0), transmissions: 1 };
+        let reply = ProbeReply { since: secs(1.0), since_last: secs(1.0), transmissions: 1 };
         let mut shell = shell(Micros::MAX, Admission::Send);
-        assert_eq!(shell.on_probe(&mut Slot::default(), &echo, cx), Some(Shell::CEILING));
+        assert_eq!(shell.on_probe(&mut Slot::default(), &reply, cx), Some(Shell::CEILING));
     });
 }
 
@@ -188,8 +188,8 @@ fn a_verdict_buys_no_copy_beyond_max_retransmit() {
     with(|cx| {
         let mut shell = shell(secs(1.0), Admission::Send);
         let mut verdict = |transmissions| {
-            let echo = Echo { since: secs(1.0), since_last: secs(1.0), transmissions };
-            shell.on_probe(&mut Slot::default(), &echo, cx)
+            let reply = ProbeReply { since: secs(1.0), since_last: secs(1.0), transmissions };
+            shell.on_probe(&mut Slot::default(), &reply, cx)
         };
         // MAX_RETRANSMIT is 4, and the original does not count.
         assert_eq!(verdict(4), Some(secs(1.0)));

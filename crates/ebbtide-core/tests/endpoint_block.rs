@@ -6,7 +6,7 @@ mod common;
 use common::node::{Got, Node, PEER, config, content, message};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{EndpointConfig, Failure, Ignored};
-use ebbtide_core::quick::QuickParameters;
+use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::time::Duration;
 use ebbtide_core::wire::{Code, OptionNumber, Type};
 
@@ -65,14 +65,14 @@ fn it_fails_when_nothing_came_for_response_timeout_and_ends_with_a_reset() {
 #[test]
 fn probing_rate_says_how_long_a_silent_peer_gets_nothing_more() {
     let mut node = Node::under("default");
-    assert_eq!(node.ep.silent_until(PEER, &QuickParameters::DEFAULT), None);
+    assert_eq!(node.ep.silent_until(PEER, &QBlockParameters::DEFAULT), None);
     let start = node.now;
     let exchange = block(&mut node);
     let sent = node.one();
     let until = start + Duration::from_secs(sent.bytes.len() as u64);
-    assert_eq!(node.ep.silent_until(PEER, &QuickParameters::DEFAULT), Some(until));
+    assert_eq!(node.ep.silent_until(PEER, &QBlockParameters::DEFAULT), Some(until));
     node.arrive(&sent.separate(Type::NonConfirmable, 1));
-    assert_eq!(node.ep.silent_until(PEER, &QuickParameters::DEFAULT), None);
+    assert_eq!(node.ep.silent_until(PEER, &QBlockParameters::DEFAULT), None);
     node.cancel(exchange);
 }
 

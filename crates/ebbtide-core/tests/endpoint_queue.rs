@@ -368,7 +368,7 @@ fn a_control_can_be_chosen_for_a_peer_and_takes_effect_at_once() {
 fn a_control_chosen_for_a_peer_outlives_the_retention_of_what_is_learnt() {
     let mut node = keeping(3);
     let chosen = Config::parse("default:nstart=4").unwrap();
-    node.ep.set_control(node.now, PEER, chosen).unwrap();
+    node.ep.set_control(node.now, PEER, chosen.clone()).unwrap();
     for last in 10..40 {
         node.wait(1000.0);
         meet(&mut node, peer(last));
@@ -381,7 +381,7 @@ fn a_control_chosen_for_a_peer_outlives_the_retention_of_what_is_learnt() {
     node.take();
     // Only where there is no other room it leaves, and that is counted.
     for last in 50..53 {
-        node.ep.set_control(node.now, peer(last), chosen).unwrap();
+        node.ep.set_control(node.now, peer(last), chosen.clone()).unwrap();
     }
     assert_eq!(node.ep.peers(), 3);
     let left = [PEER, peer(50), peer(51), peer(52)].map(|peer| node.ep.metrics(peer).is_some());

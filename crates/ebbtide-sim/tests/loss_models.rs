@@ -156,7 +156,7 @@ fn the_time_driven_profile_loses_its_average() {
          mean_bad = \"50 ms\"\n",
         ebbtide_sim::scenario::BUILTIN[0].toml.replace("errors = \"none\"", "errors = \"fading\"")
     );
-    let source = ebbtide_sim::scenario::Source { place: "test".into(), text };
+    let source = ebbtide_sim::scenario::Source::new("test", text);
     let model = source.scenario(&[]).unwrap().loss_model();
     assert_near(share(model, 6, (4_000_000, 4_000_000)), 0.1, 0.015, "share lost");
 }

@@ -22,7 +22,7 @@ fn cloud(motes: &str) -> String {
     let (start, rest) = text.split_once("motes = [").unwrap();
     let (_, end) = rest.split_once("]\n\n").unwrap();
     let text = format!("{start}motes = [{motes}]\n\n{end}");
-    let source = Source { place: "mine.toml".into(), text };
+    let source = Source::new("mine.toml", text);
     source.scenario(&[]).unwrap_err().to_string()
 }
 

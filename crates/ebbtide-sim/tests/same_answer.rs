@@ -273,7 +273,7 @@ fn compared_controls_meet_the_same_bad_times() {
         ebbtide_sim::scenario::BUILTIN[0].toml.replace("errors = \"none\"", "errors = \"fading\"")
             + "\n[errors.fading]\nkind = \"time-driven\"\ngood = 0.0\nbad = 1.0\naverage = 0.2\n\
            mean_bad = \"900 ms\"\n";
-    let source = Source { place: "test".into(), text };
+    let source = Source::new("test", text);
     let set = [parse_set("clients=10").unwrap(), parse_set("network.up.delay=0 s").unwrap()];
     let set = ebbtide_sim::scenario::combinations(&set);
     let scenario = source.scenario(&set[0]).unwrap();

@@ -91,7 +91,7 @@ proptest! {
     #[test]
     fn a_scenario_prints_as_toml_that_parses_to_the_same(scenario in any_scenario()) {
         let text = toml::to_string(&scenario).unwrap();
-        let source = Source { place: "printed".into(), text };
+        let source = Source::new("printed", text);
         prop_assert_eq!(source.scenario(&[]).map_err(|error| error.to_string()), Ok(scenario));
     }
 }

@@ -167,7 +167,7 @@ fn a_syn_is_repeated_at_doubled_intervals_and_each_vain_connection_fails_a_reque
     let text =
         ebbtide_sim::scenario::BUILTIN[0].toml.replace("errors = \"none\"", "errors = \"severed\"")
             + "\n[errors.severed]\nkind = \"independent\"\naverage = 1.0\n";
-    let source = Source { place: "test".into(), text };
+    let source = Source::new("test", text);
     let sets = ["clients=2", "exchanges=2"].map(|s| ebbtide_sim::scenario::parse_set(s).unwrap());
     let scenario = source.scenario(&ebbtide_sim::scenario::combinations(&sets)[0]).unwrap();
     let cc = "tcp:initial-rto=2s:syn-rto-max=5s:syn-retries=4";

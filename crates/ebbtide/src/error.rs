@@ -1,7 +1,7 @@
 //! What goes wrong, and whose fault it is.
 
 use crate::message::UriError;
-use core::fmt;
+use core::fmt::{self, Write as _};
 use ebbtide_core::endpoint::{Failure, SendError};
 use ebbtide_core::stream::{self, Closed, Fault};
 use std::io;
@@ -159,7 +159,7 @@ impl fmt::Display for Error {
             Self::Connection { remote, reason, diagnostic } => {
                 write!(f, "{remote}: {reason}")?;
                 if let Some(diagnostic) = diagnostic {
-                    write!(f, ": {diagnostic}")?;
+                    write!(f, ": {}", Harmless(diagnostic))?;
                 }
                 let aborted = stream::Failure::Closed(Closed::Aborted(Fault::CsmLate));
                 let missing = matches!(
@@ -234,5 +234,18 @@ impl From<BindError> for Error {
 impl From<SendError> for Error {
     fn from(error: SendError) -> Self {
         Self::Send(error)
+    }
+}
+
+/// A peer's text with its control characters escaped: a peer must not command the terminal that an
+/// error is shown on.
+struct Harmless<'a>(&'a str);
+
+impl fmt::Display for Harmless<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            if c.is_control() { c.escape_unicode().fmt(f)? } else { f.write_char(c)? }
+        }
+        Ok(())
     }
 }

@@ -11,7 +11,7 @@ mod relay;
 mod soon;
 
 use bytes::Bytes;
-use ebbtide::core::quick::QuickParameters;
+use ebbtide::core::q_block::QBlockParameters;
 use ebbtide::core::time::Micros;
 use ebbtide::server::{Call, Router, Server, ServerConfig, Verify, get, post, post_async};
 use ebbtide::{Client, Code, Config, OptionNumber, Request, Response};
@@ -24,10 +24,10 @@ use std::time::Duration;
 
 /// A network of milliseconds.
 fn config() -> Config {
-    let quick = QuickParameters {
+    let quick = QBlockParameters {
         non_timeout: Micros::from_millis(50),
         probing_rate: 1_000_000,
-        ..QuickParameters::DEFAULT
+        ..QBlockParameters::DEFAULT
     };
     let mut config = Config { quick, ..Config::default() };
     config.endpoint.params.ack_timeout = Micros::from_millis(50);

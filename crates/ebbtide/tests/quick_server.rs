@@ -9,7 +9,7 @@
 
 mod soon;
 
-use ebbtide::core::quick::QuickParameters;
+use ebbtide::core::q_block::QBlockParameters;
 use ebbtide::core::time::Micros;
 use ebbtide::core::wire::{
     Block, Content, Message, MessageId, MissingBlocks, Opt, OptionNumber, Token, Type, encode_uint,
@@ -158,7 +158,7 @@ async fn a_partial_body_is_dropped_when_its_rest_does_not_come() {
 async fn however_many_bodies_are_begun_memory_is_bounded_and_whole_ones_get_through() {
     let server = serve(|config| {
         config.max_block_bytes = 4096;
-        config.net.quick = QuickParameters::DEFAULT;
+        config.net.quick = QBlockParameters::DEFAULT;
     });
     let mut peer = Peer::new(&server).await;
     for tag in 0..3000 {

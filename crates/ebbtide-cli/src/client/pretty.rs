@@ -109,7 +109,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// Control characters escaped: a peer must not command the terminal.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use ebbtide::core::endpoint::EndpointConfig;
 use ebbtide::{Client, Code, Config, Scheme, Uri};
 use serde::Serialize;
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 /// Measure a server: rate, round trips, and whether every answer is right
@@ -136,14 +137,15 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
             block_on(crate::client::load_async::run(&args.uri, config, args.window, args.duration))?
         }
     };
-    report(&args, &outcome);
+    report(&args, &outcome)?;
     if outcome.wrong + outcome.failed > 0 || outcome.answered == 0 {
         return Err(Failure::work("not every request was answered rightly"));
     }
     Ok(())
 }
 
-fn report(args: &BenchArgs, outcome: &Outcome) {
+fn report(args: &BenchArgs, outcome: &Outcome) -> io::Result<()> {
+    let mut out = io::stdout().lock();
     let seconds = outcome.elapsed.as_secs_f64();
     let us = |quantile: f64| outcome.latency.value_at_quantile(quantile) as f64 / 1000.0;
     let result = Report {
@@ -163,19 +165,21 @@ fn report(args: &BenchArgs, outcome: &Outcome) {
     };
     if args.json {
         // A struct of numbers and text always serializes.
-        println!("{}", serde_json::to_string(&result).unwrap_or_default());
-        return;
+        return writeln!(out, "{}", serde_json::to_string(&result).unwrap_or_default());
     }
-    println!(
+    writeln!(
+        out,
         "{:>12.0} requests/s, {} answered in {seconds:.2} s",
         result.per_second, result.answered
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "{:>12.1} us p50, {:.1} p90, {:.1} p99, {:.1} max",
         result.p50_us, result.p90_us, result.p99_us, result.max_us
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "{:>12} failed, {} wrong, {} retransmissions",
         result.failed, result.wrong, result.retransmissions
-    );
+    )
 }

@@ -1,10 +1,11 @@
 //! `ebbtide discover`: which resources there are.
 
-use crate::client::pretty::links;
+use crate::client::pretty::{harmless, links};
 use crate::client::{GROUP_WAIT, TalkArgs, block_on};
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::{Request, Uri};
+use std::io::{self, Write as _};
 
 /// List the resources of a host, or of all members of a group
 #[derive(Args, Debug)]
@@ -43,14 +44,14 @@ pub(crate) fn run(args: DiscoverArgs) -> Result<(), Failure> {
         let answers = client.request_group(request, wait).await?;
         for (from, response) in &answers {
             if answers.len() > 1 {
-                println!("{from}");
+                writeln!(io::stdout(), "{from}")?;
             }
             if !response.is_success() {
                 let name = response.code().name().unwrap_or("unknown code");
                 return Err(Failure::work(format_args!("{from}: {} {name}", response.code())));
             }
             for link in links(&response.text()) {
-                println!("{link}");
+                writeln!(io::stdout(), "{}", harmless(&link))?;
             }
         }
         if answers.is_empty() {

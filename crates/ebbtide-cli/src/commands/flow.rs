@@ -13,6 +13,7 @@ use ebbtide_sim::scenario::{
 };
 use ebbtide_sim::stats::summary;
 use serde_json::json;
+use std::io::{self, Write};
 use std::time::Duration;
 
 #[derive(Args, Debug)]
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
         return Err(Failure::usage(message));
     }
     let seed = args.seed.unwrap_or(scenario.run.seed);
-    let flows = block_on(flow::run(&parsed, &scenario, control, seed))?;
+    let flows = block_on(flow::run(&parsed, &scenario, control.clone(), seed))?;
     let sum = |field: fn(&flow::Flow) -> u64| flows.iter().map(field).sum::<u64>();
     let (completed, failed) = (sum(|f| f.completed.into()), sum(|f| f.failed.into()));
     let retransmissions = sum(|flow| flow.retransmissions);
@@ -81,6 +82,7 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
     let duration = summary(&mut durations.map(Duration::as_secs_f64).collect::<Vec<_>>());
     let simulated = args.simulate.map(|reps| simulated(&scenario, control, (seed, reps)));
     let mut simulated = simulated.transpose()?;
+    let mut out = io::stdout().lock();
     if as_json {
         let beside = simulated.as_mut().map(|each| {
             let fct = summary(each);
@@ -93,15 +95,19 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
             "fct_s": seven(&fct), "exchange_duration_s": seven(&duration), "fct_each_s": each,
             "simulated": beside,
         });
-        println!("{document}");
+        writeln!(out, "{document}")?;
     } else {
-        println!("{name}, {cc}, {} clients: {completed} completed, {failed} failed", flows.len());
-        line("FCT, s", &fct);
+        writeln!(
+            out,
+            "{name}, {cc}, {} clients: {completed} completed, {failed} failed",
+            flows.len()
+        )?;
+        line(&mut out, "FCT, s", &fct)?;
         if let Some(each) = &mut simulated {
-            line("simulated", &summary(each));
+            line(&mut out, "simulated", &summary(each))?;
         }
-        line("exchange, s", &duration);
-        println!("{retransmissions} retransmissions");
+        line(&mut out, "exchange, s", &duration)?;
+        writeln!(out, "{retransmissions} retransmissions")?;
     }
     if failed > 0 {
         return Err(Failure::work(format_args!("{failed} exchanges had no right answer")));
@@ -117,16 +123,16 @@ fn simulated(
 ) -> Result<Vec<f64>, Failure> {
     let mut each = Vec::new();
     for replication in 0..reps {
-        let record = simulate(scenario, &[control.into()], seed, replication, false);
+        let record = simulate(scenario, &[control.clone().into()], seed, replication, false);
         let clients = record.map_err(Failure::work)?.clients;
         each.extend(clients.iter().map(|client| client.fct.as_secs_f64()));
     }
     Ok(each)
 }
 
-fn line(what: &str, s: &Summary) {
+fn line(out: &mut impl Write, what: &str, s: &Summary) -> io::Result<()> {
     let [median, p10, p90, max] = [s.median, s.p10, s.p90, s.max].map(significant);
-    println!("{what:<12} {median:>8} median, {p10} to {p90} (10 % to 90 %), {max} at most");
+    writeln!(out, "{what:<12} {median:>8} median, {p10} to {p90} (10 % to 90 %), {max} at most")
 }
 
 fn seven(s: &Summary) -> serde_json::Value {

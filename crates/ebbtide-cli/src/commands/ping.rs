@@ -4,6 +4,7 @@ use crate::client::{TalkArgs, block_on, seconds};
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::Uri;
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 /// Ask an endpoint for a sign of life, and measure the round trip
@@ -43,13 +44,14 @@ pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
                     .map_err(|_| ebbtide::Error::TimedOut { remote })??,
             };
             match learnt {
-                Some(sample) => println!(
+                Some(sample) => writeln!(
+                    io::stdout(),
                     "{remote}: {:.3} ms, {} sent",
                     f64::from(sample.since_first.get()) / 1000.0,
                     sample.transmissions
                 ),
-                None => println!("{remote}: alive"),
-            }
+                None => writeln!(io::stdout(), "{remote}: alive"),
+            }?;
         }
         Ok(())
     })

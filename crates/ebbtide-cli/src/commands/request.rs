@@ -171,7 +171,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
 async fn ask_group(args: &RequestArgs, client: &Client, request: Request) -> Result<(), Failure> {
     let answers = client.request_group(request, args.talk.timeout.unwrap_or(GROUP_WAIT)).await?;
     for (from, response) in &answers {
-        println!("{from}");
+        writeln!(io::stdout(), "{from}")?;
         if args.output.is_some() {
             show(args, response)?;
         } else {

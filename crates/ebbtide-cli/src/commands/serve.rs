@@ -10,6 +10,7 @@ use clap::Args;
 use ebbtide::server::{ServerConfig, Subject, interface_index};
 use ebbtide::stream::Listen;
 use ebbtide::{Config, Server};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -44,6 +45,9 @@ pub(crate) struct ServeArgs {
     /// Let clients replace and delete those files (PUT, DELETE)
     #[arg(long, requires = "dir")]
     writable: bool,
+    /// Answer such a change when it is on the disk (fsync), so that it survives a loss of power
+    #[arg(long, requires = "writable")]
+    durable: bool,
     /// Offer metrics to Prometheus at http://ADDR/metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
@@ -71,13 +75,32 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     net.busy_poll = Duration::from_micros(args.busy_poll);
     let config = ServerConfig { net, ..ServerConfig::default() };
+    raise_file_limit();
     block_on(serve(args, config))
+}
+
+/// Allows as many open files as the system grants. Many systems begin with 1,024, which fewer
+/// connections than a server accepts would use up; then no file could be opened, either.
+fn raise_file_limit() {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+            && soft < hard
+        {
+            // Without it the server works, too, for fewer clients.
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+        }
+    }
 }
 
 async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     let time = Subject::default();
     let mut router = match &args.dir {
-        Some(path) => serve_files::router(open(path)?, args.writable),
+        Some(path) => serve_files::router(
+            open(path)?,
+            serve_files::Access { writable: args.writable, durable: args.durable },
+        ),
         None => serve_resources::router(&time),
     };
     if let Some(name) = &args.scenario {
@@ -99,16 +122,16 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         server = server.listen(listener).map_err(failed)?;
     }
     for address in server.local_addrs() {
-        println!("serving at coap://{address}");
+        writeln!(io::stdout(), "serving at coap://{address}")?;
     }
     for (scheme, address) in server.listeners() {
-        println!("serving at {scheme}://{address}");
+        writeln!(io::stdout(), "serving at {scheme}://{address}")?;
     }
     if let Some(interface) = &args.multicast {
         join(&server, interface.as_deref())?;
     }
     if let Some(listener) = metrics {
-        println!("metrics at http://{}/metrics", listener.local_addr()?);
+        writeln!(io::stdout(), "metrics at http://{}/metrics", listener.local_addr()?)?;
         tokio::spawn(serve_metrics::answer(listener, server.meter()));
     }
     tokio::spawn(async move {
@@ -136,7 +159,7 @@ fn join(server: &Server, interface: Option<&str>) -> Result<(), Failure> {
     let wrong = |error| Failure::usage(format_args!("--multicast: {error}"));
     let interface = interface.map_or(Ok(0), interface_index).map_err(wrong)?;
     for group in server.join_all_coap_nodes(interface).map_err(wrong)? {
-        println!("member of {group}");
+        writeln!(io::stdout(), "member of {group}")?;
     }
     Ok(())
 }

@@ -78,12 +78,44 @@ impl fmt::Display for Algorithm {
 ///
 /// Parses from and prints as text, `NAME[:KEY=VALUE]...`, for instance `cocoa-01:nstart=4` or
 /// `cocoa:ageing=off:bound=60s`. Spans are seconds (`1.5`, `60s`) or milliseconds (`200ms`).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The control.
-    pub algorithm: Algorithm,
+    pub selection: Selection,
     /// Its settings.
     pub settings: Settings,
+}
+
+/// Which control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// One of this crate's.
+    BuiltIn(Algorithm),
+    /// One from outside.
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+    Custom(super::Custom),
+}
+
+impl Selection {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::BuiltIn(algorithm) => algorithm.name(),
+            #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+            Self::Custom(custom) => custom.name(),
+        }
+    }
+
+    /// The settings that mean something to it.
+    #[must_use]
+    pub fn keys(&self) -> &'static [&'static str] {
+        match self {
+            Self::BuiltIn(algorithm) => algorithm.keys(),
+            #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+            Self::Custom(custom) => custom.factory().keys(),
+        }
+    }
 }
 
 /// The names of the ways to mark.
@@ -110,7 +142,7 @@ impl Config {
             _ => None,
         };
         Self {
-            algorithm,
+            selection: Selection::BuiltIn(algorithm),
             settings: Settings {
                 bound,
                 floor: match algorithm {
@@ -141,9 +173,14 @@ impl Config {
 
     /// A control without any knowledge, for a new scope.
     #[must_use]
-    pub const fn build(&self) -> Controller {
+    pub fn build(&self) -> Controller {
         use Algorithm as A;
-        match self.algorithm {
+        let algorithm = match &self.selection {
+            Selection::BuiltIn(algorithm) => *algorithm,
+            #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+            Selection::Custom(custom) => return Controller::Other(custom.factory().build()),
+        };
+        match algorithm {
             A::Default | A::DefaultB => Controller::Default(Default),
             A::DefaultFb1 => Controller::FullBackoff(FullBackoff::forgetting()),
             A::DefaultFb2 => Controller::FullBackoff(FullBackoff::halving()),
@@ -171,8 +208,19 @@ impl Config {
     ///
     /// If the key does not exist or the value is outside its range.
     pub fn set<'t>(&mut self, key: &'t str, value: &'t str) -> Result<(), ConfigError<'t>> {
-        let s = &mut self.settings;
         let bad = |expected| ConfigError::Value { key, value, expected };
+        #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+        if let Selection::Custom(custom) = &mut self.selection {
+            match custom.factory().with(key, value) {
+                Ok(changed) => {
+                    *custom = changed;
+                    return Ok(());
+                }
+                Err(super::SettingError::Value { expected }) => return Err(bad(expected)),
+                Err(super::SettingError::Key) => {}
+            }
+        }
+        let s = &mut self.settings;
         let span = || parse_span(value).ok_or(bad("a time such as 2s, 1.5 or 200ms"));
         match key {
             "bound" if value == "none" => s.bound = None,
@@ -240,7 +288,10 @@ impl Config {
                 let most = most.ok_or(bad("a whole number from 1 to 1024, or rate"))?;
                 s.in_flight = InFlight::Messages(most);
             }
-            _ => return Err(ConfigError::Key { key, algorithm: self.algorithm }),
+            _ => {
+                let (control, keys) = (self.selection.name(), self.selection.keys());
+                return Err(ConfigError::Key { key, control, keys });
+            }
         }
         Ok(())
     }
@@ -252,30 +303,50 @@ impl Config {
     /// If the name or a key does not exist, or a value is outside its range. The message lists
     /// what would be right.
     pub fn parse(text: &str) -> Result<Self, ConfigError<'_>> {
-        let mut parts = text.split(':');
-        let name = parts.next().unwrap_or_default();
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let algorithm = Algorithm::ALL
             .iter()
             .find(|algorithm| algorithm.name() == name)
             .ok_or(ConfigError::Name { name })?;
         let mut config = Self::new(*algorithm);
-        for part in parts {
+        if text.contains(':') {
+            config.set_all(rest)?;
+        }
+        Ok(config)
+    }
+
+    /// Sets what `KEY=VALUE[:KEY=VALUE]...` says.
+    pub(super) fn set_all<'t>(&mut self, settings: &'t str) -> Result<(), ConfigError<'t>> {
+        for part in settings.split(':') {
             let (key, value) = part.split_once('=').ok_or(ConfigError::Value {
                 key: part,
                 value: "",
                 expected: "KEY=VALUE",
             })?;
-            config.set(key, value)?;
+            self.set(key, value)?;
         }
-        Ok(config)
+        Ok(())
+    }
+
+    /// What it was before any setting was changed.
+    fn unchanged(&self) -> Settings {
+        match &self.selection {
+            Selection::BuiltIn(algorithm) => Self::new(*algorithm).settings,
+            #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+            Selection::Custom(custom) => custom.factory().settings(),
+        }
     }
 }
 
 impl fmt::Display for Config {
     /// The name and the settings that are not its source's: what [`Config::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (s, source) = (&self.settings, &Self::new(self.algorithm).settings);
-        f.write_str(self.algorithm.name())?;
+        let (s, source) = (&self.settings, &self.unchanged());
+        match &self.selection {
+            Selection::BuiltIn(algorithm) => f.write_str(algorithm.name())?,
+            #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+            Selection::Custom(custom) => write!(f, "{custom}")?,
+        }
         if s.bound != source.bound {
             match s.bound {
                 Some(bound) => write!(f, ":bound={}", Span(bound))?,
@@ -400,8 +471,10 @@ pub enum ConfigError<'t> {
     Key {
         /// The key.
         key: &'t str,
-        /// The control that it was to be set of.
-        algorithm: Algorithm,
+        /// The name of the control that it was to be set of.
+        control: &'static str,
+        /// The keys that mean something to it.
+        keys: &'static [&'static str],
     },
     /// The value is outside the range of its key.
     Value {
@@ -420,7 +493,7 @@ impl<'t> ConfigError<'t> {
     pub fn unknown(&self) -> (&'t str, &'static [&'static str]) {
         match *self {
             Self::Name { name } => (name, Algorithm::NAMES),
-            Self::Key { key, algorithm } => (key, algorithm.keys()),
+            Self::Key { key, keys, .. } => (key, keys),
             Self::Value { .. } => ("", &[]),
         }
     }
@@ -433,9 +506,12 @@ impl fmt::Display for ConfigError<'_> {
                 write!(f, "no congestion control is named '{name}'; there are ")?;
                 list(f, Algorithm::ALL.iter().map(|algorithm| algorithm.name()))
             }
-            Self::Key { key, algorithm } => {
-                write!(f, "no setting of {algorithm} is named '{key}'; there are ")?;
-                list(f, algorithm.keys().iter().copied())
+            Self::Key { key, control, keys: [] } => {
+                write!(f, "no setting of {control} is named '{key}'")
+            }
+            Self::Key { key, control, keys } => {
+                write!(f, "no setting of {control} is named '{key}'; there are ")?;
+                list(f, keys.iter().copied())
             }
             Self::Value { key, value, expected } => {
                 write!(f, "'{key}' cannot be '{value}': it takes {expected}")

@@ -2,8 +2,8 @@
 
 use super::{
     Admission, Cocoa, Cocoa01, CocoaFullBackoff, CongestionControl, Context, Default, Departure,
-    Ebb, Echo, Expiry, Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, PeakHopper,
-    Rcoap, Sample, Slot, Transmission,
+    Ebb, Expiry, Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, PeakHopper,
+    ProbeReply, Rcoap, Sample, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
 
@@ -83,8 +83,13 @@ impl CongestionControl for Controller {
     }
 
     #[inline]
-    fn on_probe(&mut self, slot: &mut Slot, echo: &Echo, cx: &mut Context<'_>) -> Option<Micros> {
-        dispatch!(self, control => control.on_probe(slot, echo, cx))
+    fn on_probe(
+        &mut self,
+        slot: &mut Slot,
+        reply: &ProbeReply,
+        cx: &mut Context<'_>,
+    ) -> Option<Micros> {
+        dispatch!(self, control => control.on_probe(slot, reply, cx))
     }
 
     #[inline]

@@ -1,8 +1,8 @@
 //! `ebb`: ask before you repeat (docs/ebb.md).
 
 use super::{
-    Admission, CongestionControl, Context, Departure, Echo, Expiry, Fasor, Kind, Load, Marking,
-    Metrics, Outcome, Sample, Slot, Transmission,
+    Admission, CongestionControl, Context, Departure, Expiry, Fasor, Kind, Load, Marking, Metrics,
+    Outcome, ProbeReply, Sample, Slot, Transmission,
 };
 use crate::time::{Duration, Instant, Micros};
 
@@ -269,7 +269,12 @@ impl CongestionControl for Ebb {
         if ask && self.silent < SILENT { Expiry::Probe } else { Expiry::Repeat }
     }
 
-    fn on_probe(&mut self, slot: &mut Slot, echo: &Echo, _cx: &mut Context<'_>) -> Option<Micros> {
+    fn on_probe(
+        &mut self,
+        slot: &mut Slot,
+        echo: &ProbeReply,
+        _cx: &mut Context<'_>,
+    ) -> Option<Micros> {
         // Much sooner than any answer ever came: hardly from the peer (RFC 7252 section 11.4).
         if echo.since < self.least.scale(1, 4) {
             return None;

@@ -27,6 +27,8 @@
 mod cocoa;
 mod config;
 mod controller;
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+mod custom;
 mod default;
 mod ebb;
 mod estimator;
@@ -35,14 +37,19 @@ mod full_backoff;
 mod karn;
 mod keys;
 mod linux_rto;
+mod patience;
 mod peak_hopper;
 mod rcoap;
 mod settings;
 mod shell;
 
 pub use cocoa::{Cocoa, Cocoa01, CocoaFullBackoff};
-pub use config::{Algorithm, Config, ConfigError};
+pub use config::{Algorithm, Config, ConfigError, Selection};
 pub use controller::Controller;
+#[cfg(feature = "alloc")]
+pub use controller::OtherControl;
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+pub use custom::{ControlFactory, Custom, NameError, Registry, SettingError};
 pub use default::Default;
 pub use ebb::Ebb;
 pub use estimator::Estimator;
@@ -206,7 +213,7 @@ pub struct Answered {
 
 /// What the answer to a probe told. All spans end at its arrival.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Echo {
+pub struct ProbeReply {
     /// Since the probe left.
     pub since: Micros,
     /// Since the last transmission of the message that it was sent for; if that is less than
@@ -224,7 +231,7 @@ pub struct Effort {
     /// Probes sent for it.
     pub probes: u8,
     /// How many of the probes were answered.
-    pub echoes: u8,
+    pub answered_probes: u8,
 }
 
 impl Effort {
@@ -232,7 +239,7 @@ impl Effort {
     /// without it.
     #[must_use]
     pub const fn unanswered(self) -> u16 {
-        let probes = self.probes.saturating_sub(self.echoes);
+        let probes = self.probes.saturating_sub(self.answered_probes);
         self.transmissions as u16 + probes.saturating_sub(1) as u16
     }
 }
@@ -316,8 +323,13 @@ pub trait CongestionControl {
     /// A probe was answered, and the message that it was sent for was not: after how long the
     /// message is repeated if nothing arrives before. `None` leaves the armed timeout as it is.
     /// Called at most once per probe, and not after the exchange was closed.
-    fn on_probe(&mut self, slot: &mut Slot, echo: &Echo, cx: &mut Context<'_>) -> Option<Micros> {
-        let _ = (slot, echo, cx);
+    fn on_probe(
+        &mut self,
+        slot: &mut Slot,
+        reply: &ProbeReply,
+        cx: &mut Context<'_>,
+    ) -> Option<Micros> {
+        let _ = (slot, reply, cx);
         None
     }
 

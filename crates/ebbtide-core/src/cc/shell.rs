@@ -1,8 +1,8 @@
 //! The shell that no control escapes.
 
 use super::{
-    Admission, CongestionControl, Context, Controller, Departure, Echo, Effort, Expiry, Kind, Load,
-    Marking, Metrics, Outcome, Sample, Slot, Transmission,
+    Admission, CongestionControl, Context, Controller, Departure, Effort, Expiry, Kind, Load,
+    Marking, Metrics, Outcome, ProbeReply, Sample, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
 
@@ -18,7 +18,8 @@ use crate::time::{Instant, Micros};
 /// each in the place of a retransmission. Of those that nothing answers all but one count as one, so
 /// that an exchange ends after 2 + MAX_RETRANSMIT datagrams without an answer; the answered ones and
 /// that one are given back: under a control that asks once a message has as many tries as without
-/// probes. A message that waits
+/// probes. No exchange is given up before [`Shell::patience`] is over, however short the timeouts.
+/// A message that waits
 /// for admission is preceded by pairs of probes that are [`Shell::PROBE_GAP`] apart, and at most
 /// [`Shell::PROBES`] of them are unanswered: then it leaves itself.
 #[derive(Debug)]
@@ -129,13 +130,13 @@ impl Shell {
     pub fn on_probe(
         &mut self,
         slot: &mut Slot,
-        echo: &Echo,
+        reply: &ProbeReply,
         cx: &mut Context<'_>,
     ) -> Option<Micros> {
-        let wait = self.control.on_probe(slot, echo, cx).map(|wait| wait.min(Self::CEILING));
+        let wait = self.control.on_probe(slot, reply, cx).map(|wait| wait.min(Self::CEILING));
         // A verdict buys no copy beyond MAX_RETRANSMIT (RFC 7252 section 4.2), whatever the control
         // says.
-        wait.filter(|_| echo.transmissions <= Self::most(cx))
+        wait.filter(|_| reply.transmissions <= Self::most(cx))
     }
 
     /// How many copies of a message, or probes for it, may leave: they are counted in a byte.

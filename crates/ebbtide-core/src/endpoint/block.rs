@@ -5,14 +5,14 @@ use super::{Endpoint, State};
 use crate::cc::Load;
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{Answers, Purpose};
-use crate::quick::QuickParameters;
+use crate::q_block::QBlockParameters;
 use crate::time::Instant;
 use crate::wire::{Content, Token};
 use core::net::SocketAddr;
 
 impl Endpoint {
     /// Sends a Non-confirmable request at once, outside of congestion control: RFC 9177 has one of
-    /// its own for blocks, which the caller obeys (see [`quick`](crate::quick)). Any number of
+    /// its own for blocks, which the caller obeys (see [`q_block`](crate::q_block)). Any number of
     /// responses may come, each as [`Received::Notification`](super::Received::Notification), until
     /// the exchange is cancelled, reset, or fails because nothing came for `response_timeout`.
     ///
@@ -49,7 +49,7 @@ impl Endpoint {
     /// what it was sent; at most NON_PROBING_WAIT after it was sent (RFC 9177 section 7.2). `None` if
     /// it has answered.
     #[must_use]
-    pub fn silent_until(&self, remote: SocketAddr, params: &QuickParameters) -> Option<Instant> {
+    pub fn silent_until(&self, remote: SocketAddr, params: &QBlockParameters) -> Option<Instant> {
         let peer = self.peers.get(self.peers.find(self.config.scope.key(remote))?);
         let Load { unanswered_bytes, unanswered_since, .. } = peer.load();
         let wait = params.probing_time(usize::try_from(unanswered_bytes).unwrap_or(usize::MAX));

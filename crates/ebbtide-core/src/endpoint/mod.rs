@@ -84,7 +84,7 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, mut rng: Box<dyn Rng + Send>) -> Self {
         let limits = config.limits;
         Self {
-            controls: alloc::vec![config.control],
+            controls: alloc::vec![config.control.clone()],
             control_counters: alloc::vec![ControlCounters::default()],
             exchange_lifetime: exchange_lifetime(&config.params),
             now: Instant::ZERO,
@@ -126,9 +126,7 @@ impl Endpoint {
         let now = self.advance(now);
         while let Some(index) = self.timers.pop_due(now) {
             match self.table.get(index).state {
-                State::Open if self.table.get(index).due == Due::Repeat => {
-                    self.transmit(now, index)
-                }
+                State::Open if self.table.get(index).due == Due::Repeat => self.repeat(now, index),
                 State::Open => self.expire(now, index),
                 State::Queued => {
                     let peer = self.table.get(index).peer;
@@ -188,7 +186,7 @@ impl Endpoint {
         let index = self.peer(now, remote)?;
         let peer = self.peers.get_mut(index);
         peer.control = number;
-        peer.shell.replace(control.build());
+        peer.shell.replace(self.controls[peer.control()].build());
         // Its NSTART may be larger, its pace faster.
         self.pump(now, index);
         Ok(())

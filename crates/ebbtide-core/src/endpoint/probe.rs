@@ -28,7 +28,8 @@ impl Endpoint {
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let timeout = peer.shell.on_transmit(probe, &mut exchange.slot, cx);
         self.emit_probe(now, (index, id), timeout);
-        self.arm_expiry(now, index, timeout);
+        let wait = self.wait_after(now, index, timeout);
+        self.timers.arm(index, now + wait);
         true
     }
 
@@ -55,18 +56,20 @@ impl Endpoint {
         self.count_sent(sent);
     }
 
-    /// Arms what follows a transmission or a probe of an open exchange. After the last one a peer
-    /// gets at least PROCESSING_DELAY (RFC 7252 section 4.8.2) before it is given up: on a short
-    /// path all timeouts together may be less than the time that a slow peer takes to acknowledge.
-    /// That costs patience, no message.
-    pub(super) fn arm_expiry(&mut self, now: Instant, index: u32, timeout: Micros) {
+    /// How long to wait after a transmission or a probe of an open exchange for which congestion
+    /// control chose `timeout`. After the last one a peer gets at least PROCESSING_DELAY (RFC 7252
+    /// section 4.8.2) before it is given up, and the last waits are as long as
+    /// [`Shell::patience`] wants them.
+    pub(super) fn wait_after(&mut self, now: Instant, index: u32, timeout: Micros) -> Micros {
+        let exchange = self.table.get(index);
         let params = &self.config.params;
-        let sent = self.table.get(index).effort().unanswered();
-        let wait = match sent > u16::from(params.max_retransmit) {
-            true => timeout.max(params.ack_timeout),
-            false => timeout,
-        };
-        self.timers.arm(index, now + wait);
+        let tries = u16::from(params.max_retransmit) + 1;
+        let left = tries.saturating_sub(exchange.effort().unanswered());
+        let least = if left == 0 { params.ack_timeout } else { Micros::ZERO };
+        let since_first = now.micros_since(exchange.first);
+        let control = &self.controls[self.peers.get(exchange.peer).control()];
+        let cx = &mut context(now, &self.config, control, &mut *self.rng);
+        Shell::wait(timeout.max(least), left, since_first, cx)
     }
 
     /// Whether a message ID is that of a probe of the exchange.
@@ -76,15 +79,20 @@ impl Endpoint {
 
     /// A probe was answered: with the Reset that RFC 7252 section 4.3 demands, or with an empty
     /// acknowledgement, which shows the path as well.
-    pub(super) fn on_echo(&mut self, now: Instant, index: u32, id: MessageId) -> Received<'static> {
+    pub(super) fn on_probe_reply(
+        &mut self,
+        now: Instant,
+        index: u32,
+        id: MessageId,
+    ) -> Received<'static> {
         self.hear(now, index);
         let peer_index = self.table.get(index).peer;
-        let Some(echo) = self.table.echo(now, index, id) else { return self.unknown() };
+        let Some(reply) = self.table.probe_reply(now, index, id) else { return self.unknown() };
         self.counters.probes_answered += 1;
         let exchange = self.table.get_mut(index);
         let peer = self.peers.get_mut(peer_index);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
-        let repeat_after = peer.shell.on_probe(&mut exchange.slot, &echo, cx);
+        let repeat_after = peer.shell.on_probe(&mut exchange.slot, &reply, cx);
         if let (State::Open, Some(wait)) = (exchange.state, repeat_after) {
             exchange.due = Due::Repeat;
             self.timers.arm(index, now + wait);
@@ -127,8 +135,8 @@ mod tests {
     use super::super::{EndpointConfig, Output, Reliability};
     use super::*;
     use crate::cc::{
-        Admission, CongestionControl, Context, Controller, Departure, Echo, Load, Metrics, Sample,
-        Slot, Transmission,
+        Admission, CongestionControl, Context, Controller, Departure, Load, Metrics, ProbeReply,
+        Sample, Slot, Transmission,
     };
     use crate::time::Duration;
     use alloc::boxed::Box;
@@ -139,7 +147,7 @@ mod tests {
     /// Sends probes every 100 ms until one is answered, and counts its own epochs.
     #[derive(Debug, Default)]
     struct Discoverer {
-        echoes: u32,
+        replies: u32,
         epochs: u32,
         /// Whether the next epoch stays where it was.
         stuck: bool,
@@ -149,7 +157,7 @@ mod tests {
     impl CongestionControl for Discoverer {
         fn admit(&mut self, _: &Departure, _: &Load, cx: &mut Context<'_>) -> Admission {
             self.next.get_or_insert(cx.now + Duration::from_secs(1));
-            match self.echoes {
+            match self.replies {
                 0 => Admission::Probe(cx.now + Duration::from_millis(100)),
                 _ => Admission::Send,
             }
@@ -157,8 +165,13 @@ mod tests {
         fn on_transmit(&mut self, _: &Transmission, _: &mut Slot, _: &mut Context<'_>) -> Micros {
             Micros::from_millis(60_000)
         }
-        fn on_probe(&mut self, _: &mut Slot, _: &Echo, _: &mut Context<'_>) -> Option<Micros> {
-            self.echoes += 1;
+        fn on_probe(
+            &mut self,
+            _: &mut Slot,
+            _: &ProbeReply,
+            _: &mut Context<'_>,
+        ) -> Option<Micros> {
+            self.replies += 1;
             None
         }
         fn on_feedback(&mut self, _: &Slot, _: &Sample, _: &mut Context<'_>) {}
@@ -231,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_controls_own_time_is_heeded_while_the_peer_has_exchanges() {
-        let mut endpoint = endpoint(Discoverer { echoes: 1, ..Discoverer::default() });
+        let mut endpoint = endpoint(Discoverer { replies: 1, ..Discoverer::default() });
         run(&mut endpoint, Duration::from_millis(5500));
         assert_eq!(epochs(&endpoint), Some(5));
         let open = endpoint.table.name(0);
@@ -242,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_control_that_does_not_move_its_time_on_is_not_called_without_end() {
-        let stuck = Discoverer { echoes: 1, stuck: true, ..Discoverer::default() };
+        let stuck = Discoverer { replies: 1, stuck: true, ..Discoverer::default() };
         let mut endpoint = endpoint(stuck);
         run(&mut endpoint, Duration::from_millis(1995));
         let floor = Shell::FLOOR.get() / 1000;

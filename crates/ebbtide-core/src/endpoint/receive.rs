@@ -158,7 +158,7 @@ impl Endpoint {
     ) -> Received<'static> {
         let id = message.message_id();
         if let Some(index) = self.table.by_id(from, id).filter(|&index| self.is_probe(index, id)) {
-            return self.on_echo(now, index, id);
+            return self.on_probe_reply(now, index, id);
         }
         let Some(index) = self.find_open(from, message) else {
             return self.unknown();
@@ -195,7 +195,7 @@ impl Endpoint {
             return self.unknown();
         };
         if self.is_probe(index, message.message_id()) {
-            return self.on_echo(now, index, message.message_id());
+            return self.on_probe_reply(now, index, message.message_id());
         }
         let exchange = self.table.name(index);
         let open = self.table.get(index).state == State::Open;

@@ -5,11 +5,11 @@ use super::types::{Event, Failure, Reliability, SendError, Sent};
 use super::{Endpoint, context};
 use crate::cc::{Admission, Departure, Expiry, Kind, Load, Marking, Outcome, probing_instant};
 use crate::exchange::ExchangeId;
-use crate::exchange::table::{Answers, Due, NONE, Purpose, State};
+use crate::exchange::table::{Answers, Due, Exchange, NONE, Purpose, State};
 use crate::exchange::token::{
     COUNT_PROBE, MAX_MARK, random_token, with_count_option, with_marked_token,
 };
-use crate::time::{Instant, Micros};
+use crate::time::{Duration, Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type};
 use core::net::SocketAddr;
 
@@ -172,6 +172,7 @@ impl Endpoint {
         exchange.marking = marking;
         exchange.answers = if observes { Answers::Observed } else { Answers::One };
         exchange.confirmable = reliability == Reliability::Confirmable;
+        exchange.idempotent = content.is_idempotent();
         // Checked against u16::MAX above.
         exchange.options_end = encoded.options_end as u16;
         exchange.last_option = encoded.last_option;
@@ -358,8 +359,10 @@ impl Endpoint {
         let peer = self.peers.get_mut(exchange.peer);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let timeout = peer.shell.on_transmit((Kind::Message, ordinal), &mut exchange.slot, cx);
-        self.control_counters[peer.control()].transmitted(ordinal, timeout);
-        self.arm_expiry(now, index, timeout);
+        let control = peer.control();
+        let timeout = self.wait_after(now, index, timeout);
+        self.control_counters[control].transmitted(ordinal, timeout);
+        self.timers.arm(index, now + timeout);
         let exchange = self.table.get_mut(index);
         let peer = self.peers.get_mut(exchange.peer);
         if exchange.marking != Marking::None {
@@ -412,13 +415,34 @@ impl Endpoint {
         }
     }
 
+    /// How long after the first transmission another one may leave: so long that the peer still
+    /// remembers the message when it arrives, and for EXCHANGE_LIFETIME, after which its ID may name
+    /// another one, if it does no harm when done twice (RFC 7252 sections 4.4, 4.5 and 4.8.2).
+    fn retransmission_span(&self, exchange: &Exchange) -> Duration {
+        let latency = match exchange.idempotent {
+            true => Duration::ZERO,
+            false => self.config.params.max_latency.to_duration(),
+        };
+        self.exchange_lifetime.saturating_sub(latency)
+    }
+
+    /// A probe was answered, and congestion control wanted a copy now.
+    pub(super) fn repeat(&mut self, now: Instant, index: u32) {
+        let exchange = self.table.get(index);
+        match now.saturating_since(exchange.first) <= self.retransmission_span(exchange) {
+            true => self.transmit(now, index),
+            false => self.expire(now, index),
+        }
+    }
+
     /// The timeout of an open exchange passed: repeat or give up (RFC 7252 section 4.2).
     pub(super) fn expire(&mut self, now: Instant, index: u32) {
         self.counters.timeouts += 1;
         let exchange = self.table.get(index);
         let (effort, is_ping) = (exchange.effort(), exchange.purpose == Purpose::Ping);
+        let more = exchange.transmissions < exchange.max_transmissions
+            && now.saturating_since(exchange.first) <= self.retransmission_span(exchange);
         let peer = self.peers.get_mut(exchange.peer);
-        let more = exchange.transmissions < exchange.max_transmissions;
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let (peer_index, control) = (exchange.peer, peer.control());
         self.control_counters[control].timeouts += 1;

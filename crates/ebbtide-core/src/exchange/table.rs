@@ -1,7 +1,7 @@
 //! The table of exchanges: everything that this endpoint sent, or queues, and awaits an answer to.
 
 use super::hashed::Hashed;
-use crate::cc::{Answered, Echo, Effort, Marking, Sample, Slot};
+use crate::cc::{Answered, Effort, Marking, ProbeReply, Sample, Slot};
 use crate::time::{Instant, Micros};
 use crate::wire::{HEADER_LEN, MessageId, OptionNumber, Token};
 use alloc::vec::Vec;
@@ -87,6 +87,8 @@ pub(crate) struct Exchange {
     pub(crate) state: State,
     pub(crate) purpose: Purpose,
     pub(crate) confirmable: bool,
+    /// Whether a copy that is taken for a new message does no harm.
+    pub(crate) idempotent: bool,
     pub(crate) answers: Answers,
     /// How its transmissions are told apart; fixed when the first one leaves.
     pub(crate) marking: Marking,
@@ -150,18 +152,18 @@ impl Exchange {
 
     /// What it has sent so far.
     pub(crate) fn effort(&self) -> Effort {
-        let echoes = self.probes.iter().filter(|probe| probe.answered).count();
+        let answered = self.probes.iter().filter(|probe| probe.answered).count();
         Effort {
             transmissions: self.transmissions,
             // Of an open exchange at most MAX_RETRANSMIT.
             probes: self.probes.len() as u8,
-            echoes: echoes as u8,
+            answered_probes: answered as u8,
         }
     }
 
     /// What the first answer to the probe of this ID tells; `None` if there is no such probe, or it
     /// was answered before.
-    fn echo(&mut self, now: Instant, id: MessageId) -> Option<Echo> {
+    fn probe_reply(&mut self, now: Instant, id: MessageId) -> Option<ProbeReply> {
         let probe = self.probes.iter_mut().find(|probe| probe.id == id && !probe.answered)?;
         probe.answered = true;
         let since_last = match self.transmissions {
@@ -169,7 +171,7 @@ impl Exchange {
             _ => now.micros_since(self.last),
         };
         let since = now.micros_since(probe.sent);
-        Some(Echo { since, since_last, transmissions: self.transmissions })
+        Some(ProbeReply { since, since_last, transmissions: self.transmissions })
     }
 }
 
@@ -224,6 +226,7 @@ impl Table {
                 state: State::Free,
                 purpose,
                 confirmable: true,
+                idempotent: false,
                 answers: Answers::One,
                 marking: Marking::None,
                 probed: false,
@@ -324,14 +327,19 @@ impl Table {
 
     /// What the first answer to a probe tells; `None` if there is no such probe, or it was answered
     /// before. A message that waits may be preceded by any number of answered probes: none is kept.
-    pub(crate) fn echo(&mut self, now: Instant, index: u32, id: MessageId) -> Option<Echo> {
+    pub(crate) fn probe_reply(
+        &mut self,
+        now: Instant,
+        index: u32,
+        id: MessageId,
+    ) -> Option<ProbeReply> {
         let exchange = &mut self.places[index as usize];
-        let echo = exchange.echo(now, id)?;
+        let probe_reply = exchange.probe_reply(now, id)?;
         if exchange.state == State::Queued {
             exchange.probes.retain(|probe| !probe.answered);
             self.remove_id(index, id);
         }
-        Some(echo)
+        Some(probe_reply)
     }
 
     /// Drops the probes of an exchange: whatever answers them is too late.

@@ -34,6 +34,19 @@ pub struct Encoded {
 }
 
 impl Content<'_> {
+    /// As [`Message::is_idempotent`](super::Message::is_idempotent), before it is a message.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        let has = |number| self.options.iter().any(|opt| opt.number == number);
+        match self.code {
+            Code::GET | Code::FETCH => true,
+            code if code.is_idempotent() => {
+                !has(OptionNumber::IF_MATCH) && !has(OptionNumber::IF_NONE_MATCH)
+            }
+            _ => false,
+        }
+    }
+
     /// The bytes of options, payload marker and payload: the message without header and token.
     #[must_use]
     pub fn encoded_len(&self) -> usize {

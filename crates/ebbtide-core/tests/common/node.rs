@@ -200,6 +200,13 @@ impl Node {
         Self::with_rng(config(text), super::Constant::lowest())
     }
 
+    /// The same without the floor of patience: the control's own timeouts to the end.
+    pub(crate) fn impatient(text: &str) -> Self {
+        let mut config = config(text);
+        config.params.patience = false;
+        Self::with_rng(config, super::Constant::lowest())
+    }
+
     /// Fetches all output.
     pub(crate) fn settle(&mut self) {
         loop {

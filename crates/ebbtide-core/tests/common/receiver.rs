@@ -1,7 +1,7 @@
 //! A receiver behind a path with a delay and a bottleneck, and a sender with many messages for it.
 
-use super::node::{Datagram, Node, PEER, config, content};
-use super::{Constant, at, secs};
+use super::node::{Datagram, Node, PEER, content};
+use super::{at, secs};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::time::{Duration, Instant};
@@ -38,7 +38,7 @@ pub(crate) struct Burst {
 impl Burst {
     /// Time begins at zero. `text` names the control.
     pub(crate) fn new(text: &str, round_trip: f64, messages: usize) -> Self {
-        let mut node = Node::with_rng(config(text), Constant::lowest());
+        let mut node = Node::impatient(text);
         node.now = Instant::ZERO;
         Self {
             node,

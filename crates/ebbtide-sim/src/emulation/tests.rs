@@ -41,15 +41,15 @@ impl Hosts {
         let setup = |number| ClientSetup {
             number,
             group: 0,
-            config: endpoint_config(scenario, control),
+            config: endpoint_config(scenario, control.clone()),
             scenario,
             streams: &streams,
         };
         let payload = scenario.workload.response_payload;
         Self {
             emulation: Emulation::new(scenario, 1).unwrap(),
-            clients: (0..scenario.clients.count).map(|n| Client::new(setup(n))).collect(),
-            server: Server::new(endpoint_config(scenario, control), payload, &streams),
+            clients: (0..scenario.clients.count).map(&setup).map(Client::new).collect(),
+            server: Server::new(endpoint_config(scenario, control.clone()), payload, &streams),
             recorder: Discard::new(),
             late,
         }
@@ -133,7 +133,7 @@ fn udp(scenario: &Scenario, name: &str) -> Config {
 fn both(settings: &[&str], control: &str) -> (Hosts, Summary, RunRecord) {
     let scenario = scenario(settings);
     let control = udp(&scenario, control);
-    let mut hosts = Hosts::new(&scenario, control, Duration::ZERO);
+    let mut hosts = Hosts::new(&scenario, control.clone(), Duration::ZERO);
     let summary = hosts.run();
     (hosts, summary, simulate(&scenario, &[control.into()], 1, 0, false).unwrap())
 }
@@ -174,7 +174,7 @@ fn the_same_packets_are_lost_as_in_the_simulator() {
 fn a_driver_that_is_late_is_told_so_and_does_not_bend_the_link() {
     let scenario = scenario(&["clients=10", "buffer=infinite"]);
     let control = udp(&scenario, "default");
-    let mut hosts = Hosts::new(&scenario, control, Duration::from_millis(2));
+    let mut hosts = Hosts::new(&scenario, control.clone(), Duration::from_millis(2));
     let summary = hosts.run();
     assert!(!summary.is_valid(), "{:?}", summary.lateness);
     // 2 ms twice per round trip, 50 round trips; the link itself loses no time.

@@ -231,8 +231,10 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         ack_random_permille: (coap.ack_random_factor * 1000.0).round() as u32,
         max_retransmit: coap.max_retransmit,
         nstart: coap.nstart,
+        patience: coap.patience,
         ..Parameters::DEFAULT
     };
+    let places = control.settings.places(&params);
     let config = EndpointConfig {
         params,
         control,
@@ -241,7 +243,7 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         faithful_peers: true,
         ..EndpointConfig::default()
     };
-    let mut config = device_config(config, control.settings.places(&params));
+    let mut config = device_config(config, places);
     if scenario.workload.kind.is_flow() {
         let queue = scenario.workload.flow.queue;
         config.limits.queue_per_peer = queue;

@@ -100,7 +100,7 @@ pub(crate) fn simulate<R: Recorder>(
 ) -> Result<(RunRecord, R), RunError> {
     // Scenarios refuse the others in a mesh.
     let udp = |control: &Control| match control {
-        Control::Udp(config) => Some(*config),
+        Control::Udp(config) => Some(config.clone()),
         Control::Tcp(_) | Control::QBlock(_) => None,
     };
     let configs: Vec<Config> = controls.iter().filter_map(udp).collect();
@@ -127,7 +127,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let fallback = Config::new(Algorithm::Default);
         let groups = controls.len().max(1);
         let control =
-            |client: u32| controls.get(client as usize % groups).copied().unwrap_or(fallback);
+            |client: u32| controls.get(client as usize % groups).unwrap_or(&fallback).clone();
         let window = |client: u32| {
             let config = endpoint_config(scenario, control(client));
             u32::from(config.control.settings.nstart(&config.params))
@@ -154,7 +154,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let servers = (0..nodes).map(|node| {
             let serves = if is_cloud { node != root } else { node == SINK };
             serves.then(|| {
-                let mut config = device_config(endpoint_config(scenario, fallback), 1);
+                let mut config = device_config(endpoint_config(scenario, fallback.clone()), 1);
                 config.limits.peers = hosts as usize;
                 let rng = streams.stream(&format!("server/{node}"));
                 Answerer::new(config, w.response_payload, rng)

@@ -410,8 +410,7 @@ impl Campaign {
             let reps = (manifest.reps != PAPERS_REPS).then_some(manifest.reps);
             return reproduce::plan(&papers, (reps, Some(manifest.seed)));
         }
-        let source =
-            Source { place: manifest.scenario.clone(), text: manifest.scenario_toml.clone() };
+        let source = Source::new(&manifest.scenario, &manifest.scenario_toml);
         let run = (Some(manifest.reps), Some(manifest.seed));
         Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)
     }

@@ -148,7 +148,8 @@ impl<R: Recorder> Simulation<R> {
         let fallback = Config::new(Algorithm::Default);
         let control = |number: u32| {
             let group = number as usize % groups;
-            (group, controls.get(group).copied().unwrap_or(Control::Udp(fallback)))
+            let control = controls.get(group).cloned();
+            (group, control.unwrap_or_else(|| Control::Udp(fallback.clone())))
         };
         let clients = (0..scenario.clients.count)
             .map(|number| {

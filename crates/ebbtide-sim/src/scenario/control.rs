@@ -9,7 +9,7 @@ use ebbtide_core::cc::{Config, ConfigError};
 use ebbtide_core::wire::Block;
 
 /// How the messages of a client travel.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Over UDP, under this congestion control.
     Udp(Config),
@@ -108,15 +108,17 @@ impl Scenario {
         }
         let wrong = |error: ConfigError<'_>| {
             let (wanted, known) = error.unknown();
-            let hint = did_you_mean(wanted, known.iter().copied());
+            let hint = did_you_mean(wanted, known.iter().copied().chain(self.custom.names()));
             match error {
                 ConfigError::Name { .. } => {
-                    fail(&format!("{error}, {TCP} for CoAP over TCP, and {Q_BLOCK}{hint}"))
+                    let custom: String =
+                        self.custom.names().map(|name| format!(", {name}")).collect();
+                    fail(&format!("{error}{custom}, {TCP} for CoAP over TCP, and {Q_BLOCK}{hint}"))
                 }
                 _ => fail(&format!("{error}{hint}")),
             }
         };
-        let mut config = Config::parse(name).map_err(wrong)?;
+        let mut config = self.custom.parse(name).map_err(wrong)?;
         for (key, value) in settings {
             config.set(key, value).map_err(wrong)?;
         }

@@ -6,6 +6,7 @@ use super::nearest::did_you_mean;
 use super::settings::Override;
 use super::wording::in_words;
 use super::{Scenario, validate};
+use ebbtide_core::cc::Registry;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -16,6 +17,8 @@ pub struct Source {
     pub place: String,
     /// The TOML text.
     pub text: String,
+    /// Congestion controls that a program brings along, which `--cc` can then name.
+    pub custom: Registry,
 }
 
 /// Finds a built-in scenario by name, or reads a file.
@@ -26,7 +29,7 @@ pub struct Source {
 /// a scenario; the message names line and key.
 pub fn load(name: &str) -> Result<Source, ScenarioError> {
     if let Some(builtin) = BUILTIN.iter().find(|builtin| builtin.name == name) {
-        return Ok(Source { place: name.into(), text: builtin.toml.into() });
+        return Ok(Source::new(name, builtin.toml));
     }
     if !Path::new(name).exists() {
         let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
@@ -41,12 +44,25 @@ pub fn load(name: &str) -> Result<Source, ScenarioError> {
     }
     let text = std::fs::read_to_string(name)
         .map_err(|error| ScenarioError::file(name, &format!("cannot be read: {error}")))?;
-    let source = Source { place: name.into(), text };
+    let source = Source::new(name, text);
     source.scenario(&[])?;
     Ok(source)
 }
 
 impl Source {
+    /// The text of a scenario; `place` is what errors call it.
+    pub fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { place: place.into(), text: text.into(), custom: Registry::default() }
+    }
+
+    /// The same with congestion controls from outside, which `--cc` and tables such as
+    /// `[control.NAME]` can then name.
+    #[must_use]
+    pub fn with_controls(mut self, custom: Registry) -> Self {
+        self.custom = custom;
+        self
+    }
+
     /// The scenario with overrides applied, checked.
     ///
     /// # Errors
@@ -55,8 +71,9 @@ impl Source {
     /// `--set`, and the range.
     pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
         // The file as it stands first, so that its own faults are reported with their line.
-        let plain: Scenario =
+        let mut plain: Scenario =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
+        plain.custom = self.custom.clone();
         validate::check(&plain).map_err(|(key, message)| {
             ScenarioError::at(&self.place, self.line_of(&key), &key, &message)
         })?;
@@ -84,6 +101,7 @@ impl Source {
                 read(&table).map_err(|error| fail(&in_words(error.message())))
             })?;
         }
+        scenario.custom = self.custom.clone();
         validate::check(&scenario).map_err(|(key, message)| {
             let fault = overrides.iter().find(|change| {
                 let paths = self.paths(&plain, &change.key).unwrap_or_default();

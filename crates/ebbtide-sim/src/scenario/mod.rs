@@ -37,6 +37,7 @@ pub use wifi::Wifi;
 
 use crate::net::LossModel;
 use crate::random::Probability;
+use ebbtide_core::cc::Registry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::{Buffer, Rate, Time, TimeRange};
@@ -81,6 +82,10 @@ pub struct Scenario {
     /// How often, and from which seed.
     #[serde(default)]
     pub run: Run,
+    /// Congestion controls from outside that `--cc` can name: those of the
+    /// [`Source`](Source::with_controls).
+    #[serde(skip)]
+    pub custom: Registry,
 }
 
 /// Clients, a bottleneck link shared by all of them, and a server behind it.
@@ -263,6 +268,9 @@ pub struct Coap {
     pub nstart: u16,
     /// Bytes of random token in requests, 0 to 7; controls that mark tokens add one.
     pub token_length: u8,
+    /// Whether no message is given up before MAX_TRANSMIT_SPAN, as by the endpoints of the library.
+    /// Off where controls are compared as they were published.
+    pub patience: bool,
 }
 
 /// How packets are lost.
@@ -345,6 +353,7 @@ impl Default for Coap {
             max_retransmit: 4,
             nstart: 1,
             token_length: 0,
+            patience: true,
         }
     }
 }

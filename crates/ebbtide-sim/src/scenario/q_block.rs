@@ -3,7 +3,7 @@
 
 use super::units::Time;
 use ebbtide_core::params::Parameters;
-use ebbtide_core::quick::QuickParameters;
+use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::time::Micros;
 
 /// The name on the command line.
@@ -62,9 +62,9 @@ impl QBlock {
 
     /// RFC 9177's parameters where these are RFC 7252's.
     #[must_use]
-    pub fn parameters(&self, base: &Parameters) -> QuickParameters {
-        let quick = QuickParameters::new(base);
-        QuickParameters {
+    pub fn parameters(&self, base: &Parameters) -> QBlockParameters {
+        let quick = QBlockParameters::new(base);
+        QBlockParameters {
             max_payloads: self.max_payloads.unwrap_or(quick.max_payloads),
             non_timeout: self.non_timeout.unwrap_or(quick.non_timeout),
             probing_rate: self.probing_rate.unwrap_or(quick.probing_rate),
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!((quick.max_payloads, quick.probing_rate), (20, 1000));
         assert_eq!(quick.non_timeout, Micros::from_millis(500));
         let expected = QBlock::default().parameters(&Parameters::DEFAULT);
-        assert_eq!(expected, QuickParameters::DEFAULT);
+        assert_eq!(expected, QBlockParameters::DEFAULT);
     }
 
     #[test]

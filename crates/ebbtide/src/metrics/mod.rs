@@ -147,7 +147,7 @@ impl Snapshot {
     fn add_control(&mut self, (control, counters): (&Control, &ControlCounters)) {
         match self.controls.iter_mut().find(|(known, _)| known == control) {
             Some((_, sum)) => sum.add(counters),
-            None => self.controls.push((*control, *counters)),
+            None => self.controls.push((control.clone(), *counters)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
-use ebbtide_core::quick::QuickParameters;
+use ebbtide_core::q_block::QBlockParameters;
 use std::time::Duration;
 
 /// Settings of a [`Client`](crate::Client) or a [`Server`](crate::Server).
@@ -20,7 +20,7 @@ pub struct Config {
     /// How fast bodies go in the blocks of RFC 9177: those of requests that are
     /// [`quick`](crate::Request::quick), and a server's to clients that ask for it. Whether they are
     /// understood at all is [`EndpointConfig::q_block`], by default yes.
-    pub quick: QuickParameters,
+    pub quick: QBlockParameters,
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
     /// How long a socket goes on asking for datagrams after the last ones before it sleeps. That
@@ -35,7 +35,7 @@ impl Default for Config {
             endpoint: EndpointConfig { q_block: true, ..EndpointConfig::default() },
             max_body: 16 << 20,
             block_szx: 6,
-            quick: QuickParameters::DEFAULT,
+            quick: QBlockParameters::DEFAULT,
             stream: StreamConfig::default(),
             busy_poll: Duration::ZERO,
         }

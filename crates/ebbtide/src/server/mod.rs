@@ -194,7 +194,7 @@ impl Server {
         let same_family = |shared: &Shared| shared.local_addr().is_ipv4() == remote.is_ipv4();
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
         sockets.filter(|shared| same_family(shared)).try_for_each(|shared| {
-            shared.with(|state, now| state.endpoint.set_control(now, remote, control))
+            shared.with(|state, now| state.endpoint.set_control(now, remote, control.clone()))
         })
     }
 

@@ -192,7 +192,7 @@ impl State {
             }
             Received::Abort(diagnostic) => {
                 let text = String::from_utf8_lossy(diagnostic);
-                tracing::debug!(target: "ebbtide::stream", peer = %from, diagnostic = %text, "aborted by the peer");
+                tracing::debug!(target: "ebbtide::stream", peer = %from, diagnostic = ?text, "aborted by the peer");
                 if !text.is_empty() {
                     self.diagnostic =
                         Some(text.chars().take(MAX_DIAGNOSTIC).collect::<String>().into());

@@ -8,8 +8,8 @@ mod discovery;
 
 use super::estimator::Gains;
 use super::{
-    Admission, CongestionControl, Context, Departure, Echo, Estimator, Expiry, InFlight, Kind,
-    Load, Metrics, Sample, Slot, Transmission, admit_non_at_interval,
+    Admission, CongestionControl, Context, Departure, Estimator, Expiry, InFlight, Kind, Load,
+    Metrics, ProbeReply, Sample, Slot, Transmission, admit_non_at_interval,
 };
 use crate::time::{Duration, Instant, Micros};
 
@@ -330,8 +330,13 @@ impl CongestionControl for Rcoap {
         Expiry::Repeat
     }
 
-    fn on_probe(&mut self, _slot: &mut Slot, echo: &Echo, cx: &mut Context<'_>) -> Option<Micros> {
-        self.learn(echo.since);
+    fn on_probe(
+        &mut self,
+        _slot: &mut Slot,
+        reply: &ProbeReply,
+        cx: &mut Context<'_>,
+    ) -> Option<Micros> {
+        self.learn(reply.since);
         let first = self.answers == 0;
         match self.state {
             // The first answer: the two round trips begin.

@@ -10,7 +10,7 @@ use crate::run::{Recorder, tagged};
 use crate::scenario::{QBlock, Scenario};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, Failure, Output, Received, Sent};
-use ebbtide_core::quick::{QuickParameters, Sender, Sending};
+use ebbtide_core::q_block::{QBlockParameters, Sender, Sending};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, MissingBlocks, Opt, OptionNumber, encode_uint};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 pub(crate) struct QuickClient {
     number: u32,
     endpoint: Endpoint,
-    params: QuickParameters,
+    params: QBlockParameters,
     sender: Sender,
     agenda: Agenda,
     /// What became of its messages.

@@ -1,5 +1,5 @@
 //! Simulated hosts that move a body in the Non-confirmable blocks of RFC 9177: the machines of
-//! `ebbtide_core::quick` and real endpoints on both sides.
+//! `ebbtide_core::q_block` and real endpoints on both sides.
 
 mod client;
 mod server;
@@ -11,14 +11,14 @@ use super::endpoint_config;
 use crate::scenario::{QBlock, Scenario};
 use ebbtide_core::cc::{Algorithm, Config};
 use ebbtide_core::endpoint::EndpointConfig;
-use ebbtide_core::quick::QuickParameters;
+use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::wire::Block;
 
 /// Requests whose answers are waited for: the server answers the last one that it got.
 const OPEN: usize = 64;
 
 /// The endpoint of either side, and how fast it may send.
-fn configs(scenario: &Scenario, settings: QBlock) -> (EndpointConfig, QuickParameters) {
+fn configs(scenario: &Scenario, settings: QBlock) -> (EndpointConfig, QBlockParameters) {
     let mut config = endpoint_config(scenario, Config::new(Algorithm::Default));
     config.q_block = true;
     config.limits.exchanges += OPEN;

@@ -5,7 +5,7 @@ use crate::host::{Tag, client_address, digits};
 use crate::random::Streams;
 use crate::scenario::{QBlock, Scenario};
 use ebbtide_core::endpoint::{Endpoint, Incoming, Output, Received};
-use ebbtide_core::quick::{Arrival, QuickParameters, Receiver, Receiving};
+use ebbtide_core::q_block::{Arrival, QBlockParameters, Receiver, Receiving};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Block, Code, Content, MissingBlocks, Opt, OptionNumber, encode_uint};
 use std::ops::Range;
@@ -17,7 +17,7 @@ const OVERHEAD: usize = 16;
 pub(crate) struct QuickServer {
     client: u32,
     endpoint: Endpoint,
-    params: QuickParameters,
+    params: QBlockParameters,
     blocks: u32,
     state: State,
     /// The last block's request, and its tag: answers have its token.

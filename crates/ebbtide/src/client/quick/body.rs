@@ -2,7 +2,7 @@
 
 use crate::message::Response;
 use bytes::BytesMut;
-use ebbtide_core::quick::{Arrival, QuickParameters, Receiver};
+use ebbtide_core::q_block::{Arrival, QBlockParameters, Receiver};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Block, OptionNumber};
 
@@ -33,7 +33,7 @@ impl Download {
         first: &Response,
         block: Block,
         limit: usize,
-        params: QuickParameters,
+        params: QBlockParameters,
     ) -> Result<Self, Unfit> {
         // RFC 9177 section 4.6: Size2 is exact, and in every block.
         let size = first.options.get_uint(OptionNumber::SIZE2);

@@ -9,7 +9,7 @@ use crate::message::{Options, Request, Response};
 use crate::net::clock::{Clock, seeded};
 use crate::net::pending::Answer;
 use ebbtide_core::endpoint::{Failure, SendError};
-use ebbtide_core::quick::{Due, QuickParameters, Receiving, Retry, Sender, Sending};
+use ebbtide_core::q_block::{Due, QBlockParameters, Receiving, Retry, Sender, Sending};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Block, Code, MissingBlocks, Opt, OptionNumber};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub(super) struct Exchange<'a> {
     remote: SocketAddr,
     request: &'a Request,
     clock: Clock,
-    params: QuickParameters,
+    params: QBlockParameters,
     /// What every message of it has.
     options: Options,
     szx: u8,

@@ -3,7 +3,7 @@
 use super::part::Wanted;
 use super::store::Peer;
 use crate::message::Response;
-use ebbtide_core::quick::{QuickParameters, Sender, Sending};
+use ebbtide_core::q_block::{QBlockParameters, Sender, Sending};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Block, OptionNumber};
 use rand_core::Rng;
@@ -34,7 +34,7 @@ impl Download {
         response: Response,
         szx: u8,
         peer: Peer,
-        params: QuickParameters,
+        params: QBlockParameters,
         rng: &mut dyn Rng,
     ) -> Self {
         let blocks = response.payload.len().div_ceil(16 << szx).min(Block::MAX_NUM as usize + 1);

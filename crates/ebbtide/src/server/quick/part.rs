@@ -1,7 +1,7 @@
 //! What a request with the options of RFC 9177 is a part of.
 
 use crate::message::Response;
-use ebbtide_core::quick::QuickParameters;
+use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
 
 /// A part of a body, or a wish for some of one.
@@ -42,7 +42,7 @@ pub(in crate::server) fn concerns(message: &Message<'_>) -> bool {
 
 impl Part {
     /// Reads the options; the answer if they have no meaning.
-    pub(super) fn read(message: &Message<'_>, params: &QuickParameters) -> Result<Self, Response> {
+    pub(super) fn read(message: &Message<'_>, params: &QBlockParameters) -> Result<Self, Response> {
         let has = |number| message.option(number).is_some();
         if has(OptionNumber::BLOCK1) || has(OptionNumber::BLOCK2) {
             // Section 4.1.
@@ -70,7 +70,7 @@ impl Part {
 }
 
 impl Wish {
-    fn read(message: &Message<'_>, params: &QuickParameters) -> Result<Self, &'static str> {
+    fn read(message: &Message<'_>, params: &QBlockParameters) -> Result<Self, &'static str> {
         let options = message.options().filter(|opt| opt.number == OptionNumber::Q_BLOCK2);
         let mut blocks = Vec::new();
         let (mut szx, mut least) = (None, 0);
@@ -113,7 +113,7 @@ mod tests {
         let encoded =
             content.encode(&mut bytes, Type::NonConfirmable, MessageId(1), Token::EMPTY).unwrap();
         let message = Message::parse(&bytes[..encoded.len]).unwrap();
-        Part::read(&message, &QuickParameters::DEFAULT).map_err(|response| response.code)
+        Part::read(&message, &QBlockParameters::DEFAULT).map_err(|response| response.code)
     }
 
     fn wish(values: &[u32]) -> Option<Wanted> {

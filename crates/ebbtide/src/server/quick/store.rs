@@ -9,7 +9,7 @@ use crate::server::block::Key;
 use crate::server::bounded::Bounded;
 use crate::server::respond::Asked;
 use bytes::Bytes;
-use ebbtide_core::quick::QuickParameters;
+use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Block;
 use std::sync::{Arc, Weak};
@@ -44,13 +44,13 @@ pub(super) enum Taken {
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) bodies: Bounded<Upload, Download>,
-    params: QuickParameters,
+    params: QBlockParameters,
     /// When the task that does what is due looks again, if it runs.
     pub(super) looks: Option<Instant>,
 }
 
 impl Store {
-    pub(crate) fn new(max_bytes: usize, params: QuickParameters) -> Self {
+    pub(crate) fn new(max_bytes: usize, params: QBlockParameters) -> Self {
         // RFC 9177 sections 4.3 and 7.2.
         let lifetime = params.non_partial_timeout();
         Self { bodies: Bounded::new(max_bytes, lifetime), params, looks: None }

@@ -4,7 +4,7 @@ use super::store::Peer;
 use crate::message::{ContentFormat, Response};
 use crate::server::ServerConfig;
 use bytes::{Bytes, BytesMut};
-use ebbtide_core::quick::{Arrival, QuickParameters, Receiver, Receiving};
+use ebbtide_core::q_block::{Arrival, QBlockParameters, Receiver, Receiving};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Block, Code, MissingBlocks, OptionNumber, Type};
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ impl Upload {
         now: Instant,
         (block, size): (Block, usize),
         peer: Peer,
-        params: QuickParameters,
+        params: QBlockParameters,
     ) -> Self {
         // A block of the body has a 20-bit number, and this is the last one's, and one.
         let blocks = size.div_ceil(block.size()) as u32;

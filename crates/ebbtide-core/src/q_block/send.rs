@@ -1,6 +1,6 @@
 //! The side that has the body: which block leaves when.
 
-use super::{Due, QuickParameters, Retry};
+use super::{Due, QBlockParameters, Retry};
 use crate::time::{Instant, Micros};
 use alloc::collections::VecDeque;
 use rand_core::Rng;
@@ -12,7 +12,7 @@ use rand_core::Rng;
 /// It knows numbers only; the body is the caller's. It holds MAX_PAYLOADS numbers at most.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    params: QuickParameters,
+    params: QBlockParameters,
     /// NON_TIMEOUT_RANDOM of this body.
     delay: Micros,
     blocks: u32,
@@ -56,7 +56,7 @@ impl Sender {
     pub fn upload(
         blocks: u32,
         idempotent: bool,
-        params: QuickParameters,
+        params: QBlockParameters,
         rng: &mut dyn Rng,
     ) -> Self {
         let finish = Finish::Answer { repeat: idempotent, retry: None };
@@ -65,11 +65,11 @@ impl Sender {
 
     /// The sender of a response's body of so many blocks (Q-Block2), of which nothing tells that it
     /// has arrived.
-    pub fn download(blocks: u32, params: QuickParameters, rng: &mut dyn Rng) -> Self {
+    pub fn download(blocks: u32, params: QBlockParameters, rng: &mut dyn Rng) -> Self {
         Self::new(blocks, Finish::Nothing, params, rng)
     }
 
-    fn new(blocks: u32, finish: Finish, params: QuickParameters, rng: &mut dyn Rng) -> Self {
+    fn new(blocks: u32, finish: Finish, params: QBlockParameters, rng: &mut dyn Rng) -> Self {
         Self {
             delay: params.non_timeout_random(rng),
             blocks,

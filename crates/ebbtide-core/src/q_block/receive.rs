@@ -1,6 +1,6 @@
 //! The side that gets the body: which blocks are here, and what to say about the others.
 
-use super::{Due, QuickParameters, Retry};
+use super::{Due, QBlockParameters, Retry};
 use crate::time::Instant;
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// It knows numbers only; the body is the caller's. It holds a bit per block.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    params: QuickParameters,
+    params: QBlockParameters,
     blocks: u32,
     here: Vec<u64>,
     /// How many are here.
@@ -61,7 +61,7 @@ pub enum Receiving {
 impl Receiver {
     /// The receiver of a body of so many blocks, of which nothing is here yet.
     #[must_use]
-    pub fn new(now: Instant, blocks: u32, params: QuickParameters) -> Self {
+    pub fn new(now: Instant, blocks: u32, params: QBlockParameters) -> Self {
         Self {
             blocks,
             here: alloc::vec![0; blocks.div_ceil(u64::BITS) as usize],

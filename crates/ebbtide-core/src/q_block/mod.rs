@@ -12,7 +12,7 @@
 //! | [`Receiving::Missing`] | 4.08 with [`MissingBlocks`](crate::wire::MissingBlocks) | a request with an option per block |
 //!
 //! ```
-//! use ebbtide_core::quick::{QuickParameters, Receiver, Receiving, Sender, Sending};
+//! use ebbtide_core::q_block::{QBlockParameters, Receiver, Receiving, Sender, Sending};
 //! use ebbtide_core::time::Instant;
 //! # struct Zero;
 //! # impl rand_core::TryRng for Zero {
@@ -22,7 +22,7 @@
 //! #     fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), Self::Error> { to.fill(0); Ok(()) }
 //! # }
 //! # let mut rng = Zero;
-//! let (now, params) = (Instant::ZERO, QuickParameters::DEFAULT);
+//! let (now, params) = (Instant::ZERO, QBlockParameters::DEFAULT);
 //! let mut sender = Sender::upload(25, true, params, &mut rng);
 //! let mut receiver = Receiver::new(now, 25, params);
 //! while let Sending::Block(num) = sender.poll(now) {
@@ -39,7 +39,7 @@ mod receive;
 mod retry;
 mod send;
 
-pub use params::QuickParameters;
+pub use params::QBlockParameters;
 pub use receive::{Arrival, Receiver, Receiving};
 pub use retry::{Due, Retry};
 pub use send::{Sender, Sending};

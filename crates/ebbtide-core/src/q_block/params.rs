@@ -13,7 +13,7 @@ const HEAD_START: Micros = Micros::from_millis(1_000);
 /// Derived times are methods: they follow when a parameter changes, so that no choice of parameters
 /// contradicts itself.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct QuickParameters {
+pub struct QBlockParameters {
     /// MAX_PAYLOADS: blocks that may leave at once, a set. Default 10; 0 counts as 1.
     pub max_payloads: u8,
     /// NON_TIMEOUT: the least delay between two sets. Default 2 s (ACK_TIMEOUT).
@@ -31,7 +31,7 @@ pub struct QuickParameters {
     pub probing_rate: u32,
 }
 
-impl QuickParameters {
+impl QBlockParameters {
     /// The defaults of RFC 9177 section 7.2.
     pub const DEFAULT: Self = Self::new(&Parameters::DEFAULT);
 
@@ -129,7 +129,7 @@ impl QuickParameters {
     }
 }
 
-impl Default for QuickParameters {
+impl Default for QBlockParameters {
     fn default() -> Self {
         Self::DEFAULT
     }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn derived_times_are_those_of_rfc_9177_table_3() {
-        let p = QuickParameters::DEFAULT;
+        let p = QBlockParameters::DEFAULT;
         assert_eq!(p.non_receive_timeout(), Micros::from_millis(4_000));
         assert_eq!(p.non_probing_wait(), Duration::from_secs(248));
         assert_eq!(p.non_partial_timeout(), Duration::from_secs(247));
@@ -152,26 +152,26 @@ mod tests {
 
     #[test]
     fn a_receiver_always_waits_a_second_longer_than_the_sender() {
-        let p = QuickParameters { non_timeout: Micros::from_millis(100), ..Default::default() };
+        let p = QBlockParameters { non_timeout: Micros::from_millis(100), ..Default::default() };
         assert_eq!(p.non_receive_timeout(), Micros::from_millis(1_150));
-        let p = QuickParameters { ack_random_permille: 3_000, ..Default::default() };
+        let p = QBlockParameters { ack_random_permille: 3_000, ..Default::default() };
         assert_eq!(p.non_receive_timeout(), Micros::from_millis(7_000));
     }
 
     #[test]
     fn sets_begin_at_multiples_of_max_payloads() {
-        let p = QuickParameters::DEFAULT;
+        let p = QBlockParameters::DEFAULT;
         assert_eq!([0, 9, 10, 25].map(|num| p.end_of_set(num)), [10, 10, 20, 30]);
-        let p = QuickParameters { max_payloads: 0, ..p };
+        let p = QBlockParameters { max_payloads: 0, ..p };
         assert_eq!([0, 1].map(|num| p.end_of_set(num)), [1, 2]);
     }
 
     #[test]
     fn a_probe_takes_the_time_that_probing_rate_gives_its_bytes() {
-        let p = QuickParameters::DEFAULT;
+        let p = QBlockParameters::DEFAULT;
         assert_eq!(p.probing_time(30), Duration::from_secs(30));
         assert_eq!(p.probing_time(1 << 20), p.non_probing_wait());
-        let p = QuickParameters { probing_rate: 0, ..p };
+        let p = QBlockParameters { probing_rate: 0, ..p };
         assert_eq!(p.probing_time(30), Duration::from_secs(30));
     }
 

@@ -1,6 +1,6 @@
 //! How long to wait for a peer that says nothing, and how often to ask it again.
 
-use super::QuickParameters;
+use super::QBlockParameters;
 use crate::time::Instant;
 
 /// When a silent peer is asked again: after NON_RECEIVE_TIMEOUT, then after twice as long each time,
@@ -26,12 +26,12 @@ pub enum Due {
 impl Retry {
     /// The peer has been heard from now, or was sent something that it should answer.
     #[must_use]
-    pub fn new(now: Instant, params: &QuickParameters) -> Self {
+    pub fn new(now: Instant, params: &QBlockParameters) -> Self {
         Self { asked: 0, due: now + params.non_receive_timeout() }
     }
 
     /// What is due at `now`.
-    pub fn poll(&mut self, now: Instant, params: &QuickParameters) -> Due {
+    pub fn poll(&mut self, now: Instant, params: &QBlockParameters) -> Due {
         if now < self.due {
             return Due::Wait(self.due);
         }
@@ -43,14 +43,14 @@ impl Retry {
     }
 
     /// Counts a request that was made for another reason than time.
-    pub fn ask(&mut self, now: Instant, params: &QuickParameters) {
+    pub fn ask(&mut self, now: Instant, params: &QBlockParameters) {
         self.asked = self.asked.saturating_add(1);
         self.due = now + params.time_to_wait(self.asked);
     }
 
     /// What the request took that was counted at `now`: as long as nothing is heard, another one is
     /// subject to PROBING_RATE (RFC 9177 section 7.2).
-    pub fn sent(&mut self, now: Instant, bytes: usize, params: &QuickParameters) {
+    pub fn sent(&mut self, now: Instant, bytes: usize, params: &QBlockParameters) {
         self.due = self.due.max(now + params.probing_time(bytes));
     }
 }

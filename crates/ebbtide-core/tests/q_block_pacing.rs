@@ -4,9 +4,9 @@
 mod common;
 
 use common::{Constant, at};
-use ebbtide_core::quick::{Arrival, QuickParameters, Receiver, Receiving, Sender, Sending};
+use ebbtide_core::q_block::{Arrival, QBlockParameters, Receiver, Receiving, Sender, Sending};
 
-const PARAMS: QuickParameters = QuickParameters::DEFAULT;
+const PARAMS: QBlockParameters = QBlockParameters::DEFAULT;
 
 /// The shortest NON_TIMEOUT_RANDOM, 2 s.
 fn upload(blocks: u32) -> Sender {

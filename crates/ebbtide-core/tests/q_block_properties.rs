@@ -5,7 +5,7 @@
 mod common;
 
 use common::seeded;
-use ebbtide_core::quick::{Arrival, QuickParameters, Receiver, Receiving, Sender, Sending};
+use ebbtide_core::q_block::{Arrival, QBlockParameters, Receiver, Receiving, Sender, Sending};
 use ebbtide_core::time::{Duration, Instant};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ struct Record {
 fn carry(
     mut sender: Sender,
     blocks: u32,
-    params: QuickParameters,
+    params: QBlockParameters,
     mut ways: [Way; 2],
     answers: bool,
 ) -> Record {
@@ -148,7 +148,7 @@ fn carry(
 
 /// At most a set of new blocks and a set of repeated ones within NON_TIMEOUT, and another of each
 /// for every Continue.
-fn is_paced(record: &Record, params: &QuickParameters) -> bool {
+fn is_paced(record: &Record, params: &QBlockParameters) -> bool {
     let span = params.non_timeout.to_duration();
     record.left.iter().enumerate().all(|(first, &(begin, _))| {
         let within = |at: Instant| at >= begin && at < begin + span;
@@ -163,13 +163,13 @@ fn lost_percent() -> impl Strategy<Value = u32> {
     prop_oneof![Just(0), 1..=10_u32, 10..=50_u32]
 }
 
-fn parameters() -> impl Strategy<Value = QuickParameters> {
-    (1..=12_u8, 1..3_000_u32).prop_map(|(max_payloads, timeout)| QuickParameters {
+fn parameters() -> impl Strategy<Value = QBlockParameters> {
+    (1..=12_u8, 1..3_000_u32).prop_map(|(max_payloads, timeout)| QBlockParameters {
         max_payloads,
         non_timeout: ebbtide_core::time::Micros::from_millis(timeout),
         // Half of all lost in both directions: each request has a chance of a quarter.
         non_max_retransmit: 60,
-        ..QuickParameters::DEFAULT
+        ..QBlockParameters::DEFAULT
     })
 }
 

@@ -1,0 +1,266 @@
+//! `serve --dir PATH`: the files of a folder as resources.
+//!
+//! All access goes through a handle on the folder (`cap-std`): no segment of a path and no symbolic
+//! link leads out of it, whatever becomes of the tree meanwhile. A file is read a block at a time,
+//! so that memory does not grow with it; its ETag comes from its place, time and size, so that a
+//! client does not mix two versions (RFC 7959 section 2.4). Names that begin with a dot are neither
+//! served nor listed.
+
+mod block;
+mod listing;
+mod write;
+
+use block::one_block;
+use cap_std::fs::{Dir, FileExt, Metadata, MetadataExt};
+use ebbtide::core::wire::{Message, OptionNumber};
+use ebbtide::server::{OwnedCall, Router, get_async};
+use ebbtide::{Code, ContentFormat, Response};
+use listing::Listings;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Files and folders that are read at once, each on a thread of its own; the others wait.
+const READERS: usize = 16;
+/// Bodies that are written at once, each as long as the endpoint takes at most; more are told to
+/// come again.
+const WRITERS: usize = 4;
+
+/// How the files of a folder are served.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Access {
+    /// Clients may replace and delete files.
+    pub(crate) writable: bool,
+    /// A change is answered when it is on the disk, not only in the system's cache.
+    pub(crate) durable: bool,
+}
+
+/// The files of a folder.
+pub(crate) fn router(root: Dir, access: Access) -> Router {
+    let files = Arc::new(Files {
+        root,
+        durable: access.durable,
+        listings: Listings::default(),
+        changes: Mutex::new(()),
+        parts: AtomicU64::new(0),
+    });
+    let readers = Arc::new(Semaphore::new(READERS));
+    let mut resource = get_async({
+        let files = files.clone();
+        move |call| -> Answering {
+            let (files, readers) = (files.clone(), readers.clone());
+            Box::pin(async move {
+                let place = readers.acquire_owned().await.ok();
+                work(files, place, call, Files::get).await
+            })
+        }
+    });
+    if access.writable {
+        let writers = Arc::new(Semaphore::new(WRITERS));
+        let changing = |answer: Answer| {
+            let (files, writers) = (files.clone(), writers.clone());
+            move |call| -> Answering {
+                let place = writers.clone().try_acquire_owned().ok();
+                let files = files.clone();
+                Box::pin(async move {
+                    if place.is_none() {
+                        return Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
+                    }
+                    work(files, place, call, answer).await
+                })
+            }
+        };
+        resource = resource.put_async(changing(Files::put)).delete_async(changing(Files::delete));
+    }
+    Router::new().route("/{*path}", resource)
+}
+
+type Answer = fn(&Files, &Message<'_>, &[u8]) -> io::Result<Response>;
+type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// Answers on a thread that may block; the place is free again afterwards.
+async fn work(
+    files: Arc<Files>,
+    place: Option<OwnedSemaphorePermit>,
+    call: OwnedCall,
+    answer: Answer,
+) -> Response {
+    let work = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        let message = call.message().ok_or(io::ErrorKind::InvalidData)?;
+        answer(&files, &message, call.payload())
+    });
+    match work.await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => refusal(&error),
+        Err(_) => Response::new(Code::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// What a client is told of an error: not more than it asked for.
+fn refusal(error: &io::Error) -> Response {
+    use io::ErrorKind::{
+        FileTooLarge, InvalidFilename, NotADirectory, NotFound, PermissionDenied, StorageFull,
+    };
+    if is_loop(error) {
+        return Response::new(Code::NOT_FOUND);
+    }
+    match error.kind() {
+        NotFound | NotADirectory | InvalidFilename => Response::new(Code::NOT_FOUND),
+        // Also what leads out of the folder.
+        PermissionDenied => Response::new(Code::FORBIDDEN),
+        StorageFull => Response::error(Code::INTERNAL_SERVER_ERROR, "no space is left"),
+        FileTooLarge => Response::error(Code::INTERNAL_SERVER_ERROR, error.to_string()),
+        _ => Response::new(Code::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// Whether symbolic links lead in a circle. `std` has no stable name for that error yet.
+fn is_loop(error: &io::Error) -> bool {
+    const ELOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
+    error.raw_os_error() == Some(ELOOP)
+}
+
+#[derive(Debug)]
+struct Files {
+    root: Dir,
+    /// See [`Access::durable`].
+    durable: bool,
+    listings: Listings,
+    /// Held while a file is replaced or deleted, so that its preconditions still hold then.
+    changes: Mutex<()>,
+    /// Numbers files that are being written.
+    parts: AtomicU64,
+}
+
+impl Files {
+    fn get(&self, message: &Message<'_>, _: &[u8]) -> io::Result<Response> {
+        if message.path().eq([b".well-known".as_slice(), b"core"]) {
+            return self.list(message, Path::new(""), &self.root.dir_metadata()?);
+        }
+        let Some(path) = relative(message) else { return Ok(Response::new(Code::NOT_FOUND)) };
+        let metadata = self.metadata(&path)?;
+        if metadata.is_dir() {
+            return self.list(message, &path, &metadata);
+        }
+        if !metadata.is_file() {
+            // To open a pipe would wait for who writes to it.
+            return Ok(Response::new(Code::NOT_FOUND));
+        }
+        let file = self.root.open(&path)?;
+        let metadata = file.metadata()?;
+        let etag = etag(&metadata);
+        if options(message, OptionNumber::ETAG).any(|known| known == etag) {
+            return Ok(Response::new(Code::VALID).etag(&etag));
+        }
+        let format = format_of(&path);
+        let accept = message.option(OptionNumber::ACCEPT).and_then(|opt| opt.as_uint());
+        if accept.is_some_and(|accept| accept != u32::from(format.0)) {
+            return Ok(Response::new(Code::NOT_ACCEPTABLE));
+        }
+        let response = Response::new(Code::CONTENT).format(format).etag(&etag);
+        one_block(message, response, metadata.len(), |buf, offset| file.read_at(buf, offset))
+    }
+
+    fn list(&self, message: &Message<'_>, path: &Path, folder: &Metadata) -> io::Result<Response> {
+        let listing = self.listings.get(&self.root, path, folder, now())?;
+        if options(message, OptionNumber::ETAG).any(|known| known == listing.etag) {
+            return Ok(Response::new(Code::VALID).etag(&listing.etag));
+        }
+        let response =
+            Response::new(Code::CONTENT).format(ContentFormat::LINK_FORMAT).etag(&listing.etag);
+        let length = listing.body.len() as u64;
+        one_block(message, response, length, |buffer, offset| {
+            let rest = usize::try_from(offset).ok().and_then(|offset| listing.body.get(offset..));
+            let rest = rest.unwrap_or_default();
+            let length = rest.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&rest[..length]);
+            Ok(length)
+        })
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        if path.as_os_str().is_empty() {
+            self.root.dir_metadata()
+        } else {
+            self.root.metadata(path)
+        }
+    }
+
+    fn existing(&self, path: &Path) -> io::Result<Option<Metadata>> {
+        match self.metadata(path) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The place that a request names below the root. `None` if no file of ours can have that name.
+fn relative(message: &Message<'_>) -> Option<PathBuf> {
+    let mut path = PathBuf::new();
+    let mut segments = message.path().peekable();
+    while let Some(segment) = segments.next() {
+        let name = std::str::from_utf8(segment).ok()?;
+        // A slash at the end of a folder's name is an empty segment.
+        if name.is_empty() && segments.peek().is_none() {
+            break;
+        }
+        if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0', ':']) {
+            return None;
+        }
+        path.push(name);
+    }
+    Some(path)
+}
+
+fn options<'m>(message: &Message<'m>, number: OptionNumber) -> impl Iterator<Item = &'m [u8]> {
+    message.options().filter(move |opt| opt.number == number).map(|opt| opt.value)
+}
+
+fn etag(metadata: &Metadata) -> [u8; 8] {
+    let time = (metadata.mtime(), metadata.mtime_nsec());
+    hash(&(metadata.dev(), metadata.ino(), time, metadata.len()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "compared with the times of files, which are real")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+fn hash(what: &impl Hash) -> [u8; 8] {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish().to_be_bytes()
+}
+
+/// The content format that a file's extension stands for; application/octet-stream for others.
+fn format_of(path: &Path) -> ContentFormat {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let number = match extension.to_ascii_lowercase().as_str() {
+        "txt" | "md" | "log" | "csv" | "toml" | "ini" | "conf" => 0,
+        "gif" => 21,
+        "jpg" | "jpeg" => 22,
+        "png" => 23,
+        "wlnk" => 40,
+        "xml" => 41,
+        "exi" => 47,
+        "json" => 50,
+        "cbor" => 60,
+        "cwt" => 61,
+        "senml" => 110,
+        "sensml" => 111,
+        "senmlc" => 112,
+        "sensmlc" => 113,
+        "css" => 20_000,
+        "js" => 20_002,
+        "svg" => 30_000,
+        _ => 42,
+    };
+    ContentFormat(number)
+}

@@ -1,0 +1,268 @@
+//! Controls from outside this crate: factories with a name and a text form of their own.
+
+use super::{Algorithm, Config, ConfigError, OtherControl, Selection, Settings};
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Makes the controls of a kind that this crate does not know, one for each scope.
+///
+/// A control without settings of its own needs no type for its factory: see [`Custom::from_fn`].
+///
+/// # Examples
+///
+/// ```
+/// use ebbtide_core::cc::{
+///     Config, CongestionControl, Context, Custom, Metrics, Registry, Sample, Slot, Transmission,
+/// };
+/// use ebbtide_core::time::Micros;
+///
+/// #[derive(Debug)]
+/// struct Constant;
+///
+/// impl CongestionControl for Constant {
+///     fn on_transmit(&mut self, _: &Transmission, _: &mut Slot, _: &mut Context<'_>) -> Micros {
+///         Micros::from_millis(3_000)
+///     }
+///     fn on_feedback(&mut self, _: &Slot, _: &Sample, _: &mut Context<'_>) {}
+///     fn metrics(&self) -> Metrics {
+///         Metrics::default()
+///     }
+/// }
+///
+/// let constant = Custom::from_fn("constant", || Box::new(Constant));
+/// let config = Config::custom(constant.clone());
+/// assert_eq!(config.to_string(), "constant");
+///
+/// // By name, beside the built-in controls:
+/// let registry = Registry::new([constant])?;
+/// assert_eq!(registry.parse("constant:nstart=4")?.settings.nstart, Some(4));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub trait ControlFactory: Send + Sync {
+    /// The name, as on a command line: not that of an [`Algorithm`], without `:`, `+`, `,` and
+    /// spaces. See [`Registry::new`].
+    fn name(&self) -> &'static str;
+
+    /// A control without any knowledge, for a new scope.
+    fn build(&self) -> Box<dyn OtherControl>;
+
+    /// The settings of which [`ControlFactory::with`] knows the keys.
+    fn keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The same factory with one of its own settings changed.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError::Key`] if it has no such setting: then the settings that all controls share
+    /// are tried. [`SettingError::Value`] if the setting cannot have this value.
+    fn with(&self, key: &str, value: &str) -> Result<Custom, SettingError> {
+        let _ = (key, value);
+        Err(SettingError::Key)
+    }
+
+    /// Writes its own settings as `:KEY=VALUE`, those with their default values left out. Two
+    /// factories of the same name that write the same are taken for the same control.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the formatter.
+    fn write_settings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _ = f;
+        Ok(())
+    }
+
+    /// The values of the shared settings before any is changed by text.
+    fn settings(&self) -> Settings {
+        Config::new(Algorithm::Default).settings
+    }
+}
+
+/// Why a factory did not take a setting.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum SettingError {
+    /// It has no setting of this key.
+    Key,
+    /// The value is outside the range of its key.
+    Value {
+        /// What would be right, such as `a whole number from 1 to 9`.
+        expected: &'static str,
+    },
+}
+
+/// A shared [`ControlFactory`]; clones are cheap.
+#[derive(Clone)]
+pub struct Custom(Arc<dyn ControlFactory>);
+
+impl Custom {
+    /// Shares a factory.
+    pub fn new(factory: impl ControlFactory + 'static) -> Self {
+        Self(Arc::new(factory))
+    }
+
+    /// A control without settings of its own, made by a closure.
+    pub fn from_fn(
+        name: &'static str,
+        build: impl Fn() -> Box<dyn OtherControl> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(FromFn { name, build })
+    }
+
+    /// The factory.
+    #[must_use]
+    pub fn factory(&self) -> &dyn ControlFactory {
+        &*self.0
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+}
+
+impl fmt::Display for Custom {
+    /// The name and its own settings.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        self.0.write_settings(f)
+    }
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Custom({self})")
+    }
+}
+
+impl PartialEq for Custom {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || self.name() == other.name() && self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Custom {}
+
+struct FromFn<F> {
+    name: &'static str,
+    build: F,
+}
+
+impl<F: Fn() -> Box<dyn OtherControl> + Send + Sync> ControlFactory for FromFn<F> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn build(&self) -> Box<dyn OtherControl> {
+        (self.build)()
+    }
+}
+
+/// The controls from outside that a program can name beside the built-in ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registry(Vec<Custom>);
+
+impl Registry {
+    /// A registry of these controls.
+    ///
+    /// # Errors
+    ///
+    /// If a name is not possible, or two controls have the same one.
+    pub fn new(controls: impl IntoIterator<Item = Custom>) -> Result<Self, NameError> {
+        let mut registry = Self::default();
+        for control in controls {
+            let name = control.name();
+            let forbidden = |c: char| c.is_whitespace() || matches!(c, ':' | '+' | ',' | '=');
+            if name.is_empty() || name.contains(forbidden) {
+                return Err(NameError::Form { name });
+            }
+            if Algorithm::NAMES.contains(&name) || registry.get(name).is_some() {
+                return Err(NameError::Taken { name });
+            }
+            registry.0.push(control);
+        }
+        Ok(registry)
+    }
+
+    /// The control of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Custom> {
+        self.0.iter().find(|control| control.name() == name)
+    }
+
+    /// The names, in the order of registration.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.0.iter().map(Custom::name)
+    }
+
+    /// As [`Config::parse`], where the names of this registry are known as well.
+    ///
+    /// # Errors
+    ///
+    /// If the name or a key does not exist, or a value is outside its range.
+    pub fn parse<'t>(&self, text: &'t str) -> Result<Config, ConfigError<'t>> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        match self.get(name) {
+            None => Config::parse(text),
+            Some(custom) => {
+                let mut config = Config::custom(custom.clone());
+                if text.contains(':') {
+                    config.set_all(rest)?;
+                }
+                Ok(config)
+            }
+        }
+    }
+}
+
+/// Why a control cannot be registered.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum NameError {
+    /// The name is empty or has a character that separates names and settings.
+    Form {
+        /// The name.
+        name: &'static str,
+    },
+    /// Another control has the name.
+    Taken {
+        /// The name.
+        name: &'static str,
+    },
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form { name } => write!(
+                f,
+                "'{name}' cannot name a congestion control: a name is not empty and contains no \
+                 space, ':', '+', ',' or '='"
+            ),
+            Self::Taken { name } => {
+                write!(f, "another congestion control is named '{name}'; choose another name")
+            }
+        }
+    }
+}
+
+impl core::error::Error for NameError {}
+
+impl From<Custom> for Config {
+    fn from(custom: Custom) -> Self {
+        Self::custom(custom)
+    }
+}
+
+impl Config {
+    /// A control from outside with the settings of its factory.
+    #[must_use]
+    pub fn custom(custom: Custom) -> Self {
+        let settings = custom.factory().settings();
+        Self { selection: Selection::Custom(custom), settings }
+    }
+}

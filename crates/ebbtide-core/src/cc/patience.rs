@@ -1,0 +1,48 @@
+//! The floor of patience: no exchange is given up sooner than RFC 7252 would.
+
+use super::{Context, Settings, Shell};
+use crate::params::Parameters;
+use crate::time::Micros;
+
+/// The most retransmissions that the floor is computed from: RFC 7252's default. With the 20 of some
+/// studies the span of doubling timeouts would be a month.
+const MOST: u8 = 4;
+
+impl Shell {
+    /// The least time from the first transmission of a message until it is given up:
+    /// MAX_TRANSMIT_SPAN (RFC 7252 section 4.8.2), with at most four retransmissions. 45 s with the
+    /// default parameters; zero if [`Parameters::patience`] is off.
+    #[must_use]
+    pub fn patience(params: &Parameters, settings: &Settings) -> Micros {
+        if !params.patience {
+            return Micros::ZERO;
+        }
+        let ack_timeout = settings.ack_timeout(params);
+        let retransmissions = params.max_retransmit.min(MOST);
+        let span = Parameters { ack_timeout, max_retransmit: retransmissions, ..*params };
+        Micros::from_duration(span.max_transmit_span()).min(Self::CEILING)
+    }
+
+    /// How long to wait after a transmission whose `timeout` the control chose, `since_first` after
+    /// the first one, if the message may be retransmitted `left` more times.
+    ///
+    /// A control that has measured a short path repeats soon, and could be through with its
+    /// retransmissions before a radio has woken up. So the last waits are stretched: the one before
+    /// the last retransmission but one to a sixteenth of the floor, the one before the last to a
+    /// quarter, and the last until its end. They are spread as ACK_TIMEOUT is, so that what was lost
+    /// together is not repeated together. A control that is as patient as RFC 7252 notices nothing.
+    pub fn wait(timeout: Micros, left: u16, since_first: Micros, cx: &mut Context<'_>) -> Micros {
+        let floor = Self::patience(cx.params, cx.settings);
+        let longest = match left {
+            0 => return timeout.max(floor.saturating_sub(since_first)),
+            1 => floor.scale(1, 4),
+            2 => floor.scale(1, 16),
+            _ => return timeout,
+        };
+        if timeout >= longest {
+            return timeout;
+        }
+        let shortest = longest.scale(1000, cx.params.ack_random_permille.max(1000));
+        timeout.max(cx.uniform(shortest, longest))
+    }
+}

@@ -1,0 +1,214 @@
+//! Ebbtide's adapter for the interoperability matrix, which `interop/README.md` describes:
+//! `interop server PORT HOST [coap|coap+tcp]`, or `interop ask URI`.
+
+use bytes::Bytes;
+use ebbtide::server::{Call, OwnedCall, Router, ServerConfig, Subject, get, get_async, post, put};
+use ebbtide::stream::Listen;
+use ebbtide::{Client, Code, Config, OptionNumber, Options, Request, Response, Server};
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{BufRead, Write as _};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const UNSUPPORTED: u8 = 127;
+
+fn digits(length: usize) -> Bytes {
+    b"0123456789".iter().copied().cycle().take(length).collect()
+}
+
+/// A state that changes every `every`, as `say` puts it.
+fn ticking(every: u64, confirmable: bool, say: fn(u64) -> String) -> ebbtide::server::Resource {
+    let subject = if confirmable { Subject::new() } else { Subject::non_confirmable() };
+    let now = Arc::new(AtomicU64::new(0));
+    let state = now.clone();
+    let resource = get(move |_: &Call<'_>| Response::content(say(state.load(Ordering::Relaxed))));
+    let resource = resource.observable(&subject);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(every)).await;
+            now.fetch_add(1, Ordering::Relaxed);
+            subject.changed();
+        }
+    });
+    resource
+}
+
+async fn separate(_: OwnedCall) -> Response {
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    Response::content("that took a while")
+}
+
+fn router() -> Router {
+    fn body(body: Bytes) -> ebbtide::server::Resource {
+        get(move |_: &Call<'_>| Response::content(body.clone()))
+    }
+    fn echo(code: Code) -> impl Fn(&Call<'_>) -> Response + Send + Sync + 'static {
+        move |call| Response::new(code).payload(Bytes::copy_from_slice(call.payload()))
+    }
+    let counted = AtomicU64::new(0);
+    let count = move |_: &Call<'_>| {
+        let count = counted.fetch_add(1, Ordering::Relaxed) + 1;
+        Response::new(Code::CHANGED).payload(count.to_string())
+    };
+    let length =
+        |call: &Call<'_>| Response::new(Code::CHANGED).payload(call.payload().len().to_string());
+    let query = |call: &Call<'_>| Response::content(call.query().collect::<Vec<_>>().join("&"));
+    Router::new()
+        .route("/test", body(digits(60)))
+        .route("/large", body(digits(1 << 20)))
+        .route("/medium", body(digits(10_000)))
+        .route("/a b", body("spaced".into()))
+        .route("/separate", get_async(separate))
+        .route("/query", get(query))
+        .route("/length", put(length))
+        .route("/count", post(count))
+        .route(
+            "/echo",
+            put(echo(Code::CHANGED))
+                .post(echo(Code::CHANGED))
+                .ipatch(echo(Code::CHANGED))
+                .fetch(echo(Code::CONTENT))
+                .delete(|_: &Call<'_>| Response::new(Code::DELETED)),
+        )
+        .route("/time", ticking(250, true, |n| n.to_string()))
+        .route("/times", ticking(500, false, |n| (n % 10).to_string().repeat(3000)))
+}
+
+async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn Error>> {
+    let address: SocketAddr = (host.parse::<std::net::IpAddr>()?, port.parse()?).into();
+    let mut config = ServerConfig::default();
+    config.net.max_body = 2 << 20;
+    let unused = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = match scheme {
+        "coap" => Server::with_config(router(), config, [address])?,
+        "coap+tcp" => {
+            Server::with_config(router(), config, [unused])?.listen(Listen::Tcp(address))?
+        }
+        _ => return Ok(UNSUPPORTED.into()),
+    };
+    println!("ready");
+    server.run().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn shown(response: &Response) -> String {
+    let or_none = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let options: &Options = response.options();
+    let options: Vec<String> =
+        options.iter().map(|o| format!("{}:{}", o.number.0, hexadecimal(o.value))).collect();
+    let (code, options) = (response.code(), or_none(options.join(",")));
+    format!("{code} {options} {}", or_none(hexadecimal(response.body())))
+}
+
+fn from_hexadecimal(text: &str) -> Result<Vec<u8>, std::num::ParseIntError> {
+    let pairs = (0..text.len() / 2).filter_map(|n| text.get(2 * n..2 * n + 2));
+    pairs.map(|pair| u8::from_str_radix(pair, 16)).collect()
+}
+
+async fn one(client: &Client, base: &str, line: &str) -> Result<(), Box<dyn Error>> {
+    let mut words = line.split_whitespace();
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut wait = Duration::from_secs(8);
+    if method == "PING" {
+        tokio::time::timeout(wait, client.ping(base)).await??;
+        println!("rst - -");
+        return Ok(());
+    }
+    let code = match method {
+        "POST" => Code::POST,
+        "PUT" => Code::PUT,
+        "DELETE" => Code::DELETE,
+        "FETCH" => Code::FETCH,
+        "IPATCH" => Code::IPATCH,
+        _ => Code::GET,
+    };
+    let mut request = Request::new(code, format!("{base}{path}"))?;
+    let mut observed = 0;
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        request = match key {
+            "non" => request.non_confirmable(),
+            "payload" => request.payload(from_hexadecimal(value)?),
+            "digits" => request.payload(digits(value.parse()?)),
+            "block" => request.block_size(value.parse()?),
+            "opt" => {
+                let (number, value) = value.split_once(':').unwrap_or((value, ""));
+                request.option(OptionNumber(number.parse()?), &from_hexadecimal(value)?)
+            }
+            "wait" => {
+                wait = Duration::from_secs_f64(value.parse()?);
+                request
+            }
+            "observe" => {
+                observed = value.parse()?;
+                request
+            }
+            _ => request,
+        };
+    }
+    let asked = async {
+        if observed == 0 {
+            println!("{}", shown(&client.request(request).await?));
+            return Ok::<(), Box<dyn Error>>(());
+        }
+        let mut states = client.observe_with(request).await?;
+        for _ in 0..observed {
+            let state = states.next().await.ok_or("the observation has ended")??;
+            println!("{}", shown(&state));
+        }
+        drop(states);
+        // The next notification is answered with a Reset, which cancels the observation.
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        Ok(())
+    };
+    tokio::time::timeout(wait, asked).await?
+}
+
+async fn ask(base: &str) -> Result<ExitCode, Box<dyn Error>> {
+    if !base.starts_with("coap:") && !base.starts_with("coap+tcp:") {
+        return Ok(UNSUPPORTED.into());
+    }
+    let mut config = Config::default();
+    config.endpoint.params.max_retransmit = 8;
+    let client = Client::with_config(config);
+    println!("ready");
+    // Lines come from a thread of their own, so that the client goes on while none is there.
+    let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    while let Some(line) = lines.recv().await {
+        if let Err(error) = one(&client, base, &line).await {
+            println!("error {error}");
+        }
+        println!(".");
+        std::io::stdout().flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["server", port, host] => serve(port, host, "coap").await,
+        ["server", port, host, scheme] => serve(port, host, scheme).await,
+        ["ask", base] => ask(base).await,
+        _ => Err("interop server PORT HOST [SCHEME] | interop ask URI".into()),
+    }
+}

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""What strangers can use up: an honest client beside floods from forged addresses.
+
+The script makes two network namespaces, joined by a virtual cable. `ebbtide serve` runs in the one,
+on the first core; the honest client and the flood run in the other, on the second core. Each flood
+is sent twice: to the server, and, as a control, to an address that nobody has. So the flood's own
+cost is in both figures, and their ratio is what the flood costs the honest client.
+
+    cargo build --release -p ebbtide-cli --bins --examples
+    scripts/floods.py                    # every kind at 50,000 datagrams a second, three rounds
+    scripts/floods.py --rate 2000 --rounds 1 --seconds 1 get mix
+
+It needs `unshare`, `nsenter`, `ip` and `taskset`, and the right to make user namespaces.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+KINDS = ["get", "long-get", "folder-list", "post", "observe", "block1", "q-block1", "ack", "reset",
+         "ping", "malformed", "mix"]
+SERVER, CLIENT, NOBODY = "192.0.2.1", "192.0.2.2", "192.0.2.99"
+FILES = 2000
+
+
+class Namespaces:
+    """Two namespaces of one user namespace; they end with the processes that hold them."""
+
+    def __init__(self, stack):
+        hold = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.server = stack.enter_context(subprocess.Popen(
+            ["unshare", "-Urn", "sh", "-c", "echo; exec cat"], **hold))
+        self.server.stdout.readline()
+        self.client = stack.enter_context(subprocess.Popen(
+            self.inside(self.server, "unshare", "-n", "sh", "-c", "echo; exec cat"), **hold))
+        self.client.stdout.readline()
+        for holder in (self.server, self.client):
+            stack.callback(holder.kill)
+        self.run(self.server, "ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1",
+                 "netns", str(self.client.pid))
+        for holder, device, address in ((self.server, "veth0", SERVER), (self.client, "veth1", CLIENT)):
+            self.run(holder, "ip", "link", "set", "lo", "up")
+            self.run(holder, "ip", "address", "add", address + "/24", "dev", device)
+            self.run(holder, "ip", "link", "set", device, "up")
+        self.run(self.server, "ip", "route", "add", "10.0.0.0/8", "via", CLIENT)
+        # The forged addresses are the client's own; the address that nobody has is at the server's end.
+        self.run(self.client, "ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo")
+        self.run(self.client, "ip", "neighbour", "add", NOBODY, "lladdr", "02:00:00:00:00:99", "dev",
+                 "veth1", "nud", "permanent")
+
+    @staticmethod
+    def inside(holder, *command):
+        return ["nsenter", "-t", str(holder.pid), "-U", "-n", "--preserve-credentials", *command]
+
+    def run(self, holder, *command):
+        subprocess.run(self.inside(holder, *command), check=True)
+
+
+def memory(pid, key):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(rf"{key}:\s+(\d+) kB", text).group(1)) / 1024
+
+
+def serve(stack, spaces, options, arguments):
+    core = ["taskset", "-c", "0"] if os.cpu_count() > 1 else []
+    server = stack.enter_context(subprocess.Popen(
+        spaces.inside(spaces.server, *core, options.ebbtide, "serve", "--bind", f"{SERVER}:5683",
+                      *arguments), stdout=subprocess.PIPE, text=True))
+    stack.callback(server.kill)
+    server.stdout.readline()
+    return server
+
+
+def measure(spaces, options, kind, to):
+    core = ["taskset", "-c", "1"] if os.cpu_count() > 1 else []
+    span = options.seconds + 1
+    path = "/hello.txt" if kind == "folder-list" else "/test"
+    flood = subprocess.Popen(
+        spaces.inside(spaces.client, *core, options.flood, kind, f"{to}:5683", str(options.rate),
+                      str(span), str(options.sources)), stdout=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    bench = subprocess.run(
+        spaces.inside(spaces.client, *core, options.ebbtide, "bench", f"coap://{SERVER}{path}",
+                      "--duration", str(options.seconds), "--json"),
+        capture_output=True, text=True, timeout=60 + 10 * span)
+    sent = int(flood.communicate(timeout=60)[0] or 0)
+    if not bench.stdout:
+        return {"per_second": 0, "p99_us": float("inf"), "sent": sent / span}
+    honest = json.loads(bench.stdout)
+    return {"per_second": honest["per_second"], "p99_us": honest["p99_us"], "sent": sent / span}
+
+
+def row(kind, options):
+    with contextlib.ExitStack() as stack:
+        spaces = Namespaces(stack)
+        arguments = []
+        if kind == "folder-list":
+            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            (folder / "hello.txt").write_text("hello")
+            for number in range(FILES):
+                (folder / f"{number:04}.txt").write_text("x")
+            arguments = ["--dir", str(folder)]
+        server = serve(stack, spaces, options, arguments)
+        ratios, honest, p99, sent = [], [], [], []
+        for _ in range(options.rounds):
+            control = measure(spaces, options, kind, NOBODY)
+            flooded = measure(spaces, options, kind, SERVER)
+            ratios.append(flooded["per_second"] / max(control["per_second"], 1e-9))
+            honest.append(flooded["per_second"])
+            p99.append(flooded["p99_us"] / max(control["p99_us"], 1e-9))
+            sent.append(flooded["sent"])
+        alive = server.poll() is None
+        return {"kind": kind, "sent": statistics.median(sent), "honest": statistics.median(honest),
+                "ratio": statistics.median(ratios), "p99_ratio": statistics.median(p99),
+                "memory": memory(server.pid, "VmHWM") if alive else float("inf"), "alive": alive}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("--ebbtide", default=str(target / "release/ebbtide"))
+    parser.add_argument("--flood", default=str(target / "release/examples/flood"))
+    parser.add_argument("--rate", type=int, default=50_000, help="datagrams a second")
+    parser.add_argument("--sources", type=int, default=100_000, help="forged addresses")
+    parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--least", type=float, default=0.9, help="honest rate over that of the control")
+    parser.add_argument("--megabytes", type=float, default=128, help="of the server, at its peak")
+    options = parser.parse_args()
+    unknown = set(options.kinds) - set(KINDS)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    print("| flood | datagrams/s | honest requests/s | of the control | 99th percentile, of the control | memory, MB |")
+    print("|---|---|---|---|---|---|")
+    missed = []
+    for kind in options.kinds or KINDS:
+        got = row(kind, options)
+        print(f"| {kind} | {got['sent']:,.0f} | {got['honest']:,.0f} | {got['ratio']:.2f} | "
+              f"{got['p99_ratio']:.2f} | {got['memory']:.0f} |", flush=True)
+        if not got["alive"] or got["ratio"] < options.least or got["memory"] > options.megabytes:
+            missed.append(kind)
+    if missed:
+        sys.exit(f"beyond the bounds (honest at {options.least}, {options.megabytes} MB): {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
