@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What an alert says.
+/// The description of an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AlertDescription(u8);
 

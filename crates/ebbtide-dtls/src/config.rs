@@ -1,4 +1,4 @@
-//! What an endpoint is told once.
+//! The configuration of an endpoint.
 
 use crate::CipherSuite;
 use crate::keys::Psk;

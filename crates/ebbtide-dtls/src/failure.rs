@@ -9,8 +9,8 @@ use core::fmt;
 pub enum Failure {
     /// The peer did not answer, however often the flight was repeated.
     NoAnswer,
-    /// The peer ended it with this alert. Before there are keys anybody who knows both addresses can
-    /// have sent it.
+    /// The peer ended it with this alert. Before there are keys it is not
+    /// authenticated: a sender who knows both addresses can have forged it.
     Refused(AlertDescription),
     /// The peer offers no cipher suite that this side accepts.
     NoCommonSuite,
@@ -18,7 +18,7 @@ pub enum Failure {
     NoCommonVersion,
     /// The peer's key is not the one that belongs to its identity.
     WrongKey,
-    /// The look-up knows no key for the peer's identity. The peer is told the same as with
+    /// The look-up knows no key for the peer's identity. The peer receives the same alert as with
     /// [`Failure::WrongKey`], at the same moment.
     UnknownIdentity,
     /// The peer broke the protocol.
@@ -34,7 +34,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What the peer is told, if anything.
+    /// The alert that the peer receives, if any.
     pub(crate) const fn alert(self) -> Option<AlertDescription> {
         Some(match self {
             Self::NoCommonSuite => AlertDescription::HANDSHAKE_FAILURE,

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::{Duration, Instant};
 
-/// What an answer to a flight tells a congestion control.
+/// The round trip of a flight and its answer, for a congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
     /// Since the flight was first sent.

@@ -1,4 +1,4 @@
-//! What follows from a pre-shared key: premaster and master secret, the keys of both directions,
+//! The secrets derived from a pre-shared key: premaster and master secret, the keys of both directions,
 //! Finished.
 
 use crate::CipherSuite;
@@ -47,7 +47,7 @@ pub(crate) struct Randoms {
     pub(crate) server: [u8; 32],
 }
 
-/// What keys and Finished messages are derived from.
+/// The secret from which keys and Finished messages are derived.
 #[derive(Clone)]
 pub(crate) struct MasterSecret(Zeroizing<[u8; 48]>);
 

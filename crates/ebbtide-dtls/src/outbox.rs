@@ -16,7 +16,7 @@ impl Outbox {
         Self { bytes: Vec::new(), queue: VecDeque::new(), max_bytes }
     }
 
-    /// Queues a datagram. What does not fit is dropped, as if the network had lost it: a driver that
+    /// Queues a datagram. One that does not fit is dropped, as if the network had lost it: a driver that
     /// fetches after every call never sees that.
     pub(crate) fn push(&mut self, to: SocketAddr, datagram: &[u8]) {
         if self.queue.is_empty() {

@@ -23,9 +23,9 @@ pub(crate) struct Protection {
     read: DirectionKeys,
     next_sequence: u64,
     window: ReplayWindow,
-    /// What the peer puts into its records.
+    /// The connection ID in the peer's records.
     own_cid: OwnCid,
-    /// What the peer wants in ours.
+    /// The connection ID in our records.
     peer_cid: Box<[u8]>,
 }
 
@@ -177,7 +177,7 @@ fn numbers(epoch: u16, sequence: u64) -> [u8; 8] {
     (u64::from(epoch) << 48 | sequence).to_be_bytes()
 }
 
-/// What is authenticated beside the ciphertext: RFC 5246 section 6.2.3.3, with a connection ID
+/// The additional data of the AEAD: RFC 5246 section 6.2.3.3, with a connection ID
 /// RFC 9146 section 5.3.
 struct Aad {
     bytes: [u8; Self::MAX],

@@ -14,7 +14,7 @@ pub(crate) const MAX_SEQUENCE: u64 = (1 << 48) - 1;
 /// A record's header without a connection ID.
 pub(crate) const HEADER: usize = 13;
 
-/// What a record carries.
+/// The content type of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContentType {
     ChangeCipherSpec,
@@ -71,7 +71,7 @@ impl RecordHeader {
     /// The first record of `bytes`. A connection ID has the length that the receiver gives out,
     /// `cid_length`; without one a record that carries a connection ID is not for us.
     ///
-    /// `None`: the rest of the datagram is not a record, and is to be dropped in silence
+    /// `None`: the rest of the datagram is not a record, and is to be dropped silently
     /// (RFC 6347 section 4.1.2.7).
     pub(crate) fn parse(bytes: &[u8], cid_length: usize) -> Option<Self> {
         let mut reader = Reader::new(bytes);

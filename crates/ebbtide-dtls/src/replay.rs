@@ -10,7 +10,7 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Whether a record may be new. What is left of the window counts as received.
+    /// Whether a record may be new. Numbers before the window count as received.
     pub(crate) const fn may_accept(&self, sequence: u64) -> bool {
         if sequence >= self.next {
             return true;
@@ -24,7 +24,7 @@ impl ReplayWindow {
         sequence >= self.next
     }
 
-    /// Notes a record, after its authentication only: before, anybody could move the window.
+    /// Notes a record, after its authentication only: before it, a forged record could move the window.
     pub(crate) const fn accept(&mut self, sequence: u64) {
         if sequence >= self.next {
             let ahead = sequence - self.next + 1;

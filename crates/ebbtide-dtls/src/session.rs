@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 /// The session IDs that this server gives out.
 pub(crate) type ServerSessionId = [u8; 16];
 
-/// What a client needs to resume a session. It is as secret as the key: keep it as carefully.
+/// The secrets with which a client resumes a session. It is as secret as the key: keep it as carefully.
 #[derive(Clone)]
 pub struct SavedSession {
     pub(crate) id: Vec<u8>,
@@ -36,7 +36,7 @@ impl SavedSession {
         bytes
     }
 
-    /// What [`Self::to_bytes`] gave. `None` for anything else.
+    /// The inverse of [`Self::to_bytes`]. `None` for other bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);

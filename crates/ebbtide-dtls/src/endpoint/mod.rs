@@ -48,7 +48,7 @@ pub struct Endpoint {
     counters: Counters,
 }
 
-/// The look-up of an endpoint that accepts nobody.
+/// The look-up of an endpoint that accepts no client.
 struct Nobody;
 
 impl PskLookup for Nobody {
@@ -91,8 +91,8 @@ impl Endpoint {
         self.lookup = Some(lookup);
     }
 
-    /// Gives the secrets of each handshake from now on to `log`, as lines of an NSS key log. Who has
-    /// them reads everything.
+    /// Gives the secrets of each handshake from now on to `log`, as lines of an NSS key log. Their
+    /// owner reads everything.
     pub fn log_keys(&mut self, log: Box<KeyLog>) {
         self.key_log = Some(log);
     }
@@ -121,7 +121,7 @@ impl Endpoint {
         self.table.name(index)
     }
 
-    /// What the driver has to do next: datagrams first, then events, the timeout last.
+    /// The driver's next task: datagrams first, then events, the timeout last.
     pub fn poll_output(&mut self) -> Output<'_> {
         if self.out.is_empty() {
             return match self.events.pop_front() {
@@ -192,7 +192,7 @@ impl Endpoint {
         Ok(remote)
     }
 
-    /// Closes a session: the peer is told, what was known is dropped. No event follows.
+    /// Closes a session: the peer receives a close_notify, and the state is dropped. No event follows.
     pub fn close(&mut self, now: Instant, session: SessionId) {
         self.advance(now);
         if let Some(index) = self.table.find(session) {
@@ -237,7 +237,7 @@ impl Endpoint {
         Some((!protection.own_cid().is_empty(), protection.has_peer_cid()))
     }
 
-    /// What resumes a session later, at the client and if the server allows it.
+    /// The secrets that resume a session later, at the client and if the server allows it.
     #[must_use]
     pub fn saved_session(&self, session: SessionId) -> Option<SavedSession> {
         self.table.get(self.table.find(session)?)?.saved.as_deref().cloned()
@@ -261,13 +261,13 @@ impl Endpoint {
         self.table.len()
     }
 
-    /// What has been counted.
+    /// The counters.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Who was refused last without state being kept, and why.
+    /// The last client that was refused without state being kept, and the reason.
     pub const fn take_refused(&mut self) -> Option<(SocketAddr, Failure)> {
         self.refused.take()
     }
@@ -277,7 +277,7 @@ impl Endpoint {
         self.now = self.now.max(now);
     }
 
-    /// What a step of a handshake with `remote` may use.
+    /// The means of one step of a handshake with `remote`.
     fn context(&mut self, remote: SocketAddr) -> Context<'_> {
         let lookup: &mut dyn PskLookup = match &mut self.lookup {
             Some(lookup) => &mut **lookup,

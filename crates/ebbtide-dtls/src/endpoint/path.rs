@@ -26,7 +26,7 @@ const PATH_CHALLENGE: u8 = 0;
 const PATH_RESPONSE: u8 = 1;
 const PATH_DROP: u8 = 2;
 
-/// What is known while the peer's address is new.
+/// The state of a session while the peer's address is new.
 #[derive(Debug)]
 pub(crate) struct NewPath {
     /// Where the peer was last confirmed to be.

@@ -78,7 +78,7 @@ impl Endpoint {
         }
     }
 
-    /// A record of epoch 0: of a handshake, from anybody.
+    /// A record of epoch 0: of a handshake, and not authenticated.
     fn handle_plain(&mut self, from: SocketAddr, record: &[u8], header: &RecordHeader) {
         let body = record.get(header.start..).unwrap_or_default();
         match header.content {

@@ -1,4 +1,4 @@
-//! What an endpoint gives and counts.
+//! Outputs, events, errors and counters of an endpoint.
 
 use crate::failure::Failure;
 use crate::flight::RoundTrip;
@@ -21,14 +21,14 @@ impl SessionId {
         (self.generation as u64) << 32 | self.index as u64
     }
 
-    /// What [`Self::as_u64`] gave.
+    /// The inverse of [`Self::as_u64`].
     #[must_use]
     pub const fn from_u64(number: u64) -> Self {
         Self { index: number as u32, generation: (number >> 32) as u32 }
     }
 }
 
-/// What the driver has to do next.
+/// The driver's next task.
 #[derive(Debug)]
 pub enum Output<'a> {
     /// Send this.
@@ -45,7 +45,7 @@ pub enum Output<'a> {
     Timeout(Option<Instant>),
 }
 
-/// What happened to a session.
+/// A change of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -118,7 +118,7 @@ impl fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// What an endpoint has counted.
+/// The counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
@@ -136,7 +136,7 @@ pub struct Counters {
     pub wrong_keys: u64,
     /// Handshakes and sessions that went because a limit was reached.
     pub evicted: u64,
-    /// Records that are none, or of no session.
+    /// Records that are not valid, or belong to no session.
     pub records_malformed: u64,
     /// Records received before, or too late.
     pub records_replayed: u64,

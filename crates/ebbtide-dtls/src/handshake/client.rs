@@ -16,7 +16,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// What a client shows: its identity and key, and an earlier session if there is one to resume.
+/// A client's credentials: its identity and key, and an earlier session if there is one to resume.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     /// The identity that the server looks the key up with, at most 128 bytes.

@@ -14,7 +14,7 @@ const CONNECTION_ID: u16 = 54;
 const RETURN_ROUTABILITY: u16 = 61;
 const RENEGOTIATION_INFO: u16 = 0xff01;
 
-/// What both hellos can carry. Others are ignored in a ClientHello, and errors in a ServerHello.
+/// The extensions of both hellos. Others are ignored in a ClientHello, and errors in a ServerHello.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is the presence of one extension")]
 pub(crate) struct Extensions<'a> {
@@ -158,7 +158,7 @@ fn numbers(suites: &[u8]) -> impl Iterator<Item = u16> {
     suites.as_chunks::<2>().0.iter().map(|pair| u16::from_be_bytes(*pair))
 }
 
-/// What a client offers; the same in both of its hellos but for the cookie.
+/// A client's offer; the same in both of its hellos but for the cookie.
 #[derive(Debug)]
 pub(crate) struct Offer<'a> {
     pub(crate) random: [u8; 32],

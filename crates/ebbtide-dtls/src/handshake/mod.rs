@@ -50,7 +50,7 @@ pub use client::Credentials;
 /// lifetime (RFC 6347 section 4.2.4).
 const LINGER: Duration = Duration::from_secs(240);
 
-/// What a step of a handshake may use.
+/// The means of one step of a handshake.
 pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
     pub(crate) rng: &'a mut dyn CryptoRng,
@@ -65,7 +65,7 @@ pub(crate) struct Context<'a> {
     pub(crate) round_trips: &'a mut Vec<RoundTrip>,
 }
 
-/// What the peer's next message has to be.
+/// The message that the peer has to send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// At the client: ServerHello or HelloVerifyRequest.
@@ -107,7 +107,7 @@ pub(crate) struct Handshake {
     /// At the client.
     psk: Option<Psk>,
     saved: Option<SavedSession>,
-    /// At the server: the identity is not known, and the key is one that nobody has.
+    /// At the server: the identity is not known, and the key is random.
     unknown_identity: bool,
     /// Encrypted records of the handshake that were not authentic.
     forgeries: u8,
@@ -150,7 +150,7 @@ impl Handshake {
         self.session_id.as_slice().try_into().ok()
     }
 
-    /// What a client keeps to resume the session.
+    /// The secrets with which a client resumes the session.
     pub(crate) fn saved_session(&self) -> Option<SavedSession> {
         // Without an extended master secret a session must not be resumed (RFC 7627 section 5.3).
         let usable = self.extended_master_secret && !self.session_id.is_empty();
@@ -173,8 +173,8 @@ impl Handshake {
         if flight.expire(cx.now, &cx.timing, &mut path) { Ok(()) } else { Err(Failure::NoAnswer) }
     }
 
-    /// The handshake messages of a record. Malformed and unexpected ones are dropped in silence
-    /// (RFC 6347 section 4.1.2.7): anybody may have sent them.
+    /// The handshake messages of a record. Malformed and unexpected ones are dropped silently
+    /// (RFC 6347 section 4.1.2.7): they may be forged.
     pub(crate) fn handle_record(
         &mut self,
         cx: &mut Context<'_>,

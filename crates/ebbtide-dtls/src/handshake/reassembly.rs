@@ -16,7 +16,7 @@ pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
 }
 
-/// What became of a fragment.
+/// The fate of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
     /// It is kept.

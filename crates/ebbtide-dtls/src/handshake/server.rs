@@ -104,7 +104,7 @@ impl Handshake {
     ) -> bool {
         let Some(identity) = parse_identity(&message.body) else { return false };
         self.identity = Arc::from(identity);
-        // An unknown identity gets a key that nobody has: its handshake fails as one with the wrong key
+        // An unknown identity gets a random key: its handshake fails as one with the wrong key
         // does, at the same moment (RFC 4279 section 2).
         let mut nobody = [0; 16];
         cx.rng.fill_bytes(&mut nobody);
