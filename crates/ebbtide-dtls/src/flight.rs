@@ -2,7 +2,7 @@
 //! (RFC 6347 section 4.2.4).
 
 use crate::config::Timing;
-use crate::handshake::message::{self, HandshakeType, put_header};
+use crate::message::{self, HandshakeType, put_header};
 use crate::outbox::Outbox;
 use crate::protect::Protection;
 use crate::record::{self, ContentType, DTLS_1_2};

@@ -47,6 +47,7 @@ mod flight;
 mod handshake;
 mod key_log;
 mod keys;
+mod message;
 mod outbox;
 mod prf;
 mod protect;

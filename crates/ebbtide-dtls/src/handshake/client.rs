@@ -1,7 +1,6 @@
 //! The client's side of a handshake.
 
 use super::hello::{Offer, ServerHello, parse_verify_request};
-use super::message::{HandshakeType, psk_exchange};
 use super::reassembly::Message;
 use super::{Context, Handshake, Step};
 use crate::CipherSuite;
@@ -9,6 +8,7 @@ use crate::cid::OwnCid;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::keys::{MasterSecret, Psk, Role};
+use crate::message::{HandshakeType, psk_exchange};
 use crate::protect::Protection;
 use crate::record::DTLS_1_2;
 use crate::session::SavedSession;

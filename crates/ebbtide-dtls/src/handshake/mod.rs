@@ -17,7 +17,6 @@
 
 mod client;
 pub(crate) mod hello;
-pub(crate) mod message;
 pub(crate) mod reassembly;
 mod server;
 mod transcript;
@@ -29,6 +28,7 @@ use crate::failure::Failure;
 use crate::flight::{Flight, Path, RoundTrip};
 use crate::key_log::KeyLog;
 use crate::keys::{MasterSecret, Psk, Randoms, Role};
+use crate::message::{Fragment, HandshakeType};
 use crate::outbox::Outbox;
 use crate::protect::Protection;
 use crate::session::{SavedSession, ServerSessionId, SessionCache};
@@ -38,7 +38,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::{Duration, Instant};
-use message::{Fragment, HandshakeType};
 use rand_core::CryptoRng;
 use reassembly::{Added, Message, Reassembly};
 use subtle::ConstantTimeEq;
@@ -281,7 +280,7 @@ impl Handshake {
                 self.on_server_hello(cx, protection, message)
             }
             (Step::ServerHelloDone, HandshakeType::ServerKeyExchange) => {
-                let good = message::parse_hint(&message.body).is_some();
+                let good = crate::message::parse_hint(&message.body).is_some();
                 if good {
                     self.note(message);
                 }

@@ -1,7 +1,7 @@
 //! Putting fragments of handshake messages together and messages into order, within bounds
 //! (RFC 6347 section 4.2.3).
 
-use super::message::{Fragment, HandshakeType};
+use crate::message::{Fragment, HandshakeType};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -39,7 +39,7 @@ pub(crate) struct Reassembly {
 struct Partial {
     kind: HandshakeType,
     body: Vec<u8>,
-    /// One bit per byte received. A message has [`MAX_MESSAGE`](super::message::MAX_MESSAGE) bytes at
+    /// One bit per byte received. A message has [`MAX_MESSAGE`](crate::message::MAX_MESSAGE) bytes at
     /// most, so that this is at most an eighth of that.
     received: Vec<u8>,
     missing: usize,

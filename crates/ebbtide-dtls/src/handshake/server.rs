@@ -1,12 +1,12 @@
 //! The server's side of a handshake, from the ClientHello with the right cookie on.
 
 use super::hello::{ClientHello, Extensions, ServerHello};
-use super::message::{Fragment, HandshakeType, parse_identity};
 use super::reassembly::Message;
 use super::{Context, Handshake, Step};
 use crate::cid::OwnCid;
 use crate::failure::Failure;
 use crate::keys::{Psk, Role};
+use crate::message::{Fragment, HandshakeType, parse_identity};
 use crate::protect::Protection;
 use alloc::boxed::Box;
 use alloc::sync::Arc;

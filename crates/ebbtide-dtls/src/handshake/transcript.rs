@@ -1,7 +1,7 @@
 //! The hash over all messages of a handshake (RFC 6347 section 4.2.6): without the first
 //! ClientHello and the HelloVerifyRequest, and as if nothing had been fragmented.
 
-use super::message::{HandshakeType, whole_header};
+use crate::message::{HandshakeType, whole_header};
 use sha2::{Digest, Sha256};
 
 #[derive(Clone, Debug, Default)]
