@@ -18,7 +18,7 @@ pub struct Config {
     pub return_routability: bool,
     /// Bytes of the longest datagram of a handshake.
     pub mtu: usize,
-    /// When flights are repeated.
+    /// When the flights of a server's handshakes are repeated; a client names it with each handshake.
     pub timing: Timing,
     /// How much is kept.
     pub limits: Limits,

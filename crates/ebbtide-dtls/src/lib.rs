@@ -27,7 +27,7 @@
 //! * Time never runs backwards: an earlier `now` is taken for the latest one seen.
 //! * `handle_*` never fails: what is wrong with a datagram is the peer's fault, and counted.
 //! * Each session ends once: with [`Event::Ended`], or [`Endpoint::close`].
-//! * When flights are repeated is the driver's decision ([`Endpoint::set_timing`]): a congestion
+//! * When flights are repeated is the driver's decision ([`Timing`], [`Endpoint::set_timing`]): a congestion
 //!   control's, which learns of the handshake's round trips by [`Event::RoundTrip`].
 //! * All randomness comes from the generator that [`Endpoint::new`] is given: the same seed gives the same
 //!   bytes.

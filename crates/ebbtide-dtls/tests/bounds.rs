@@ -6,7 +6,7 @@ mod counting;
 
 use common::{Pair, address, client, client_config, credentials, server};
 use ebbtide_core::time::{Duration, Instant};
-use ebbtide_dtls::{Config, Endpoint, Event, Failure, Limits, Output, SessionId};
+use ebbtide_dtls::{Config, Endpoint, Event, Failure, Limits, Output, SessionId, Timing};
 use std::net::SocketAddr;
 
 /// Where the client of this number is.
@@ -38,7 +38,12 @@ fn carry(now: Instant, from: SocketAddr, client: &mut Endpoint, server: &mut End
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 fn join(now: Instant, number: u32, server: &mut Endpoint) -> (Endpoint, SessionId) {
     let mut endpoint = client(client_config(), number.into());
-    let id = endpoint.connect(now, address(common::SERVER), credentials("device", b"secret"));
+    let id = endpoint.connect(
+        now,
+        address(common::SERVER),
+        credentials("device", b"secret"),
+        Timing::default(),
+    );
     carry(now, nth(number), &mut endpoint, server);
     let mut record = Vec::new();
     endpoint.send(now, id, b"hello", &mut record).unwrap();
@@ -121,7 +126,12 @@ fn at_the_limit_of_handshakes_the_oldest_one_goes() {
     for number in 0..5_u32 {
         let now = Instant::ZERO + Duration::from_millis(number.into());
         let mut client = client(client_config(), number.into());
-        client.connect(now, address(common::SERVER), credentials("device", b"secret"));
+        client.connect(
+            now,
+            address(common::SERVER),
+            credentials("device", b"secret"),
+            Timing::default(),
+        );
         // The hello, the request for a cookie, the hello with the cookie; then it falls silent.
         for _ in 0..2 {
             let Output::Transmit { datagram, .. } = client.poll_output() else { break };

@@ -11,7 +11,9 @@ mod common;
 
 use common::{credentials, psk};
 use ebbtide_core::time::Instant;
-use ebbtide_dtls::{CipherSuite, Config, Credentials, Endpoint, Event, Failure, Output, SessionId};
+use ebbtide_dtls::{
+    CipherSuite, Config, Credentials, Endpoint, Event, Failure, Output, SessionId, Timing,
+};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::io::ErrorKind;
@@ -220,8 +222,12 @@ fn we_get_an_answer_from_its_server_over_openssl_and_gnutls_and_resume_the_sessi
         for suite in CipherSuite::ALL {
             let config = Config { suites: vec![suite], cid_length: Some(0), ..Config::default() };
             let mut node = Node::new(config);
-            let session =
-                node.endpoint.connect(node.now(), server, credentials("device", b"secret"));
+            let session = node.endpoint.connect(
+                node.now(),
+                server,
+                credentials("device", b"secret"),
+                Timing::default(),
+            );
             node.until(program, |node| !node.established().is_empty());
             // GET /time
             node.send(session, b"\x41\x01\x12\x34\x77\xb4time");
@@ -236,7 +242,7 @@ fn we_get_an_answer_from_its_server_over_openssl_and_gnutls_and_resume_the_sessi
                 continue;
             }
             let again = Credentials { saved, ..credentials("device", b"secret") };
-            node.endpoint.connect(node.now(), server, again);
+            node.endpoint.connect(node.now(), server, again, Timing::default());
             node.until(program, |node| node.established().len() == 2);
             // GnuTLS asks its application to keep sessions by ID, and libcoap does not.
             let resumes = program == "coap-server-openssl";

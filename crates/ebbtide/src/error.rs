@@ -95,6 +95,18 @@ pub enum Error {
         /// What rustls said.
         source: io::Error,
     },
+    /// There is no DTLS session: the handshake failed.
+    Dtls {
+        /// With whom.
+        remote: SocketAddr,
+        /// Why.
+        reason: ebbtide_dtls::Failure,
+    },
+    /// `coaps` without an identity and a key.
+    NoCredentials {
+        /// With whom.
+        remote: SocketAddr,
+    },
     /// The network refused: no route, or no program at the port (ICMP, TCP).
     Network {
         /// Whom it could not reach.
@@ -129,6 +141,29 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same with the peer's true address.
+    pub(crate) fn of(mut self, address: SocketAddr) -> Self {
+        match &mut self {
+            Self::Failed { remote, .. }
+            | Self::NotSent { remote, .. }
+            | Self::Connection { remote, .. }
+            | Self::Tls { remote, .. }
+            | Self::Dtls { remote, .. }
+            | Self::NoCredentials { remote }
+            | Self::Network { remote, .. }
+            | Self::Reset { remote }
+            | Self::TimedOut { remote }
+            | Self::Protocol { remote, .. } => *remote = address,
+            Self::Uri(_)
+            | Self::Bind(_)
+            | Self::Resolve { .. }
+            | Self::Send(_)
+            | Self::TooLarge { .. }
+            | Self::Closed => {}
+        }
+        self
+    }
+
     /// Whether the connection that a request went over ended.
     pub(crate) fn is_lost_connection(&self) -> bool {
         matches!(
@@ -181,6 +216,10 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
+            Self::Dtls { remote, reason } => write!(f, "{remote}: {reason}"),
+            Self::NoCredentials { remote } => {
+                write!(f, "{remote}: coaps needs an identity and a pre-shared key")
+            }
             Self::Network { remote, source } => match source.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     write!(f, "{remote} refused: no program listens at that port")
@@ -211,6 +250,7 @@ impl core::error::Error for Error {
             Self::Send(error) => Some(error),
             Self::NotSent { reason, .. } => Some(reason),
             Self::Connection { reason, .. } => Some(reason),
+            Self::Dtls { reason, .. } => Some(reason),
             Self::Tls { source, .. }
             | Self::Network { source, .. }
             | Self::Resolve { source: Some(source), .. } => Some(source),

@@ -24,6 +24,7 @@
 
 mod block;
 mod config;
+mod flight;
 mod peers;
 mod probe;
 mod receive;
@@ -33,6 +34,7 @@ mod statistics;
 mod types;
 
 pub use config::{EndpointConfig, Limits};
+pub use flight::Flight;
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
 pub use types::{

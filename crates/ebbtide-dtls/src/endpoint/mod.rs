@@ -97,17 +97,23 @@ impl Endpoint {
         self.key_log = Some(log);
     }
 
-    /// Sets when flights of handshakes that begin or go on from now are repeated.
-    pub fn set_timing(&mut self, timing: Timing) {
-        self.config.timing = timing;
+    /// Sets when the flights of a session's handshake are repeated, from the next one on.
+    pub fn set_timing(&mut self, session: SessionId, timing: Timing) {
+        if let Some(index) = self.table.find(session)
+            && let Some(handshake) = self.table.get_mut(index).and_then(|s| s.handshake.as_mut())
+        {
+            handshake.set_timing(timing);
+        }
     }
 
-    /// Begins a handshake with `remote`; one that is under way with it already is given up.
+    /// Begins a handshake with `remote`, whose flights are repeated as `timing` says; one that is under way
+    /// with it already is given up.
     pub fn connect(
         &mut self,
         now: Instant,
         remote: SocketAddr,
         credentials: Credentials,
+        timing: Timing,
     ) -> SessionId {
         self.advance(now);
         if let Some(old) = self.table.handshakes.get(&remote).copied() {
@@ -116,7 +122,7 @@ impl Endpoint {
         self.make_room();
         let own_cid = self.fresh_cid();
         let mut cx = self.context(remote);
-        let handshake = Handshake::connect(&mut cx, credentials, own_cid);
+        let handshake = Handshake::connect(&mut cx, (credentials, timing), own_cid);
         let index = self.begin(Session::new((Role::Client, remote), now, handshake));
         self.table.name(index)
     }
@@ -287,7 +293,6 @@ impl Endpoint {
             now: self.now,
             rng: &mut *self.rng,
             config: &self.config,
-            timing: self.config.timing,
             lookup,
             cache: &mut self.cache,
             out: &mut self.out,

@@ -5,7 +5,7 @@ use super::reassembly::Message;
 use super::{Context, Handshake, Step};
 use crate::CipherSuite;
 use crate::cid::OwnCid;
-use crate::config::Config;
+use crate::config::{Config, Timing};
 use crate::failure::Failure;
 use crate::keys::{MasterSecret, Psk, Role};
 use crate::message::{HandshakeType, psk_exchange};
@@ -27,16 +27,24 @@ pub struct Credentials {
     pub saved: Option<SavedSession>,
 }
 
+impl Credentials {
+    /// An identity and its key, without an earlier session.
+    #[must_use]
+    pub fn new(identity: impl AsRef<[u8]>, psk: Psk) -> Self {
+        Self { identity: Arc::from(identity.as_ref()), psk, saved: None }
+    }
+}
+
 impl Handshake {
     /// Sends the first ClientHello.
     pub(crate) fn connect(
         cx: &mut Context<'_>,
-        credentials: Credentials,
+        (credentials, timing): (Credentials, Timing),
         own_cid: OwnCid,
     ) -> Box<Self> {
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
-        let mut handshake = Self::new(Role::Client, (random, [0; 32]), (0, 0), own_cid);
+        let mut handshake = Self::new(Role::Client, timing, (random, [0; 32]), (0, 0), own_cid);
         handshake.identity = credentials.identity;
         handshake.psk = Some(credentials.psk);
         handshake.saved = credentials.saved.filter(|saved| cx.config.suites.contains(&saved.suite));
@@ -63,7 +71,7 @@ impl Handshake {
         self.transcript = super::Transcript::default();
         self.flight.clear();
         self.push(HandshakeType::ClientHello, body, false);
-        self.start(cx, protection, Some(cx.timing));
+        self.start(cx, protection, Some(self.timing));
     }
 
     pub(super) fn on_verify_request(
@@ -147,7 +155,7 @@ impl Handshake {
         let master = self.new_master(&psk);
         self.install(cx, master, protection);
         self.finish_flight();
-        self.start(cx, protection, Some(cx.timing));
+        self.start(cx, protection, Some(self.timing));
         self.step = Step::Finished;
         Ok(true)
     }

@@ -54,7 +54,6 @@ pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
     pub(crate) rng: &'a mut dyn CryptoRng,
     pub(crate) config: &'a Config,
-    pub(crate) timing: Timing,
     pub(crate) lookup: &'a mut dyn PskLookup,
     pub(crate) cache: &'a mut SessionCache,
     pub(crate) out: &'a mut Outbox,
@@ -89,6 +88,7 @@ pub(crate) struct Handshake {
     transcript: Transcript,
     reassembly: Reassembly,
     flight: Flight,
+    timing: Timing,
     /// The number of our next handshake message.
     next_message: u16,
     /// The number of our next record of epoch 0.
@@ -122,6 +122,11 @@ impl Handshake {
 
     pub(crate) fn is_done(&self) -> bool {
         self.step == Step::Done
+    }
+
+    /// When flights from now on are repeated.
+    pub(crate) const fn set_timing(&mut self, timing: Timing) {
+        self.timing = timing;
     }
 
     pub(crate) const fn is_resumed(&self) -> bool {
@@ -168,8 +173,9 @@ impl Handshake {
         cx: &mut Context<'_>,
         protection: &mut Option<Protection>,
     ) -> Result<(), Failure> {
+        let timing = self.timing;
         let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, protection);
-        if flight.expire(cx.now, &cx.timing, &mut path) { Ok(()) } else { Err(Failure::NoAnswer) }
+        if flight.expire(cx.now, &timing, &mut path) { Ok(()) } else { Err(Failure::NoAnswer) }
     }
 
     /// The handshake messages of a record. Malformed and unexpected ones are dropped silently
@@ -396,6 +402,7 @@ impl Handshake {
 
     fn new(
         role: Role,
+        timing: Timing,
         (client_random, server_random): ([u8; 32], [u8; 32]),
         (receives, sends): (u16, u16),
         own_cid: OwnCid,
@@ -410,6 +417,7 @@ impl Handshake {
             transcript: Transcript::default(),
             reassembly: Reassembly::new(receives),
             flight: Flight::default(),
+            timing,
             next_message: sends,
             plain_sequence: 0,
             randoms: Randoms { client: client_random, server: server_random },

@@ -26,7 +26,13 @@ impl Handshake {
         cx.rng.fill_bytes(&mut random);
         // Our messages go on after the HelloVerifyRequest, which had the first hello's number.
         let numbers = (fragment.sequence.saturating_add(1), fragment.sequence);
-        let mut handshake = Self::new(Role::Server, (hello.random, random), numbers, OwnCid::EMPTY);
+        let mut handshake = Self::new(
+            Role::Server,
+            cx.config.timing,
+            (hello.random, random),
+            numbers,
+            OwnCid::EMPTY,
+        );
         handshake.suite = suite;
         handshake.plain_sequence = record_sequence;
         handshake.transcript.add(HandshakeType::ClientHello, fragment.sequence, fragment.bytes);
@@ -69,7 +75,8 @@ impl Handshake {
             // No ServerKeyExchange: there is no hint to give (RFC 4279 section 2).
             handshake.push(HandshakeType::ServerHelloDone, alloc::vec::Vec::new(), false);
         }
-        handshake.start(cx, protection, Some(cx.timing));
+        let timing = handshake.timing;
+        handshake.start(cx, protection, Some(timing));
         Ok(handshake)
     }
 

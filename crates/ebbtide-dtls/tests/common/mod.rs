@@ -3,7 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "shared by tests, which each use a part of it")]
 
 use ebbtide_core::time::{Duration, Instant};
-use ebbtide_dtls::{Config, Credentials, Endpoint, Event, Output, Psk, SessionId};
+use ebbtide_dtls::{Config, Credentials, Endpoint, Event, Output, Psk, SessionId, Timing};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ impl Pair {
     }
 
     pub(crate) fn connect(&mut self, credentials: Credentials) -> SessionId {
-        self.client.connect(self.now, self.server_address, credentials)
+        self.client.connect(self.now, self.server_address, credentials, Timing::default())
     }
 
     pub(crate) fn inject(&mut self, to_server: bool, from: SocketAddr, datagram: Vec<u8>) {

@@ -1,6 +1,7 @@
 //! The client: requests out, responses in.
 
 mod burst;
+mod dtls;
 mod observe;
 mod pending;
 mod quick;
@@ -16,6 +17,7 @@ use crate::message::{Options, Request, Response, Scheme, Uri, UriError};
 use crate::metrics::Snapshot;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
+use crate::net::dtls::address;
 use crate::net::pending::Answer;
 use crate::net::shared::{Shared, State};
 use crate::net::trace;
@@ -61,6 +63,9 @@ struct Inner {
     config: Config,
     v4: OnceLock<Arc<Shared>>,
     v6: OnceLock<Arc<Shared>>,
+    /// The same for sockets that speak DTLS.
+    dtls_v4: OnceLock<Arc<Shared>>,
+    dtls_v6: OnceLock<Arc<Shared>>,
     connections: Pool,
     /// Who understands the blocks of RFC 9177.
     quick: quick::Support,
@@ -91,6 +96,8 @@ impl Client {
             config,
             v4: OnceLock::new(),
             v6: OnceLock::new(),
+            dtls_v4: OnceLock::new(),
+            dtls_v6: OnceLock::new(),
             connections: Pool::default(),
             quick: quick::Support::default(),
         };
@@ -174,6 +181,7 @@ impl Client {
             link.established().await;
         }
         let answered = transfer::run(self, &route, request).await;
+        let answered = answered.map_err(|error| error.of(remote));
         match &answered {
             // The connection ended under way, most often before the request, which found out. To
             // ask once more is safe if doing it twice is doing it once (RFC 7252 section 5.1).
@@ -189,6 +197,10 @@ impl Client {
     async fn route(&self, uri: &Uri, remote: SocketAddr) -> Result<Route, Error> {
         let link = match uri.scheme() {
             Scheme::Coap => None,
+            Scheme::Coaps => {
+                let remote = dtls::session(self, remote).await?;
+                return Ok(Route { remote, link: None });
+            }
             _ => {
                 let config = &self.inner.config.stream;
                 Some(self.inner.connections.link(config, uri, remote).await?)
@@ -331,7 +343,8 @@ impl Client {
     ) -> Result<Option<Sample>, Error> {
         let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
         let remote = self.resolve(&uri).await?;
-        if let Some(link) = self.route(&uri, remote).await?.link {
+        let Route { remote, link } = self.route(&uri, remote).await?;
+        if let Some(link) = link {
             return link.ping()?.reset().await;
         }
         let pending =
@@ -388,14 +401,14 @@ impl Client {
     /// What its sockets have counted, together, and how much is under way.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let sockets = [&self.inner.v4, &self.inner.v6].into_iter().filter_map(|place| place.get());
+        let sockets = self.sockets();
         Snapshot::of(sockets, self.inner.connections.counters())
     }
 
     /// Exchanges that have not ended. Zero once every future is done or dropped.
     #[must_use]
     pub fn open_exchanges(&self) -> usize {
-        let sockets = [&self.inner.v4, &self.inner.v6].into_iter().filter_map(|place| place.get());
+        let sockets = self.sockets();
         let datagrams: usize = sockets.map(|shared| shared.lock().endpoint.open_exchanges()).sum();
         datagrams + self.inner.connections.open_requests()
     }
@@ -411,13 +424,24 @@ impl Client {
         self.place(remote).get().map_or(0, |shared| shared.lock().endpoint.waiting(remote))
     }
 
+    /// The sockets that are open.
+    fn sockets(&self) -> impl Iterator<Item = &Arc<Shared>> {
+        let Inner { v4, v6, dtls_v4, dtls_v6, .. } = &*self.inner;
+        [v4, v6, dtls_v4, dtls_v6].into_iter().filter_map(|place| place.get())
+    }
+
     fn now(&self, remote: SocketAddr) -> ebbtide_core::time::Instant {
         let shared = self.place(remote).get();
         shared.map_or(ebbtide_core::time::Instant::ZERO, |shared| shared.clock.now())
     }
 
     fn place(&self, remote: SocketAddr) -> &OnceLock<Arc<Shared>> {
-        if remote.is_ipv4() { &self.inner.v4 } else { &self.inner.v6 }
+        match address::family(remote) {
+            Some(true) => &self.inner.dtls_v4,
+            Some(false) => &self.inner.dtls_v6,
+            None if remote.is_ipv4() => &self.inner.v4,
+            None => &self.inner.v6,
+        }
     }
 
     /// The socket for a remote, opened if need be.
@@ -442,7 +466,7 @@ impl Client {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.connections.close();
-        for place in [&self.v4, &self.v6] {
+        for place in [&self.v4, &self.v6, &self.dtls_v4, &self.dtls_v6] {
             if let Some(shared) = place.get() {
                 shared.close();
             }

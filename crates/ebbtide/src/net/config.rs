@@ -1,5 +1,6 @@
 //! What a client or a server is told when it is made.
 
+use super::dtls::config::DtlsConfig;
 use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
@@ -23,6 +24,8 @@ pub struct Config {
     pub quick: QBlockParameters,
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
+    /// DTLS: `coaps`.
+    pub dtls: DtlsConfig,
     /// How long a socket goes on asking for datagrams after the last ones before it sleeps. That
     /// saves the time it takes to be woken, which on a virtual machine is most of a short round
     /// trip, and keeps a core busy meanwhile. Default zero.
@@ -37,6 +40,7 @@ impl Default for Config {
             block_szx: 6,
             quick: QBlockParameters::DEFAULT,
             stream: StreamConfig::default(),
+            dtls: DtlsConfig::default(),
             busy_poll: Duration::ZERO,
         }
     }

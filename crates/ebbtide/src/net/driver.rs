@@ -7,7 +7,7 @@
 use super::shared::{Shared, State};
 use super::socket::{Datagram, Inbox};
 use super::trace;
-use ebbtide_core::endpoint::{Received, Sent};
+use ebbtide_core::endpoint::Received;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::future::Future;
@@ -74,8 +74,7 @@ impl Driver {
                 state.driver = Some(cx.waker().clone());
             }
             if state.deadline.is_some_and(|at| at <= now) {
-                state.endpoint.handle_timeout(now);
-                state.drain(None);
+                state.handle_timeout(now);
             }
             let more;
             (state, more) = notify(&self.shared, state, now);
@@ -152,27 +151,46 @@ impl Driver {
         let now = self.shared.clock.now();
         let mut state = self.shared.lock();
         for datagram in self.inbox.datagrams() {
-            trace::received(datagram.from, datagram.bytes);
-            if state.endpoint.remembers_much()
-                && let Some(service) = &self.shared.service
-                && let Some(bytes) = service.turn_away(now, &mut state.endpoint, &datagram)
-            {
-                let from = self.shared.reply_from(datagram.to);
-                state.out.push(datagram.from, from, &bytes, Sent::Reply);
+            let Some(opened) = state.open(now, datagram.from, datagram.bytes) else {
+                state = self.handle_message(state, now, datagram);
                 continue;
-            }
-            let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
-            state = match received {
-                Received::Request(incoming, message) => {
-                    self.serve(state, now, (incoming, message), datagram)
-                }
-                other => {
-                    state.dispatch(datagram.from, other);
-                    state
-                }
             };
+            for (from, bytes) in opened.messages() {
+                state = self.handle_message(state, now, Datagram { from, to: datagram.to, bytes });
+            }
+            // Handshakes have something to say without any message.
             state.drain(self.shared.reply_from(datagram.to));
         }
+    }
+
+    /// Handles one message, as it came or decrypted.
+    fn handle_message<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        now: Instant,
+        datagram: Datagram<'_>,
+    ) -> MutexGuard<'s, State> {
+        trace::received(datagram.from, datagram.bytes);
+        if state.endpoint.remembers_much()
+            && let Some(service) = &self.shared.service
+            && let Some(bytes) = service.turn_away(now, &mut state.endpoint, &datagram)
+        {
+            let from = self.shared.reply_from(datagram.to);
+            state.reply(datagram.from, from, &bytes);
+            return state;
+        }
+        let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
+        state = match received {
+            Received::Request(incoming, message) => {
+                self.serve(state, now, (incoming, message), datagram)
+            }
+            other => {
+                state.dispatch(datagram.from, other);
+                state
+            }
+        };
+        state.drain(self.shared.reply_from(datagram.to));
+        state
     }
 
     /// Lets the service answer a request; the lock is free meanwhile.

@@ -3,6 +3,7 @@
 
 use super::clock::{Clock, seeded};
 use super::config::Config;
+use super::dtls::{Opened, Sessions, Side};
 use super::pending::{Answer, Call, Open, Owner, Pending};
 use super::socket::{Outbound, Socket};
 use super::trace;
@@ -50,6 +51,8 @@ pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
     pub(crate) pending: Pending,
     pub(crate) out: Outbound<Sent>,
+    /// On a socket that speaks DTLS.
+    pub(crate) dtls: Option<Box<Sessions>>,
     pub(crate) observers: crate::server::Observers,
     /// When the endpoint wants its next call.
     pub(crate) deadline: Option<Instant>,
@@ -57,7 +60,7 @@ pub(crate) struct State {
     pub(crate) driver: Option<Waker>,
     pub(crate) closed: bool,
     /// Wakers to call once the lock is free.
-    wake: Vec<Waker>,
+    pub(super) wake: Vec<Waker>,
 }
 
 impl Shared {
@@ -91,6 +94,7 @@ impl Shared {
                 endpoint,
                 pending: Pending::default(),
                 out: Outbound::default(),
+                dtls: None,
                 observers: crate::server::Observers::default(),
                 deadline: None,
                 driver: None,
@@ -98,6 +102,14 @@ impl Shared {
                 wake: Vec::new(),
             }),
         }))
+    }
+
+    /// Makes it speak DTLS, before anything is sent or received.
+    pub(crate) fn secure(&self, side: Side, config: &Config) -> io::Result<()> {
+        let is_ipv4 = self.local_addr().is_ipv4();
+        let sessions = Sessions::new(side, &config.dtls, is_ipv4, self.clock)?;
+        self.lock().dtls = Some(Box::new(sessions));
+        Ok(())
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -251,18 +263,70 @@ impl State {
                             self.pending.get(exchange).map_or(from, |open| open.local)
                         }
                     };
-                    self.out.push(transmit.to, local, transmit.datagram, transmit.what);
+                    match &mut self.dtls {
+                        None => {
+                            self.out.push(transmit.to, local, transmit.datagram, transmit.what);
+                        }
+                        Some(sessions) => {
+                            let message = (transmit.datagram, transmit.what);
+                            sessions.send(&mut self.out, (transmit.to, local), message);
+                        }
+                    }
                 }
                 Output::Event(Event::Failed { exchange, reason }) => {
                     trace::failed(exchange, reason);
+                    if reason == Failure::GaveUp
+                        && let Some(sessions) = &mut self.dtls
+                        && let Some(open) = self.pending.get(exchange)
+                    {
+                        sessions.suspect(open.remote);
+                    }
                     self.end(exchange, Answer::Failed(reason));
                 }
                 Output::Timeout(at) => {
-                    self.deadline = at;
+                    // What the sessions want may change what the endpoint wants.
+                    if self.dtls.is_some() && self.pump(from) {
+                        continue;
+                    }
+                    let sessions = self.dtls.as_ref().and_then(|sessions| sessions.deadline);
+                    self.deadline = at.into_iter().chain(sessions).min();
                     return;
                 }
             }
         }
+    }
+
+    /// Queues a message that the endpoint does not know of.
+    pub(crate) fn reply(&mut self, to: SocketAddr, local: Option<IpAddr>, message: &[u8]) {
+        match &mut self.dtls {
+            None => self.out.push(to, local, message, Sent::Reply),
+            Some(sessions) => {
+                sessions.send(&mut self.out, (to, local), (message, Sent::Reply));
+            }
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if let Some(sessions) = &mut self.dtls {
+            sessions.handle_timeout(now);
+        }
+        self.endpoint.handle_timeout(now);
+        self.drain(None);
+    }
+
+    /// The messages in a datagram that came by a socket that speaks DTLS; `None` on another one, whose
+    /// datagrams are messages.
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<Opened> {
+        let sessions = self.dtls.as_mut()?;
+        let mut opened = Opened::default();
+        sessions.receive(now, (from, datagram), &mut opened);
+        Some(opened)
     }
 
     /// Hands on what a datagram meant, requests excepted.
@@ -311,7 +375,7 @@ impl State {
     }
 
     /// An exchange is over.
-    fn end(&mut self, exchange: ExchangeId, answer: Answer) {
+    pub(super) fn end(&mut self, exchange: ExchangeId, answer: Answer) {
         let Some(open) = self.pending.ended(exchange) else { return };
         match open.owner {
             Owner::Call(index) => {

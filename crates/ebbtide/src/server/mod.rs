@@ -32,10 +32,12 @@ use crate::message::Scheme;
 use crate::metrics::Meter;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
+use crate::net::dtls::Side;
 use crate::net::shared::Shared;
 use crate::stream::{Listen, Listener, StreamCounters, StreamLimits, Tally};
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{Counters, SendError};
+use ebbtide_dtls::PskLookup;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -145,6 +147,36 @@ impl Server {
     /// If the address cannot be bound, or the certificate not be used.
     pub fn listen(mut self, at: Listen) -> Result<Self, BindError> {
         self.listeners.push(Listener::start(at, self.service.clone(), self.tally.clone())?);
+        Ok(self)
+    }
+
+    /// Serves over DTLS as well (`coaps`): the same resources to those whose key `keys` knows. Must be
+    /// called before [`Self::run`].
+    ///
+    /// ```no_run
+    /// # async fn example(router: ebbtide::server::Router) -> Result<(), ebbtide::BindError> {
+    /// use ebbtide::{Server, dtls::Psk};
+    ///
+    /// let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
+    /// let server = Server::bind(router, ["0.0.0.0:5683"])?.listen_dtls("0.0.0.0:5684", keys)?;
+    /// # server.run().await; Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be bound.
+    pub fn listen_dtls(
+        mut self,
+        addresses: impl ToSocketAddrs,
+        keys: impl PskLookup + Clone + Send + 'static,
+    ) -> Result<Self, BindError> {
+        for address in resolve(addresses)? {
+            let config = &self.service.config().net;
+            let shared = Shared::new(address, config, Some(self.service.clone()))?;
+            let secured = shared.secure(Side::Server(Box::new(keys.clone())), config);
+            secured.map_err(|source| BindError { address, source })?;
+            self.sockets.push((shared.clone(), Driver::spawn(shared)));
+        }
         Ok(self)
     }
 

@@ -1,0 +1,50 @@
+//! Settings of DTLS.
+
+use core::fmt;
+use ebbtide_dtls::Credentials;
+use std::sync::Arc;
+
+/// How clients and servers speak `coaps`.
+#[derive(Clone, Debug)]
+pub struct DtlsConfig {
+    /// A client's identity and key; the same for all servers.
+    pub credentials: Option<Credentials>,
+    /// A client's settings. By default it gives out no connection ID: it has one session with each
+    /// server, from a socket of its own, and puts the server's connection ID into its records.
+    pub client: ebbtide_dtls::Config,
+    /// A server's settings. By default it gives out connection IDs of six bytes.
+    pub server: ebbtide_dtls::Config,
+    /// Takes the secrets of each session.
+    pub key_log: Option<KeyLogger>,
+}
+
+impl Default for DtlsConfig {
+    fn default() -> Self {
+        let server = ebbtide_dtls::Config::default();
+        let client = ebbtide_dtls::Config { cid_length: Some(0), ..server.clone() };
+        Self { credentials: None, client, server, key_log: None }
+    }
+}
+
+/// Takes the secrets of sessions as lines of an NSS key log, with which Wireshark decrypts a capture.
+/// The lines are as secret as what they decrypt.
+#[derive(Clone)]
+pub struct KeyLogger(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl KeyLogger {
+    /// Calls `log` with each line, without its end. It is called while a socket is locked: it must not
+    /// wait for long.
+    pub fn new(log: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(log))
+    }
+
+    pub(super) fn log(&self, line: &str) {
+        (self.0)(line);
+    }
+}
+
+impl fmt::Debug for KeyLogger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyLogger(..)")
+    }
+}

@@ -1,0 +1,116 @@
+//! `coaps`: client and server over DTLS.
+
+use ebbtide::dtls::{Credentials, Failure, KeyLogger, Psk};
+use ebbtide::server::{Call, Router, ServerConfig, Subject, get, put};
+use ebbtide::{Client, Code, Config, Error, Response, Server};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+fn keys(identity: &[u8]) -> Option<Psk> {
+    (identity == b"device").then(|| Psk::new(b"secret")).flatten()
+}
+
+fn router(counter: &Subject) -> Router {
+    let state = counter.clone();
+    Router::new()
+        .route("/hello", get(|_: &Call<'_>| Response::content("hello")))
+        .route("/long", get(|_: &Call<'_>| Response::content("x".repeat(5000))))
+        .route("/echo", put(|call: &Call<'_>| Response::new(Code::CHANGED).payload(call.payload().to_vec())))
+        .route("/count", get(|_: &Call<'_>| Response::content("state")).observable(&state))
+}
+
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+fn serve(counter: &Subject) -> (tokio::task::JoinHandle<()>, SocketAddr) {
+    let none: [&str; 0] = [];
+    let server = Server::with_config(router(counter), ServerConfig::default(), none).unwrap();
+    let server = server.listen_dtls("127.0.0.1:0", keys).unwrap();
+    let address = server.local_addrs()[0];
+    (tokio::spawn(server.run()), address)
+}
+
+fn client(identity: &str, key: &[u8]) -> Client {
+    let mut config = Config::default();
+    config.dtls.credentials = Psk::new(key).map(|psk| Credentials::new(identity, psk));
+    Client::with_config(config)
+}
+
+#[tokio::test]
+async fn requests_bodies_in_blocks_and_observations_go_over_dtls() {
+    let counter = Subject::default();
+    let (_server, at) = serve(&counter);
+    let client = client("device", b"secret");
+    let response = client.get(format!("coaps://{at}/hello").as_str()).await.unwrap();
+    assert_eq!((response.code(), response.text().as_ref()), (Code::CONTENT, "hello"));
+    let long = client.get(format!("coaps://{at}/long").as_str()).await.unwrap();
+    assert_eq!(long.text().len(), 5000);
+    let body = "y".repeat(4000);
+    let echoed = client.put(format!("coaps://{at}/echo").as_str(), body.clone()).await.unwrap();
+    assert_eq!(echoed.text(), body);
+    assert!(client.ping(format!("coaps://{at}").as_str()).await.unwrap().is_some());
+    let mut observation = client.observe(format!("coaps://{at}/count").as_str()).await.unwrap();
+    for _ in 0..3 {
+        let state = observation.next().await.unwrap().unwrap();
+        assert_eq!(state.text(), "state");
+        counter.changed();
+    }
+    drop(observation);
+    let many = (0..20).map(|_| client.get(format!("coaps://{at}/hello")));
+    for response in futures_util::future::join_all(many).await {
+        assert!(response.unwrap().is_success());
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_an_unknown_identity_and_none_at_all_are_told_apart_from_silence() {
+    let (_server, at) = serve(&Subject::default());
+    let uri = format!("coaps://{at}/hello");
+    for (identity, key) in [("device", &b"wrong"[..]), ("nobody", b"secret")] {
+        let error = client(identity, key).get(uri.as_str()).await.unwrap_err();
+        let Error::Dtls { remote, reason: Failure::Refused(_) } = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(*remote, at);
+        assert!(error.to_string().contains("the identity is unknown to it or the key is wrong"));
+    }
+    let error = Client::new().unwrap().get(uri.as_str()).await.unwrap_err();
+    assert!(matches!(error, Error::NoCredentials { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session() {
+    let (server, at) = serve(&Subject::default());
+    let mut config = Config::default();
+    config.dtls.credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
+    // So that giving up takes no minute.
+    config.endpoint.params.ack_timeout = ebbtide::core::time::Micros::from_millis(100);
+    config.endpoint.params.max_retransmit = 1;
+    let client = Client::with_config(config);
+    let uri = format!("coaps://{at}/hello");
+    assert!(client.get(uri.as_str()).await.unwrap().is_success());
+    server.abort();
+    let _ = server.await;
+    let none: [&str; 0] = [];
+    let again = Server::with_config(router(&Subject::default()), ServerConfig::default(), none);
+    let again = again.unwrap().listen_dtls(at, keys).unwrap();
+    tokio::spawn(again.run());
+    let lost = tokio::time::timeout(Duration::from_secs(60), client.get(uri.as_str())).await.unwrap();
+    assert!(matches!(lost, Err(Error::Failed { remote, .. }) if remote == at), "{lost:?}");
+    assert!(client.get(uri.as_str()).await.unwrap().is_success());
+}
+
+#[tokio::test]
+async fn the_secrets_of_a_session_are_logged_for_who_asks() {
+    let (_server, at) = serve(&Subject::default());
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log = Arc::clone(&lines);
+    let mut config = Config::default();
+    config.dtls.credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
+    config.dtls.key_log = Some(KeyLogger::new(move |line| log.lock().unwrap().push(line.into())));
+    let client = Client::with_config(config);
+    assert!(client.get(format!("coaps://{at}/hello")).await.unwrap().is_success());
+    let lines = lines.lock().unwrap();
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    let [label, random, secret] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+    assert_eq!((label, random.len(), secret.len()), ("CLIENT_RANDOM", 64, 96));
+}
