@@ -25,7 +25,7 @@ FUZZ_SECONDS=60   # per target, as many targets at once as there are cores
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
-STEPS=(sizes prose links fmt tools deny clippy no-std doc book peers test test-release same-answer python fuzz clean)
+STEPS=(sizes prose links fmt tools deny clippy no-std doc book packages peers test test-release same-answer python fuzz clean)
 QUICK=(prose links fmt clippy test)
 FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods clean)
 
@@ -188,6 +188,12 @@ step_book() {
     python3 scripts/book.py "$target/book" "${arguments[@]}"
     [ ! -e "$target/doc/ebbtide/index.html" ] || cp -r "$target/doc" "$target/book/book/api"
     note "$target/book/book/index.html"
+}
+
+# Every crate as it would be published, without building it again from the package.
+step_packages() {
+    cargo package "${locked[@]}" --workspace --no-verify --allow-dirty
+    note "$(grep -c '^ *Packaged' "$logs/$step.log") crates; the release workflow builds Debian packages, static programs and images"
 }
 
 # What the interop tests talk to. On a person's machine those that are missing are skipped, and the

@@ -3,6 +3,7 @@
 # one program NAME/peer; README.md says what it takes. What is newer than its sources stays.
 #
 #   interop/build.sh [libcoap] [libcoap-q] [aiocoap] [californium] [go-coap] [limit] [libcoap-c]   (all without)
+#   interop/build.sh matrix        the adapters of the matrix: interop/run.py
 #
 # limit and libcoap-c are for measuring: scripts/bench_peers.sh.
 set -euo pipefail
@@ -58,6 +59,31 @@ build_libcoap-c() {
     cc -O2 -o "$target/libcoap/flow" libcoap/flow.c -lcoap-3-notls
 }
 
+# The adapters of the matrix that are not part of a peer above. One that cannot be built is reported, and
+# the matrix shows that it does not start.
+build_matrix-libcoap() {
+    need cc gcc
+    mkdir -p "$target/libcoap"
+    cc -D_GNU_SOURCE -O1 -o "$target/libcoap/matrix" libcoap/matrix.c -lcoap-3-openssl
+}
+
+build_coap-rs() {
+    need cargo Rust
+    CARGO_TARGET_DIR=$target/coap-rs cargo build --quiet --manifest-path coap-rs/Cargo.toml
+    cp "$target/coap-rs/debug/interop-coap-rs" "$target/coap-rs/peer"
+}
+
+build_node-coap() {
+    need npm "Node.js and npm"
+    mkdir -p "$target/node-coap"
+    cp node-coap/package.json node-coap/package-lock.json node-coap/matrix.js "$target/node-coap/"
+    (cd "$target/node-coap" && npm ci --silent)
+    printf '#!/bin/sh\nexec node "%s/matrix.js" "$@"\n' "$target/node-coap" >"$target/node-coap/peer"
+    chmod +x "$target/node-coap/peer"
+}
+
+build_ebbtide() { need cargo Rust && (cd .. && cargo build --quiet -p ebbtide --example interop); }
+
 build_aiocoap() {
     need python3 python3
     [ -x "$target/aiocoap/bin/python" ] || python3 -m venv "$target/aiocoap"
@@ -85,6 +111,7 @@ build_californium() {
     chmod +x "$target/californium/peer"
 }
 
+[ "$*" != matrix ] || set -- matrix-libcoap coap-rs node-coap ebbtide aiocoap californium go-coap
 failed=0
 for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap limit libcoap-c}"; do
     for name in $peer; do

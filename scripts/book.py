@@ -34,7 +34,7 @@ smart-punctuation = false
 
 [output.html.fold]
 enable = true
-level = 1
+level = 0
 """
 # Tables and diagrams wider than a telephone scroll by themselves rather than with the page.
 STYLE = """

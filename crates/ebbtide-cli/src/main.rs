@@ -14,11 +14,18 @@ use clap::{Parser, Subcommand};
 use ebbtide::Code;
 use std::process::ExitCode;
 
+/// The version, and which build it is. A packaged build sets `EBBTIDE_VERSION` to its version, commit
+/// and date.
+const VERSION: &str = match option_env!("EBBTIDE_VERSION") {
+    Some(version) => version,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (built from source)"),
+};
+
 /// Congestion-safe CoAP, and the testbed that shows which congestion control your network needs.
 #[derive(Parser)]
 #[command(
     name = "ebbtide",
-    version,
+    version = VERSION,
     max_term_width = 100,
     after_help = "Exit codes: 0 done, 1 the work itself failed, 2 the call was wrong."
 )]

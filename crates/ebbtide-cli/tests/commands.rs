@@ -162,7 +162,7 @@ fn a_control_that_misses_a_replication_is_named_where_it_is_left_out() {
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
     let first = manifest["cells"][0]["runs"][0].as_str().unwrap();
     assert_eq!(runs.count(), 4);
-    std::fs::write(format!("{out}/{first}"), "damaged").unwrap();
+    std::fs::remove_file(format!("{out}/{first}")).unwrap();
     let report = ebbtide(&["report", out]);
     assert_eq!(report.code, Some(0), "{}", report.err);
     assert!(report.err.contains(left_out), "{}", report.err);

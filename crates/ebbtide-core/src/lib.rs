@@ -6,6 +6,7 @@
 //! * [`endpoint`]: RFC 7252's message layer for any number of peers (feature `alloc`, on by
 //!   default).
 //! * [`q_block`]: RFC 9177's bodies in Non-confirmable blocks (feature `alloc`).
+//! * [`session`]: what stands on messages, such as bodies in blocks (feature `alloc`).
 //! * [`stream`]: RFC 8323's connections over reliable transports (feature `alloc`).
 //!
 //! Nothing here reads a clock, opens a socket or asks the operating system for randomness: the
@@ -25,6 +26,8 @@ mod exchange;
 pub mod params;
 #[cfg(feature = "alloc")]
 pub mod q_block;
+#[cfg(feature = "alloc")]
+pub mod session;
 #[cfg(feature = "alloc")]
 pub mod stream;
 pub mod time;

@@ -93,3 +93,19 @@ fn without_an_application_that_knows_them_the_options_are_refused() {
     let got = knows.arrive(&asks(Type::NonConfirmable, &twice));
     assert!(matches!(got, Got::Ignored(Ignored::UnknownCriticalOption)));
 }
+
+#[test]
+fn they_pass_a_queue_that_is_full() {
+    let mut node = Node::under("default");
+    for _ in 0..=64 {
+        node.get();
+    }
+    assert_eq!(node.ep.waiting(PEER), 64);
+    let get = content(Code::GET, b"");
+    let full = node.try_request(PEER, &get, ebbtide_core::endpoint::Reliability::Confirmable);
+    assert_eq!(full, Err(ebbtide_core::endpoint::SendError::QueueFull));
+    node.take();
+    assert!(node.ep.request_block(node.now, PEER, &get).is_ok());
+    node.settle();
+    assert_eq!(node.take().len(), 1);
+}

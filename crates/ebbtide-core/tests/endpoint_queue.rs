@@ -441,3 +441,23 @@ fn a_forgotten_peer_is_as_if_new_but_for_what_is_open() {
     assert_eq!(node.one().timeout(), common::secs(1.75));
     node.ep.forget(peer(99));
 }
+
+#[test]
+fn a_peer_is_not_forgotten_within_exchange_lifetime_whatever_the_retention() {
+    // EXCHANGE_LIFETIME is 435 s with an ACK_TIMEOUT of 10 s, and message IDs must not begin anew.
+    let mut config = config("default");
+    config.params.ack_timeout = common::secs(10.0);
+    config.limits.peer_retention = ebbtide_core::time::Duration::from_secs(255);
+    let mut node = Node::new(config);
+    meet(&mut node, PEER);
+    node.wait(420.0);
+    for last in 10..20 {
+        meet(&mut node, peer(last));
+    }
+    assert!(node.ep.metrics(PEER).is_some(), "its message IDs are still in use");
+    node.wait(40.0);
+    for last in 20..30 {
+        meet(&mut node, peer(last));
+    }
+    assert!(node.ep.metrics(PEER).is_none());
+}

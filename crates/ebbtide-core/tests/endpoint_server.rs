@@ -153,7 +153,7 @@ fn a_non_confirmable_request_is_answered_non_confirmable_with_an_id_of_our_own()
 #[test]
 fn the_memory_for_duplicates_is_bounded_and_who_does_not_fit_gets_5_03() {
     let mut config = config("default");
-    config.limits.remembered_messages = 2;
+    config.limits.remembered_messages = 4;
     let mut node = Node::new(config);
     for id in 1..=2 {
         let incoming = node.arrive(&con(Code::POST, id, b"t")).request();

@@ -9,11 +9,13 @@
 //! * [`net`]: links; they know no engine.
 //! * [`emulation`]: the same links for real packets, with the wall clock outside.
 //! * [`reproduce`]: the papers' experiments beside their published figures.
+//! * [`judge`]: which control to use in a network, and why.
 //! * [`record`], [`stats`], [`report`]: what is measured, summarised and shown.
 
 pub mod emulation;
 pub mod engine;
 mod host;
+pub mod judge;
 pub mod medium;
 pub mod mesh;
 pub mod net;

@@ -16,7 +16,10 @@ fn router(counter: &Subject) -> Router {
     Router::new()
         .route("/hello", get(|_: &Call<'_>| Response::content("hello")))
         .route("/long", get(|_: &Call<'_>| Response::content("x".repeat(5000))))
-        .route("/echo", put(|call: &Call<'_>| Response::new(Code::CHANGED).payload(call.payload().to_vec())))
+        .route(
+            "/echo",
+            put(|call: &Call<'_>| Response::new(Code::CHANGED).payload(call.payload().to_vec())),
+        )
         .route("/count", get(|_: &Call<'_>| Response::content("state")).observable(&state))
 }
 
@@ -94,7 +97,8 @@ async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session()
     let again = Server::with_config(router(&Subject::default()), ServerConfig::default(), none);
     let again = again.unwrap().listen_dtls(at, keys).unwrap();
     tokio::spawn(again.run());
-    let lost = tokio::time::timeout(Duration::from_secs(60), client.get(uri.as_str())).await.unwrap();
+    let lost =
+        tokio::time::timeout(Duration::from_secs(60), client.get(uri.as_str())).await.unwrap();
     assert!(matches!(lost, Err(Error::Failed { remote, .. }) if remote == at), "{lost:?}");
     assert!(client.get(uri.as_str()).await.unwrap().is_success());
 }

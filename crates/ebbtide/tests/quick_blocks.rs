@@ -91,7 +91,7 @@ fn serve(change: impl FnOnce(&mut ServerConfig)) -> Served {
 
 fn request(method: Code, to: SocketAddr, path: &str, length: usize) -> Request {
     let request = Request::new(method, format!("coap://{to}{path}")).unwrap();
-    request.payload(body(length)).quick().timeout(Duration::from_secs(60))
+    request.payload(body(length)).q_block().timeout(Duration::from_secs(60))
 }
 
 #[tokio::test]

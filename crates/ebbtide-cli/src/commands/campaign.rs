@@ -3,7 +3,8 @@
 use crate::failure::Failure;
 use crate::output::progress::Bar;
 use clap::Args;
-use ebbtide_sim::record::Store;
+use ebbtide_sim::judge::Percentile;
+use ebbtide_sim::record::{Claim, Store};
 use ebbtide_sim::run::{Campaign, CampaignError, Results, Shard};
 use std::path::PathBuf;
 
@@ -22,6 +23,9 @@ pub(crate) struct CampaignArgs {
     /// Keep results in this folder, with a report; what it already has is not run again
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Compare times by which this share of what was asked is delivered: 50, 90, 99 or 100 %
+    #[arg(long, value_name = "P", default_value = "99")]
+    pub(crate) percentile: Percentile,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -33,19 +37,20 @@ pub(crate) struct Ran {
     /// Where they are kept, with `--out`.
     pub(crate) store: Option<Store>,
     interrupted: bool,
+    /// Nobody else writes into the folder until its report is there.
+    _claim: Option<Claim>,
 }
 
 impl CampaignArgs {
     /// Runs what is missing, with a progress bar.
     pub(crate) fn run(&self, campaign: &Campaign, shard: Option<Shard>) -> Result<Ran, Failure> {
         let store = self.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
-        if let Some(store) = &store {
-            store.save_manifest(&campaign.manifest()).map_err(Failure::work)?;
-        }
+        let claim = store.as_ref().map(|store| store.claim(&campaign.manifest()));
+        let claim = claim.transpose().map_err(Failure::work)?;
         let bar = Bar::new(campaign.runs());
         let run = || campaign.run(store.as_ref(), shard, &bar);
         let results = in_pool(self.jobs, run)?.map_err(Failure::work)?;
-        Ok(Ran { results, store, interrupted: bar.finish() })
+        Ok(Ran { results, store, interrupted: bar.finish(), _claim: claim })
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 /// Run programs with a modelled link between them (Linux)
 ///
-/// COMMAND runs where the devices are: in a network namespace whose only way out is the link. What
-/// it reaches as 10.83.0.1 is this machine behind the link, or with --server the namespace in which
+/// COMMAND runs where the devices are: in a network namespace whose only way out is the link. At
+/// 10.83.0.1 it reaches this machine behind the link, or with --server the namespace in which
 /// the server runs. Its own addresses are 10.83.1.1 and the following ones.
 #[derive(Args, Debug)]
 #[command(
@@ -43,7 +43,7 @@ pub(crate) struct EmulateArgs {
     /// Print the summary as one JSON object, on standard output after COMMAND's own
     #[arg(long)]
     json: bool,
-    /// What to run where the devices are
+    /// The command to run where the devices are
     #[arg(last = true, required_unless_present = "relay", value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -13,7 +13,7 @@ use std::io::{Write, stdout};
 /// List scenarios, congestion controls and links
 #[derive(clap::Args)]
 pub(crate) struct ListArgs {
-    /// What to list; everything if it is left out
+    /// The kind of thing to list; everything if it is left out
     what: Option<What>,
     /// Print JSON
     #[arg(long)]
@@ -81,7 +81,10 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         for a in Algorithm::ALL {
             named(&mut out, [a.name(), a.about(), a.source()])?;
         }
-        writeln!(out, "\nA transport, a transfer (--cc, beside them; not among all):")?;
+        writeln!(
+            out,
+            "\nA transport and a transfer, which --cc also accepts (`all` does not include them):"
+        )?;
         named(&mut out, [TCP, TCP_ABOUT, TCP_SOURCE])?;
         named(&mut out, [Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE])?;
         writeln!(out)?;

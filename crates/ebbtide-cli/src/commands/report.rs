@@ -3,6 +3,7 @@
 use super::campaign::in_pool;
 use super::reproduce::write_pages;
 use crate::failure::Failure;
+use ebbtide_sim::judge::Percentile;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::render;
 use ebbtide_sim::reproduce::Paper;
@@ -16,6 +17,9 @@ use std::process::{Command, Stdio};
 pub(crate) struct ReportArgs {
     /// A folder that `run --out` made
     folder: PathBuf,
+    /// Compare times by which this share of what was asked is delivered: 50, 90, 99 or 100 %
+    #[arg(long, value_name = "P", default_value = "99")]
+    percentile: Percentile,
     /// Show it in the browser
     #[arg(long)]
     open: bool,
@@ -30,7 +34,9 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     }
     let store = Store::open(&args.folder).map_err(Failure::work)?;
     let manifest = store.load_manifest().map_err(Failure::work)?;
-    let campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
+    let mut campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
+    campaign.percentile = args.percentile;
+    store.refuse_foreign_files().map_err(Failure::work)?;
     // A share of the work that nobody has: what is on disk is read, nothing is run.
     let nothing = Shard { index: u32::MAX, of: 1 };
     let results =

@@ -137,7 +137,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
         request = request.block_size(bytes.into());
     }
     if args.q_block {
-        request = request.quick();
+        request = request.q_block();
     }
     for (number, value) in &args.options {
         request = request.option(*number, value);

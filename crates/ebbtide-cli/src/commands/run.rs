@@ -34,8 +34,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let axes = axes.map_err(Failure::usage)?;
     let source = load(&args.scenario).map_err(Failure::usage)?;
     let run = (args.campaign.reps, args.campaign.seed);
-    let campaign =
+    let mut campaign =
         Campaign::plan(source, axes, controls(&args.cc)?, run).map_err(Failure::usage)?;
+    campaign.percentile = args.campaign.percentile;
     let shard = args.shard.as_deref().map(parse_shard).transpose()?;
     let ran = args.campaign.run(&campaign, shard)?;
     let mut out = stdout().lock();

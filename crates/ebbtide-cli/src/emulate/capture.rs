@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Packets that may wait for the disk.
 const WAITING: usize = 1 << 16;
 
-/// What is captured of a packet.
+/// A captured packet.
 #[derive(Clone, Debug)]
 pub(crate) enum Frame {
     /// An IP packet.
@@ -38,7 +38,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub(crate) fn create(path: &Path, clock: Clock) -> io::Result<Self> {
         let mut capture = Capture::new(BufWriter::new(File::create(path)?), &PLACES)?;
         let (queue, packets): (_, Receiver<(u32, Duration, Frame)>) = sync_channel(WAITING);

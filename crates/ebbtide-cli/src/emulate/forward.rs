@@ -2,7 +2,7 @@
 
 use super::capture::Recorder;
 use super::clock::Clock;
-use super::waking::{NAP, Waking};
+use super::wakeup::{NAP, WakeUps};
 use super::{Ends, Packet};
 use ebbtide_core::time::Instant;
 use ebbtide_sim::emulation::{Emulation, Summary};
@@ -23,7 +23,7 @@ const TIMER: u64 = 0;
 const STOP: u64 = 1;
 const FIRST: u64 = 2;
 
-/// What came of it.
+/// The result of the forwarding.
 #[derive(Debug)]
 pub(crate) struct Forwarded {
     pub(crate) summary: Summary,
@@ -31,7 +31,7 @@ pub(crate) struct Forwarded {
     pub(crate) is_realtime: bool,
     /// The share of one processor's time that the thread took.
     pub(crate) processor: f64,
-    /// What was left out, in words.
+    /// Sentences about packets that were left out.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Forwarder {
     ///
     /// # Errors
     ///
-    /// If there are no threads or descriptors left.
+    /// Returns an error if there are no threads or descriptors left.
     pub(crate) fn start<E: Ends + 'static>(
         ends: E,
         emulation: Emulation<E::Packet>,
@@ -58,9 +58,9 @@ impl Forwarder {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("forward".into()).spawn(move || {
             let is_realtime = be_punctual();
-            let waking = Waking::new(clock.now());
+            let wake_ups = WakeUps::new(clock.now());
             let armed = None;
-            let mut path = Path { ends, emulation, clock, capture, is_realtime, waking, armed };
+            let mut path = Path { ends, emulation, clock, capture, is_realtime, wake_ups, armed };
             path.forward(&stopped)?;
             path.finish()
         })?;
@@ -76,7 +76,7 @@ impl Forwarder {
     ///
     /// # Errors
     ///
-    /// What made it fail.
+    /// Returns the error that made it fail.
     pub(crate) fn finish(self) -> io::Result<Forwarded> {
         self.stop.write(1)?;
         self.thread.join().map_err(|_| io::Error::other("the forwarding thread panicked"))?
@@ -97,8 +97,8 @@ struct Path<E: Ends> {
     clock: Clock,
     capture: Option<Recorder>,
     is_realtime: bool,
-    waking: Waking,
-    /// What the timer was set for, until it expires.
+    wake_ups: WakeUps,
+    /// The alarm for which the timer was set, until it expires.
     armed: Option<Alarm>,
 }
 
@@ -131,7 +131,7 @@ impl<E: Ends> Path<E> {
                 Err(error) => return Err(error.into()),
             };
             let after = self.clock.now();
-            self.waking.slept(after, after.saturating_since(before));
+            self.wake_ups.slept(after, after.saturating_since(before));
             for event in events.iter().take(count) {
                 match event.data() {
                     // It has woken us, which is all it is for.
@@ -139,7 +139,7 @@ impl<E: Ends> Path<E> {
                         let _ = timer.wait();
                         // Unless it expired before the thread slept.
                         if let Some(alarm) = self.armed.take().filter(|alarm| alarm.at > before) {
-                            self.waking.woke(after.saturating_since(alarm.at));
+                            self.wake_ups.woke(after.saturating_since(alarm.at));
                         }
                     }
                     STOP => return Ok(()),
@@ -153,12 +153,12 @@ impl<E: Ends> Path<E> {
     #[expect(clippy::disallowed_methods, reason = "a driver that lets others run")]
     fn nap(&mut self) {
         let before = self.clock.now();
-        if self.waking.is_nap_due(before) {
+        if self.wake_ups.is_nap_due(before) {
             std::thread::sleep(NAP);
             let after = self.clock.now();
             let slept = after.saturating_since(before);
-            self.waking.slept(after, slept);
-            self.waking.woke(slept.saturating_sub(NAP));
+            self.wake_ups.slept(after, slept);
+            self.wake_ups.woke(slept.saturating_sub(NAP));
         }
     }
 
@@ -178,7 +178,7 @@ impl<E: Ends> Path<E> {
         let Some(due) = self.emulation.poll_timeout() else { return Ok(EpollTimeout::NONE) };
         let now = self.clock.now();
         let left = due.saturating_since(now);
-        let margin = self.waking.margin();
+        let margin = self.wake_ups.margin();
         if left <= margin {
             // Other emulators have the same priority, and would wait for this one to sleep. To
             // programs of ordinary priority an ordinary thread would lose its place for long.

@@ -1,20 +1,20 @@
 //! The emulator: real packets through a scenario's links, with the wall clock.
 //!
 //! All substance is in [`ebbtide_sim::emulation`]; here is what only an operating system has. A
-//! [`forward`] thread moves packets between two [`Ends`] and the emulation, on time ([`waking`]). The
+//! [`forward`] thread moves packets between two [`Ends`] and the emulation, on time ([`wakeup`]). The
 //! ends are two TUN devices ([`tun`]), of which the devices' one is in a namespace of its own
 //! ([`namespace`]), or the sockets of a [`relay`] for one UDP port. [`programs`] run at the ends, in
-//! a [`household`] that ends with the emulator.
+//! a [`pid_namespace`] that ends with the emulator.
 
 pub(crate) mod capture;
 pub(crate) mod clock;
 pub(crate) mod forward;
-pub(crate) mod household;
 pub(crate) mod namespace;
+pub(crate) mod pid_namespace;
 pub(crate) mod programs;
 pub(crate) mod relay;
 pub(crate) mod tun;
-mod waking;
+mod wakeup;
 
 use ebbtide_sim::emulation::Direction;
 use nix::sys::epoll::Epoll;
@@ -45,6 +45,6 @@ pub(crate) trait Ends: Send {
     /// Hands a packet to the host at the other end.
     fn deliver(&mut self, direction: Direction, packet: Self::Packet) -> io::Result<()>;
 
-    /// What was left out, in words; empty if nothing was.
+    /// Sentences about packets that were left out; empty if none were.
     fn remarks(&self) -> Vec<String>;
 }

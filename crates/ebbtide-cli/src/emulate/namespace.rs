@@ -4,7 +4,7 @@
 //! there, others enter it again to run something in it. Nothing has a name in the file system, so
 //! nothing has to be removed: namespace and device go with the last process and descriptor.
 
-use super::household::Household;
+use super::pid_namespace::PidNamespace;
 use super::programs;
 use crate::failure::Failure;
 use nix::sched::{CloneFlags, setns, unshare};
@@ -32,7 +32,7 @@ const NO_TUN: &str = "load the module (modprobe tun); in a container allow it wi
     --device /dev/net/tun --cap-add NET_ADMIN";
 
 impl Privilege {
-    /// Takes what can be had. Must be called before there are other threads.
+    /// Obtains the privileges that are available. Must be called before there are other threads.
     pub(crate) fn obtain() -> Result<Self, Failure> {
         let network = || unshare(CloneFlags::CLONE_NEWNET).is_ok();
         if in_thread(network)? {
@@ -107,16 +107,20 @@ impl Site {
         self.ip(&batch)
     }
 
-    /// Starts a program here that ends with its household.
-    pub(crate) fn spawn(&self, command: &mut Command, household: &Household) -> io::Result<Child> {
+    /// Starts a program here that ends with this PID namespace.
+    pub(crate) fn spawn(
+        &self,
+        command: &mut Command,
+        pid_namespace: &PidNamespace,
+    ) -> io::Result<Child> {
         in_thread(|| {
             self.enter()?;
-            household.enter()?;
+            pid_namespace.enter()?;
             programs::spawn_here(command)
         })?
     }
 
-    /// What this thread does and starts from now on is here.
+    /// This thread, and the processes that it starts, are in this namespace from now on.
     fn enter(&self) -> io::Result<()> {
         match &self.namespace {
             Some(namespace) => Ok(setns(namespace, CloneFlags::CLONE_NEWNET)?),
@@ -155,7 +159,7 @@ fn open_tun() -> Result<SyncDevice, Failure> {
     opened.map_err(|error| Failure::work(format_args!("/dev/net/tun: {error}: {NO_TUN}")))
 }
 
-/// Runs `work` in a thread of its own, whose namespace nobody shares.
+/// Runs `work` in a thread of its own, whose namespace is not shared.
 pub(super) fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;

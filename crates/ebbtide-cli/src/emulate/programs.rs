@@ -35,9 +35,9 @@ pub(crate) struct Programs {
 pub(crate) enum Ended {
     /// The program did.
     Program(ExitStatus),
-    /// This process was told to.
+    /// This process received a signal to end.
     Told,
-    /// What was watched beside it failed.
+    /// The forwarding that was watched at the same time failed.
     Failed,
 }
 
@@ -56,7 +56,7 @@ impl Programs {
         Ok(Self { signals })
     }
 
-    /// Waits until `program` ends (forever if there is none), until this process is told to end,
+    /// Waits until `program` ends (forever if there is none), until this process receives a signal to end,
     /// or until `has_failed`. A signal that was meant for this process only is passed on.
     pub(crate) fn wait(
         &self,
@@ -132,7 +132,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Whether this process is told to end before `wait` passes or a program ends.
+    /// Whether this process receives a signal to end before `wait` passes or a program ends.
     fn is_told(&self, mut wait: Duration) -> Result<bool, Failure> {
         while let Some((signal, _)) = self.signal(wait)? {
             if signal != Signal::SIGCHLD {

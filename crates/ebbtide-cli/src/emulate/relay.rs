@@ -61,7 +61,7 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// If the address cannot be bound.
+    /// Returns an error if the address cannot be bound.
     pub(crate) fn bind(
         listen: SocketAddr,
         target: SocketAddr,
@@ -155,7 +155,7 @@ impl Relay {
         Some(length)
     }
 
-    /// What a socket gave; `None` if it has nothing more, or says, which is counted, that a datagram
+    /// The datagram that a socket gave; `None` if it has nothing more, or says, which is counted, that a datagram
     /// of ours did not get through.
     fn received<T>(&mut self, result: io::Result<T>) -> io::Result<Option<T>> {
         match result {

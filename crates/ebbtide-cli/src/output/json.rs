@@ -1,7 +1,8 @@
 //! The JSON document of `run --json`.
 
-use ebbtide_sim::report::{PacketCounts, Summary};
-use ebbtide_sim::run::{Campaign, CellSpec, Results, VERSION};
+use ebbtide_sim::judge::{Judgement, Outcome, SHARES, Verdict};
+use ebbtide_sim::report::{Cell, PacketCounts, Summary};
+use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results, VERSION};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -11,6 +12,12 @@ pub(crate) fn write(
     campaign: &Campaign,
     results: &Results,
 ) -> io::Result<()> {
+    let judged = results.judged(campaign.percentile);
+    let verdict_on = |cell: &Cell| {
+        let of =
+            |(group, _): &&(Vec<&CellResult>, Verdict)| group[0].cell.settings == cell.settings;
+        judged.iter().find(of).and_then(|(_, verdict)| verdict.of(&cell.cc))
+    };
     let cells: Vec<Value> = results
         .cells
         .iter()
@@ -19,9 +26,7 @@ pub(crate) fn write(
             let mut object = Map::new();
             object.insert("cc".into(), cell.cc.clone().into());
             for (key, value) in &cell.settings {
-                // Numbers as numbers: `clients` is compared and plotted, not only printed.
-                let value = value.parse().map_or_else(|_| value.clone().into(), Value::Number);
-                object.insert(key.clone(), value);
+                object.insert(key.clone(), as_written(value));
             }
             let rest = json!({
                 "reps": cell.reps,
@@ -49,6 +54,9 @@ pub(crate) fn write(
             if let Value::Object(rest) = rest {
                 object.extend(rest);
             }
+            object.extend(outcome(&cell.outcome));
+            let judgement = verdict_on(cell).map(Judgement::word);
+            object.insert("judgement".into(), judgement.into());
             let notes = campaign.cells.get(*index).map_or(&[][..], CellSpec::notes);
             if !notes.is_empty() {
                 object.insert("notes".into(), notes.into());
@@ -81,9 +89,49 @@ pub(crate) fn write(
         "seed": campaign.seed,
         "version": VERSION,
         "cells": cells,
+        "settings": judged.iter().map(|(group, verdict)| setting(group, verdict)).collect::<Vec<Value>>(),
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)
+}
+
+/// The figures that a cell is judged by.
+fn outcome(outcome: &Outcome) -> Map<String, Value> {
+    let all = &outcome.all;
+    let by = all.delivered_by_s.iter().zip(SHARES);
+    let by: Map<String, Value> =
+        by.map(|(time, share)| (share.to_string(), (*time).into())).collect();
+    let value = json!({
+        "asked": outcome.asked,
+        "delivered": number(all.delivered),
+        "arrived": number(all.arrived),
+        "unnecessary_share": number(all.unnecessary_share),
+        "transmissions_per_delivered": number(all.transmissions_per_delivered),
+        "bytes_per_delivered": number(all.bytes_per_delivered),
+        "delivered_by_s": by,
+        "goodput_share": number(all.goodput_share),
+        "deadline_missed": all.deadline_missed,
+        "fairness": number(all.fairness),
+    });
+    if let Value::Object(object) = value { object } else { Map::new() }
+}
+
+/// The judgement on a setting.
+fn setting(group: &[&CellResult], verdict: &Verdict) -> Value {
+    let settings = group.first().map_or(&[][..], |result| &result.cell.settings);
+    let settings: Map<String, Value> =
+        settings.iter().map(|(key, value)| (key.clone(), as_written(value))).collect();
+    json!({
+        "settings": settings,
+        "verdict": {
+            "sentence": verdict.sentence, "choose": verdict.choose, "percentile": verdict.percent,
+        },
+    })
+}
+
+/// Numbers as numbers: `clients` is compared and plotted, not only printed.
+fn as_written(value: &str) -> Value {
+    value.parse().map_or_else(|_| value.into(), Value::Number)
 }
 
 fn summary(s: &Summary) -> Value {

@@ -1,6 +1,7 @@
 //! The table of `run`, for a terminal of 80 columns.
 
 use super::{background, flows, mesh, name, name_width, paragraph, wifi};
+use ebbtide_sim::judge::{Judgement, Verdict};
 use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results, left_out};
 use std::io::{self, Write};
@@ -11,27 +12,26 @@ pub(crate) fn write(
     campaign: &Campaign,
     results: &Results,
 ) -> io::Result<()> {
-    let mut cells = results.cells.iter().map(|(_, result)| result).peekable();
     let mut is_first = true;
-    while let Some(first) = cells.peek().copied() {
-        let mut group: Vec<&CellResult> = Vec::new();
-        while let Some(next) = cells.next_if(|next| next.cell.settings == first.cell.settings) {
-            group.push(next);
-        }
+    for (group, verdict) in results.judged(campaign.percentile) {
         if !is_first {
             writeln!(out)?;
         }
         is_first = false;
         heading(out, campaign, &group)?;
-        match mesh::cells(&group) {
-            Some(cells) => mesh::rows(out, &cells)?,
+        let has_own_figures = match mesh::cells(&group) {
+            Some(cells) => mesh::rows(out, &cells).map(|()| true)?,
             None => match flows::cells(&group) {
-                Some(cells) => flows::rows(out, &cells)?,
-                None => rows(out, &group)?,
+                Some(cells) => flows::rows(out, &cells).map(|()| true)?,
+                None => rows(out, &group, &verdict).map(|()| false)?,
             },
-        }
+        };
         wifi::rows(out, &group)?;
         background::rows(out, &group)?;
+        if !has_own_figures {
+            writeln!(out)?;
+            paragraph(out, "", &verdict.sentence)?;
+        }
     }
     notes(out, campaign, results)?;
     let Some(left_out) = left_out(campaign, results) else { return Ok(()) };
@@ -83,63 +83,71 @@ fn heading(out: &mut impl Write, campaign: &Campaign, group: &[&CellResult]) -> 
     writeln!(out, "\n")
 }
 
-fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
+fn rows(out: &mut impl Write, group: &[&CellResult], verdict: &Verdict) -> io::Result<()> {
     let width = name_width(group.iter().map(|r| &r.cell.cc), 12, 18) + 1;
+    let is_periodic = is_periodic(group);
+    let (time, last) = match is_periodic {
+        true => ("time, s", ["99 %", "by, s"]),
+        false => ("FCT, s", ["last,", "x limit"]),
+    };
     writeln!(
         out,
-        "{:width$} {:>8} {:>15} {:>7}  {:>11} {:>7}",
-        "", "median", "10 % to 90 %", "times", "unnecessary", "any"
+        "{:width$}{:9} {:>9} {:>8} {:>15} {:>8} {:>8}",
+        "", "", "", "median", "10 % to 90 %", last[0], "unneces-"
     )?;
-    let time = if is_periodic(group) { "time, s" } else { "FCT, s" };
     writeln!(
         out,
-        "{:width$} {time:>8} {time:>15} {:>7}  {:>11} {:>7} {:>6}",
-        "control", "limit", "rexmits", "rexmits", "failed"
+        "{:width$}{:9} {:>9} {time:>8} {time:>15} {:>8} {:>8}",
+        "control", "", "delivered", last[1], "sary"
     )?;
-    let best = group
-        .iter()
-        .filter(|result| result.cell.failed == 0)
-        .map(|result| times(result).median)
-        .fold(f64::INFINITY, f64::min);
     for result in group {
         let cell = &result.cell;
-        let time = times(result);
+        let (time, all) = (times(result), &cell.outcome.all);
         let range = format!("{} to {}", significant(time.p10), significant(time.p90));
-        let multiple = cell.multiple().map_or_else(|| "-".to_owned(), |m| format!("{m:.2}"));
-        let exchanges: u64 = cell.by_retransmissions.iter().sum();
-        let repeated = exchanges - cell.by_retransmissions.first().copied().unwrap_or(0);
-        let share = 100.0 * repeated as f64 / exchanges.max(1) as f64;
-        let near_best = cell.failed == 0 && time.median <= 1.05 * best;
-        let mark = if near_best && group.len() > 1 { "*" } else { " " };
+        let never = || "never".to_owned();
+        let last = match is_periodic {
+            true => all.delivered_by_s[2].map_or_else(never, significant),
+            false if cell.fct_limit_s > 0.0 => {
+                cell.multiple().map_or_else(never, |times| format!("{times:.2}"))
+            }
+            false => "-".to_owned(),
+        };
         writeln!(
             out,
-            "{}{mark} {:>8} {:>15} {:>7}  {:>11} {:>5.1} % {:>6}",
+            "{}{:9} {:>9} {:>8} {range:>15} {last:>8} {:>8}",
             name(&cell.cc, width),
+            verdict.of(&cell.cc).map_or("", Judgement::word),
+            percent(all.delivered),
             significant(time.median),
-            range,
-            multiple,
-            significant(cell.unnecessary.median),
-            share,
-            cell.failed
+            percent(all.unnecessary_share),
         )?;
         for half in &result.halves {
             let fct = &half.fct;
             let range = format!("{} to {}", significant(fct.p10), significant(fct.p90));
             let half_name = format!("  {}", half.cc.split(' ').next().unwrap_or_default());
-            let own = significant(half.unnecessary.median);
-            let median = significant(fct.median);
             writeln!(
                 out,
-                "{} {median:>8} {range:>15} {:>7}  {own:>11}",
+                "{}{:9} {:>9} {:>8} {range:>15}",
                 name(&half_name, width),
-                ""
+                "",
+                percent(half.outcome.all.delivered),
+                significant(fct.median),
             )?;
         }
     }
-    if group.len() > 1 && best.is_finite() {
-        writeln!(out, "\n* within 5 % of the shortest median")?;
-    }
     Ok(())
+}
+
+/// A share as a percentage that is never rounded to all or to nothing.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        v if !v.is_finite() => "-".to_owned(),
+        v if v >= 100.0 => "100 %".to_owned(),
+        v if v > 99.99 => ">99.99 %".to_owned(),
+        v if v > 99.0 => format!("{v:.2} %"),
+        v if v > 0.0 && v < 0.05 => "<0.1 %".to_owned(),
+        v => format!("{v:.1} %"),
+    }
 }
 
 /// Whether the clients keep time by themselves: then not the whole flow is timed but each exchange.

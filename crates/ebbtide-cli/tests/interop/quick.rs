@@ -52,7 +52,7 @@ async fn served(peer: &Peer) -> (Running, SocketAddr) {
 /// Uploads a body and asks for it back.
 async fn change(client: &Client, at: SocketAddr, length: usize) -> [Response; 2] {
     let uri = format!("coap://{at}/large");
-    let request = |code| Request::new(code, uri.as_str()).unwrap().quick();
+    let request = |code| Request::new(code, uri.as_str()).unwrap().q_block();
     let put = client.request(request(Code::PUT).payload(digits(length))).await.unwrap();
     [put, client.request(request(Code::GET)).await.unwrap()]
 }

@@ -64,13 +64,15 @@ pub struct Limits {
     /// Bytes of one message. Default 1280, IPv6's least MTU, beyond which datagrams are fragmented;
     /// RFC 7252 section 4.6 recommends 1152 where nothing is known about the path.
     pub message_bytes: usize,
-    /// Messages remembered against duplicates. Default 65536.
+    /// Messages remembered against duplicates. Default 65536. No address, and no IPv6 prefix of 64
+    /// bits, holds more of them than are free for all others, hence half at most.
     pub remembered_messages: usize,
     /// Bytes of responses stored for duplicates of requests that are not idempotent. Default 8 MiB.
     pub remembered_bytes: usize,
     /// Bytes of datagrams that wait for the driver. Default 16 MiB.
     pub outbox_bytes: usize,
-    /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3).
+    /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3); at
+    /// least EXCHANGE_LIFETIME, whatever is set here, for the sake of message IDs.
     pub peer_retention: Duration,
 }
 

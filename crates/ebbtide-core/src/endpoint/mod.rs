@@ -22,6 +22,7 @@
 //!   [`Received::Acknowledged`] (a response of ours), [`Received::Reset`], [`Event::Failed`], or
 //!   the caller's [`Endpoint::cancel`]; then everything that it held is free again.
 
+mod again;
 mod block;
 mod config;
 mod flight;
@@ -38,8 +39,8 @@ pub use flight::Flight;
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
 pub use types::{
-    Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, SendError, Sent,
-    Transmit,
+    Arrival, Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, SendError,
+    Sent, Transmit,
 };
 
 use crate::cc::{Config, Context, Metrics, Outcome, Sample, Shell};
@@ -90,7 +91,13 @@ impl Endpoint {
             control_counters: alloc::vec![ControlCounters::default()],
             exchange_lifetime: exchange_lifetime(&config.params),
             now: Instant::ZERO,
-            peers: Peers::new(limits.peers, limits.peer_retention, rng.next_u64()),
+            // Message IDs begin anew with a peer that was forgotten, so that it must have
+            // forgotten them as well (RFC 7252 section 4.4).
+            peers: Peers::new(
+                limits.peers,
+                limits.peer_retention.max(exchange_lifetime(&config.params)),
+                rng.next_u64(),
+            ),
             table: Table::new(limits.exchanges, rng.next_u64()),
             timers: Timers::default(),
             epochs: Timers::default(),

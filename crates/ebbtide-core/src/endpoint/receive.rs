@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use super::peers::OptionSupport;
-use super::types::{Ignored, Incoming, Received};
+use super::types::{Arrival, Ignored, Incoming, Received};
 use crate::cc::{Marking, Outcome, Sample};
 use crate::exchange::dedup::Reply;
 use crate::exchange::table::{Answers, Purpose, State};
@@ -20,7 +20,25 @@ impl Endpoint {
         from: SocketAddr,
         datagram: &'d [u8],
     ) -> Received<'d> {
+        self.receive(now, from.into(), datagram, |_, _| true)
+    }
+
+    /// As [`Self::handle_datagram`], for a server that serves groups, or strangers.
+    ///
+    /// `remember` is asked about each new request that must not be processed twice, before it takes
+    /// one of [`Limits::remembered_messages`](super::Limits::remembered_messages). If it says no,
+    /// nothing of the request is kept: the application gets it all the same, must not process it,
+    /// and may [`respond`](Endpoint::respond), for instance with a challenge (RFC 9175 section 2.4).
+    /// A copy of it is a new request.
+    pub fn receive<'d>(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        datagram: &'d [u8],
+        remember: impl FnOnce(&Incoming, &Message<'d>) -> bool,
+    ) -> Received<'d> {
         let now = self.advance(now);
+        let Arrival { from, to_group } = arrival;
         self.counters.received += 1;
         let message = match Message::parse(datagram) {
             Ok(message) => message,
@@ -29,7 +47,10 @@ impl Endpoint {
                 self.malformed.count(&error);
                 // Section 4.2: a Confirmable message with a format error is rejected with a
                 // Reset; anything else is ignored (sections 3 and 4.3).
-                if let ParseError::Format { kind: Type::Confirmable, message_id, .. } = error {
+                // To a group not even that: all its members would (section 8.1).
+                if let ParseError::Format { kind: Type::Confirmable, message_id, .. } = error
+                    && !to_group
+                {
                     self.emit_empty(from, Type::Reset, message_id);
                 }
                 return Received::Ignored(Ignored::Malformed);
@@ -37,14 +58,18 @@ impl Endpoint {
         };
         match message.kind() {
             Type::Confirmable | Type::NonConfirmable if message.code().is_request() => {
-                self.on_request(now, from, message)
+                self.on_request(now, arrival, message, remember)
             }
             Type::Confirmable if message.code().is_empty() => {
                 // A ping (section 4.3).
                 self.counters.pings += 1;
-                self.emit_empty(from, Type::Reset, message.message_id());
+                if !to_group {
+                    self.emit_empty(from, Type::Reset, message.message_id());
+                }
                 Received::Ignored(Ignored::Ping)
             }
+            // What answers a message of ours comes to us alone.
+            _ if to_group => self.unknown(),
             Type::Confirmable | Type::NonConfirmable => self.on_separate(now, from, message),
             Type::Acknowledgement if message.code().is_empty() => {
                 self.on_acknowledgement(now, from, &message)
@@ -57,8 +82,9 @@ impl Endpoint {
     fn on_request<'d>(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        Arrival { from, to_group }: Arrival,
         message: Message<'d>,
+        remember: impl FnOnce(&Incoming, &Message<'d>) -> bool,
     ) -> Received<'d> {
         let (kind, id, code) = (message.kind(), message.message_id(), message.code());
         let incoming = Incoming {
@@ -68,6 +94,7 @@ impl Endpoint {
             kind,
             code,
             idempotent: message.is_idempotent(),
+            to_group,
             acknowledged: false,
             rexmit_count: message
                 .option(self.config.rexmit_count_option)
@@ -84,7 +111,7 @@ impl Endpoint {
                     Reply::Response(_) => Some(true),
                 };
                 self.counters.duplicates += 1;
-                match answer {
+                match answer.filter(|_| !to_group) {
                     Some(true) => self.repeat_response(&incoming),
                     Some(false) => self.emit_empty(from, Type::Acknowledgement, id),
                     None => {}
@@ -100,7 +127,7 @@ impl Endpoint {
             }
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
-        if !incoming.idempotent {
+        if !incoming.idempotent && remember(&incoming, &message) {
             let lifetime = self.exchange_lifetime;
             if !self.dedup.insert(now, lifetime, (from, id), Reply::Pending) {
                 // Processing it would mean to process its duplicates as well.
@@ -113,7 +140,7 @@ impl Endpoint {
     }
 
     fn refuse(&mut self, incoming: &Incoming, code: Code) {
-        if incoming.kind == Type::Confirmable {
+        if incoming.kind == Type::Confirmable && !incoming.to_group {
             let content = Content { code, options: &[], payload: &[] };
             // A full outbox has been counted; the peer asks again.
             let _ = self.emit_response(incoming, &content, Type::Acknowledgement, incoming.id);
@@ -264,11 +291,14 @@ impl Endpoint {
         let exchange = self.table.name(index);
         self.hear(now, index);
         if self.has_unknown_critical(&message) {
-            // Section 5.4.1: such a response is rejected; the request has no other answer.
+            // Section 5.4.1: such a response is rejected; the request has no other answer, unless
+            // other members of a group, or other blocks, answer it too.
             self.counters.bad_options += 1;
-            self.end(now, index, Outcome::Acknowledged, sample);
-            self.events
-                .push_back(super::Event::Failed { exchange, reason: super::Failure::BadOption });
+            if !self.has_many_answers(index) {
+                self.end(now, index, Outcome::Acknowledged, sample);
+                let reason = super::Failure::BadOption;
+                self.events.push_back(super::Event::Failed { exchange, reason });
+            }
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
         if self.table.get(index).remote.ip().is_multicast() {
@@ -289,6 +319,12 @@ impl Endpoint {
         }
         self.end(now, index, Outcome::Acknowledged, sample);
         Received::Response { exchange, sample, message }
+    }
+
+    /// Whether a request has several answers, of which none ends it.
+    fn has_many_answers(&self, index: u32) -> bool {
+        let exchange = self.table.get(index);
+        exchange.remote.ip().is_multicast() || exchange.answers == Answers::Many
     }
 
     /// A request is registered as an observer, or was already: from now on it waits for

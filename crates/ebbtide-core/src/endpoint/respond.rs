@@ -139,6 +139,10 @@ impl Endpoint {
     fn store_response(&mut self, incoming: &Incoming, content: &Content<'_>) {
         let mut stored = alloc::vec![0; HEADER_LEN + content.encoded_len()];
         let encoded = content.encode(&mut stored, incoming.kind, incoming.id, Token::EMPTY);
+        if self.dedup.lookup(self.now, incoming.remote, incoming.id).is_none() {
+            // It was not to be remembered.
+            return;
+        }
         let kept = encoded.is_ok_and(|Encoded { options_end, last_option, .. }| {
             let reply = Reply::Response(Stored { bytes: stored, options_end, last_option });
             self.dedup.set_reply(incoming.remote, incoming.id, reply)

@@ -92,8 +92,13 @@ impl Endpoint {
         what: (Purpose, Token),
     ) -> Result<ExchangeId, SendError> {
         let now = self.advance(now);
+        self.check_length(content)?;
+        let peer_index = self.peer(now, to)?;
+        if self.peers.get(peer_index).queued >= self.config.limits.queue_per_peer {
+            self.counters.queue_full += 1;
+            return Err(SendError::QueueFull);
+        }
         let index = self.accept(now, to, content, reliability, what)?;
-        let peer_index = self.table.get(index).peer;
         let peer = self.peers.get_mut(peer_index);
         peer.queued += 1;
         let tail = peer.tail;
@@ -120,18 +125,9 @@ impl Endpoint {
         reliability: Reliability,
         (purpose, token): (Purpose, Token),
     ) -> Result<u32, SendError> {
-        let limit = self.config.limits.message_bytes;
-        // A token is at most 8 bytes; the bound is checked before anything is changed.
-        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
-        if bytes > limit.min(usize::from(u16::MAX)) {
-            return Err(SendError::TooLong { bytes, limit });
-        }
+        self.check_length(content)?;
         let peer_index = self.peer(now, to)?;
         let peer = self.peers.get(peer_index);
-        if peer.queued >= self.config.limits.queue_per_peer {
-            self.counters.queue_full += 1;
-            return Err(SendError::QueueFull);
-        }
         // A server names an observation by its token (RFC 7641 section 4.1): a marked one would
         // register twice if the request was repeated.
         let observes = purpose == Purpose::Request
@@ -143,7 +139,7 @@ impl Endpoint {
         let group = to.ip().is_multicast();
         let reliability = if group { Reliability::NonConfirmable } else { reliability };
         let marking = match purpose {
-            Purpose::Request if observes || group => Marking::None,
+            Purpose::Request if observes || group || !token.is_empty() => Marking::None,
             Purpose::Request => peer.shell.marking(),
             Purpose::Response | Purpose::Ping => Marking::None,
         };
@@ -152,7 +148,8 @@ impl Endpoint {
             return Err(SendError::TooManyExchanges);
         };
         let token = match purpose {
-            Purpose::Request => self.fresh_token(to, marking),
+            Purpose::Request if token.is_empty() => self.fresh_token(to, marking),
+            Purpose::Request => token,
             Purpose::Response | Purpose::Ping => token,
         };
         let kind = match reliability {
@@ -181,6 +178,16 @@ impl Endpoint {
         }
         self.peers.begin_exchange(peer_index);
         Ok(index)
+    }
+
+    /// Whether a message of this content can be sent at all. A token is at most 8 bytes.
+    pub(super) fn check_length(&self, content: &Content<'_>) -> Result<(), SendError> {
+        let limit = self.config.limits.message_bytes;
+        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
+        if bytes > limit.min(usize::from(u16::MAX)) {
+            return Err(SendError::TooLong { bytes, limit });
+        }
+        Ok(())
     }
 
     /// A token that no open request to `remote` has.

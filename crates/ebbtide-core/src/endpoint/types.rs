@@ -31,10 +31,44 @@ pub struct Incoming {
     pub code: Code,
     /// Whether a duplicate is processed as well.
     pub(super) idempotent: bool,
+    /// Whether it was sent to a group: then nothing refuses it.
+    pub(super) to_group: bool,
     /// Whether an empty ACK has been sent, so that the response must be separate.
     pub(super) acknowledged: bool,
     /// What the option Rexmit-Cnt said, to be echoed.
     pub(super) rexmit_count: Option<u8>,
+}
+
+impl Incoming {
+    /// Whether doing it twice is doing it once (RFC 7252 section 5.1), so that it need not be
+    /// remembered.
+    #[must_use]
+    pub const fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    /// Whether it was sent to a group, as [`Arrival::to_group`] said.
+    #[must_use]
+    pub const fn is_to_group(&self) -> bool {
+        self.to_group
+    }
+}
+
+/// How a datagram arrived.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// Whether it was sent to a group: its destination was a multicast address, or the broadcast
+    /// address. Then nothing but a request is heeded, and nothing is rejected (RFC 7252 section 8.1).
+    pub to_group: bool,
+}
+
+impl From<SocketAddr> for Arrival {
+    /// It was sent to this endpoint alone.
+    fn from(from: SocketAddr) -> Self {
+        Self { from, to_group: false }
+    }
 }
 
 /// What a datagram turned out to be.

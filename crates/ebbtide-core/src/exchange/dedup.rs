@@ -12,7 +12,7 @@ use crate::wire::{MessageId, OptionNumber};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
@@ -45,14 +45,37 @@ struct Entry {
     reply: Reply,
 }
 
+/// What the messages of one source take.
+#[derive(Debug)]
+struct Share {
+    source: IpAddr,
+    entries: usize,
+    bytes: usize,
+}
+
+/// What has one share: an IPv4 address, or an IPv6 prefix of 64 bits, of which one host may use any
+/// address (RFC 4291 section 2.5.4).
+fn source(remote: SocketAddr) -> IpAddr {
+    match remote.ip().to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
+        ip => ip,
+    }
+}
+
 /// The messages that are remembered, oldest first. All live equally long, so the queue is in the
 /// order of expiry.
+///
+/// No source holds more of the places, or of the bytes, than are free. So one that remembers as much
+/// as it can takes half, two take a third each, and there is always room for a newcomer: whoever
+/// fills the table is refused first.
 #[derive(Debug)]
 pub(crate) struct Dedup {
     entries: VecDeque<Entry>,
     /// Sequence number of the first entry: an entry keeps its number while earlier ones leave.
     first: u64,
     by_id: HashTable<u64>,
+    /// What each source holds.
+    shares: HashTable<Share>,
     hasher: FixedState,
     bytes: usize,
     max_entries: usize,
@@ -65,6 +88,7 @@ impl Dedup {
             entries: VecDeque::new(),
             first: 0,
             by_id: HashTable::new(),
+            shares: HashTable::new(),
             hasher: FixedState::with_seed(hash_seed),
             bytes: 0,
             max_entries,
@@ -109,9 +133,12 @@ impl Dedup {
         reply: Reply,
     ) -> bool {
         self.expire(now);
-        if self.entries.len() >= self.max_entries {
+        let free = self.max_entries.saturating_sub(self.entries.len());
+        let share = self.share(remote);
+        if share.entries >= free {
             return false;
         }
+        share.entries += 1;
         let sequence = self.first + self.entries.len() as u64;
         self.entries.push_back(Entry { remote, id, expires: now + lifetime, reply });
         let (entries, first, hasher) = (&self.entries, self.first, &self.hasher);
@@ -129,13 +156,36 @@ impl Dedup {
         let size = reply.size();
         let Some(at) = self.find(remote, id) else { return false };
         let Some(entry) = self.entries.get_mut(at) else { return false };
-        let bytes = self.bytes - entry.reply.size();
-        if bytes + size > self.max_bytes {
+        let before = entry.reply.size();
+        let free = self.max_bytes.saturating_sub(self.bytes - before);
+        let share = share(&mut self.shares, &self.hasher, remote);
+        let own = share.bytes - before + size;
+        if own > free {
             return false;
         }
+        share.bytes = own;
         entry.reply = reply;
-        self.bytes = bytes + size;
+        self.bytes = self.bytes - before + size;
         true
+    }
+
+    /// What the source of `remote` holds.
+    fn share(&mut self, remote: SocketAddr) -> &mut Share {
+        share(&mut self.shares, &self.hasher, remote)
+    }
+
+    /// A message of `remote` has expired; a source without any is forgotten.
+    fn give_back(&mut self, remote: SocketAddr, bytes: usize) {
+        let source = source(remote);
+        let hash = self.hasher.hash_one(source);
+        if let Ok(mut found) = self.shares.find_entry(hash, |share| share.source == source) {
+            let share = found.get_mut();
+            share.entries -= 1;
+            share.bytes -= bytes;
+            if share.entries == 0 {
+                found.remove();
+            }
+        }
     }
 
     fn find(&self, remote: SocketAddr, id: MessageId) -> Option<usize> {
@@ -151,7 +201,9 @@ impl Dedup {
             let Some(entry) = self.entries.pop_front() else { return };
             let sequence = self.first;
             self.first += 1;
-            self.bytes -= entry.reply.size();
+            let size = entry.reply.size();
+            self.bytes -= size;
+            self.give_back(entry.remote, size);
             let hash = self.hasher.hash_one((Hashed(entry.remote), entry.id));
             if let Ok(found) = self.by_id.find_entry(hash, |&other| other == sequence) {
                 found.remove();
@@ -167,6 +219,20 @@ impl Reply {
             Self::Pending | Self::Acknowledgement => 0,
         }
     }
+}
+
+fn share<'s>(
+    shares: &'s mut HashTable<Share>,
+    hasher: &FixedState,
+    remote: SocketAddr,
+) -> &'s mut Share {
+    let source = source(remote);
+    let found = shares.entry(
+        hasher.hash_one(source),
+        |share| share.source == source,
+        |share| hasher.hash_one(share.source),
+    );
+    found.or_insert(Share { source, entries: 0, bytes: 0 }).into_mut()
 }
 
 fn key(entries: &VecDeque<Entry>, first: u64, sequence: u64) -> Option<(SocketAddr, MessageId)> {
@@ -198,19 +264,76 @@ mod tests {
         assert_eq!(dedup.len(), 0);
     }
 
+    fn pending(dedup: &mut Dedup, second: u64, from: SocketAddr, id: u16) -> bool {
+        dedup.insert(at(second), LIFETIME, (from, MessageId(id)), Reply::Pending)
+    }
+
+    fn response(len: usize) -> Reply {
+        let (bytes, last_option) = (alloc::vec![0; len], OptionNumber(0));
+        Reply::Response(Stored { bytes, options_end: len, last_option })
+    }
+
     #[test]
     fn entries_and_bytes_are_bounded_and_come_back_with_expiry() {
-        let mut dedup = Dedup::new(2, 10, 7);
-        assert!(dedup.insert(at(0), LIFETIME, (remote(1), MessageId(1)), Reply::Pending));
-        assert!(dedup.insert(at(1), LIFETIME, (remote(1), MessageId(2)), Reply::Pending));
-        assert!(!dedup.insert(at(2), LIFETIME, (remote(1), MessageId(3)), Reply::Pending));
-        let eight = || {
-            let (bytes, last_option) = (alloc::vec![0; 8], OptionNumber(0));
-            Reply::Response(Stored { bytes, options_end: 8, last_option })
+        let mut dedup = Dedup::new(2, 15, 7);
+        assert!(pending(&mut dedup, 0, remote(1), 1));
+        assert!(pending(&mut dedup, 1, remote(2), 2));
+        assert!(!pending(&mut dedup, 2, remote(3), 3), "full");
+        assert!(dedup.set_reply(remote(1), MessageId(1), response(8)));
+        assert!(!dedup.set_reply(remote(2), MessageId(2), response(8)));
+        assert!(pending(&mut dedup, 247, remote(1), 3));
+        assert!(dedup.set_reply(remote(2), MessageId(2), response(8)));
+    }
+
+    #[test]
+    fn who_fills_the_table_is_refused_and_a_newcomer_is_not() {
+        let mut dedup = Dedup::new(1000, 1000, 7);
+        let flood =
+            |dedup: &mut Dedup, from| (0..2000).filter(|&id| pending(dedup, 0, from, id)).count();
+        assert_eq!(flood(&mut dedup, remote(1)), 500, "one holds as much as it leaves free");
+        assert_eq!(flood(&mut dedup, remote(2)), 250);
+        assert!(!pending(&mut dedup, 1, remote(1), 3000));
+        for n in 3..53 {
+            assert!(pending(&mut dedup, 1, remote(n), 1), "newcomer {n}");
+        }
+        // With time all is free again, and nothing is left of the shares.
+        assert!(pending(&mut dedup, 500, remote(1), 3000));
+        assert_eq!((dedup.len(), dedup.shares.len()), (1, 1));
+    }
+
+    #[test]
+    fn an_ipv6_prefix_of_64_bits_is_one_source_and_so_are_the_ports_of_an_address() {
+        let host = |n: u128| {
+            let prefix = 0x2001_0db8_0000_0001_u128 << 64;
+            SocketAddr::from((Ipv6Addr::from_bits(prefix | n), 5683))
         };
-        assert!(dedup.set_reply(remote(1), MessageId(1), eight()));
-        assert!(!dedup.set_reply(remote(1), MessageId(2), eight()));
-        assert!(dedup.insert(at(247), LIFETIME, (remote(1), MessageId(3)), Reply::Pending));
-        assert!(dedup.set_reply(remote(1), MessageId(2), eight()));
+        let mut dedup = Dedup::new(1000, 1000, 7);
+        let taken = (0..2000).filter(|&n| pending(&mut dedup, 0, host(n), 1)).count();
+        assert_eq!(taken, 500);
+        let other = SocketAddr::from((Ipv6Addr::from_bits(0x2001_0db8_0000_0002 << 64), 5683));
+        assert!(pending(&mut dedup, 0, other, 1));
+        let mut dedup = Dedup::new(1000, 1000, 7);
+        let port = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        assert_eq!((0..2000).filter(|&n| pending(&mut dedup, 0, port(n), 1)).count(), 500);
+        let mapped = SocketAddr::from((
+            "::ffff:10.0.0.1".parse::<IpAddr>().unwrap_or(IpAddr::from([0; 16])),
+            9,
+        ));
+        assert!(!pending(&mut dedup, 0, mapped, 1), "the same address in another form");
+    }
+
+    #[test]
+    fn the_bytes_of_stored_responses_are_shared_as_the_places_are() {
+        let mut dedup = Dedup::new(1000, 1000, 7);
+        for id in 0..100 {
+            assert!(pending(&mut dedup, 0, remote(1), id));
+        }
+        let kept = (0..100).filter(|&id| dedup.set_reply(remote(1), MessageId(id), response(10)));
+        assert_eq!(kept.count(), 50);
+        assert!(pending(&mut dedup, 0, remote(2), 1));
+        assert!(dedup.set_reply(remote(2), MessageId(1), response(200)));
+        // Replaced, not added.
+        assert!(dedup.set_reply(remote(2), MessageId(1), response(220)));
+        assert!(!dedup.set_reply(remote(2), MessageId(1), response(501)));
     }
 }

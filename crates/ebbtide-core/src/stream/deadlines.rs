@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::types::{Closed, Event, Failure, Fault};
 use super::{Connection, Phase};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// When what must have happened. `None` where nothing is waited for.
 #[derive(Copy, Clone, Debug)]
@@ -43,6 +43,15 @@ impl Deadlines {
             kept: false,
         }
     }
+
+    /// The peer is not to blame for a span in which nothing was taken from it: its Pong, the rest of
+    /// its message or its CSM may have been here all the time.
+    pub(super) fn postpone(&mut self, span: Duration) {
+        self.heard = self.heard + span;
+        for at in [&mut self.csm, &mut self.message, &mut self.pinged].into_iter().flatten() {
+            *at = *at + span;
+        }
+    }
 }
 
 impl Connection {
@@ -52,9 +61,12 @@ impl Connection {
         let alive = !matches!(self.phase, Phase::Closing(_) | Phase::Closed);
         let Deadlines { csm, message, write, end, .. } = self.deadlines;
         let requests = self.requests.earliest();
-        [csm, message, write, end, requests]
+        let listens = self.wants_input();
+        [write, end, requests]
             .into_iter()
-            .chain([self.silence(), self.idleness()].map(|at| at.filter(|_| alive)))
+            .chain([csm, message].map(|at| at.filter(|_| listens)))
+            .chain([self.silence().filter(|_| alive && listens)])
+            .chain([self.idleness().filter(|_| alive)])
             .flatten()
             .min()
     }

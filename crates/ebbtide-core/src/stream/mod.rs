@@ -264,8 +264,13 @@ impl Connection {
     /// The latest time seen; a clock that jumps back stands still instead.
     #[inline]
     fn advance(&mut self, now: Instant) -> Instant {
-        self.now = self.now.max(now);
-        self.now
+        let now = self.now.max(now);
+        if !self.wants_input() {
+            // Since the last call nothing of the peer's was taken.
+            self.deadlines.postpone(now.saturating_since(self.now));
+        }
+        self.now = now;
+        now
     }
 
     /// No more of ours; ends when nothing is open.

@@ -11,11 +11,11 @@
 //! }
 //! ```
 //!
-//! What happens inside happens at the instant at which it is due, not when the driver came round to
+//! Every event inside takes place at the instant at which it is due, not when the driver came round to
 //! it: a late driver delivers late, but it does not bend the model. How late it was is measured and
 //! says whether the emulation was valid.
 //!
-//! What a host takes to process a message (`clients.processing`, `server.processing`) is not
+//! The time that a host takes to process a message (`clients.processing`, `server.processing`) is not
 //! added: real hosts take their own time.
 
 mod packets;
@@ -49,7 +49,7 @@ pub struct Delivery<P> {
     pub direction: Direction,
     /// When it was due.
     pub due: Instant,
-    /// What [`Emulation::handle_packet`] was given.
+    /// The packet as [`Emulation::handle_packet`] received it.
     pub packet: P,
 }
 
@@ -75,7 +75,7 @@ pub struct Emulation<P> {
     lateness: Histogram<u64>,
 }
 
-/// What has been handed over in one direction.
+/// Counters of the packets handed over in one direction.
 #[derive(Copy, Clone, Debug, Default)]
 struct Delivered {
     packets: u64,
@@ -87,7 +87,7 @@ impl<P> Emulation<P> {
     ///
     /// # Errors
     ///
-    /// If there is no memory for the histogram of lateness.
+    /// Returns an error if there is no memory for the histogram of lateness.
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, hdrhistogram::CreationError> {
         let streams = Streams::new(seed, 0);
         let (network, loss) = (&scenario.network, scenario.loss_model());
@@ -155,7 +155,7 @@ impl<P> Emulation<P> {
         None
     }
 
-    /// What has happened until `now`.
+    /// The figures up to `now`.
     #[must_use]
     pub fn summary(&self, now: Instant) -> Summary {
         let now = self.now.max(now);
@@ -189,7 +189,7 @@ impl<P> Emulation<P> {
     }
 }
 
-/// What the further way takes this time.
+/// The delay of the further way for one packet.
 fn draw(way: &mut Way) -> Duration {
     let (delay, rng) = &mut way.beyond;
     Duration::from_nanos(delay.draw(rng))

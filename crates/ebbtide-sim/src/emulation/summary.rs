@@ -1,4 +1,4 @@
-//! What an emulation did, and whether its answer counts.
+//! The summary of an emulation, and whether its result is valid.
 
 use crate::net::LinkCounts;
 use ebbtide_core::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The lateness at the 99th percentile beyond which an emulation is not valid.
 pub const LATENESS_LIMIT: Duration = Duration::from_millis(1);
 
-/// What an emulation did.
+/// The summary of an emulation.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// How long it ran, s.
@@ -48,7 +48,7 @@ pub struct DirectionSummary {
     pub lost_link: u64,
     /// The most bytes that waited at once.
     pub queue_max: u64,
-    /// Bytes that waited, in the mean over time.
+    /// Bytes in the queue, averaged over time.
     pub queue_mean: f64,
     /// The share of the time that the link worked.
     pub utilisation: f64,

@@ -1,4 +1,4 @@
-//! What a client's application does, whatever carries its messages: when the next request is made,
+//! The behaviour of a client's application, for every transport: when the next request is made,
 //! when a batch ends, and how long everything took.
 
 use crate::random::{Streams, uniform};
@@ -20,9 +20,11 @@ pub(crate) struct Agenda {
     next_number: u32,
     started: Option<Instant>,
     batches: ChaCha8Rng,
+    /// Within which an answer is worth something; `None`: always.
+    deadline: Option<Duration>,
 }
 
-/// What the application wants next.
+/// The next action of the application.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// To make a request.
@@ -51,6 +53,7 @@ impl Agenda {
             next_number: 0,
             started: None,
             batches: streams.stream(&format!("client/{number}/batches")),
+            deadline: (workload.deadline.0 > 0).then(|| Duration::from_nanos(workload.deadline.0)),
         };
         agenda.next_batch();
         agenda
@@ -88,7 +91,7 @@ impl Agenda {
         };
     }
 
-    /// What comes next of a workload that is not periodic.
+    /// The next step of a workload that is not periodic.
     pub(crate) fn next(&mut self) -> Step {
         if self.open >= self.window || self.to_make == 0 {
             return Step::Wait;
@@ -139,6 +142,18 @@ impl Agenda {
     /// The request that was made is under way.
     pub(crate) const fn opened(&mut self) {
         self.open += 1;
+    }
+
+    /// Exchanges under way.
+    pub(crate) const fn open(&self) -> u32 {
+        self.open
+    }
+
+    /// How long after it was due a request that was made at `made` is answered, and whether that is
+    /// within its deadline. Where a client asks back to back everything is due at its first request.
+    pub(crate) fn answered(&self, now: Instant, made: Instant) -> (Duration, bool) {
+        let due = if self.kind.keeps_time() { made } else { self.started.unwrap_or(made) };
+        (now - due, self.deadline.is_none_or(|deadline| now - made <= deadline))
     }
 
     /// An exchange has ended. How long it has been since the first request, if any was made.

@@ -11,7 +11,7 @@ use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 
-/// What a client is made from.
+/// Settings of a client.
 pub(crate) struct ClientSetup<'s> {
     pub(crate) number: u32,
     /// Which of the run's controls it uses.
@@ -26,7 +26,7 @@ pub(crate) struct Client {
     number: u32,
     pub(crate) exchanges: Exchanges,
     agenda: Agenda,
-    /// What became of its messages, if it sends a flow of them.
+    /// The record of its messages, if it sends a flow of them.
     pub(crate) flow: Option<Flow>,
     path: Vec<u8>,
     payload: Vec<u8>,
@@ -130,6 +130,9 @@ impl Client {
         let Some(ended) = self.exchanges.receive(now, arrived, recorder) else { return false };
         if ended.answered {
             self.exchanges.record.payload_bytes += self.payload.len() as u64;
+            let (after, in_time) = self.agenda.answered(now, ended.made);
+            recorder.answered_after(after);
+            self.exchanges.record.in_time += u32::from(in_time);
         } else {
             self.given_up(ended.number);
         }
@@ -190,6 +193,11 @@ impl Client {
         if let Some(interval) = metrics.and_then(|metrics| metrics.interval) {
             recorder.rate(now, self.number, 1e6 / f64::from(interval.get().max(1)));
         }
+    }
+
+    /// Exchanges under way.
+    pub(crate) const fn open(&self) -> u32 {
+        self.agenda.open()
     }
 
     fn given_up(&mut self, number: u32) {

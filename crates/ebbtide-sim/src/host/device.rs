@@ -1,7 +1,7 @@
 //! A simulated device: it asks over UDP or over TCP, or sends a body in blocks.
 
 use super::flow::Flow;
-use super::{Client, ClientSetup, QuickClient, QuickServer, Tag, TcpClient, TcpServer};
+use super::{Book, Client, ClientSetup, QuickClient, QuickServer, Tag, TcpClient, TcpServer};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::Recorder;
@@ -23,7 +23,7 @@ pub(crate) enum Device {
     Quick(Box<(QuickClient, QuickServer)>),
 }
 
-/// What the server keeps for one device alone.
+/// The server's state for one device alone.
 pub(crate) enum ServerEnd<'d> {
     Tcp(&'d mut TcpServer),
     Quick(&'d mut QuickServer),
@@ -96,7 +96,7 @@ impl Device {
         client!(self, client => client.act(now));
     }
 
-    /// What the network delivers arrives. Whether the application wants to act.
+    /// Takes a packet from the network. Returns whether the application wants to act.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -107,13 +107,49 @@ impl Device {
         match self {
             Self::Udp(client) => client.receive(now, bytes, tag, recorder),
             Self::Tcp(ends) => ends.0.receive(now, bytes, tag, recorder),
-            Self::Quick(ends) => ends.0.receive(now, bytes),
+            Self::Quick(ends) => ends.0.receive(now, bytes, recorder),
         }
     }
 
     /// Its flow of messages, if it sends such.
     pub(crate) fn flow(&mut self) -> Option<&mut Flow> {
         client!(self, client => client.flow.as_mut())
+    }
+
+    /// The book on its exchanges.
+    #[inline]
+    pub(crate) fn book(&mut self) -> &mut Book {
+        match self {
+            Self::Udp(client) => &mut client.exchanges.book,
+            Self::Tcp(ends) => &mut ends.0.book,
+            Self::Quick(ends) => &mut ends.0.book,
+        }
+    }
+
+    /// Its exchanges under way.
+    fn open(&self) -> u32 {
+        match self {
+            Self::Udp(client) => client.open(),
+            Self::Tcp(ends) => ends.0.open_exchanges(),
+            Self::Quick(ends) => ends.0.open_exchanges(),
+        }
+    }
+
+    /// The measurements, which have to be changeable.
+    fn record_mut(&mut self) -> &mut ClientRecord {
+        match self {
+            Self::Udp(client) => &mut client.exchanges.record,
+            Self::Tcp(ends) => &mut ends.0.record,
+            Self::Quick(ends) => &mut ends.0.record,
+        }
+    }
+
+    /// Notes how many exchanges were asked for: `asked` if the workload says so, else all that there
+    /// were.
+    pub(crate) fn note_asked(&mut self, asked: Option<u32>) {
+        let open = self.open();
+        let record = self.record_mut();
+        record.asked = asked.unwrap_or(record.completed + record.failed + open);
     }
 
     /// When its flow began and ended, in a run that ended at `end`.
@@ -148,7 +184,7 @@ impl Device {
         client!(self, client => &mut client.timer)
     }
 
-    /// What the server keeps for it alone, if that is something.
+    /// The server's state for this device alone, if there is any.
     pub(crate) fn server(&mut self) -> Option<ServerEnd<'_>> {
         match self {
             Self::Udp(_) => None,
@@ -188,7 +224,7 @@ impl Device {
 }
 
 impl ServerEnd<'_> {
-    /// What the network delivers arrives. The exchanges whose requests are complete with it.
+    /// Takes a packet from the network. Returns the exchanges whose requests it completes.
     pub(crate) fn receive(&mut self, now: Instant, bytes: &[u8], tag: Tag) -> Range<u32> {
         match self {
             Self::Tcp(server) => server.receive(now, bytes, tag),
@@ -204,7 +240,7 @@ impl ServerEnd<'_> {
         }
     }
 
-    /// A timer may be due. What is due for blocks is done when they are drained.
+    /// A timer may be due. Blocks that are due leave when they are drained.
     pub(crate) fn handle_timeout(&mut self) {
         if let Self::Tcp(server) = self {
             server.handle_timeout();

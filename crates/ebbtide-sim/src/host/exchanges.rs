@@ -1,13 +1,13 @@
 //! The exchanges of an endpoint that asks, and what is measured of them: of a client on a link as of
 //! a host in a mesh.
 
-use super::{Tag, count};
+use super::{Book, Tag, count};
 use crate::record::ClientRecord;
 use crate::run::{Recorder, tagged};
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Ignored, Output, Received, Reliability, Sent,
 };
-use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::time::{Duration, Instant, Micros};
 use ebbtide_core::wire::Content;
 use rand_chacha::ChaCha8Rng;
 use std::net::SocketAddr;
@@ -20,6 +20,7 @@ pub(crate) struct Exchanges {
     /// Exchanges by the number of retransmissions that they took.
     pub(crate) by_retransmissions: Vec<u64>,
     pub(crate) record: ClientRecord,
+    pub(crate) book: Book,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -32,18 +33,23 @@ struct Request {
 }
 
 impl Request {
-    fn failed(&self) -> Ended {
-        Ended::failed(self.number, self.sent.len().saturating_sub(1) as u32)
+    fn failed(&self, now: Instant, book: &mut Book) -> Ended {
+        let transmissions = self.sent.len() as u32;
+        let after = self.sent.first().map_or(Duration::ZERO, |first| now - *first);
+        book.failed(self.number, transmissions, after);
+        Ended::failed(self.number, transmissions.saturating_sub(1))
     }
 }
 
-/// What an exchange has come to.
+/// The outcome of an exchange.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Ended {
     /// The request's number.
     pub(crate) number: u32,
     /// Whether it was answered.
     pub(crate) answered: bool,
+    /// When the application asked; without meaning if it failed.
+    pub(crate) made: Instant,
     /// Since its original left.
     pub(crate) round_trip: Micros,
     /// How often it was repeated.
@@ -55,11 +61,12 @@ pub(crate) struct Ended {
 impl Ended {
     /// A request that was repeated so often in vain.
     pub(crate) const fn failed(number: u32, retransmissions: u32) -> Self {
-        Self { number, answered: false, round_trip: Micros::ZERO, retransmissions, early: 0 }
+        let (made, round_trip) = (Instant::ZERO, Micros::ZERO);
+        Self { number, answered: false, made, round_trip, retransmissions, early: 0 }
     }
 }
 
-/// What an endpoint has for its host.
+/// An output of an endpoint for its host.
 pub(crate) enum Step<'e> {
     /// A request or a probe leaves.
     Leaves {
@@ -69,7 +76,7 @@ pub(crate) enum Step<'e> {
         timeout: Micros,
     },
     Failed(Ended),
-    /// What no host here waits for.
+    /// An event for which no host of the testbed waits.
     Other,
     /// Nothing more until this instant.
     Wait(Option<Instant>),
@@ -83,6 +90,7 @@ impl Exchanges {
             requests: Vec::new(),
             by_retransmissions: Vec::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
+            book: Book::default(),
         }
     }
 
@@ -129,6 +137,7 @@ impl Exchanges {
                     recorder.round_trip(rtt);
                 }
                 self.record.unnecessary += later;
+                self.book.answered(later);
                 self.record.payload_bytes += message.payload().len() as u64;
                 self.record.completed += 1;
                 count(&mut self.by_retransmissions, retransmissions);
@@ -139,6 +148,7 @@ impl Exchanges {
                 Some(Ended {
                     number: request.number,
                     answered: true,
+                    made: request.made,
                     round_trip: request.sent.first().map_or(Micros::ZERO, since),
                     retransmissions: retransmissions as u32,
                     early: if answered == 0 { later } else { 0 },
@@ -146,18 +156,19 @@ impl Exchanges {
             }
             Received::Reset { exchange, .. } => {
                 self.record.failed += 1;
-                Some(self.requests[exchange.index()].failed())
+                Some(self.requests[exchange.index()].failed(now, &mut self.book))
             }
             // The answer to a probe of an exchange that is over is no response.
             Received::Ignored(Ignored::UnknownExchange) if !tag.probe => {
                 self.record.duplicates += 1;
+                self.book.answered_late(tag.exchange, tag.ordinal);
                 None
             }
             _ => None,
         }
     }
 
-    /// What is next. To be asked until there is nothing more.
+    /// The next step. Call it until there is nothing more.
     pub(crate) fn poll(&mut self, now: Instant, recorder: &mut impl Recorder) -> Step<'_> {
         match self.endpoint.poll_output() {
             Output::Transmit(transmit) => {
@@ -179,7 +190,7 @@ impl Exchanges {
             }
             Output::Event(Event::Failed { exchange, reason }) => {
                 self.record.failed += 1;
-                let ended = self.requests[exchange.index()].failed();
+                let ended = self.requests[exchange.index()].failed(now, &mut self.book);
                 let tag = Tag { exchange: ended.number, ..Tag::default() };
                 recorder.failed(now, tagged(self.record.client, tag), reason);
                 Step::Failed(ended)
@@ -194,5 +205,7 @@ impl Exchanges {
         self.record.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
         self.record.retransmissions = u32::try_from(counters.retransmissions).unwrap_or(u32::MAX);
         self.record.probes = u32::try_from(counters.probes).unwrap_or(u32::MAX);
+        self.record.arrived = self.book.reached;
+        self.record.needless = self.book.needless;
     }
 }

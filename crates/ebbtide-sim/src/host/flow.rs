@@ -1,4 +1,4 @@
-//! The book of a sender of many messages: what was offered, what left, what arrived. The testbed
+//! The record of a sender of many messages: which were offered, sent and delivered. The testbed
 //! keeps it at both ends at once, so it knows what arrived when the sender does not.
 
 use crate::record::FlowRecord;
@@ -8,7 +8,7 @@ use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use std::ops::Range;
 
-/// A transfer is over when so many messages were given up: nobody is there.
+/// A transfer ends when this many messages were given up: the receiver is gone.
 const MOST_GIVEN_UP: u64 = 1000;
 
 /// A flow of messages from one client.

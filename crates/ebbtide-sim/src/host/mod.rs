@@ -1,6 +1,7 @@
 //! Simulated hosts: real endpoints of `ebbtide-core` under the virtual clock, over UDP or TCP.
 
 mod agenda;
+mod book;
 mod client;
 mod device;
 mod exchanges;
@@ -9,6 +10,7 @@ mod quick;
 mod server;
 mod tcp;
 
+pub(crate) use book::Book;
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
 pub(crate) use exchanges::{Ended, Exchanges, Step};
@@ -65,7 +67,7 @@ fn digits(bytes: u32) -> Vec<u8> {
     b"0123456789".iter().copied().cycle().take(bytes as usize).collect()
 }
 
-/// What a packet belongs to; it travels beside the packet and is known to the testbed only.
+/// The message to which a packet belongs; it travels beside the packet and is known to the testbed only.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tag {
     /// The number of the exchange at its client, from 0.

@@ -27,7 +27,7 @@ pub struct Fading {
     pub bursts: Loss<ChaCha8Rng>,
 }
 
-/// What became of a transmission at the node that it was for.
+/// The fate of a transmission at its receiver.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Reception {
     /// It was received.
@@ -106,7 +106,7 @@ impl Air {
         under_way.chain(before).any(|from| from != node && self.hears(node, from))
     }
 
-    /// Forgets what ended until `at`: nobody asks [`Self::was_busy`] since an earlier instant.
+    /// Forgets transmissions that ended by `at`. [`Self::was_busy`] is never called for an earlier instant.
     pub fn forget(&mut self, at: Instant) {
         while self.ended.front().is_some_and(|(_, ended)| *ended <= at) {
             self.ended.pop_front();

@@ -1,4 +1,4 @@
-//! What a radio costs.
+//! The energy that a radio consumes.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ impl Energy {
     /// power-down (CC2420 data sheet, table 5).
     pub const CC2420: Self = Self { transmit_mw: 52.2, listen_mw: 56.4, sleep_mw: 0.06 };
 
-    /// What `time` of `elapsed_ns` cost, mJ.
+    /// The energy, in mJ, of `time` within `elapsed_ns`.
     #[must_use]
     pub fn millijoules(&self, time: RadioTime, elapsed_ns: u64) -> f64 {
         let seconds = |ns: u64| ns as f64 / 1e9;

@@ -28,7 +28,7 @@ pub struct Frame {
     pub to: u32,
     /// Its length in bytes, MAC header and checksum included, without preamble.
     pub bytes: u32,
-    /// What the sender's upper layer calls it; comes back in every [`Indication`].
+    /// The name that the sender's upper layer gave it; returned in every [`Indication`].
     pub token: u32,
     /// Whether another frame for the same neighbour follows at once: it then stays awake.
     pub more: bool,
@@ -36,7 +36,7 @@ pub struct Frame {
     pub confirmed: bool,
 }
 
-/// What a MAC tells the layer above.
+/// An indication of a MAC to the layer above.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Indication {
     /// A frame has arrived at its neighbour, for the first time.

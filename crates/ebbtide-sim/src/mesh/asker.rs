@@ -62,10 +62,21 @@ impl Asker {
     ) -> Option<Ended> {
         let arrived = (client_address(from), datagram, tag);
         let ended = self.exchanges.receive(now, arrived, recorder);
+        if let Some(ended) = ended.filter(|ended| ended.answered) {
+            recorder.answered_after(now - ended.made);
+        }
         if ended.is_some() {
             self.ended(now);
         }
         ended
+    }
+
+    /// The final measurements.
+    pub(super) fn finish(&mut self) {
+        self.exchanges.finish();
+        let record = &mut self.exchanges.record;
+        record.asked = record.completed + record.failed + self.open;
+        record.in_time = record.completed;
     }
 
     /// The endpoint's timer may be due.

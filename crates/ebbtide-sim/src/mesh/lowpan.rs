@@ -12,7 +12,7 @@ pub const LARGEST_DATAGRAM: u32 = 2047 - UNCOMPRESSED;
 const FIRST_HEADER: u32 = 4;
 const NEXT_HEADER: u32 = 5;
 
-/// What a hop knows of a datagram's addresses.
+/// The part of a datagram's addresses that a hop can leave out.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// Whether its source is the hop's sender, whose link-layer address says it all.

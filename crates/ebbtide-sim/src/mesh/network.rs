@@ -47,7 +47,7 @@ impl Cause {
     }
 }
 
-/// What became of a datagram in the network.
+/// The fate of a datagram in the network.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Ended {
     /// It is at this node: its destination, or the root on its way to the Internet.
@@ -190,7 +190,7 @@ impl Network {
         self.forward(now, (node, packet), engine);
     }
 
-    /// What has become of datagrams since the last call. Those that arrived, and those that are
+    /// The fates of datagrams since the last call. Those that arrived, and those that are
     /// lost, are in the caller's hand.
     pub(super) fn poll(&mut self) -> Option<Ended> {
         self.ended.pop_front()
@@ -356,7 +356,7 @@ impl Network {
         self.send_next(now, frame.from, engine);
     }
 
-    /// What begins to be on the air with an event of the MAC's, if anything does: sender, receiver,
+    /// The frame that an event of the MAC puts on the air, if it does: sender, receiver,
     /// the frame.
     pub(super) fn on_air(&self, event: Event) -> Option<(u32, u32, Vec<u8>)> {
         let frame = match event {

@@ -1,4 +1,4 @@
-//! What is measured in a low-power network, beside what every client measures.
+//! The figures of a low-power network, in addition to those of every client.
 
 use crate::medium::FrameCounts;
 use crate::record::SparseHistogram;
@@ -54,13 +54,13 @@ pub struct NodeRecord {
     pub parent: u32,
     /// Hops to the root.
     pub hops: u32,
-    /// What its frames came to.
+    /// The fates of its frames.
     pub frames: FrameCounts,
     /// Datagrams that it did not take because its queue was full.
     pub overflows: u64,
     /// The most frames in its queue.
     pub peak_queue: u32,
-    /// What its radio consumed, mJ.
+    /// The energy that its radio consumed, in mJ.
     pub energy_mj: f64,
 }
 

@@ -3,13 +3,13 @@
 use super::asker::{Answerer, Asker};
 use super::network::{Ended, Network};
 use super::record::MeshRecord;
-use super::workload::{Application, Occasion, Part, Plan, SINK, Step, next_event, plans};
+use super::workload::{Application, Part, Plan, SINK, Step, Trigger, next_event, plans};
 use crate::engine::Engine;
 use crate::host::{Ended as Exchange, Tag, device_config};
 use crate::medium::ieee802154;
 use crate::net::{Delay, Fate, Link, Loss, LossModel};
 use crate::random::Streams;
-use crate::record::{Direction, RunRecord, SparseHistogram, Totals};
+use crate::record::{Delivery, Direction, RunRecord, SparseHistogram, Totals};
 use crate::run::{
     LostAt, Recorder, RunError, Tagged, endpoint_config, new_histogram, sparse, tagged,
 };
@@ -91,7 +91,7 @@ struct Simulation<'s, R> {
 ///
 /// # Errors
 ///
-/// If it never ends. See [`RunError`].
+/// Returns an error if the replication does not end; see [`RunError`].
 pub(crate) fn simulate<R: Recorder>(
     scenario: &Scenario,
     controls: &[Control],
@@ -256,7 +256,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 for client in 0..self.clients.len() as u32 {
                     let place = &mut self.clients[client as usize];
                     if let Some(source) = place.plan.application.source() {
-                        source.due(w.event_message, Occasion::Event);
+                        source.due(w.event_message, Trigger::Event);
                     }
                     self.act(now, client);
                 }
@@ -269,7 +269,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn due(&mut self, now: Instant, client: u32) {
         let plan = &mut self.clients[client as usize].plan;
         if let (Some((bytes, period)), Some(source)) = (plan.periodic, plan.application.source()) {
-            source.due(bytes, Occasion::Period);
+            source.due(bytes, Trigger::Period);
             self.engine.schedule(now + period, Event::Due(client));
         }
         self.act(now, client);
@@ -461,6 +461,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let node = self.network.get(packet).to;
         if let Some((tagged, _)) = self.belongs(packet) {
             self.recorder.reached(now, tagged, true);
+            if let Some(client) = self.clients.get_mut(tagged.client as usize) {
+                client.asker.exchanges.book.arrives(tagged.exchange);
+            }
         }
         let Some(server) = &mut self.servers[node as usize] else { return };
         let (delay, rng) = &mut self.processing;
@@ -537,7 +540,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn finish(mut self, now: Instant, replication: u32) -> (RunRecord, R) {
         let mut by_retransmissions: Vec<u64> = Vec::new();
         for client in &mut self.clients {
-            client.asker.exchanges.finish();
+            client.asker.finish();
             let counts = &client.asker.exchanges.by_retransmissions;
             if counts.len() > by_retransmissions.len() {
                 by_retransmissions.resize(counts.len(), 0);
@@ -578,6 +581,12 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 mesh: Some(mesh),
                 wifi: None,
                 background: Vec::new(),
+                // Of a mesh the packets are counted, and elsewhere the energy.
+                delivery: Delivery {
+                    transmissions: self.requests.sent,
+                    replies: self.responses.sent,
+                    ..Delivery::default()
+                },
             },
             wall_s: 0.0,
         };

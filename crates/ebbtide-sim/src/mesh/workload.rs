@@ -1,4 +1,4 @@
-//! What the clients of a low-power network do.
+//! The workloads of the clients of a low-power network.
 
 use super::network::Cause;
 use super::record::Messages;
@@ -50,7 +50,7 @@ pub(super) struct Requests {
 
 /// Why a message is due.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Occasion {
+pub(super) enum Trigger {
     /// Its period is over.
     Period,
     /// Something happened that every node reports.
@@ -65,10 +65,10 @@ pub(super) struct Source {
     /// Bytes of the message in transfer and the block that is next; none if there is no message.
     blocks: Option<(u32, u32)>,
     /// Why that message was due.
-    occasion: Occasion,
+    trigger: Trigger,
     is_open: bool,
     pub(super) messages: Messages,
-    /// What befell the last datagram of the message that was lost.
+    /// The cause of the loss of the message's last datagram.
     pub(super) last_loss: Option<Cause>,
 }
 
@@ -97,8 +97,8 @@ impl Requests {
 
 impl Source {
     /// A message of `bytes` is due.
-    pub(super) fn due(&mut self, bytes: u32, occasion: Occasion) {
-        let is_event = u64::from(occasion == Occasion::Event);
+    pub(super) fn due(&mut self, bytes: u32, trigger: Trigger) {
+        let is_event = u64::from(trigger == Trigger::Event);
         self.messages.offered += 1;
         self.messages.events += is_event;
         if self.blocks.is_some() {
@@ -106,7 +106,7 @@ impl Source {
             self.messages.events_lost += is_event;
         } else {
             self.blocks = Some((bytes, 0));
-            self.occasion = occasion;
+            self.trigger = trigger;
             self.last_loss = None;
         }
     }
@@ -130,7 +130,7 @@ impl Source {
         let Some((bytes, next)) = self.blocks else { return };
         if !ended.answered {
             self.messages.given_up += 1;
-            self.messages.events_lost += u64::from(self.occasion == Occasion::Event);
+            self.messages.events_lost += u64::from(self.trigger == Trigger::Event);
             match self.last_loss {
                 Some(Cause::Queue) => self.messages.given_up_queue += 1,
                 Some(_) => self.messages.given_up_retries += 1,
@@ -147,7 +147,7 @@ impl Source {
 }
 
 impl Application {
-    /// What to do now; to be asked until it is to wait.
+    /// The next step. Call it until it returns a wait.
     pub(super) fn step(&mut self) -> Step {
         match self {
             Self::Requests(requests) => requests.step(),
@@ -258,7 +258,7 @@ fn source(node: u32, message: u32, fragment: u32, period: u64, streams: &Streams
             sink: SINK,
             fragment,
             blocks: None,
-            occasion: Occasion::Period,
+            trigger: Trigger::Period,
             is_open: false,
             messages: Messages::default(),
             last_loss: None,

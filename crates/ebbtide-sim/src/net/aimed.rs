@@ -7,7 +7,7 @@ use ebbtide_core::time::Instant;
 pub struct Aim {
     /// How many in a row.
     pub count: u32,
-    /// Those of this client; `None`: of anybody.
+    /// Only packets of this client; `None` means all clients.
     pub client: Option<u32>,
     /// Those that leave the queue from this instant on.
     pub after: Instant,

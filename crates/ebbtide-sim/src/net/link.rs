@@ -12,7 +12,7 @@ pub struct Serialiser {
     bits_per_second: u64,
     /// When the last packet accepted so far will have left.
     free_at: u64,
-    /// What `free_at` leaves out, in `1 / bits_per_second` of a nanosecond: rounding never
+    /// The fraction of a nanosecond that `free_at` leaves out, in units of `1 / bits_per_second`: rounding never
     /// accumulates within a busy period.
     remainder: u64,
 }
@@ -50,7 +50,7 @@ impl Serialiser {
     }
 }
 
-/// What becomes of a packet, known when it is handed to the link.
+/// The fate of a packet, known when it is handed to the link.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives at the other end.
@@ -67,7 +67,7 @@ pub enum Fate {
     },
 }
 
-/// What a link has counted.
+/// The counters of a link.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounts {
     /// Packets handed to the link.
@@ -193,14 +193,14 @@ impl<R: Rng> Link<R> {
         self.waiting_bytes
     }
 
-    /// What has been counted. Of a packet its whole wait and transmission are counted when it is
+    /// The counters. Of a packet its whole wait and transmission are counted when it is
     /// handed to the link.
     #[must_use]
     pub const fn counts(&self) -> LinkCounts {
         self.counts
     }
 
-    /// What has been counted, without the waits and the transmissions that `now` is yet to see. Not
+    /// The counters, without the waits and the transmissions that `now` is yet to see. Not
     /// earlier than the last packet was handed to the link.
     #[must_use]
     pub fn counts_until(&self, now: Instant) -> LinkCounts {

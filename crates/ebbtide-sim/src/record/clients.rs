@@ -1,6 +1,8 @@
 //! One replication as a Parquet file: a row per client, the totals in the file's metadata.
 
 use super::run_record::{ClientRecord, RunRecord, Totals};
+use super::seal;
+use bytes::Bytes;
 use ebbtide_core::time::{Duration, Micros};
 use parquet::basic::Compression;
 use parquet::column::reader::ColumnReader;
@@ -11,7 +13,6 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -25,6 +26,10 @@ pub(super) struct Identity<'i> {
     pub(super) cc: &'i str,
     pub(super) seed: u64,
     pub(super) version: &'i str,
+    /// Of everything in the scenario that results depend on.
+    pub(super) scenario_hash: &'i str,
+    /// The key of the replication, which is also the file's name.
+    pub(super) key: &'i str,
 }
 
 const SCHEMA: &str = "
@@ -33,6 +38,7 @@ message clients {
   required binary settings (JSON);
   required binary cc (UTF8);
   required binary version (UTF8);
+  required binary scenario_hash (UTF8);
   required int64 seed (INTEGER(64,false));
   required int32 replication;
   required int32 client;
@@ -47,29 +53,38 @@ message clients {
   required int32 completed;
   required int32 failed;
   required int64 payload_bytes;
+  required int32 asked;
+  required int32 arrived;
+  required int32 in_time;
+  required int32 needless_transmissions;
 }";
 
 /// The key of the totals in the file's metadata.
 const TOTALS: &str = "ebbtide.totals";
 
-/// Writes a replication.
-pub(super) fn write(
-    sink: impl Write + Send,
-    identity: &Identity<'_>,
-    record: &RunRecord,
-) -> Result<()> {
+/// The key of the replication's key there.
+const KEY: &str = "ebbtide.key";
+
+/// A replication as the bytes of a sealed file.
+pub(super) fn write(identity: &Identity<'_>, record: &RunRecord) -> Result<Vec<u8>> {
+    let mut sink = Vec::new();
     let totals = serde_json::to_string(&record.totals)
         .map_err(|error| ParquetError::External(Box::new(error)))?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by(format!("ebbtide {}", identity.version))
-        .set_key_value_metadata(Some(vec![KeyValue::new(TOTALS.to_owned(), totals)]))
+        .set_key_value_metadata(Some(vec![
+            KeyValue::new(TOTALS.to_owned(), totals),
+            KeyValue::new(KEY.to_owned(), identity.key.to_owned()),
+            KeyValue::new(seal::NAME.to_owned(), seal::open()),
+        ]))
         .build();
     let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let mut file = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
+    let mut file = SerializedFileWriter::new(&mut sink, schema, Arc::new(properties))?;
     let mut group = file.next_row_group()?;
     let clients = &record.clients;
-    for text in [identity.scenario, identity.settings, identity.cc, identity.version] {
+    let texts = [identity.scenario, identity.settings, identity.cc, identity.version];
+    for text in texts.into_iter().chain([identity.scenario_hash]) {
         let value = ByteArray::from(text);
         column::<ByteArrayType>(&mut group, &vec![value; clients.len()])?;
     }
@@ -88,9 +103,14 @@ pub(super) fn write(
     narrow(&mut group, clients, |client| client.completed)?;
     narrow(&mut group, clients, |client| client.failed)?;
     wide(&mut group, clients, |client| client.payload_bytes)?;
+    narrow(&mut group, clients, |client| client.asked)?;
+    narrow(&mut group, clients, |client| client.arrived)?;
+    narrow(&mut group, clients, |client| client.in_time)?;
+    narrow(&mut group, clients, |client| client.needless)?;
     group.close()?;
     file.close()?;
-    Ok(())
+    seal::close(&mut sink);
+    Ok(sink)
 }
 
 fn nanos(span: Duration) -> u64 {
@@ -126,21 +146,28 @@ fn column<T: DataType>(
     column.close()
 }
 
-/// Reads a replication back.
-pub(super) fn read(file: File) -> Result<RunRecord> {
-    let reader = SerializedFileReader::new(file)?;
+/// Reads back the replication of this key.
+pub(super) fn read(bytes: Vec<u8>, key: &str) -> Result<RunRecord> {
+    let wrong = |message: &str| ParquetError::General(message.into());
+    if !seal::holds(&bytes) {
+        return Err(wrong("its content is not what was written"));
+    }
+    let reader = SerializedFileReader::new(Bytes::from(bytes))?;
     let metadata = reader.metadata().file_metadata();
-    let totals = metadata
-        .key_value_metadata()
-        .and_then(|pairs| pairs.iter().find(|pair| pair.key == TOTALS))
-        .and_then(|pair| pair.value.as_deref())
-        .ok_or_else(|| ParquetError::General("no totals in the file".into()))?;
+    let value = |key: &str| {
+        let pairs = metadata.key_value_metadata()?;
+        pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
+    };
+    if value(KEY) != Some(key) {
+        return Err(wrong("it is the result of something else under this name"));
+    }
+    let totals = value(TOTALS).ok_or_else(|| wrong("no totals in the file"))?;
     let totals: Totals =
         serde_json::from_str(totals).map_err(|error| ParquetError::External(Box::new(error)))?;
     let rows = usize::try_from(metadata.num_rows()).unwrap_or(0);
     let group = reader.get_row_group(0)?;
     // The columns from `replication` on, in the order of the schema.
-    let columns = (5..metadata.schema_descr().num_columns())
+    let columns = (6..metadata.schema_descr().num_columns())
         .map(|index| integers(group.get_column_reader(index)?, rows))
         .collect::<Result<Vec<_>>>()?;
     let value = |column: usize, row: usize| -> u64 {
@@ -161,6 +188,10 @@ pub(super) fn read(file: File) -> Result<RunRecord> {
             completed: narrow(10, row),
             failed: narrow(11, row),
             payload_bytes: value(12, row),
+            asked: narrow(13, row),
+            arrived: narrow(14, row),
+            in_time: narrow(15, row),
+            needless: narrow(16, row),
         })
         .collect();
     let replication = if rows == 0 { 0 } else { narrow(0, 0) };

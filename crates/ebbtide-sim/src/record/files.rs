@@ -2,11 +2,12 @@
 
 use super::clients::{self, Identity};
 use super::run_record::RunRecord;
+use super::seal;
 use crate::random::fnv1a_128;
 use crate::scenario::Axis;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -17,6 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
+}
+
+/// The right to write into a folder, until it is dropped: whoever else works on the same campaign has
+/// it too, and nobody on another one.
+#[derive(Debug)]
+pub struct Claim {
+    _lock: File,
 }
 
 /// A file of results that cannot be written or read.
@@ -41,6 +49,9 @@ pub struct Manifest {
     pub scenario: String,
     /// The scenario's TOML text, before `set`.
     pub scenario_toml: String,
+    /// A hash of all that results depend on in it, before `set`.
+    #[serde(default)]
+    pub scenario_hash: String,
     /// The `--set` arguments, in order.
     pub set: Vec<Axis>,
     /// The `--cc` names, in order.
@@ -58,6 +69,9 @@ pub struct Manifest {
     pub command: String,
     /// The cells and the files of their replications, in order.
     pub cells: Vec<ManifestCell>,
+    /// A hash of this file; computed when it is written and verified when it is read.
+    #[serde(default)]
+    pub seal: String,
 }
 
 /// One cell of a [`Manifest`].
@@ -67,6 +81,9 @@ pub struct ManifestCell {
     pub cc: String,
     /// Swept keys and their values.
     pub settings: Vec<(String, String)>,
+    /// A hash of all that its results depend on in the scenario, settings applied.
+    #[serde(default)]
+    pub scenario_hash: String,
     /// `runs/KEY.parquet` of each replication.
     pub runs: Vec<String>,
 }
@@ -101,10 +118,109 @@ impl Store {
         format!("{:032x}", fnv1a_128(text.as_bytes()))
     }
 
-    /// The record of a replication, if it is there and readable.
-    #[must_use]
-    pub fn load(&self, key: &str) -> Option<RunRecord> {
-        clients::read(File::open(self.run_path(key)).ok()?).ok()
+    /// Claims the folder for a campaign and writes its manifest.
+    ///
+    /// # Errors
+    ///
+    /// If another campaign is being written into it, if what is in it is of another scenario, seed or
+    /// version, or files in it are not this program's; the message names them and the way out.
+    pub fn claim(&self, manifest: &Manifest) -> Result<Claim, StoreError> {
+        let path = self.folder.join(".lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(&path);
+        let lock = lock.map_err(|error| failure(&path, &error))?;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => {
+                    self.refuse_a_mix(manifest)?;
+                    self.save_manifest(manifest)?;
+                    // From now on others of the same campaign may join.
+                    lock.lock_shared().map_err(|error| failure(&path, &error))?;
+                    return Ok(Claim { _lock: lock });
+                }
+                Err(TryLockError::WouldBlock) => {
+                    lock.lock_shared().map_err(|error| failure(&path, &error))?;
+                    if self.load_manifest()?.is_of(manifest) {
+                        return Ok(Claim { _lock: lock });
+                    }
+                    // Whoever wrote the other manifest is gone if nobody else holds the lock now.
+                    lock.unlock().map_err(|error| failure(&path, &error))?;
+                    if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+                        let reason = "another command is being computed into this folder; wait for it, \
+                                      or give this one another --out";
+                        return Err(self.fault(reason.to_owned()));
+                    }
+                    lock.unlock().map_err(|error| failure(&path, &error))?;
+                }
+                Err(TryLockError::Error(error)) => return Err(failure(&path, &error)),
+            }
+        }
+    }
+
+    /// Refuses to add results to those of another scenario, seed or version.
+    fn refuse_a_mix(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        self.refuse_foreign_files()?;
+        if !self.folder.join("manifest.json").is_file() {
+            return Ok(());
+        }
+        let there = self.load_manifest()?;
+        let differs = [
+            (there.version != manifest.version, "version", &there.version),
+            (there.scenario_hash != manifest.scenario_hash, "scenario", &there.scenario),
+            (there.seed != manifest.seed, "seed", &there.seed.to_string()),
+        ];
+        let Some((_, what, which)) = differs.into_iter().find(|(differs, ..)| *differs) else {
+            return Ok(());
+        };
+        let edited = if what == "scenario" && there.scenario == manifest.scenario {
+            ", as it was before it was changed"
+        } else {
+            ""
+        };
+        Err(self.fault(format!(
+            "holds results of another {what} ({which}{edited}); give this run another --out, or \
+             delete the folder, so that they are not mixed up"
+        )))
+    }
+
+    /// Refuses files among the replications that this program does not write.
+    ///
+    /// # Errors
+    ///
+    /// If there are such; the message names them.
+    pub fn refuse_foreign_files(&self) -> Result<(), StoreError> {
+        let runs = self.folder.join("runs");
+        let entries = fs::read_dir(&runs).map_err(|error| failure(&runs, &error))?;
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut foreign: Vec<String> = names.filter(|name| !is_ours(name)).collect();
+        foreign.sort();
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        foreign.truncate(5);
+        let reason = format!("{}: not written by ebbtide; move it out", foreign.join(", "));
+        Err(StoreError { path: runs, reason })
+    }
+
+    fn fault(&self, reason: String) -> StoreError {
+        StoreError { path: self.folder.clone(), reason }
+    }
+
+    /// The record of a replication; `None` if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// If its file cannot be read, or is not as it was written: its content is verified.
+    pub fn load(&self, key: &str) -> Result<Option<RunRecord>, StoreError> {
+        let path = self.run_path(key);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failure(&path, &error)),
+        };
+        clients::read(bytes, key).map(Some).map_err(|error| StoreError {
+            path,
+            reason: format!("is damaged ({error}); delete it and run the command again"),
+        })
     }
 
     /// Keeps the record of a replication.
@@ -115,14 +231,13 @@ impl Store {
     pub(crate) fn save(
         &self,
         key: &str,
-        (scenario, settings, cc): (&str, &str, &str),
+        (scenario, scenario_hash, settings, cc): (&str, &str, &str, &str),
         (seed, version): (u64, &str),
         record: &RunRecord,
     ) -> Result<(), StoreError> {
-        let identity = Identity { scenario, settings, cc, seed, version };
-        let mut bytes = Vec::new();
+        let identity = Identity { scenario, settings, cc, seed, version, scenario_hash, key };
         let path = self.run_path(key);
-        clients::write(&mut bytes, &identity, record)
+        let bytes = clients::write(&identity, record)
             .map_err(|error| StoreError { path: path.clone(), reason: error.to_string() })?;
         write_whole(&path, &bytes)
     }
@@ -134,10 +249,12 @@ impl Store {
     /// If the file cannot be written.
     pub fn save_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
         let path = self.folder.join("manifest.json");
-        let mut text = serde_json::to_string_pretty(manifest)
+        let manifest = Manifest { seal: seal::open(), ..manifest.clone() };
+        let mut bytes = serde_json::to_vec_pretty(&manifest)
             .map_err(|error| StoreError { path: path.clone(), reason: error.to_string() })?;
-        text.push('\n');
-        write_whole(&path, text.as_bytes())
+        bytes.push(b'\n');
+        seal::close(&mut bytes);
+        write_whole(&path, &bytes)
     }
 
     /// Reads the manifest.
@@ -147,9 +264,17 @@ impl Store {
     /// If there is none, or it is not one.
     pub fn load_manifest(&self) -> Result<Manifest, StoreError> {
         let path = self.folder.join("manifest.json");
-        let text = fs::read_to_string(&path).map_err(|error| failure(&path, &error))?;
-        serde_json::from_str(&text)
-            .map_err(|error| StoreError { path, reason: format!("not a manifest: {error}") })
+        let bytes = fs::read(&path).map_err(|error| failure(&path, &error))?;
+        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|error| StoreError {
+            path: path.clone(),
+            reason: format!("not a manifest: {error}"),
+        })?;
+        if !seal::holds(&bytes) {
+            let reason = "its content is not what was written; run the command again in another \
+                          folder";
+            return Err(StoreError { path, reason: reason.to_owned() });
+        }
+        Ok(manifest)
     }
 
     /// Writes another file of the folder, whole.
@@ -166,6 +291,21 @@ impl Store {
     fn run_path(&self, key: &str) -> PathBuf {
         self.folder.join("runs").join(format!("{key}.parquet"))
     }
+}
+
+impl Manifest {
+    /// Whether both are of the same campaign.
+    fn is_of(&self, other: &Self) -> bool {
+        Self { seal: String::new(), ..self.clone() }
+            == Self { seal: String::new(), ..other.clone() }
+    }
+}
+
+/// Whether a file among the replications has a name of ours, finished or not.
+fn is_ours(name: &str) -> bool {
+    let key = name.split('.').next().unwrap_or_default();
+    let is_key = key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_key && (name.ends_with(".parquet") || name.ends_with(".partial"))
 }
 
 fn failure(path: &Path, error: &io::Error) -> StoreError {

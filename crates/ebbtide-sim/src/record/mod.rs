@@ -3,15 +3,18 @@
 mod background;
 mod capture;
 mod clients;
+mod delivery;
 mod files;
 mod flow;
 mod run_record;
+mod seal;
 mod trace;
 mod wifi;
 
 pub use background::BackgroundFlow;
 pub use capture::Capture;
-pub use files::{Manifest, ManifestCell, Store, StoreError};
+pub use delivery::Delivery;
+pub use files::{Claim, Manifest, ManifestCell, Store, StoreError};
 pub use flow::FlowRecord;
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
 pub use trace::{AIR, PLACES, Trace};

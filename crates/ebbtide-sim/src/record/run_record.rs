@@ -1,6 +1,7 @@
 //! The measurements of one replication.
 
 use super::background::BackgroundFlow;
+use super::delivery::Delivery;
 use super::flow::FlowRecord;
 use super::wifi::WifiRecord;
 use crate::mesh::MeshRecord;
@@ -36,6 +37,15 @@ pub struct ClientRecord {
     pub failed: u32,
     /// Payload of answered requests and of their first responses.
     pub payload_bytes: u64,
+    /// Exchanges that its application asked for, those that were still open at the end included.
+    pub asked: u32,
+    /// Of them, those whose request reached the server.
+    pub arrived: u32,
+    /// Of them, those that were answered within the deadline; all that were answered without one.
+    pub in_time: u32,
+    /// Unnecessary transmissions of all exchanges: those after the one that was answered first,
+    /// even if the client had given up by then.
+    pub needless: u32,
 }
 
 /// One direction's packets.
@@ -113,6 +123,8 @@ pub struct Totals {
     /// What is measured in a Wi-Fi cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiRecord>,
+    /// What the clients cost, and when what they asked was delivered.
+    pub delivery: Delivery,
     /// What TCP in the background came to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundFlow>,

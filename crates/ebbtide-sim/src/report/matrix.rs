@@ -1,68 +1,105 @@
-//! The matrix of a sweep: settings by controls, coloured by the multiple of the limit.
+//! The matrix of a sweep: settings by controls, coloured by the judgement; which figure stands in it
+//! can be chosen.
 
-use super::grid::by_settings;
 use super::model::Cell;
 use super::section::{Context, table};
-use super::text::{brief, escape, fixed};
-use super::verdict::{Standing, best_median, collapse};
-
-/// Upper bounds of the colour classes, in multiples of the limit; beyond is the last class.
-const BOUNDS: [f64; 6] = [1.05, 1.25, 1.5, 2.0, 3.0, 5.0];
-
-/// Cells with tips at most.
-const MOST_TIPS: usize = 500;
+use super::text::{brief, escape, fixed, percent};
+use super::verdict::{Setting, Standing, time_of};
+use crate::judge::Judgement;
 
 /// Rows at most.
 const MOST_ROWS: usize = 400;
 
+/// What can stand in a cell: its name in the style sheet and in words.
+const FIGURES: [(&str, &str); 5] = [
+    ("delivered", "share delivered"),
+    ("by", "time by which the share named is delivered"),
+    ("limit", "last, times the limit"),
+    ("sent", "sent per delivered"),
+    ("waste", "share unnecessary"),
+];
+
 /// One row per combination of settings, one column per control, best control first.
-pub(super) fn matrix(context: &Context<'_>, standings: &[Standing<'_>], keys: &[&str]) -> String {
+pub(super) fn matrix(
+    context: &Context<'_>,
+    settings: &[Setting<'_>],
+    standings: &[Standing<'_>],
+    keys: &[&str],
+) -> String {
     let mut head: String =
         keys.iter().map(|key| format!("<th scope=\"col\">{}</th>", escape(key))).collect();
     for one in standings {
         head.push_str(&format!("<th scope=\"col\">{}</th>", context.name(one.cc)));
     }
-    let rows = by_settings(context.report, keys);
-    let tips = context.report.cells.len() <= MOST_TIPS;
     let mut body = String::new();
-    for (_, cells) in rows.iter().take(MOST_ROWS) {
-        let Some(first) = cells.first() else { continue };
+    for setting in settings.iter().take(MOST_ROWS) {
+        let Some(first) = setting.cells.first() else { continue };
         body.push_str("<tr>");
         for key in keys {
             body.push_str(&format!("<th scope=\"row\">{}</th>", escape(first.setting(key))));
         }
-        let best = best_median(cells);
         for one in standings {
-            body.push_str(&entry(cells.iter().copied().find(|cell| cell.cc == one.cc), best, tips));
+            let cell = setting.cells.iter().copied().find(|cell| cell.cc == one.cc);
+            body.push_str(&entry(cell, setting));
         }
         body.push_str("</tr>\n");
     }
-    let rest = match rows.len().saturating_sub(MOST_ROWS) {
+    let rest = match settings.len().saturating_sub(MOST_ROWS) {
         0 => String::new(),
         rest => format!("<p class=\"note\">{rest} further rows are left out.</p>\n"),
     };
-    let mut key = String::from("<div class=\"key\"><span>Times the limit:</span>");
-    for (class, bound) in BOUNDS.iter().enumerate() {
-        key.push_str(&format!("<span><i class=\"m{class}\"></i>to {}</span>", fixed(*bound, 2)));
-    }
-    key.push_str("<span><i class=\"m6\"></i>more</span><span>† collapse</span>");
-    key.push_str("<span><b>bold</b> best of its row</span></div>\n");
+    let options: String = FIGURES
+        .iter()
+        .map(|(name, words)| format!("<option value=\"{name}\">{words}</option>"))
+        .collect();
+    let judgements = [
+        ("m0", Judgement::Best),
+        ("m1", Judgement::Level),
+        ("m3", Judgement::Slower),
+        ("m4", Judgement::Loses),
+        ("m6", Judgement::Collapses),
+    ];
+    let key: String = judgements
+        .iter()
+        .map(|(class, judgement)| {
+            format!("<span><i class=\"{class}\"></i>{}</span>", judgement.word())
+        })
+        .collect();
     let head = format!("<tr>{head}</tr>");
-    let table = table("matrix", "Median flow completion time", &head, &body);
-    format!("<h3>Median flow completion time as a multiple of the limit</h3>\n{key}{table}{rest}")
+    let table = table("matrix", "Judgement by setting", &head, &body);
+    format!(
+        "<h3>Every setting</h3>\n<div class=\"key\">{key}<span>† collapses</span>\
+         <label>Show <select id=\"matrix-figure\">{options}</select></label></div>\n\
+         <div class=\"matrices\" data-figure=\"delivered\">{table}</div>{rest}"
+    )
 }
 
-fn entry(cell: Option<&Cell>, best: f64, tips: bool) -> String {
+fn entry(cell: Option<&Cell>, setting: &Setting<'_>) -> String {
     let Some(cell) = cell else { return "<td></td>".to_owned() };
-    let mark = if collapse(cell).is_some() { "†" } else { "" };
-    let Some(times) = cell.multiple() else {
-        let unit = if cell.fct.median.is_finite() { "\u{a0}s" } else { "" };
-        return format!("<td>{}{unit}{mark}</td>", brief(cell.fct.median));
+    let all = &cell.outcome.all;
+    let judgement = setting.verdict.of(&cell.cc).unwrap_or(Judgement::Loses);
+    let class = match judgement {
+        Judgement::Best => "m0",
+        Judgement::Level => "m1",
+        Judgement::Slower => "m3",
+        Judgement::Loses => "m4",
+        Judgement::Collapses => "m6",
     };
-    let class = BOUNDS.iter().position(|bound| times <= *bound).unwrap_or(BOUNDS.len());
-    let text = format!("{}{mark}", fixed(times, 2));
-    let text = if cell.fct.median <= best { format!("<b>{text}</b>") } else { text };
-    let tip = format!("{}: median {} s", cell.cc, brief(cell.fct.median));
-    let tip = if tips { format!(" data-tip=\"{}\"", escape(&tip)) } else { String::new() };
-    format!("<td class=\"m{class}\"{tip}>{text}</td>")
+    let mark = if judgement == Judgement::Collapses { "†" } else { "" };
+    let never = || "never".to_owned();
+    let time = setting.verdict.percent.and_then(|percent| time_of(cell, percent));
+    let figures = [
+        percent(all.delivered, if all.delivered > 0.99 && all.delivered < 1.0 { 2 } else { 0 }),
+        time.map_or_else(never, |time| format!("{}\u{a0}s", brief(time))),
+        cell.multiple().map_or_else(never, |times| fixed(times, 2)),
+        fixed(all.transmissions_per_delivered, 2),
+        percent(all.unnecessary_share, 1),
+    ];
+    let spans: String = FIGURES
+        .iter()
+        .zip(figures)
+        .map(|((name, _), text)| format!("<span class=\"f-{name}\">{text}{mark}</span>"))
+        .collect();
+    let (open, close) = if judgement == Judgement::Best { ("<b>", "</b>") } else { ("", "") };
+    format!("<td class=\"{class}\">{open}{spans}{close}</td>")
 }

@@ -5,6 +5,7 @@
 //! completed has no median) and are printed as an en dash.
 
 use super::flows::{FlowCell, FlowSeries};
+use crate::judge::{Outcome, Percentile};
 use serde::{Deserialize, Serialize};
 
 /// One report: a scenario, the cells that were run, and how to run them again.
@@ -36,6 +37,9 @@ pub struct Report {
     pub cells: Vec<Cell>,
     /// Published figures beside the measured ones; empty outside `reproduce`.
     pub published: Vec<Comparison>,
+    /// The share of what was asked by whose time the controls are compared.
+    #[serde(default)]
+    pub percentile: Percentile,
     /// Remarks, one paragraph each, printed at the end.
     pub notes: Vec<String>,
 }
@@ -93,6 +97,9 @@ pub struct Cell {
     pub probes: Summary,
     /// The largest timeout each client armed, seconds.
     pub largest_timeout: Summary,
+    /// The figures that it is judged by.
+    #[serde(default)]
+    pub outcome: Outcome,
     /// The exact command that computes this cell again.
     pub command: String,
     /// What happened over time in chosen replications; may be empty.
@@ -303,10 +310,14 @@ pub struct Comparison {
 }
 
 impl Cell {
-    /// Median flow completion time as a multiple of the physical limit, if both exist.
+    /// The time by which all that was asked was delivered as a multiple of the physical limit, which
+    /// is that of the last client too; if there are both. The mean over replications: what happens
+    /// last is a matter of luck.
     #[must_use]
     pub fn multiple(&self) -> Option<f64> {
-        let multiple = self.fct.median / self.fct_limit_s;
+        let runs = &self.outcome.runs;
+        let last = runs.iter().map(|run| run.delivered_by_s[3]).collect::<Option<Vec<f64>>>()?;
+        let multiple = last.iter().sum::<f64>() / last.len() as f64 / self.fct_limit_s;
         (self.fct_limit_s > 0.0 && multiple.is_finite()).then_some(multiple)
     }
 

@@ -39,6 +39,23 @@
     });
   });
 
+  // A choice of what is shown hides what is not; without a script everything stays.
+  document.querySelectorAll("select").forEach(function (choice) {
+    var show = function () {
+      if (choice.id === "matrix-figure") {
+        document.querySelectorAll(".matrices").forEach(function (matrix) {
+          matrix.setAttribute("data-figure", choice.value);
+        });
+        return;
+      }
+      document.querySelectorAll("[data-choice=" + choice.id + "]").forEach(function (part) {
+        part.hidden = part.getAttribute("data-value") !== choice.value;
+      });
+    };
+    choice.addEventListener("change", show);
+    show();
+  });
+
   document.querySelectorAll(".command").forEach(function (line) {
     var code = line.querySelector("code");
     // Lines break between words, not after the hyphens of an option.

@@ -1,4 +1,5 @@
-//! The judgement: which control to use, how far each is from the limit, which ones collapse.
+//! The controls over all settings of a report: how often each is best, level, slower, loses,
+//! collapses. The judgement on a setting is that of [`crate::judge`].
 
 #![expect(
     clippy::disallowed_methods,
@@ -7,141 +8,96 @@
 
 use super::grid::{by_settings, controls, distinct, varying};
 use super::model::{Cell, Report};
+use crate::judge::{Judgement, SHARES, Verdict, judge_cells};
 
-/// A median beyond so many times the physical limit is a collapse, if needless copies were sent:
-/// the limit knows nothing of losses, which cost time without being anyone's fault.
-pub(super) const COLLAPSE_MULTIPLE: f64 = 3.0;
-
-/// The share of unnecessary transmissions from which a long time counts as needless.
-pub(super) const NEEDLESS: f64 = 0.1;
-
-/// More than this share of the transmissions unnecessary is a collapse.
-pub(super) const COLLAPSE_UNNECESSARY: f64 = 0.5;
-
-/// More than this share of the exchanges failed is a collapse.
-pub(super) const COLLAPSE_FAILED: f64 = 0.1;
-
-/// A median this near to the best counts as equally good.
-pub(super) const NEAR: f64 = 0.05;
-
-/// Why a cell counts as collapsed, if it does.
-pub(super) fn collapse(cell: &Cell) -> Option<&'static str> {
-    if !cell.fct.median.is_finite() || cell.completed == 0 {
-        return Some("nothing completed");
-    }
-    let needless = unnecessary_share(cell).is_some_and(|share| share > NEEDLESS);
-    if needless && cell.multiple().is_some_and(|multiple| multiple > COLLAPSE_MULTIPLE) {
-        return Some("beyond three times the limit, with needless copies");
-    }
-    if unnecessary_share(cell).is_some_and(|share| share > COLLAPSE_UNNECESSARY) {
-        return Some("most transmissions unnecessary");
-    }
-    (failed_share(cell) > COLLAPSE_FAILED).then_some("more than a tenth of the exchanges failed")
-}
-
-/// Share of the median client's transmissions that were unnecessary.
-pub(super) fn unnecessary_share(cell: &Cell) -> Option<f64> {
-    let transmissions: f64 =
-        cell.by_retransmissions.iter().zip(1u32..).map(|(n, k)| *n as f64 * f64::from(k)).sum();
-    let clients = f64::from(cell.clients) * f64::from(cell.reps);
-    let share = cell.unnecessary.median * clients / transmissions;
-    (transmissions > 0.0 && share.is_finite()).then_some(share.min(1.0))
-}
-
-/// Share of the exchanges that failed.
-pub(super) fn failed_share(cell: &Cell) -> f64 {
-    if cell.exchanges() == 0 { 0.0 } else { cell.failed as f64 / cell.exchanges() as f64 }
+/// A setting of a report, with the judgement on it.
+pub(super) struct Setting<'a> {
+    /// The settings that vary, in words.
+    pub(super) label: String,
+    /// One cell per control.
+    pub(super) cells: Vec<&'a Cell>,
+    /// Which control to use in it.
+    pub(super) verdict: Verdict,
 }
 
 /// One control over all settings.
 pub(super) struct Standing<'a> {
     /// Name of the control.
     pub(super) cc: &'a str,
-    /// Its cells, in the order of the run.
-    pub(super) cells: Vec<&'a Cell>,
-    /// Settings in which it collapses, with the reason.
-    pub(super) collapses: Vec<(&'a Cell, &'static str)>,
-    /// Settings in which its median is within [`NEAR`] of the best.
-    pub(super) near: usize,
-    /// Geometric mean of median over best median of the same settings.
+    /// Its cells, in the order of the run, with the judgement on each.
+    pub(super) cells: Vec<(&'a Cell, Judgement)>,
+    /// Geometric mean of its time over that of the chosen control, where it delivers as much.
     pub(super) ratio: f64,
-    /// The sum of its 90th percentiles over the best medians, for ties.
-    tail: f64,
-    /// The largest of those ratios.
-    pub(super) worst_ratio: f64,
-    /// The cell with the largest multiple of the limit.
-    pub(super) worst: Option<&'a Cell>,
 }
 
-/// All controls, the best first: fewest collapses, then smallest ratio to the best.
-pub(super) fn rank(report: &Report) -> Vec<Standing<'_>> {
-    let keys = varying(report);
-    let mut ratios: Vec<(&str, f64)> = Vec::new();
-    let mut tails: Vec<(&str, f64)> = Vec::new();
-    for (_, cells) in by_settings(report, &keys) {
-        let best = best_median(&cells);
-        for cell in cells {
-            // A collapsed cell may have a small median, because exchanges failed.
-            ratios.push((&cell.cc, cell.fct.median / best));
-            tails.push((&cell.cc, cell.fct.p90 / best));
-        }
+impl Standing<'_> {
+    /// In how many settings this is the judgement.
+    pub(super) fn times(&self, judgement: Judgement) -> usize {
+        self.cells.iter().filter(|(_, found)| *found == judgement).count()
     }
-    let mut standings: Vec<Standing<'_>> =
-        controls(report).into_iter().map(|cc| stand(report, cc, &ratios, &tails)).collect();
-    // Ratios within half a percent of each other are a tie, which the slowest clients decide.
-    let step = |standing: &Standing<'_>| (standing.ratio * 200.0).round();
-    standings.sort_by(|a, b| {
-        let collapses = a.collapses.len().cmp(&b.collapses.len());
-        collapses.then(step(a).total_cmp(&step(b))).then(a.tail.total_cmp(&b.tail))
+
+    /// In how many settings nothing is better.
+    pub(super) fn leads(&self) -> usize {
+        self.times(Judgement::Best) + self.times(Judgement::Level)
+    }
+
+    /// What it falls short in: collapses first, then losses, then time.
+    fn faults(&self) -> [usize; 3] {
+        [Judgement::Collapses, Judgement::Loses, Judgement::Slower].map(|one| self.times(one))
+    }
+}
+
+/// Every setting, judged.
+pub(super) fn settings(report: &Report) -> Vec<Setting<'_>> {
+    let groups = by_settings(report, &varying(report)).into_iter();
+    let judged = groups.map(|(label, cells)| {
+        let verdict = judge_cells(cells.iter().copied(), report.percentile);
+        Setting { label, cells, verdict }
     });
+    judged.collect()
+}
+
+/// All controls, the best first: fewest collapses, then losses, then settings in which it is slower,
+/// then the time.
+pub(super) fn rank<'a>(report: &'a Report, settings: &[Setting<'a>]) -> Vec<Standing<'a>> {
+    let mut standings: Vec<Standing<'a>> =
+        controls(report).into_iter().map(|cc| stand(settings, cc)).collect();
+    standings.sort_by(|a, b| a.faults().cmp(&b.faults()).then(a.ratio.total_cmp(&b.ratio)));
+    // What is chosen in the only setting is the first one, whatever the ratios are.
+    if let [only] = settings
+        && let Some(place) =
+            standings.iter().position(|one| Some(one.cc) == only.verdict.choose.as_deref())
+    {
+        let chosen = standings.remove(place);
+        standings.insert(0, chosen);
+    }
     standings
 }
 
-/// The smallest median among cells that do not collapse, or among all if all do.
-pub(super) fn best_median(cells: &[&Cell]) -> f64 {
-    let smallest = |all: bool| {
-        cells
-            .iter()
-            .filter(|cell| all || collapse(cell).is_none())
-            .map(|cell| cell.fct.median)
-            .filter(|median| median.is_finite() && *median > 0.0)
-            .fold(f64::INFINITY, f64::min)
-    };
-    let best = smallest(false);
-    if best.is_finite() { best } else { smallest(true) }
+fn stand<'a>(settings: &[Setting<'a>], cc: &'a str) -> Standing<'a> {
+    let mut cells = Vec::new();
+    let mut logarithms = Vec::new();
+    for setting in settings {
+        let of = |name: &str| setting.cells.iter().copied().find(|cell| cell.cc == name);
+        let Some((cell, judgement)) = of(cc).zip(setting.verdict.of(cc)) else { continue };
+        cells.push((cell, judgement));
+        let chosen = setting.verdict.choose.as_deref().and_then(of);
+        let time = |cell: &Cell| time_of(cell, setting.verdict.percent?);
+        if let Some((own, best)) = time(cell).zip(chosen.and_then(time))
+            && !matches!(judgement, Judgement::Loses | Judgement::Collapses)
+        {
+            logarithms.push((own / best).ln());
+        }
+    }
+    let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
+    let ratio = if logarithms.is_empty() { f64::INFINITY } else { mean.exp() };
+    Standing { cc, cells, ratio }
 }
 
-fn stand<'a>(
-    report: &'a Report,
-    cc: &'a str,
-    ratios: &[(&str, f64)],
-    tails: &[(&str, f64)],
-) -> Standing<'a> {
-    let cells: Vec<&Cell> = report.cells.iter().filter(|cell| cell.cc == cc).collect();
-    let collapses =
-        cells.iter().filter_map(|cell| collapse(cell).map(|why| (*cell, why))).collect();
-    let own: Vec<f64> = ratios
-        .iter()
-        .filter(|(name, ratio)| *name == cc && ratio.is_finite() && *ratio > 0.0)
-        .map(|(_, ratio)| *ratio)
-        .collect();
-    let mean = own.iter().map(|ratio| ratio.ln()).sum::<f64>() / own.len() as f64;
-    let multiple = |cell: &Cell| cell.multiple().unwrap_or(0.0);
-    let worst = cells
-        .iter()
-        .copied()
-        .filter(|cell| cell.multiple().is_some())
-        .reduce(|a, b| if multiple(b) > multiple(a) { b } else { a });
-    Standing {
-        cc,
-        collapses,
-        near: own.iter().filter(|ratio| **ratio <= 1.0 + NEAR).count(),
-        tail: tails.iter().filter(|(name, _)| *name == cc).map(|(_, tail)| tail).sum(),
-        ratio: if own.is_empty() { f64::INFINITY } else { mean.exp() },
-        worst_ratio: own.iter().copied().fold(0.0, f64::max),
-        worst,
-        cells,
-    }
+/// When a share of what was asked in a cell was delivered, s.
+pub(super) fn time_of(cell: &Cell, percent: u8) -> Option<f64> {
+    let place = SHARES.iter().position(|share| *share == percent)?;
+    cell.outcome.all.delivered_by_s[place]
 }
 
 /// The different values of replications or clients, as "20" or "20 to 40".

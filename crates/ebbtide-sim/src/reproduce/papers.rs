@@ -1,6 +1,7 @@
 //! Which cells each paper ran.
 
 use super::figures::Figure;
+use crate::judge::Percentile;
 use crate::run::{Campaign, CellSpec};
 use crate::scenario::{Axis, Override, ScenarioError, Source, TCP, load};
 
@@ -243,6 +244,7 @@ pub fn plan(
         command.push_str(&format!(" --reps {reps}"));
     }
     Ok(Campaign {
+        percentile: Percentile::default(),
         source,
         axes: KEYS.iter().map(|key| Axis { key: (*key).to_owned(), values: Vec::new() }).collect(),
         cc: Vec::new(),

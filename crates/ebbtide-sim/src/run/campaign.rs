@@ -2,12 +2,14 @@
 
 use super::cell::summarise;
 use super::simulation::{RunError, simulate};
+use crate::judge::{Percentile, Verdict, judge_cells};
 use crate::record::{ClientRecord, Manifest, ManifestCell, RunRecord, Store, StoreError};
 use crate::report::Cell;
 use crate::reproduce::{self, PAPERS_REPS, Paper};
 use crate::scenario::{Axis, Control, Scenario, ScenarioError, Source, WorkloadKind, combinations};
 use crate::stats::summary;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -34,6 +36,8 @@ pub struct Campaign {
     pub papers: Vec<String>,
     /// The command that computes everything again.
     pub command: String,
+    /// The share of what was asked by whose time the controls are compared.
+    pub percentile: Percentile,
 }
 
 /// One cell: a scenario with its settings applied, and its controls.
@@ -144,6 +148,25 @@ impl fmt::Display for CampaignError {
 
 impl std::error::Error for CampaignError {}
 
+impl Results {
+    /// The complete cells by setting, in order, with the judgement on each setting.
+    #[must_use]
+    pub fn judged(&self, percentile: Percentile) -> Vec<(Vec<&CellResult>, Verdict)> {
+        let mut groups: Vec<Vec<&CellResult>> = Vec::new();
+        for (_, result) in &self.cells {
+            match groups.last_mut() {
+                Some(group) if group[0].cell.settings == result.cell.settings => group.push(result),
+                _ => groups.push(vec![result]),
+            }
+        }
+        let judged = groups.into_iter().map(|group| {
+            let verdict = judge_cells(group.iter().map(|result| &result.cell), percentile);
+            (group, verdict)
+        });
+        judged.collect()
+    }
+}
+
 impl Campaign {
     /// Plans a campaign: applies every combination of settings and parses every control.
     ///
@@ -196,7 +219,8 @@ impl Campaign {
         let sets: Vec<(String, String)> =
             axes.iter().map(|axis| (axis.key.clone(), axis.values.join(","))).collect();
         let command = run_command(&source.place, &sets, &cc.join(","), (reps, seed));
-        Ok(Self { source, axes, cc, reps, seed, cells, papers: Vec::new(), command })
+        let (papers, percentile) = (Vec::new(), Percentile::default());
+        Ok(Self { source, axes, cc, reps, seed, cells, papers, command, percentile })
     }
 
     /// How many replications there are.
@@ -284,7 +308,7 @@ impl Campaign {
         let spec = &self.cells[index];
         let key = store.map(|_| self.key(spec, replication));
         if let (Some(store), Some(key)) = (store, &key)
-            && let Some(record) = store.load(key)
+            && let Some(record) = store.load(key).map_err(CampaignError::Store)?
         {
             return Ok(Some((record, true)));
         }
@@ -299,8 +323,9 @@ impl Campaign {
                 .map_err(|error| CampaignError::Run { cell: spec.name(), replication, error })?;
         record.wall_s = timer.seconds();
         if let (Some(store), Some(key)) = (store, &key) {
-            let settings = settings_json(&spec.settings);
-            let names = (spec.scenario.name.as_str(), settings.as_str(), spec.cc.as_str());
+            let settings = spec.settings_json();
+            let hash = hash_of(&spec.scenario);
+            let names = (spec.scenario.name.as_str(), &*hash, settings.as_str(), spec.cc.as_str());
             store.save(key, names, (self.seed, VERSION), &record).map_err(CampaignError::Store)?;
         }
         Ok(Some((record, false)))
@@ -308,19 +333,10 @@ impl Campaign {
 
     /// The key of a replication. The scenario's text about itself is not part of it.
     fn key(&self, spec: &CellSpec, replication: u32) -> String {
-        let mut scenario = spec.scenario.clone();
-        scenario.title.clear();
-        scenario.description.clear();
-        scenario.source.clear();
-        scenario.keys.clear();
-        scenario.control.clear();
-        scenario.run = crate::scenario::Run::default();
-        let scenario = serde_json::to_string(&scenario).unwrap_or_default();
         Store::key(&[
-            &scenario,
+            &identity(&spec.scenario),
             &format!("{:?}", spec.controls),
             &spec.cc,
-            &settings_json(&spec.settings),
             &self.seed.to_string(),
             &replication.to_string(),
             VERSION,
@@ -381,6 +397,7 @@ impl Campaign {
         let cells = self.cells.iter().map(|spec| ManifestCell {
             cc: spec.cc.clone(),
             settings: spec.settings.clone(),
+            scenario_hash: hash_of(&spec.scenario),
             runs: (0..spec.reps)
                 .map(|replication| format!("runs/{}.parquet", self.key(spec, replication)))
                 .collect(),
@@ -388,6 +405,11 @@ impl Campaign {
         Manifest {
             scenario: self.source.place.clone(),
             scenario_toml: self.source.text.clone(),
+            scenario_hash: self
+                .source
+                .scenario(&[])
+                .map_or_else(|_| String::new(), |s| hash_of(&s)),
+            seal: String::new(),
             set: self.axes.clone(),
             cc: self.cc.clone(),
             reps: self.reps,
@@ -444,6 +466,46 @@ impl CellSpec {
         self.controls.iter().map(Control::notes).find(|notes| !notes.is_empty()).unwrap_or_default()
     }
 
+    /// Its settings as a JSON object in one form, however they were written: keys in order, the
+    /// scenario's short name where all that it stands for is set alike, values as files have them.
+    #[must_use]
+    pub fn settings_json(&self) -> String {
+        let scenario = serde_json::to_value(&self.scenario).unwrap_or_default();
+        let written = |path: &str| {
+            path.split('.').try_fold(&scenario, |place, part| place.get(part)).cloned()
+        };
+        let names = &self.scenario.keys;
+        let paths = |key: &str| names.get(key).cloned().unwrap_or_else(|| vec![key.to_owned()]);
+        let mut left: BTreeMap<String, serde_json::Value> = self
+            .settings
+            .iter()
+            .flat_map(|(key, value)| paths(key).into_iter().map(move |path| (path, value)))
+            .map(|(path, value)| {
+                let value = written(&path).unwrap_or_else(|| value.clone().into());
+                (path, value)
+            })
+            .collect();
+        let mut map: BTreeMap<String, serde_json::Value> = BTreeMap::new();
+        for (name, paths) in names {
+            let mut values = paths.iter().map(|path| left.get(path));
+            let first = values.next().flatten().cloned();
+            if let Some(first) = first
+                && values.all(|value| value == Some(&first))
+            {
+                paths.iter().for_each(|path| drop(left.remove(path)));
+                map.insert(name.clone(), first);
+            }
+        }
+        map.extend(left);
+        let text = |value: serde_json::Value| match value {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let map: BTreeMap<String, String> =
+            map.into_iter().map(|(key, value)| (key, text(value))).collect();
+        serde_json::to_string(&map).unwrap_or_default()
+    }
+
     /// The cell in words, for messages.
     #[must_use]
     pub fn name(&self) -> String {
@@ -452,10 +514,19 @@ impl CellSpec {
     }
 }
 
-fn settings_json(settings: &[(String, String)]) -> String {
-    let map: serde_json::Map<String, serde_json::Value> =
-        settings.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
-    serde_json::Value::Object(map).to_string()
+/// All of a scenario that results depend on, as text: not what it says of itself.
+fn identity(scenario: &Scenario) -> String {
+    let mut scenario = scenario.clone();
+    scenario.title.clear();
+    scenario.description.clear();
+    scenario.source.clear();
+    scenario.keys.clear();
+    scenario.run = crate::scenario::Run::default();
+    serde_json::to_string(&scenario).unwrap_or_default()
+}
+
+fn hash_of(scenario: &Scenario) -> String {
+    Store::key(&[&identity(scenario)])
 }
 
 /// Quotes an argument for a shell if it needs to be.

@@ -6,6 +6,7 @@ use super::flow_cell::flow_cell;
 use super::mesh_cell::mesh_cell;
 use super::recorder::Transport;
 use super::wifi_cell::wifi_cell;
+use crate::judge::{Demand, figures};
 use crate::record::{Direction, RunRecord, SparseHistogram};
 use crate::report::{Cell, PacketCounts, Packets, Summary};
 use crate::scenario::{Control, Scenario, Wifi, WorkloadKind};
@@ -62,6 +63,56 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     // Each client's time counts from its own start.
     let late = scenario.clients.start_window.0 as f64 / 1e9;
     (all * up.max(down).max(air) - late).max(exchanges * idle / window)
+}
+
+/// What the link needed for the background's bytes until the last client was done, s, mean over
+/// replications: it is not there for the clients.
+fn background_s(spec: &CellSpec, records: &[RunRecord]) -> f64 {
+    if physical_limit_s(spec) == 0.0 {
+        return 0.0;
+    }
+    let bytes: u64 = records
+        .iter()
+        .map(|record| record.totals.background.iter().map(|flow| flow.delivered).sum::<u64>())
+        .sum();
+    let rate = spec.scenario.network.up.rate.0.max(1);
+    bytes as f64 * 8.0 / rate as f64 / records.len().max(1) as f64
+}
+
+/// What is asked of the network, for the judgement.
+fn demand(spec: &CellSpec) -> Demand {
+    let scenario = &spec.scenario;
+    let (n, w) = (&scenario.network, &scenario.workload);
+    let lengths: Vec<(f64, f64)> =
+        spec.controls.iter().map(|control| wire_lengths(scenario, control.transport())).collect();
+    let average = |field: fn(&(f64, f64)) -> f64| {
+        lengths.iter().map(field).sum::<f64>() / lengths.len().max(1) as f64
+    };
+    let bytes = (average(|lengths| lengths.0), average(|lengths| lengths.1));
+    let each = |bytes: f64, rate: u64| if rate == 0 { 0.0 } else { bytes * 8.0 / rate as f64 };
+    let (up, down) = (each(bytes.0, n.up.rate.0), each(bytes.1, n.down.rate.0));
+    let upwards = up >= down;
+    let link = if upwards { &n.up } else { &n.down };
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let is_mesh = n.mesh.is_some();
+    let own = spec.controls.iter().filter_map(Control::nstart).max();
+    Demand {
+        // A mesh and a stream of several messages in a segment have no such time.
+        each_s: if is_mesh || w.kind.is_flow() { 0.0 } else { up.max(down) },
+        bytes,
+        upwards,
+        rate_bps: link.rate.0 as f64,
+        buffer: link.buffer.0,
+        loss: scenario.average_loss(),
+        clients: scenario.clients.count,
+        in_turn: w.exchanges.div_ceil(u32::from(own.unwrap_or(scenario.coap.nstart).max(1))),
+        nstart: own.unwrap_or(scenario.coap.nstart),
+        start_window_s: seconds(scenario.clients.start_window.0),
+        period_s: (w.kind == WorkloadKind::Periodic).then(|| seconds(w.period.0)),
+        ack_timeout_s: seconds(scenario.coap.ack_timeout.0),
+        max_retransmit: scenario.coap.max_retransmit,
+        has_deadline: w.deadline.0 > 0,
+    }
 }
 
 /// What a request and its response occupy the channel of a Wi-Fi cell for at least, and how long
@@ -146,7 +197,7 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         } else {
             (centre - half, centre + half)
         },
-        fct_limit_s: physical_limit_s(spec),
+        fct_limit_s: physical_limit_s(spec) + background_s(spec, records),
         fct_quantiles: (0..=100)
             .map(|percent| quantile(&fct, f64::from(percent) / 100.0))
             .collect(),
@@ -168,6 +219,7 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         timeouts: summary(&mut over(&|client| client.timeouts.into())),
         probes: summary(&mut over(&|client| client.probes.into())),
         largest_timeout: summary(&mut over(&|c| f64::from(c.largest_timeout.get()) / 1e6)),
+        outcome: figures(records, &demand(spec)),
         command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
         mesh: mesh_cell(records),

@@ -8,7 +8,7 @@ use crate::host::{self, Tag};
 use crate::medium::ieee80211;
 use crate::net::{Delay, Fate, Link, Way};
 use crate::random::Streams;
-use crate::record::WifiRecord;
+use crate::record::{Delivery, WifiRecord};
 use crate::scenario::{Control, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -66,6 +66,8 @@ pub(super) struct Net {
     transports: Vec<Transport>,
     server_processing: (Delay, ChaCha8Rng),
     pub(super) error: Option<RunError>,
+    /// What the clients cost the network.
+    pub(super) delivery: Delivery,
 }
 
 impl Net {
@@ -93,6 +95,7 @@ impl Net {
                 streams.stream("server/processing"),
             ),
             error: None,
+            delivery: Delivery::default(),
         }
     }
 
@@ -106,13 +109,18 @@ impl Net {
         self.transports.get(client as usize % groups).copied().unwrap_or_default()
     }
 
+    #[inline]
+    const fn bytes_of(&self, transport: Transport, length: u32) -> u32 {
+        match transport {
+            Transport::Udp => self.header + length,
+            Transport::Tcp => host::wire_length(self.header, length),
+        }
+    }
+
     /// The length of a packet on the wire.
     #[inline]
     fn wire_length(&mut self, transport: Transport, length: u32) -> u32 {
-        let bytes = match transport {
-            Transport::Udp => self.header + length,
-            Transport::Tcp => host::wire_length(self.header, length),
-        };
+        let bytes = self.bytes_of(transport, length);
         if bytes > self.mtu {
             self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
         }
@@ -133,6 +141,10 @@ impl Net {
         let tagged = tagged(client, tag);
         let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate };
         recorder.client_sent(now, &details);
+        if client < self.clients {
+            self.delivery.transmissions += 1;
+            self.delivery.bytes += u64::from(self.bytes_of(transport, datagram.len() as u32));
+        }
         let place = self.pool.put((client, transport), datagram, tag);
         if client < self.stations {
             self.enter_cell(now, (place, true), engine, recorder);
@@ -247,6 +259,13 @@ impl Net {
         let link = if upwards { &mut self.up } else { &mut self.down };
         let queued = link.queued_bytes(now);
         let fate = link.send_of(Some(packet.client), now, bytes);
+        if packet.client < self.clients && fate != Fate::Dropped {
+            let carried = match upwards {
+                true => &mut self.delivery.carried_up,
+                false => &mut self.delivery.carried_down,
+            };
+            *carried += u64::from(bytes);
+        }
         let (_, datagram) = self.pool.get(place);
         let details = Details { queued, fate, ..packet.details(datagram, upwards, now) };
         recorder.at_link(now, &details);
@@ -273,6 +292,10 @@ impl Net {
         let transport = self.transport(client);
         let details = Details { upwards: false, transport, tagged, datagram, queued: 0, fate };
         recorder.server_sent(now, &details);
+        if client < self.clients {
+            self.delivery.replies += 1;
+            self.delivery.bytes += u64::from(self.bytes_of(transport, datagram.len() as u32));
+        }
         let place = self.pool.put((client, transport), datagram, tag);
         let processing = match transport {
             Transport::Udp => self.server_processing.0.draw(&mut self.server_processing.1),

@@ -5,7 +5,7 @@ use crate::net::Fate;
 use crate::report::Series;
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
-use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::time::{Duration, Instant, Micros};
 use hdrhistogram::Histogram;
 
 /// What something belongs to.
@@ -76,6 +76,10 @@ pub trait Recorder {
     /// How long an exchange took, from the application's request to its first response.
     fn duration(&mut self, duration: Micros) {
         let _ = duration;
+    }
+    /// An exchange was answered so long after it was due.
+    fn answered_after(&mut self, time: Duration) {
+        let _ = time;
     }
     /// A client transmits and arms a timeout.
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
@@ -151,13 +155,14 @@ pub trait Recorder {
 pub struct Discard {
     rtt: Histogram<u32>,
     durations: Histogram<u32>,
+    after: Histogram<u32>,
 }
 
 impl Discard {
     /// Empty histograms.
     #[must_use]
     pub fn new() -> Self {
-        Self { rtt: new_histogram(), durations: new_histogram() }
+        Self { rtt: new_histogram(), durations: new_histogram(), after: fine_histogram() }
     }
 
     /// The round trips seen, µs.
@@ -170,6 +175,12 @@ impl Discard {
     #[must_use]
     pub const fn durations(&self) -> &Histogram<u32> {
         &self.durations
+    }
+
+    /// How long after they were due the answered exchanges got their response, µs.
+    #[must_use]
+    pub const fn after(&self) -> &Histogram<u32> {
+        &self.after
     }
 }
 
@@ -184,6 +195,12 @@ pub(crate) fn new_histogram() -> Histogram<u32> {
     Histogram::new_with_bounds(1, u64::from(u32::MAX), 2).expect("constant bounds are valid")
 }
 
+/// Up to 2^40 µs, which are 12 days, to 0.1 %: times by which controls are compared.
+#[expect(clippy::expect_used, reason = "the bounds are constants that the crate accepts")]
+fn fine_histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, 1 << 40, 3).expect("constant bounds are valid")
+}
+
 impl Recorder for Discard {
     #[inline]
     fn round_trip(&mut self, rtt: Micros) {
@@ -193,6 +210,11 @@ impl Recorder for Discard {
     #[inline]
     fn duration(&mut self, duration: Micros) {
         self.durations.saturating_record(duration.get().into());
+    }
+
+    #[inline]
+    fn answered_after(&mut self, time: Duration) {
+        self.after.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 }
 
@@ -268,6 +290,10 @@ impl Recorder for SeriesRecorder {
 
     fn duration(&mut self, duration: Micros) {
         self.plain.duration(duration);
+    }
+
+    fn answered_after(&mut self, time: Duration) {
+        self.plain.answered_after(time);
     }
 
     fn armed(&mut self, now: Instant, _tagged: Tagged, timeout: Micros) {

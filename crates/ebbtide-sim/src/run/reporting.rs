@@ -85,6 +85,7 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
         seed: campaign.seed,
         scenario_toml: text.unwrap_or_else(|| campaign.source.text.clone()),
         axes: swept,
+        percentile: campaign.percentile,
         cells,
         published: Vec::new(),
         notes,

@@ -70,6 +70,8 @@ struct Simulation<R> {
     is_over: bool,
     /// From when on packets count for the fairness of streams.
     fair_from: Option<Instant>,
+    /// How many messages each client is to transfer; empty in other workloads.
+    transfer: Vec<u32>,
     undone: u32,
     done_at: Instant,
     /// The request that the server is at; reused.
@@ -105,6 +107,7 @@ pub fn simulate(
 fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
     record.totals.rtt = sparse(measured.round_trips());
     record.totals.durations = sparse(measured.durations());
+    record.totals.delivery.after = sparse(measured.after());
     record
 }
 
@@ -189,6 +192,12 @@ impl<R: Recorder> Simulation<R> {
             fair_from: scenario
                 .ends()
                 .map(|_| Instant::from_nanos(scenario.workload.flow.fair_from.0)),
+            transfer: match scenario.workload.kind {
+                WorkloadKind::Transfer => {
+                    (0..scenario.clients.count).map(|client| scenario.messages_of(client)).collect()
+                }
+                _ => Vec::new(),
+            },
             undone: scenario.clients.count,
             done_at: Instant::ZERO,
             request: Vec::new(),
@@ -306,6 +315,7 @@ impl<R: Recorder> Simulation<R> {
         {
             self.recorder.delivered(now, client);
         }
+        self.clients[client as usize].book().arrives(number);
     }
 
     /// The timer of what the server keeps for a client.
@@ -409,7 +419,19 @@ impl<R: Recorder> Simulation<R> {
         }
         let flows = self.flows();
         let mut by_retransmissions: Vec<u64> = Vec::new();
-        for client in &mut self.clients {
+        let mut delivery = std::mem::take(&mut self.net.delivery);
+        for (number, client) in (0..).zip(&mut self.clients) {
+            let asked = match (self.transfer.get(number), flows.get(number)) {
+                (Some(messages), _) => Some(*messages),
+                (None, Some(flow)) => Some(u32::try_from(flow.offered).unwrap_or(u32::MAX)),
+                (None, None) => None,
+            };
+            client.note_asked(asked);
+            if let Some((least, most)) = client.book().gave_up {
+                let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                let (low, high) = delivery.gave_up_ns.unwrap_or((u64::MAX, 0));
+                delivery.gave_up_ns = Some((low.min(nanos(least)), high.max(nanos(most))));
+            }
             let counts = client.finish();
             if counts.len() > by_retransmissions.len() {
                 by_retransmissions.resize(counts.len(), 0);
@@ -434,6 +456,7 @@ impl<R: Recorder> Simulation<R> {
                 mesh: None,
                 wifi: self.net.wifi_record(),
                 background: self.background.records(),
+                delivery,
                 flows,
             },
             wall_s: 0.0,

@@ -12,10 +12,7 @@ pub struct Builtin {
 /// A file of `scenarios/` by its name.
 macro_rules! builtin {
     ($name:literal) => {
-        Builtin {
-            name: $name,
-            toml: include_str!(concat!("../../../../scenarios/", $name, ".toml")),
-        }
+        Builtin { name: $name, toml: include_str!(concat!("../../scenarios/", $name, ".toml")) }
     };
 }
 
@@ -27,4 +24,6 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("rcoap-wifi"),
     builtin!("lln-cloud"),
     builtin!("lln-grid"),
+    builtin!("power-cut"),
+    builtin!("lora-like"),
 ];

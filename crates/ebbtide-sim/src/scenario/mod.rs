@@ -181,6 +181,9 @@ pub struct Workload {
     /// random instant of the first period.
     #[serde(default = "defaults::period")]
     pub period: Time,
+    /// Within which an answer is worth something, from the request on; 0: always.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub deadline: Time,
     /// The path that is asked for, one segment.
     #[serde(default = "defaults::path")]
     pub path: String,

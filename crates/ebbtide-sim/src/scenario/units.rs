@@ -90,6 +90,12 @@ fn print_quantity(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>)
 }
 
 impl Time {
+    /// Whether it is no time at all.
+    #[must_use]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// From text such as `200ms` or `"1.5 s"`; `None` if it is no time.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         parse_quantity(text, TIME_UNITS).map(Self)

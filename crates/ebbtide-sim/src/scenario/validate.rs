@@ -118,6 +118,7 @@ fn workload(s: &Scenario) -> Check {
     )?;
     let period = (1_000_000..=LONGEST.0).contains(&w.period.0);
     range(period, "workload.period", "must be from 1 ms to 36525 days")?;
+    range(w.deadline <= LONGEST, "workload.deadline", "must be at most 36525 days")?;
     let path = (1..=255).contains(&w.path.len()) && !w.path.contains('/');
     range(path, "workload.path", "must be one path segment of 1 to 255 bytes, without '/'")?;
     let room = s.network.mtu - s.network.header;

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "made-up curves, not results")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use ebbtide_sim::judge::{Outcome, Percentile, RunFigures};
 use ebbtide_sim::report::{Cell, Comparison, PacketCounts, Packets, Report, Series, Summary};
 
 /// What a made-up control does to a cell of 400 clients whose limit is 501 s.
@@ -60,6 +61,7 @@ pub(crate) fn nb_iot() -> Report {
             .to_owned(),
         source: "ANRW18, Thesis19".to_owned(),
         command: command.to_owned(),
+        percentile: Percentile::default(),
         version: "0.1.0".to_owned(),
         seed: 1,
         scenario_toml: "name = \"nb-iot\"\n\n[link.down]\nrate = \"30 kbit/s\"  # <shared>\n"
@@ -240,6 +242,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         },
         fct_ci: (fct(0.5) * 0.997, fct(0.5) * 1.003),
         fct_limit_s: limit,
+        outcome: outcome(shape, &fct, load, sent),
         fct_quantiles: (0..=100).map(|percent| fct(f64::from(percent) / 100.0)).collect(),
         unnecessary: seven(shape.unnecessary * load),
         duplicates: seven(shape.unnecessary * load * 0.9),
@@ -269,6 +272,29 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         largest_timeout: seven(31.0),
         command: format!("ebbtide run nb-iot {swept}--cc {} --reps 20 --seed 1", shape.cc),
         series: vec![series(fct(1.0), shape)],
+    }
+}
+
+/// What such a control would be judged by: everything is delivered, with so many copies.
+fn outcome(shape: &Shape, fct: &dyn Fn(f64) -> f64, load: f64, sent: u64) -> Outcome {
+    let copies = shape.unnecessary * load / 50.0;
+    let run = |factor: f64| RunFigures {
+        delivered: 1.0,
+        arrived: 1.0,
+        unnecessary_share: copies / (1.0 + copies),
+        transmissions_per_delivered: 1.0 + copies,
+        bytes_per_delivered: 188.0 * (1.0 + copies),
+        delivered_by_s: [0.5, 0.9, 0.99, 1.0].map(|share| Some(fct(share) * factor)),
+        goodput_share: 0.9,
+        occupied: 0.95,
+        deadline_missed: None,
+        fairness: 0.9987,
+    };
+    Outcome {
+        asked: sent,
+        all: run(1.0),
+        runs: (0..20).map(|index| run(1.0 + 0.0002 * f64::from(index))).collect(),
+        ..Outcome::default()
     }
 }
 

@@ -1,28 +1,39 @@
-//! Observing a resource from the client's side (RFC 7641 section 3).
+//! Observing a resource (RFC 7641 section 3).
 
-use super::transfer::{base_options, complete, has_more};
-use super::{Client, Pending, Route};
+use super::Client;
+use super::pending::Pending;
+use super::session::{Session, is_no_room, loss_of};
 use crate::error::Error;
 use crate::message::{Request, Response};
+use crate::net::clock::{Clock, SystemRandom};
 use crate::net::pending::Answer;
-use ebbtide_core::Freshness;
-use ebbtide_core::wire::OptionNumber;
+use ebbtide_core::endpoint::Failure;
+use ebbtide_core::session::client::{
+    self as core, ObservationSettings, Outgoing, TransferError, Watch,
+};
+use ebbtide_core::time::Instant;
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use futures_util::task::noop_waker_ref;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::time::Sleep;
 
-/// How long after Max-Age a notification is still hoped for (RFC 7641 section 3.3.1: registering
-/// again is due when the last one is no longer fresh).
-const PATIENCE: Duration = Duration::from_secs(15);
-/// Max-Age where a response has none (RFC 7252 section 5.10.5).
-const MAX_AGE: u32 = 60;
-
-/// A resource that is being observed.
+/// A resource that is being observed: a [`Stream`] of its states.
 ///
 /// The state that it has now and each later one comes out of [`Self::next`]; states that others
-/// overtook on the way do not. Without notifications it registers anew when the last state is no
-/// longer fresh, and over a new connection when its own is lost. Dropping it ends it: the server
-/// learns that from the Reset that its next notification gets, over a connection from a GET that
-/// says so.
+/// overtook on the way do not. Without notifications it registers anew, under the same token, when the
+/// last state is no longer fresh.
+///
+/// Once it was registered it goes on after errors: when the server or the path is lost it looks the name up
+/// and registers again, after one second, then two, up to 32, for as long as it is polled.
+/// [`Self::end_at_error`] is for those who want to know instead. The first registration fails like any
+/// request, and within [`Request::timeout`].
+///
+/// [`Self::cancel`] ends it and tells the server. Dropping it ends it too: the server learns that from the
+/// Reset that its next notification gets, over a connection from a GET that says so.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), ebbtide::Error> {
@@ -33,105 +44,271 @@ const MAX_AGE: u32 = 60;
 /// }
 /// # Ok(()) }
 /// ```
-#[derive(Debug)]
 pub struct Observation {
     client: Client,
-    route: Route,
     request: Request,
-    pending: Option<Pending>,
-    freshness: Freshness,
-    max_age: u32,
+    session: Session,
+    /// All instants of the machine are this clock's.
+    clock: Clock,
+    machine: core::Observation,
+    running: Vec<(u32, Pending)>,
+    /// A message that waits for room.
+    starting: Option<(u32, BoxFuture<'static, Result<Pending, Error>>)>,
+    renewing: Option<BoxFuture<'static, Result<Session, Error>>>,
+    sleep: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// Why the last message was lost.
+    lost: Option<Error>,
+    /// What was found out before somebody asked.
+    ready: Option<Option<Result<Response, Error>>>,
+}
+
+impl std::fmt::Debug for Observation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observation")
+            .field("uri", &self.request.uri)
+            .field("remote", &self.session.remote)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Observation {
-    pub(super) fn start(client: Client, route: Route, request: Request) -> Result<Self, Error> {
-        let mut observation = Self {
-            client,
-            route,
-            request,
-            pending: None,
-            freshness: Freshness::default(),
-            max_age: MAX_AGE,
+    pub(super) fn new(client: Client, session: Session, request: Request) -> Self {
+        let parts = request.parts();
+        let settings = ObservationSettings {
+            transfer: session.settings(&request, &parts),
+            timeout: request.timeout,
+            ordered: session.link().is_some(),
+            end_at_error: false,
         };
-        observation.register()?;
-        Ok(observation)
+        let mut observation = Self {
+            clock: session.clock(),
+            machine: core::Observation::new(parts, settings),
+            client,
+            request,
+            session,
+            running: Vec::new(),
+            starting: None,
+            renewing: None,
+            sleep: None,
+            lost: None,
+            ready: None,
+        };
+        // The registration leaves now, not when the first state is waited for.
+        let cx = &mut Context::from_waker(noop_waker_ref());
+        if let Poll::Ready(ready) = observation.poll_state(cx) {
+            observation.ready = Some(ready);
+        }
+        observation
     }
 
-    /// Who is asked.
+    /// Ends it at the first error, which is then its last item, instead of registering again.
+    #[must_use]
+    pub fn end_at_error(mut self) -> Self {
+        self.machine.set_end_at_error(true);
+        self
+    }
+
+    /// The server that was asked last.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
-        self.route.remote
+        self.session.address
     }
 
-    fn register(&mut self) -> Result<(), Error> {
-        let mut options = base_options(&self.request);
-        options.push_uint(OptionNumber::OBSERVE, 0);
-        let payload = self.request.payload.clone();
-        self.freshness = Freshness::default();
-        self.pending = Some(self.client.start(&self.route, &self.request, &options, &payload)?);
-        Ok(())
-    }
-
-    /// Over a new connection, since the old one is lost.
-    async fn register_anew(&mut self) -> Result<(), Error> {
-        self.route = self.client.route(&self.request.uri, self.route.remote).await?;
-        self.register()
-    }
-
-    /// The next state. `None` when the server has ended the observation, or never began it: the
-    /// state before was the last.
+    /// The next state, or the error that ends the observation. `None` when it is over: the server has ended
+    /// it, or never began it, and the state before was the last.
+    ///
+    /// Cancel safe: what has arrived, blocks of a long state included, is kept in the observation, so that
+    /// it can be used in `tokio::select!`.
     pub async fn next(&mut self) -> Option<Result<Response, Error>> {
+        poll_fn(|cx| self.poll_state(cx)).await
+    }
+
+    /// Ends it, and waits until the server has confirmed that, if it was registered over UDP. Over a
+    /// connection the server is told without waiting.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer. It then learns it from the Reset to its next notification.
+    pub async fn cancel(mut self) -> Result<(), Error> {
+        self.ready = None;
+        (self.renewing, self.starting, self.lost) = (None, None, None);
+        if self.session.link().is_some() {
+            return Ok(());
+        }
+        self.machine.cancel();
+        let (limit, remote) = (self.request.timeout, self.session.address);
+        let ended = poll_fn(|cx| {
+            loop {
+                match self.poll_state(cx) {
+                    Poll::Ready(Some(_)) => {}
+                    Poll::Ready(None) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        });
+        match limit {
+            None => ended.await,
+            Some(limit) => {
+                let late = |_| Error::TimedOut { remote };
+                tokio::time::timeout(limit, ended).await.map_err(late)?;
+            }
+        }
+        self.lost.take().map_or(Ok(()), Err)
+    }
+
+    fn poll_state(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Response, Error>>> {
+        if let Some(ready) = self.ready.take() {
+            return Poll::Ready(ready);
+        }
         loop {
-            let pending = self.pending.as_ref()?;
-            let fresh = Duration::from_secs(self.max_age.into()) + PATIENCE;
-            match tokio::time::timeout(fresh, pending.answer()).await {
-                Err(_) if pending.is_registered() => {
-                    if let Err(error) = self.register() {
-                        self.pending = None;
-                        return Some(Err(error));
-                    }
+            self.poll_renewal(cx);
+            self.poll_start(cx);
+            match self.machine.poll(self.clock.now(), &mut SystemRandom) {
+                Watch::Send { outgoing, again } => self.send(outgoing, again),
+                Watch::Cancel(id) => self.running.retain(|(running, _)| *running != id),
+                Watch::Renew => self.renew(),
+                Watch::State(response) => return Poll::Ready(Some(Ok(response))),
+                Watch::Failed(error) => return Poll::Ready(Some(Err(self.error(error)))),
+                Watch::Over => {
+                    self.running.clear();
+                    return Poll::Ready(None);
                 }
-                // Still being asked: the message layer decides when that fails.
-                Err(_) => {}
-                Ok(None) => {
-                    self.pending = None;
-                    return None;
-                }
-                Ok(Some(Answer::More { response, .. })) => {
-                    let now = self.client.now(self.route.remote);
-                    let sequence = response.options.get_uint(OptionNumber::OBSERVE).unwrap_or(0);
-                    // RFC 8323 section 7.1: over a connection they come in order, whatever their
-                    // numbers say.
-                    if self.route.link.is_some() || self.freshness.accept(now, sequence) {
-                        return Some(self.whole(response).await);
-                    }
-                }
-                Ok(Some(Answer::Response { response, .. })) => {
-                    self.pending = None;
-                    return Some(self.whole(response).await);
-                }
-                Ok(Some(other)) => {
-                    let (error, registered) = (pending.error(other), pending.is_registered());
-                    self.pending = None;
-                    // Once: a server that ends every connection is not asked for ever.
-                    if !error.is_lost_connection() || !registered {
-                        return Some(Err(error));
-                    }
-                    if let Err(error) = self.register_anew().await {
-                        return Some(Err(error));
+                Watch::Wait(until) => {
+                    if !self.poll_answers(cx) && !self.poll_sleep(cx, until) {
+                        return Poll::Pending;
                     }
                 }
             }
         }
     }
 
-    /// A notification with all its blocks.
-    async fn whole(&mut self, first: Response) -> Result<Response, Error> {
-        self.max_age = first.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE);
-        if has_more(&first) {
-            complete(&self.client, &self.route, &self.request, first).await
-        } else {
-            Ok(first)
+    fn send(&mut self, outgoing: Outgoing, again: Option<u32>) {
+        let (id, reliability) = (outgoing.id, self.request.reliability);
+        let old = again.and_then(|old| self.running.iter().position(|(id, _)| *id == old));
+        let old = old.map(|index| self.running.remove(index).1);
+        let started = match &old {
+            Some(old) => self.session.start_again(old, &outgoing, reliability),
+            None => self.session.start(&outgoing, reliability),
+        };
+        match started {
+            Ok(pending) => self.running.push((id, pending)),
+            Err(error) if is_no_room(&error) => {
+                let session = self.session.clone();
+                let waiting = async move { session.start_when_room(&outgoing, reliability).await };
+                self.starting = Some((id, Box::pin(waiting)));
+            }
+            Err(error) => self.lose(id, error),
         }
+    }
+
+    /// Looks for what there was no room for.
+    fn poll_start(&mut self, cx: &mut Context<'_>) {
+        let Some((id, starting)) = &mut self.starting else { return };
+        let id = *id;
+        let Poll::Ready(started) = starting.as_mut().poll(cx) else { return };
+        self.starting = None;
+        match started {
+            Ok(pending) => self.running.push((id, pending)),
+            Err(error) => self.lose(id, error),
+        }
+    }
+
+    /// The server may be somewhere else, and a connection be lost.
+    fn renew(&mut self) {
+        if let Some(error) = &self.lost {
+            let peer = self.session.remote;
+            tracing::debug!(target: "ebbtide::request", %peer, %error, "observation registers again");
+        }
+        self.running.clear();
+        self.client.inner.found.forget(&self.request.uri);
+        let (client, uri) = (self.client.clone(), self.request.uri.clone());
+        self.renewing = Some(Box::pin(async move { client.session(&uri).await }));
+    }
+
+    fn poll_renewal(&mut self, cx: &mut Context<'_>) {
+        let Some(renewing) = &mut self.renewing else { return };
+        let Poll::Ready(renewed) = renewing.as_mut().poll(cx) else { return };
+        self.renewing = None;
+        match renewed {
+            Ok(session) => {
+                self.session = session;
+                let parts = self.request.parts();
+                self.machine.renewed(self.session.settings(&self.request, &parts));
+            }
+            Err(error) => {
+                self.lost = Some(error);
+                self.machine.not_renewed();
+            }
+        }
+    }
+
+    /// Hands on one answer, if there is one.
+    fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
+        let ready = self.running.iter().enumerate().find_map(|(index, (_, pending))| match pending
+            .poll_answer(cx)
+        {
+            Poll::Ready(answer) => Some((index, answer)),
+            Poll::Pending => None,
+        });
+        let Some((index, answer)) = ready else { return false };
+        let now = self.clock.now();
+        if let Some(Answer::More { response, .. }) = answer {
+            if let Some((id, _)) = self.running.get(index) {
+                self.machine.handle_response(now, *id, response, true);
+            }
+            return true;
+        }
+        let (id, pending) = self.running.remove(index);
+        match answer {
+            Some(Answer::Response { response, .. }) => {
+                self.machine.handle_response(now, id, response, false);
+            }
+            Some(other) => {
+                let error = pending.error(other);
+                self.lose(id, error);
+            }
+            None => self.lose(id, Error::Closed),
+        }
+        true
+    }
+
+    /// Whether the instant has come.
+    fn poll_sleep(&mut self, cx: &mut Context<'_>, until: Option<Instant>) -> bool {
+        let Some(until) = until else { return false };
+        if self.sleep.as_ref().is_none_or(|(at, _)| *at != until) {
+            let at = self.clock.to_tokio(until);
+            self.sleep = Some((until, Box::pin(tokio::time::sleep_until(at))));
+        }
+        let Some((_, sleep)) = &mut self.sleep else { return false };
+        let is_over = sleep.as_mut().poll(cx).is_ready();
+        if is_over {
+            self.sleep = None;
+        }
+        is_over
+    }
+
+    fn lose(&mut self, id: u32, error: Error) {
+        let loss = loss_of(&error);
+        self.lost = Some(error);
+        self.machine.handle_loss(self.clock.now(), id, loss);
+    }
+
+    fn error(&mut self, error: TransferError) -> Error {
+        let remote = self.session.address;
+        match error {
+            TransferError::Lost => self.lost.take().unwrap_or(Error::Closed).of(remote),
+            TransferError::TooLarge { limit } => Error::TooLarge { limit },
+            TransferError::Protocol(what) => Error::Protocol { remote, what },
+            TransferError::TimedOut => Error::TimedOut { remote },
+            _ => Error::Failed { remote, reason: Failure::NoResponse },
+        }
+    }
+}
+
+impl Stream for Observation {
+    type Item = Result<Response, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_state(cx)
     }
 }

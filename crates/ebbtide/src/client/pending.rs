@@ -1,8 +1,9 @@
 //! The future of an exchange.
 
+use super::rooms::Rooms;
 use crate::error::Error;
-use crate::message::Response;
 use crate::net::pending::Answer;
+use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -14,8 +15,10 @@ pub(crate) trait Exchanges: core::fmt::Debug + Send + Sync {
     /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
     fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>>;
 
-    /// Whether a call is a registered observation: its answers came, and more may come.
-    fn is_registered(&self, index: u32) -> bool;
+    /// The exchange of a call, if it is open and by datagrams.
+    fn exchange(&self, _index: u32) -> Option<ExchangeId> {
+        None
+    }
 
     /// Nobody waits for a call any more: what is still open of it is cancelled.
     fn forget(&self, index: u32);
@@ -27,11 +30,19 @@ pub(crate) struct Pending {
     exchanges: Arc<dyn Exchanges>,
     index: u32,
     remote: SocketAddr,
+    /// Where others may wait for its end.
+    rooms: Option<Arc<Rooms>>,
 }
 
 impl Pending {
     pub(crate) fn new(exchanges: Arc<dyn Exchanges>, index: u32, remote: SocketAddr) -> Self {
-        Self { exchanges, index, remote }
+        Self { exchanges, index, remote, rooms: None }
+    }
+
+    /// Its end is told to those who wait for room.
+    pub(crate) fn in_rooms(mut self, rooms: Arc<Rooms>) -> Self {
+        self.rooms = Some(rooms);
+        self
     }
 
     /// The next answer; `None` once the exchange is over and all answers were fetched.
@@ -39,18 +50,9 @@ impl Pending {
         poll_fn(|cx| self.poll_answer(cx)).await
     }
 
-    /// As [`Self::answer`], for who waits for several exchanges.
+    /// As [`Self::answer`], for waiting for several exchanges.
     pub(crate) fn poll_answer(&self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
         self.exchanges.poll_answer(self.index, cx)
-    }
-
-    /// The one response that a request has.
-    pub(crate) async fn response(&self) -> Result<Response, Error> {
-        match self.answer().await {
-            Some(Answer::Response { response, .. } | Answer::More { response, .. }) => Ok(response),
-            Some(other) => Err(self.error(other)),
-            None => Err(Error::Closed),
-        }
     }
 
     /// What the Reset that answers a ping tells.
@@ -77,14 +79,17 @@ impl Pending {
         }
     }
 
-    /// Whether an observation is registered: its answers came, and more may come.
-    pub(crate) fn is_registered(&self) -> bool {
-        self.exchanges.is_registered(self.index)
+    /// The exchange, if it is open and by datagrams.
+    pub(crate) fn exchange(&self) -> Option<ExchangeId> {
+        self.exchanges.exchange(self.index)
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
         self.exchanges.forget(self.index);
+        if let Some(rooms) = &self.rooms {
+            rooms.left(self.remote);
+        }
     }
 }

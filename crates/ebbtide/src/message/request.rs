@@ -1,7 +1,7 @@
 //! Requests that a client sends.
 
-use super::options::Options;
-use super::response::ContentFormat;
+use super::ContentFormat;
+use super::Options;
 use super::uri::{Uri, UriError};
 use bytes::Bytes;
 use ebbtide_core::endpoint::Reliability;
@@ -28,7 +28,7 @@ pub struct Request {
     pub(crate) reliability: Reliability,
     pub(crate) timeout: Option<Duration>,
     pub(crate) block_szx: Option<u8>,
-    pub(crate) quick: bool,
+    pub(crate) q_block: bool,
 }
 
 macro_rules! methods {
@@ -37,7 +37,7 @@ macro_rules! methods {
         ///
         /// # Errors
         ///
-        /// If the URI is none.
+        /// If `uri` is not a valid CoAP URI.
         pub fn $name(uri: impl TryInto<Uri, Error: Into<UriError>>) -> Result<Self, UriError> {
             Self::new(Code::$code, uri)
         })*
@@ -66,7 +66,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// If the URI is none.
+    /// If `uri` is not a valid CoAP URI.
     pub fn new(
         code: Code,
         uri: impl TryInto<Uri, Error: Into<UriError>>,
@@ -79,7 +79,7 @@ impl Request {
             reliability: Reliability::Confirmable,
             timeout: None,
             block_szx: None,
-            quick: false,
+            q_block: false,
         })
     }
 
@@ -112,15 +112,22 @@ impl Request {
         self
     }
 
-    /// Sends it Non-confirmable: once, without acknowledgement (RFC 7252 section 4.3).
+    /// Sends it Non-confirmable: once, without acknowledgement (RFC 7252 section 4.3). Unless
+    /// [`timeout`](Self::timeout) says otherwise, its response is waited for as long as a Confirmable
+    /// message would be repeated (MAX_TRANSMIT_SPAN, 45 s by default).
     #[must_use]
     pub fn non_confirmable(mut self) -> Self {
         self.reliability = Reliability::NonConfirmable;
         self
     }
 
-    /// Gives up after this span, retransmissions and all blocks included. By default the message
-    /// layer decides: it gives up after MAX_RETRANSMIT retransmissions.
+    /// Gives up after this span, in which everything has to happen: name look-up, waiting for room,
+    /// retransmissions, all blocks; for an observation, each answer to a registration.
+    ///
+    /// Within it, messages that the network does not deliver (no route, all retransmissions unanswered) are
+    /// tried again after a pause, unless doing the request twice would be more than doing it once. Without
+    /// it that is done only as long as the server was heard within MAX_TRANSMIT_WAIT (RFC 7252 section
+    /// 4.8.2): what was never answered fails when the message layer gives its first message up.
     #[must_use]
     pub fn timeout(mut self, span: Duration) -> Self {
         self.timeout = Some(span);
@@ -145,8 +152,8 @@ impl Request {
     /// The paths it is meant for are known to bear it (RFC 9177 section 3.2): ten blocks leave at
     /// once, whatever the congestion control of the peer has learnt.
     #[must_use]
-    pub fn quick(mut self) -> Self {
-        self.quick = true;
+    pub fn q_block(mut self) -> Self {
+        self.q_block = true;
         self
     }
 

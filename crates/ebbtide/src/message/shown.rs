@@ -1,6 +1,6 @@
 //! Messages as people read them: names instead of numbers, values by their format.
 
-use super::response::ContentFormat;
+use super::ContentFormat;
 use core::fmt::{self, Display, Formatter};
 use ebbtide_core::wire::{Block, Code, Frame, Message, Opt, OptionNumber, SignalOption, Token};
 

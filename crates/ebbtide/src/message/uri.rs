@@ -1,16 +1,20 @@
 //! CoAP URIs (RFC 7252 section 6, RFC 8323 section 8).
 
-use super::options::Options;
 use super::scheme::Scheme;
+use super::{Options, Response};
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 use core::str::FromStr;
 use ebbtide_core::wire::OptionNumber;
+use iri_string::spec::IriSpec;
+use iri_string::types::{IriAbsoluteStr, IriReferenceStr};
+use iri_string::validate;
 
 /// The port of `coap` (RFC 7252 section 6.1).
 pub const DEFAULT_PORT: u16 = 5683;
 
-/// A URI of one of the [`Scheme`]s, taken apart.
+/// A URI of one of the [`Scheme`]s, taken apart; its path has no `.` and `..` segments any more (RFC
+/// 3986 section 5.2.4).
 ///
 /// ```
 /// use ebbtide::Uri;
@@ -18,9 +22,10 @@ pub const DEFAULT_PORT: u16 = 5683;
 /// let uri: Uri = "coap://sensor.example/rooms/kitchen?unit=C".parse()?;
 /// assert_eq!((uri.host(), uri.port()), ("sensor.example", 5683));
 /// assert!(uri.path().eq(["rooms", "kitchen"]));
+/// assert_eq!(uri.join("../hall")?.to_string(), "coap://sensor.example/hall");
 /// # Ok::<(), ebbtide::UriError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Uri {
     scheme: Scheme,
     host: String,
@@ -34,6 +39,7 @@ pub struct Uri {
 
 /// Why a text is not a URI that can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UriError {
     /// It does not begin with a scheme that is spoken here and `://`.
     Scheme(String),
@@ -43,10 +49,16 @@ pub enum UriError {
     Port(String),
     /// A `%` that two hexadecimal digits do not follow, or bytes that are not UTF-8.
     Escape(String),
+    /// A character that has to be written as `%` and two hexadecimal digits.
+    Character(char),
     /// A `#`: CoAP sends no fragments (RFC 7252 section 6.1).
     Fragment,
     /// A segment of the path or an argument of the query longer than 255 bytes (section 5.10.1).
     TooLong(String),
+    /// A link-local address without the interface that it is to be reached by.
+    NoZone(String),
+    /// Not a URI reference (RFC 3986 section 4.1).
+    Reference(String),
 }
 
 impl Uri {
@@ -90,6 +102,51 @@ impl Uri {
         self.query.iter().map(String::as_str)
     }
 
+    /// What a reference found in this URI's representation points to, such as `../hall`, `?unit=C` or
+    /// `coap://other.example/` (RFC 3986 section 5.2).
+    ///
+    /// # Errors
+    ///
+    /// If `reference` is not a valid URI reference, or points to something that CoAP cannot ask for.
+    pub fn join(&self, reference: &str) -> Result<Self, UriError> {
+        let zoneless = Self { zone: None, ..self.clone() }.to_string();
+        let wrong = || UriError::Reference(reference.to_owned());
+        let parsed = IriReferenceStr::new(reference).map_err(|_| wrong())?;
+        let base = IriAbsoluteStr::new(&zoneless).map_err(|_| wrong())?;
+        let joined: Self = parsed.resolve_against(base).to_string().parse()?;
+        // A zone means something to this machine alone, so that references cannot name it.
+        let is_same_host = parsed.authority_str().is_none();
+        Ok(Self { zone: self.zone.clone().filter(|_| is_same_host), ..joined })
+    }
+
+    /// Where the response to a request for this URI says that it made a resource, by Location-Path and
+    /// Location-Query (RFC 7252 section 5.10.7). `None` if it says nothing, or names a path that no
+    /// request can have.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), ebbtide::Error> {
+    /// # use ebbtide::{Client, Request, Uri};
+    /// let client = Client::new()?;
+    /// let uri: Uri = "coap://192.0.2.7/readings".parse()?;
+    /// let created = client.post(&uri, "22.3").await?;
+    /// if let Some(reading) = uri.location(&created) {
+    ///     println!("{reading} is {}", client.get(&reading).await?.text());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn location(&self, response: &Response) -> Option<Self> {
+        let named = |number: OptionNumber| {
+            let options = response.options().iter().filter(move |opt| opt.number == number);
+            options.map(|opt| opt.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
+        };
+        let path = named(OptionNumber::LOCATION_PATH)?;
+        let query = named(OptionNumber::LOCATION_QUERY)?;
+        let is_path = !path.iter().any(|segment| matches!(segment.as_str(), "." | ".."));
+        let says = !path.is_empty() || !query.is_empty();
+        (says && is_path).then(|| Self { path, query, ..self.clone() })
+    }
+
     /// The options that say it (RFC 7252 section 6.4): Uri-Host for a name, Uri-Path, Uri-Query.
     /// The port is that of the datagram (step 7).
     pub(crate) fn to_options(&self, options: &mut Options) {
@@ -116,27 +173,102 @@ impl FromStr for Uri {
             return Err(UriError::Fragment);
         }
         let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, q)| (rest, Some(q)));
-        let (authority, path) = rest.split_once('/').map_or((rest, ""), |(a, path)| (a, path));
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (host, zone, port) = split_authority(authority, scheme.default_port())?;
         let address = host.parse::<IpAddr>().ok();
-        // A lone slash is no path (section 6.4 step 8), but "a/" ends with an empty segment.
-        let path = if path.is_empty() { Ok(Vec::new()) } else { decode_all(path.split('/')) };
+        if validate::path::<IriSpec>(path).is_err() {
+            return Err(misspelt(path));
+        }
+        if let Some(query) = query.filter(|query| validate::query::<IriSpec>(query).is_err()) {
+            return Err(misspelt(query));
+        }
         Ok(Self {
             scheme,
             host,
             address,
             zone,
             port,
-            path: path?,
+            path: segments(path)?,
             query: query.map_or(Ok(Vec::new()), |query| decode_all(query.split('&')))?,
         })
     }
+}
+
+/// A path's segments as RFC 7252 section 6.4 has them: dot segments resolved (step 1), no segment for
+/// a lone slash (step 8), but an empty one at the end of `a/`.
+fn segments(path: &str) -> Result<Vec<String>, UriError> {
+    let is_dot = |segment: &str| segment.to_ascii_lowercase().replace("%2e", ".");
+    let has_dots = path.split('/').any(|segment| matches!(is_dot(segment).as_str(), "." | ".."));
+    let resolved = if has_dots {
+        let uri = format!("coap://host{path}");
+        let uri = IriAbsoluteStr::new(&uri).map_err(|_| misspelt(path))?.normalize().to_string();
+        uri.strip_prefix("coap://host").map(str::to_owned)
+    } else {
+        None
+    };
+    let path = resolved.as_deref().unwrap_or(path);
+    match path.strip_prefix('/') {
+        None | Some("") => Ok(Vec::new()),
+        Some(path) => decode_all(path.split('/')),
+    }
+}
+
+/// What is wrong with a path or query that RFC 3986 does not allow.
+fn misspelt(part: &str) -> UriError {
+    let allowed = |c: char| c.is_alphanumeric() || "-._~!$&'()*+,;=:@/?%".contains(c);
+    match part.chars().find(|c| !allowed(*c)) {
+        Some(character) => UriError::Character(character),
+        None => UriError::Escape(part.trim_start_matches('/').to_owned()),
+    }
+}
+
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://", self.scheme)?;
+        match (&self.zone, self.address) {
+            (Some(zone), _) => write!(f, "[{}%25{zone}]", self.host)?,
+            (None, Some(IpAddr::V6(_))) => write!(f, "[{}]", self.host)?,
+            (None, _) => encode(f, &self.host, "-._~!$'()*+,;=&")?,
+        }
+        if self.port != self.scheme.default_port() {
+            write!(f, ":{}", self.port)?;
+        }
+        // Without a segment there is nothing behind the slash (RFC 7252 section 6.5 step 6).
+        f.write_str(if self.path.is_empty() { "/" } else { "" })?;
+        for segment in &self.path {
+            f.write_str("/")?;
+            encode(f, segment, "-._~!$&'()*+,;=:@")?;
+        }
+        for (n, argument) in self.query.iter().enumerate() {
+            f.write_str(if n == 0 { "?" } else { "&" })?;
+            encode(f, argument, "-._~!$'()*+,;=:@/?")?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a part of a URI with all but letters, digits and these characters escaped.
+fn encode(f: &mut fmt::Formatter<'_>, part: &str, plain: &str) -> fmt::Result {
+    part.bytes().try_for_each(|byte| {
+        if byte.is_ascii_alphanumeric() || plain.as_bytes().contains(&byte) {
+            write!(f, "{}", char::from(byte))
+        } else {
+            write!(f, "%{byte:02X}")
+        }
+    })
 }
 
 impl TryFrom<&str> for Uri {
     type Error = UriError;
     fn try_from(text: &str) -> Result<Self, UriError> {
         text.parse()
+    }
+}
+
+impl TryFrom<&Uri> for Uri {
+    type Error = UriError;
+    fn try_from(uri: &Uri) -> Result<Self, UriError> {
+        Ok(uri.clone())
     }
 }
 
@@ -178,6 +310,7 @@ fn split_authority(
         let (host, port) = authority.split_at(end);
         (decode(host)?.to_ascii_lowercase(), None, port)
     };
+    // What a name may contain once it is decoded (RFC 3986 section 3.2.2), and for addresses colons.
     let legal = |c: char| c.is_alphanumeric() || "-._~!$&'()*+,;=:".contains(c);
     if host.is_empty() || host.len() > 255 || !host.chars().all(legal) {
         return Err(bad());
@@ -223,17 +356,34 @@ impl fmt::Display for UriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheme(what) => {
-                write!(f, "'{what}' has no scheme that is spoken here: coap://HOST[:PORT]/PATH")?;
+                write!(
+                    f,
+                    "'{what}' has no scheme that is supported here: coap://HOST[:PORT]/PATH"
+                )?;
                 f.write_str(", or coap+tcp, coaps+tcp, coap+ws, coaps+ws")
             }
             Self::Host(what) => {
-                write!(f, "'{what}' is no host: a name, an IPv4 address, or an IPv6 address in []")
+                f.write_str(if what.is_empty() { "the host is missing" } else { "" })?;
+                if !what.is_empty() {
+                    write!(f, "'{what}' is not a valid host")?;
+                }
+                f.write_str(": give a name, an IPv4 address, or an IPv6 address in []")
             }
-            Self::Port(what) => write!(f, "'{what}' is no port: 1 to 65535"),
+            Self::Port(what) => write!(f, "'{what}' is not a valid port: give 1 to 65535"),
             Self::Escape(what) => {
                 write!(f, "'{what}': after % come two hexadecimal digits, in all UTF-8")
             }
-            Self::Fragment => f.write_str("a URI of CoAP has no fragment: write # as %23"),
+            Self::Character(what) => {
+                write!(f, "a URI cannot contain '{}': write it as ", what.escape_debug())?;
+                let mut bytes = [0; 4];
+                what.encode_utf8(&mut bytes).bytes().try_for_each(|byte| write!(f, "%{byte:02X}"))
+            }
+            Self::NoZone(what) => write!(
+                f,
+                "{what} is a link-local address: name its interface, as in [{what}%25eth0]"
+            ),
+            Self::Reference(what) => write!(f, "'{what}' is not a valid URI reference"),
+            Self::Fragment => f.write_str("a CoAP URI has no fragment: write # as %23"),
             Self::TooLong(what) => {
                 write!(f, "'{what}': a part of path or query has at most 255 bytes")
             }
@@ -270,6 +420,86 @@ mod tests {
     }
 
     #[test]
+    fn dot_segments_are_resolved_before_the_path_is_taken_apart() {
+        for (text, path) in [
+            ("coap://h/a/../test", &["test"][..]),
+            ("coap://h/./a/.", &["a", ""]),
+            ("coap://h/..", &[]),
+            ("coap://h/../../a/b/..", &["a", ""]),
+            ("coap://h/a/%2E%2e/b", &["b"]),
+            ("coap://h/a/.%2e/b//c", &["b", "", "c"]),
+            ("coap://h/...", &["..."]),
+            ("coap://h/a..b/.c", &["a..b", ".c"]),
+        ] {
+            assert!(parse(text).path().eq(path.iter().copied()), "{text}: {:?}", parse(text));
+        }
+    }
+
+    #[test]
+    fn a_uri_prints_as_it_can_be_read_again() {
+        for (text, printed) in [
+            ("coap://EXAMPLE.com:/%7Esensors/temp.xml", "coap://example.com/~sensors/temp.xml"),
+            (
+                "coap://198.51.100.1:61616//%2F//?%2F%2F&?%26",
+                "coap://198.51.100.1:61616//%2F//?//&?%26",
+            ),
+            ("coap://[fe80::1%25eth0]:9/x", "coap://[fe80::1%25eth0]:9/x"),
+            ("coap+tcp://[2001:db8::1]", "coap+tcp://[2001:db8::1]/"),
+            ("coaps+ws://h:443/a%20b?c=%23", "coaps+ws://h/a%20b?c=%23"),
+            ("coap://h/küche", "coap://h/k%C3%BCche"),
+        ] {
+            let uri = parse(text);
+            assert_eq!(uri.to_string(), printed);
+            assert_eq!(parse(printed), uri, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_reference_is_joined_as_rfc_3986_section_5_4_has_it() {
+        let base = parse("coap://a/b/c/d;p?q");
+        for (reference, joined) in [
+            ("g", "coap://a/b/c/g"),
+            ("./g", "coap://a/b/c/g"),
+            ("g/", "coap://a/b/c/g/"),
+            ("/g", "coap://a/g"),
+            ("coap://g", "coap://g/"),
+            ("//g", "coap://g/"),
+            ("?y", "coap://a/b/c/d;p?y"),
+            ("", "coap://a/b/c/d;p?q"),
+            ("..", "coap://a/b/"),
+            ("../../../g", "coap://a/g"),
+            ("./g/.", "coap://a/b/c/g/"),
+            ("g;x=1/../y", "coap://a/b/c/y"),
+        ] {
+            assert_eq!(base.join(reference).unwrap().to_string(), joined, "{reference}");
+        }
+        let local = parse("coap://[fe80::1%25eth0]/x/y");
+        assert_eq!(local.join("z").unwrap().to_string(), "coap://[fe80::1%25eth0]/x/z");
+        assert_eq!(local.join("coap://[fe80::2]/").unwrap().zone(), None);
+        assert_eq!(base.join("a b"), Err(UriError::Reference("a b".into())));
+        assert_eq!(base.join("http://h/"), Err(UriError::Scheme("http".into())));
+    }
+
+    #[test]
+    fn the_location_of_what_a_request_made_is_a_uri() {
+        let uri = parse("coap://h:9/things?q");
+        let made = |segments: &[&str], arguments: &[&str]| {
+            let mut response = Response::new(ebbtide_core::wire::Code::CREATED);
+            for segment in segments {
+                response = response.option(OptionNumber::LOCATION_PATH, segment.as_bytes());
+            }
+            for argument in arguments {
+                response = response.option(OptionNumber::LOCATION_QUERY, argument.as_bytes());
+            }
+            uri.location(&response).map(|uri| uri.to_string())
+        };
+        assert_eq!(made(&["things", "a/b"], &[]).unwrap(), "coap://h:9/things/a%2Fb");
+        assert_eq!(made(&["new"], &["n=1&2", "m"]).unwrap(), "coap://h:9/new?n=1%262&m");
+        assert_eq!(made(&[], &[]), None);
+        assert_eq!(made(&["..", "x"], &[]), None);
+    }
+
+    #[test]
     fn each_scheme_has_its_port() {
         for (text, scheme, port) in [
             ("coap://a/", Scheme::Coap, 5683),
@@ -293,6 +523,10 @@ mod tests {
             ("coap:///x", UriError::Host(String::new())),
             ("coap://a:0/", UriError::Port("0".into())),
             ("coap://a/%f", UriError::Escape("%f".into())),
+            ("coap://a/%ff", UriError::Escape("%ff".into())),
+            ("coap://a/b c", UriError::Character(' ')),
+            ("coap://a/{b}", UriError::Character('{')),
+            ("coap://u@a/", UriError::Host("u@a".into())),
             ("coap://a/b#c", UriError::Fragment),
         ] {
             assert_eq!(text.parse::<Uri>(), Err(error), "{text}");

@@ -21,7 +21,7 @@ pub struct Family {
     pub name: &'static str,
     /// How it behaves.
     pub kind: Kind,
-    /// What it counts, in a sentence.
+    /// A sentence that describes the metric.
     pub help: &'static str,
     /// Its values, one per value of its label.
     pub samples: Vec<Sample>,
@@ -95,7 +95,7 @@ impl Snapshot {
             Family::labelled(
                 Counter,
                 ("ebbtide_dropped_total", "reason"),
-                "What found a queue or a table full.",
+                "Messages that found a queue or a table full.",
                 numbers([
                     ("queue-full", counters.queue_full),
                     ("outbox-full", counters.outbox_full),
@@ -166,7 +166,7 @@ impl Snapshot {
         families
     }
 
-    /// What RFC 8323's connections are counted by.
+    /// The families of RFC 8323's connections.
     fn connection_families(&self) -> [Family; 4] {
         let connections = &self.connections;
         [
@@ -208,7 +208,7 @@ impl Snapshot {
         ]
     }
 
-    /// What is told apart by congestion control.
+    /// The families with the label `control`.
     fn control_families(&self) -> [Family; 7] {
         let by_control = |name, kind, help, of: fn(&ControlCounters) -> Value| {
             let values = self.controls.iter().map(|(control, c)| (control.to_string(), of(c)));

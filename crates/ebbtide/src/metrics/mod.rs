@@ -1,7 +1,7 @@
 //! Metrics: what a client or a server has counted, and how much is under way.
 //!
 //! Everything is counted in plain integers where it happens, which costs the receive loop neither
-//! an allocation nor a lock. A [`Snapshot`] is taken when somebody asks, and its `Display` is the
+//! an allocation nor a lock. A [`Snapshot`] is taken on request, and its `Display` is the
 //! text that Prometheus scrapes: serve it at any HTTP endpoint. `docs/metrics.md` lists every
 //! metric with its meaning.
 //!
@@ -45,7 +45,7 @@ impl Meter {
         Self { sockets, connections: Arc::downgrade(connections) }
     }
 
-    /// What its sockets have counted, together; nothing once the server is gone.
+    /// The sum of the counters of its sockets; `None` once the server is gone.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let live: Vec<_> = self.sockets.iter().filter_map(Weak::upgrade).collect();
@@ -54,14 +54,14 @@ impl Meter {
     }
 }
 
-/// What was counted until an instant, and what was under way at it, over all sockets.
+/// Counters up to an instant, and gauges at it, summed over all sockets.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// What the message layer counted.
+    /// Counters of the message layer.
     pub counters: Counters,
-    /// Datagrams that were no messages, by reason.
+    /// Datagrams that were not valid messages, by reason.
     pub malformed: Malformed,
-    /// What was counted under each congestion control in use.
+    /// Counters of each congestion control in use.
     pub controls: Vec<(Control, ControlCounters)>,
     /// Exchanges of our own that have not ended, by state.
     pub exchanges: Exchanges,
@@ -77,12 +77,12 @@ pub struct Snapshot {
     pub observers: usize,
     /// Events that an observer was too slow for.
     pub dropped_events: u64,
-    /// What a server has turned away, by reason.
+    /// Requests that a server has turned away, by reason.
     pub refusals: Refusals,
-    /// What the server's handlers and block-wise transfers hold.
+    /// The load of the server's handlers and block-wise transfers.
     pub load: Load,
-    /// Connections over TCP, TLS and WebSockets (RFC 8323). What the messages of those that are open have
-    /// counted is not in it yet.
+    /// Connections over TCP, TLS and WebSockets (RFC 8323). The messages of open connections are
+    /// not counted in it yet.
     pub connections: StreamCounters,
 }
 
@@ -95,7 +95,7 @@ pub struct Queue {
     pub bytes: usize,
 }
 
-/// What a server holds for requests that are not finished.
+/// State that a server holds for unfinished requests.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Requests that asynchronous handlers work on.

@@ -56,6 +56,28 @@ pub(crate) fn distinct() -> u32 {
     drawn.map_or(0, |()| u32::from_le_bytes(bytes))
 }
 
+/// The system's randomness as a generator, for drivers that need little of it. Without randomness all
+/// of it is zero.
+pub(crate) struct SystemRandom;
+
+impl rand_core::TryRng for SystemRandom {
+    type Error = core::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        Ok(distinct())
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        Ok(u64::from(distinct()) << 32 | u64::from(distinct()))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the driver's own randomness, of no result")]
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
+        let _ = getrandom::fill(bytes);
+        Ok(())
+    }
+}
+
 /// An unpredictable generator, seeded by the system (RFC 7252 section 11.4).
 ///
 /// # Errors

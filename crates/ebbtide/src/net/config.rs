@@ -19,7 +19,7 @@ pub struct Config {
     /// 2.2). Default 6.
     pub block_szx: u8,
     /// How fast bodies go in the blocks of RFC 9177: those of requests that are
-    /// [`quick`](crate::Request::quick), and a server's to clients that ask for it. Whether they are
+    /// [`q_block`](crate::Request::q_block), and a server's to clients that ask for it. Whether they are
     /// understood at all is [`EndpointConfig::q_block`], by default yes.
     pub quick: QBlockParameters,
     /// Connections over TCP, TLS and WebSockets.

@@ -47,6 +47,9 @@ pub(crate) struct Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.errors.abort();
+        // Nobody drives the endpoint any more, if only because the runtime has ended: calls fail instead
+        // of waiting for ever.
+        self.shared.close();
     }
 }
 

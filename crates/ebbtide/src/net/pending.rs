@@ -46,13 +46,10 @@ pub(crate) struct Call {
     first: Option<Answer>,
     more: VecDeque<Answer>,
     waker: Option<Waker>,
-    /// Whether an answer has come after which more may come.
-    pub(crate) registered: bool,
 }
 
 impl Call {
     pub(crate) fn push(&mut self, answer: Answer) -> Option<Waker> {
-        self.registered |= matches!(answer, Answer::More { .. });
         if self.first.is_none() && self.more.is_empty() {
             self.first = Some(answer);
         } else {

@@ -205,8 +205,8 @@ impl crate::client::Exchanges for Shared {
         Poll::Pending
     }
 
-    fn is_registered(&self, index: u32) -> bool {
-        self.lock().pending.call(index).is_some_and(|call| call.registered)
+    fn exchange(&self, index: u32) -> Option<ExchangeId> {
+        self.lock().pending.call(index)?.exchange
     }
 
     fn forget(&self, index: u32) {

@@ -1,8 +1,8 @@
 //! What keeps a server from being used against others, or up by one: Echo (RFC 9175), request
 //! rates (RFC 8516).
 
-use crate::net::dtls::address::is_stand_in;
 use crate::message::Response;
+use crate::net::dtls::address::is_stand_in;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::collections::HashMap;

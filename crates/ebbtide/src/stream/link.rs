@@ -274,10 +274,6 @@ impl Exchanges for Link {
         Poll::Pending
     }
 
-    fn is_registered(&self, index: u32) -> bool {
-        self.lock().calls.get(index).is_some_and(|place| place.call.registered)
-    }
-
     fn forget(&self, index: u32) {
         let mut state = self.lock();
         let Some(place) = state.calls.remove(index) else { return };

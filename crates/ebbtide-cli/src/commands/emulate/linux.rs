@@ -5,8 +5,8 @@ use crate::commands::flow::scenario;
 use crate::emulate::capture::Recorder;
 use crate::emulate::clock::Clock;
 use crate::emulate::forward::{Forwarded, Forwarder};
-use crate::emulate::household::Household;
 use crate::emulate::namespace::{Privilege, Site};
+use crate::emulate::pid_namespace::PidNamespace;
 use crate::emulate::programs::{self, Ended, Programs, exit_code};
 use crate::emulate::relay::Relay;
 use crate::emulate::tun::Tuns;
@@ -66,7 +66,7 @@ fn through_namespaces(
     programs: &Programs,
 ) -> Result<(), Failure> {
     let privilege = Privilege::obtain()?;
-    let household = Household::new()?;
+    let pid_namespace = PidNamespace::new()?;
     if privilege == Privilege::OwnNamespacesOnly && args.server.is_none() {
         return Err(Failure::work(
             "without root only namespaces can be connected: name what runs behind the link with \
@@ -91,7 +91,7 @@ fn through_namespaces(
     ];
     let mut server = match &args.server {
         None => None,
-        Some(line) => Some(start_server((&behind, &household), line, &environment)?),
+        Some(line) => Some(start_server((&behind, &pid_namespace), line, &environment)?),
     };
     let outcome = (|| {
         if let Some(server) = &mut server {
@@ -102,7 +102,7 @@ fn through_namespaces(
         let ends = Tuns::new(devices_tun, server_tun);
         let forwarder = Forwarder::start(ends, emulation, clock, capture)?;
         let ended = run_command(args, programs, &environment, &forwarder, |command| {
-            devices.spawn(command, &household)
+            devices.spawn(command, &pid_namespace)
         });
         conclude(args, scenario, ended, forwarder)
     })();
@@ -114,7 +114,7 @@ fn through_namespaces(
 
 /// Starts the program behind the link; what it says goes to standard error.
 fn start_server(
-    (site, household): (&Site, &Household),
+    (site, pid_namespace): (&Site, &PidNamespace),
     line: &str,
     environment: &[(&str, String)],
 ) -> Result<Child, Failure> {
@@ -122,7 +122,7 @@ fn start_server(
     let stdout = std::io::stderr().as_fd().try_clone_to_owned()?;
     command.args(["-c", line]).stdin(Stdio::null()).stdout(stdout);
     command.envs(environment.iter().map(|(key, value)| (key, value)));
-    site.spawn(&mut command, household)
+    site.spawn(&mut command, pid_namespace)
         .map_err(|error| Failure::work(format_args!("--server: {error}")))
 }
 

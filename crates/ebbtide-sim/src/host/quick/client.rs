@@ -3,7 +3,7 @@
 use super::{OPEN, configs, option};
 use crate::host::agenda::Agenda;
 use crate::host::flow::Flow;
-use crate::host::{Tag, count, digits, server_address};
+use crate::host::{Book, Tag, count, digits, server_address};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::{Recorder, tagged};
@@ -22,7 +22,7 @@ pub(crate) struct QuickClient {
     params: QBlockParameters,
     sender: Sender,
     agenda: Agenda,
-    /// What became of its messages.
+    /// The record of its messages.
     pub(crate) flow: Option<Flow>,
     path: Vec<u8>,
     payload: Vec<u8>,
@@ -37,6 +37,7 @@ pub(crate) struct QuickClient {
     /// Blocks by the number of times that they were sent again.
     pub(crate) by_retransmissions: Vec<u64>,
     pub(crate) record: ClientRecord,
+    pub(crate) book: Book,
 }
 
 impl QuickClient {
@@ -66,7 +67,13 @@ impl QuickClient {
             timer: None,
             by_retransmissions: Vec::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
+            book: Book::default(),
         }
+    }
+
+    /// Exchanges under way.
+    pub(crate) const fn open_exchanges(&self) -> u32 {
+        self.agenda.open()
     }
 
     /// Whether nothing is left to do.
@@ -91,12 +98,17 @@ impl QuickClient {
     }
 
     /// A datagram arrives. Whether the application wants to act.
-    pub(crate) fn receive(&mut self, now: Instant, datagram: &[u8]) -> bool {
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+        recorder: &mut impl Recorder,
+    ) -> bool {
         match self.endpoint.handle_datagram(now, server_address(), datagram) {
             Received::Notification { exchange, message, .. } if !self.is_done() => {
                 let block = self.open.iter().find(|(id, _)| *id == exchange);
                 let block = block.map_or(0, |(_, num)| *num);
-                self.answered(now, block, &message)
+                self.answered(now, block, &message, recorder)
             }
             _ => {
                 self.record.duplicates += 1;
@@ -105,7 +117,13 @@ impl QuickClient {
         }
     }
 
-    fn answered(&mut self, now: Instant, block: u32, message: &Message<'_>) -> bool {
+    fn answered(
+        &mut self,
+        now: Instant,
+        block: u32,
+        message: &Message<'_>,
+        recorder: &mut impl Recorder,
+    ) -> bool {
         match message.code() {
             Code::CONTINUE => self.sender.on_continue(self.params.end_of_set(block)),
             Code::REQUEST_ENTITY_INCOMPLETE => {
@@ -117,6 +135,10 @@ impl QuickClient {
                 let bytes = self.payload.len() as u64 * u64::from(self.blocks);
                 self.record.payload_bytes += bytes + message.payload().len() as u64;
                 self.record.completed += self.blocks;
+                let (after, _) = self.agenda.answered(now, now);
+                for _ in 0..self.blocks {
+                    recorder.answered_after(after);
+                }
                 self.end(now);
                 return true;
             }
@@ -247,5 +269,8 @@ impl QuickClient {
     /// The final measurements; `again` blocks arrived that the server had.
     pub(crate) const fn finish(&mut self, again: u32) {
         self.record.unnecessary = again;
+        self.record.needless = again;
+        self.record.arrived = self.book.reached;
+        self.record.in_time = self.record.completed;
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Bytes of an answer that names missing blocks, beside their numbers.
 const OVERHEAD: usize = 16;
 
-/// What the server keeps for one client.
+/// The server's state for one client.
 pub(crate) struct QuickServer {
     client: u32,
     endpoint: Endpoint,

@@ -26,7 +26,7 @@ pub(crate) struct Bulk {
     settings: Background,
     sender: End,
     receiver: End,
-    /// What is written, over and over.
+    /// The bytes that are written repeatedly.
     bytes: Vec<u8>,
     /// Writes of the application so far.
     writes: u64,
@@ -180,7 +180,7 @@ impl Bulk {
         }
     }
 
-    /// What it came to.
+    /// The result of the flow.
     pub(crate) fn record(&self) -> BackgroundFlow {
         BackgroundFlow { retransmissions: self.sender.retransmissions, ..self.record }
     }

@@ -6,7 +6,7 @@ use super::segment::Segment;
 use super::socket::{Setup, Socket};
 use crate::host::agenda::{Agenda, Step};
 use crate::host::flow::Flow;
-use crate::host::{PORT, SERVER, Tag, client_host, count, digits};
+use crate::host::{Book, PORT, SERVER, Tag, client_host, count, digits};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::{Recorder, Tagged};
@@ -14,7 +14,7 @@ use crate::scenario::{Scenario, Tcp};
 use ebbtide_core::cc::Metrics;
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::stream;
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -34,7 +34,7 @@ pub(crate) struct TcpClient {
     number: u32,
     address: Ipv4Addr,
     agenda: Agenda,
-    /// What became of its messages, if it sends a flow of them.
+    /// The record of its messages, if it sends a flow of them.
     pub(crate) flow: Option<Flow>,
     path: Vec<u8>,
     payload: Vec<u8>,
@@ -62,6 +62,7 @@ pub(crate) struct TcpClient {
     /// Exchanges by the number of retransmissions of segments with their request.
     pub(crate) by_retransmissions: Vec<u64>,
     pub(crate) record: ClientRecord,
+    pub(crate) book: Book,
 }
 
 /// A connection and the port that it comes from.
@@ -116,7 +117,13 @@ impl TcpClient {
             timer: None,
             by_retransmissions: Vec::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
+            book: Book::default(),
         }
+    }
+
+    /// Exchanges under way.
+    pub(crate) const fn open_exchanges(&self) -> u32 {
+        self.agenda.open()
     }
 
     /// Whether nothing is left to do.
@@ -288,6 +295,9 @@ impl TcpClient {
         self.record.completed += 1;
         count(&mut self.by_retransmissions, request.sent.len().saturating_sub(1));
         recorder.duration(now.micros_since(request.made));
+        let (after, in_time) = self.agenda.answered(now, request.made);
+        recorder.answered_after(after);
+        self.record.in_time += u32::from(in_time);
         // The copy that the server answered, if the segment is that of this response.
         let answered = request.sent.get(usize::from(tag.ordinal));
         if let (true, Some(sent)) = (tag.exchange == request.number, answered) {
@@ -378,6 +388,9 @@ impl TcpClient {
             let tag = Tag { exchange: request.number, ordinal: 0, probe: false };
             recorder.failed(now, self.tagged(tag), Failure::GaveUp);
             self.record.failed += 1;
+            // What it repeated is counted by the books on its stream.
+            let after = request.sent.first().map_or(Duration::ZERO, |first| now - *first);
+            self.book.failed(request.number, request.sent.len() as u32, after);
             if self.flow.as_mut().is_some_and(|flow| flow.given_up(request.number)) {
                 self.agenda.again();
             }
@@ -395,6 +408,8 @@ impl TcpClient {
         self.record.timeouts = sum(|repeats| repeats.timeouts);
         self.record.retransmissions = sum(|repeats| repeats.retransmissions);
         self.record.unnecessary = sum(|repeats| repeats.unnecessary);
+        self.record.needless = self.record.unnecessary;
+        self.record.arrived = self.book.reached;
     }
 
     /// Whether it holds a connection.

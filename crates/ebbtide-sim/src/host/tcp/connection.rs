@@ -27,7 +27,7 @@ pub(super) fn coap_config(token_length: u8, window: u32) -> stream::Config {
     }
 }
 
-/// What crossed the network more often than once, and what expired.
+/// Counters of repeated segments and expired timers.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Repeats {
     /// Expired retransmission timeouts.
@@ -44,7 +44,7 @@ pub(super) struct Connection {
     config: stream::Config,
     /// CoAP, from the end of the handshake on.
     coap: Option<stream::Connection>,
-    /// What arrived and is no whole message yet.
+    /// Received bytes that do not form a whole message yet.
     input: Vec<u8>,
     sent: Sent,
     arrived: Arrived,
@@ -220,7 +220,7 @@ impl Connection {
         due
     }
 
-    /// Ends it as if it had never been; the other end is told nothing.
+    /// Ends it as if it had never existed; the other end is not notified.
     pub(super) fn give_up(&mut self) {
         self.socket.give_up();
     }

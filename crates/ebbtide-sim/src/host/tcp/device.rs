@@ -1,4 +1,4 @@
-//! What smoltcp sees of the network: a packet that arrives, and packets that leave.
+//! The network as smoltcp sees it: one arriving packet, and the packets that leave.
 
 use smoltcp::phy::{self, Checksum, ChecksumCapabilities, DeviceCapabilities, Medium};
 use smoltcp::time::Instant;
@@ -26,7 +26,7 @@ struct Leaving {
 impl Leaving {
     /// Gives an acknowledgement without data the sequence number that follows all that was sent
     /// (SND.NXT, RFC 9293 section 3.10.7.4), as Linux does. smoltcp goes back to what it repeats:
-    /// if both ends do so at once, neither accepts the other's acknowledgements, for ever.
+    /// if both ends do so at once, neither ever accepts the other's acknowledgements.
     fn renumber(&mut self, start: usize) -> Option<()> {
         let mut ip = Ipv4Packet::new_checked(self.bytes.get_mut(start..)?).ok()?;
         let (from, to) = (IpAddress::Ipv4(ip.src_addr()), IpAddress::Ipv4(ip.dst_addr()));

@@ -1,6 +1,6 @@
 //! The timeouts of SYN and SYN-ACK.
 //!
-//! smoltcp's start with 1 s and go on for ever, neither can be set, and what they backed off to stays
+//! smoltcp's start with 1 s and never end, neither can be set, and the backed-off value stays
 //! in force for the data that follows, against RFC 6298 section 5.7. So a SYN or SYN-ACK is
 //! repeated from here, and smoltcp never hears of it.
 
@@ -23,7 +23,7 @@ pub(super) struct Handshake {
     wheel: Wheel,
 }
 
-/// What a handshake is due for.
+/// The action that a handshake is due for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// To wait for the other end.
@@ -49,7 +49,7 @@ impl Handshake {
         }
     }
 
-    /// What is to be done at `now`.
+    /// The action that is due at `now`.
     pub(super) fn serve(&mut self, now: Instant) -> Due {
         if self.due.is_some_and(|due| now < due) {
             return Due::Nothing;
@@ -74,12 +74,12 @@ impl Handshake {
         self.packet = packet.to_vec();
     }
 
-    /// What is to be repeated.
+    /// The packet to repeat.
     pub(super) fn packet(&self) -> &[u8] {
         &self.packet
     }
 
-    /// Whether something was repeated: then nobody knows which copy the other end answers, and its
+    /// Whether a packet was repeated. Then it is unknown which copy the other end answers, and its
     /// answer gives no round trip (RFC 6298 section 3).
     pub(super) const fn is_ambiguous(&self) -> bool {
         self.sent > 1

@@ -5,7 +5,7 @@ use crate::host::Tag;
 use ebbtide_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// What one end sends.
+/// The bytes that one end sends.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     /// The sequence number of the first byte of data, once a SYN has left.
@@ -29,18 +29,18 @@ pub(super) struct Sent {
 struct Piece {
     /// Where it ends, in bytes of the stream.
     end: u64,
-    /// What it belongs to; `None` for a signaling message.
+    /// The message to which it belongs; `None` for a signaling message.
     tag: Option<Tag>,
 }
 
-/// What a departing segment is.
+/// The contents of a departing segment.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Departure {
     /// Whether something in it has left before.
     pub(super) is_repeated: bool,
     /// Whether it begins with the earliest data that is not acknowledged.
     pub(super) is_earliest: bool,
-    /// What the first and the last message in it belong to.
+    /// The tags of the first and the last message in it.
     pub(super) tags: Option<(Tag, Tag)>,
     /// How often it left before, if it is a SYN.
     pub(super) earlier: u8,
@@ -119,7 +119,7 @@ impl Sent {
     }
 }
 
-/// What has arrived at one end.
+/// The bytes that have arrived at one end.
 #[derive(Debug, Default)]
 pub(super) struct Arrived {
     /// All sequence numbers before this one have.

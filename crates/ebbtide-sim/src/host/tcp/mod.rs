@@ -1,7 +1,7 @@
 //! Simulated hosts that speak CoAP over TCP (RFC 8323).
 //!
 //! Each end of a connection is a stack of its own: smoltcp between a [device] without hardware and
-//! the CoAP connection of `ebbtide-core`. What crosses the links is IPv4 packets, byte for byte.
+//! the CoAP connection of `ebbtide-core`. IPv4 packets cross the links, byte for byte.
 
 mod bulk;
 mod client;

@@ -1,4 +1,4 @@
-//! What the testbed reads in a packet of TCP.
+//! The fields of a TCP packet that the testbed reads.
 
 use smoltcp::wire::{Ipv4Packet, TcpPacket};
 use std::fmt;
@@ -9,7 +9,7 @@ pub(crate) struct Segment {
     pub(crate) source: u16,
     pub(crate) destination: u16,
     pub(crate) sequence: u32,
-    /// What is acknowledged, if something is.
+    /// The acknowledgement number, if there is one.
     pub(crate) acknowledged: Option<u32>,
     pub(crate) syn: bool,
     pub(crate) fin: bool,
@@ -36,7 +36,7 @@ impl Segment {
         })
     }
 
-    /// What it takes of the sequence space (RFC 9293 section 3.4): what is repeated until it is
+    /// Its length in the sequence space (RFC 9293 section 3.4), which is repeated until it is
     /// acknowledged.
     pub(crate) fn length(&self) -> u32 {
         self.payload + u32::from(self.syn) + u32::from(self.fin)

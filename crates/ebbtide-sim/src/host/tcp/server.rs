@@ -94,7 +94,7 @@ impl TcpServer {
         first..accepted.next
     }
 
-    /// A socket for a connection that begins: its place. What is no beginning it refuses.
+    /// Returns the place of a socket for a connection that begins. It refuses any packet other than a SYN.
     fn accept(&mut self, now: Instant, port: u16, next: u32) -> usize {
         let setup = Setup {
             settings: self.settings,
@@ -136,7 +136,7 @@ impl TcpServer {
         timeout
     }
 
-    /// What its ends repeated.
+    /// Counters of what its ends repeated.
     pub(crate) const fn repeats(&self) -> Repeats {
         self.repeats
     }

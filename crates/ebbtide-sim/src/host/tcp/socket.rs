@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_millis(1);
 /// with after a SYN that was repeated (section 5.7).
 const AMBIGUOUS: SmolDuration = SmolDuration::from_secs(1);
 
-/// What a socket is made from.
+/// Settings of a socket.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Setup {
     pub(super) settings: Tcp,
@@ -71,7 +71,8 @@ impl Socket {
         Self::new(smol(now), setup, Opening::Connect { local, remote })
     }
 
-    /// Listens for one connection. What is no SYN it refuses with a RST (RFC 9293 section 3.10.7.1).
+    /// Listens for one connection. It refuses any packet other than a SYN with a RST (RFC 9293 section
+    /// 3.10.7.1).
     pub(super) fn listen(now: Instant, setup: Setup, local: SocketAddrV4) -> Self {
         Self::new(smol(now), setup, Opening::Listen { local, syn: Vec::new() })
     }
@@ -92,7 +93,7 @@ impl Socket {
         matches!(self.state(), State::SynSent | State::SynReceived)
     }
 
-    /// A packet arrives. What it makes necessary at once leaves at once, the rest when it is
+    /// A packet arrives. Urgent answers leave at once, the others when the socket is
     /// served.
     pub(super) fn receive(&mut self, now: Instant, packet: &[u8]) {
         if let (Opening::Listen { syn, .. }, State::Listen) =
@@ -152,7 +153,7 @@ impl Socket {
         Some(if expiry <= now { now + AGAIN } else { expiry })
     }
 
-    /// The time as the stack is told it: just before its timer, while that is due and has not
+    /// The time that the stack receives: just before its timer, while that is due and has not
     /// expired.
     fn before_timer(&self, now: Instant) -> SmolInstant {
         match self.timer {

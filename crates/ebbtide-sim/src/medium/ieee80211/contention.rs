@@ -3,7 +3,7 @@
 use super::Dcf;
 use ebbtide_core::time::{Duration, Instant};
 
-/// What a station hears, and how many idle slots it still waits for.
+/// The channel as a station hears it, and the number of idle slots for which it still waits.
 #[derive(Clone, Debug)]
 pub(super) struct Contention {
     /// Transmissions that it hears now, its own included.
@@ -16,7 +16,7 @@ pub(super) struct Contention {
     garbled: bool,
     /// The interframe space after the last of them ends.
     open: Instant,
-    /// What other stations announced ends: the network allocation vector (section 9.2.5.4).
+    /// The end of what other stations announced: the network allocation vector (section 9.2.5.4).
     reserved: Instant,
     /// Idle slots that a backoff still waits for; `None`: there is no backoff.
     slots: Option<u32>,
@@ -71,7 +71,7 @@ impl Contention {
 
     /// A transmission that it hears ends.
     ///
-    /// Whoever heard an overlap waits for EIFS (section 9.2.3.4), also who took part in it: so all
+    /// Stations that heard an overlap, or took part in it, wait for EIFS (section 9.2.3.4). Hence all
     /// count the same slots afterwards.
     pub(super) fn end(&mut self, now: Instant, how: Heard, dcf: &Dcf) {
         self.heard = self.heard.saturating_sub(1);

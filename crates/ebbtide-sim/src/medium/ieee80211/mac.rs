@@ -60,7 +60,7 @@ pub struct Mac {
     air: Air,
     dcf: Dcf,
     stations: Vec<Station>,
-    /// Who hears each station, itself included.
+    /// The stations that hear each station, itself included.
     hearers: Vec<Vec<u32>>,
     indications: VecDeque<Indication>,
 }
@@ -114,7 +114,7 @@ impl Mac {
         self.resume(now, frame.from, engine);
     }
 
-    /// What has happened since the last call.
+    /// The next indication since the last call.
     pub fn poll(&mut self) -> Option<Indication> {
         self.indications.pop_front()
     }
@@ -169,7 +169,7 @@ impl Mac {
         schedule(engine, now, self.dcf.data_airtime(frame.bytes), Event::End(frame.from));
     }
 
-    /// A transmission begins, and whoever hears it finds the channel busy.
+    /// A transmission begins, and stations that hear it find the channel busy.
     fn begin(&mut self, now: Instant, (from, to): (u32, u32)) {
         self.air.begin(now, (from, to), true);
         for number in &self.hearers[from as usize] {
@@ -177,7 +177,7 @@ impl Mac {
         }
     }
 
-    /// A transmission ends: what became of it. Whoever heard it may find the channel idle.
+    /// Ends a transmission and returns its fate. Stations that heard it may find the channel idle.
     fn silence<E: From<Event> + Copy>(
         &mut self,
         now: Instant,

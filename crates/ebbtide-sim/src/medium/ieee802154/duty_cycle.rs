@@ -26,7 +26,7 @@ pub(super) const LISTEN: u64 = airtime(LARGEST_FRAME) + STROBE_GAP;
 /// How long before the receiver's wake-up a sender that knows its phase sets out: the mean first
 /// backoff and assessment take 1.6 ms.
 pub(super) const LEAD: u64 = 3_000_000;
-/// What a wake-up without traffic costs: two assessments (the paper's section 3.1).
+/// The duration of a wake-up without traffic: two assessments (the paper's section 3.1).
 pub(super) const WAKE_UP: u64 = 2 * ASSESSMENT;
 
 impl DutyCycle {

@@ -160,7 +160,7 @@ impl Mac {
         self.stations[station as usize].frame
     }
 
-    /// What has happened since the last call.
+    /// The next indication since the last call.
     pub fn poll(&mut self) -> Option<Indication> {
         self.indications.pop_front()
     }
@@ -453,7 +453,7 @@ impl Mac {
         now <= station.awake_until || duty.listens(station.phase, now)
     }
 
-    /// Whoever is awake and in range listens to a transmission.
+    /// Nodes that are awake and in range listen to a transmission.
     fn overhear(&mut self, now: Instant, from: u32, airtime: u64) {
         for listener in 0..self.stations.len() as u32 {
             if listener != from && self.air.hears(listener, from) && self.is_awake(now, listener) {

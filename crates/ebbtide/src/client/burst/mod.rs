@@ -4,24 +4,23 @@ mod upload;
 
 pub use upload::Upload;
 
-use super::{Client, Route, transfer};
+use super::Client;
+use super::drive::Drive;
+use super::session::{Session, is_no_room};
 use crate::error::Error;
-use crate::message::{BurstMark, Options, Request, Response, Sizes, Uri, UriError};
+use crate::message::{BurstMark, Request, Response, Uri, UriError};
 use crate::net::clock;
 use bytes::Bytes;
-use ebbtide_core::endpoint::SendError;
-use ebbtide_core::wire::{Code, OptionNumber};
+use ebbtide_core::endpoint::Reliability;
+use ebbtide_core::session::client::{RequestParts, Transfer, TransferSettings};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// How many messages of a burst are under way if nothing else is said: as many as an endpoint queues
 /// for a peer (`Limits::queue_per_peer`).
 const IN_FLIGHT: u8 = 64;
-/// How often a server may ask for an Echo within one message (RFC 9175 section 2.3).
-const ECHOES: usize = 2;
 
 /// What became of a message of a burst.
 #[derive(Debug)]
@@ -94,11 +93,11 @@ impl core::error::Error for NotAccepted {
 /// way, so that a sender is as fast as its path. Each message carries a [`BurstMark`], which tells a
 /// server that knows it ([`in_order`](crate::server::in_order)) its place and which others ignore.
 pub struct Burst {
-    client: Client,
-    route: Route,
-    request: Arc<Request>,
-    options: Options,
-    longest: usize,
+    session: Session,
+    /// What all messages have in common.
+    request: RequestParts,
+    reliability: Reliability,
+    settings: TransferSettings,
     number: u32,
     in_flight: u8,
     stop_after: usize,
@@ -122,7 +121,7 @@ struct Message {
 impl core::fmt::Debug for Burst {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Burst")
-            .field("route", &self.route)
+            .field("remote", &self.session.remote)
             .field("next", &self.next())
             .field("under_way", &self.messages.len())
             .finish_non_exhaustive()
@@ -147,7 +146,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the URI is none, does not resolve, or no connection can be made.
+    /// If the URI is not valid or does not resolve, or no connection can be made.
     pub async fn burst(
         &self,
         uri: impl TryInto<Uri, Error: Into<UriError>>,
@@ -162,19 +161,17 @@ impl Client {
     ///
     /// As [`Self::burst`].
     pub async fn burst_with(&self, request: Request) -> Result<Burst, Error> {
-        let remote = self.resolve(&request.uri).await?;
-        let route = self.route(&request.uri, remote).await?;
-        let options = transfer::base_options(&request);
-        let sizes = match &route.link {
-            Some(link) => link.sizes(&options),
-            None => Sizes::of_datagrams(self.inner.config.block_szx),
+        let session = self.session(&request.uri).await?;
+        let parts = request.parts();
+        let settings = TransferSettings {
+            patience: Default::default(),
+            ..session.settings(&request, &RequestParts { block_szx: None, ..parts.clone() })
         };
         Ok(Burst {
-            client: self.clone(),
-            route,
-            request: Arc::new(request),
-            options,
-            longest: sizes.whole,
+            session,
+            request: parts,
+            reliability: request.reliability,
+            settings,
             number: clock::distinct(),
             in_flight: IN_FLIGHT,
             stop_after: 1,
@@ -224,8 +221,9 @@ impl Burst {
     /// If the burst has stopped, or the message cannot be sent; its payload is handed back.
     pub async fn send(&mut self, payload: impl Into<Bytes>) -> Result<u32, NotAccepted> {
         let payload = payload.into();
-        if payload.len() > self.longest {
-            let error = Some(Error::TooLarge { limit: self.longest });
+        let limit = self.settings.sizes.whole;
+        if payload.len() > limit {
+            let error = Some(Error::TooLarge { limit });
             return Err(NotAccepted { payload, error });
         }
         while self.messages.len() >= usize::from(self.in_flight) {
@@ -243,7 +241,7 @@ impl Burst {
                     return Ok(sequence);
                 }
                 // The endpoint has enough for this peer: something of it has to end first.
-                Err(Error::Send(SendError::QueueFull)) if !self.running.is_empty() => {
+                Err(error) if is_no_room(&error) && !self.running.is_empty() => {
                     self.progress().await;
                 }
                 Err(error) => return Err(NotAccepted { payload, error: Some(error) }),
@@ -308,47 +306,12 @@ impl Burst {
         sequence: u32,
         payload: &Bytes,
     ) -> Result<BoxFuture<'static, (u32, Outcome)>, Error> {
-        let mut options = self.options.clone();
         let behind = u8::try_from(self.messages.len()).unwrap_or(u8::MAX);
-        BurstMark { burst: self.number, behind, sequence }.push(&mut options);
-        let exchange = Exchange {
-            client: self.client.clone(),
-            route: self.route.clone(),
-            request: self.request.clone(),
-            options,
-            payload: payload.clone(),
-        };
-        let pending = exchange.start()?;
-        Ok(Box::pin(async move { (sequence, exchange.finish(pending).await) }))
-    }
-}
-
-/// One message and its answer, with another one in between if the server wants an Echo.
-struct Exchange {
-    client: Client,
-    route: Route,
-    request: Arc<Request>,
-    options: Options,
-    payload: Bytes,
-}
-
-impl Exchange {
-    fn start(&self) -> Result<super::Pending, Error> {
-        self.client.start(&self.route, &self.request, &self.options, &self.payload)
-    }
-
-    async fn finish(mut self, mut pending: super::Pending) -> Outcome {
-        for _ in 0..ECHOES {
-            let response = pending.response().await?;
-            match response.options.get(OptionNumber::ECHO) {
-                Some(echo) if response.code == Code::UNAUTHORIZED => {
-                    self.options.remove(OptionNumber::ECHO);
-                    self.options.push(OptionNumber::ECHO, echo.value);
-                    pending = self.start()?;
-                }
-                _ => return Ok(response),
-            }
-        }
-        pending.response().await
+        let mut request = RequestParts { payload: payload.clone(), ..self.request.clone() };
+        BurstMark { burst: self.number, behind, sequence }.push(&mut request.options);
+        let transfer = Transfer::new(request, self.settings.clone());
+        let mut message = Drive::new(self.session.clone(), self.reliability, transfer);
+        message.start_now()?;
+        Ok(Box::pin(async move { (sequence, message.run().await) }))
     }
 }

@@ -21,6 +21,11 @@ pub(super) fn stand_in(is_ipv4: bool, number: u64) -> SocketAddr {
     SocketAddr::new(ip.into(), PORT)
 }
 
+/// A stand-in of no session in particular.
+pub(crate) fn any(is_ipv4: bool) -> SocketAddr {
+    stand_in(is_ipv4, 0)
+}
+
 /// The number of a stand-in's session.
 pub(super) fn number(stand_in: SocketAddr) -> Option<u64> {
     family(stand_in)?;

@@ -1,24 +1,31 @@
 //! Responses, on either side.
 
 use super::options::Options;
+use crate::wire::{Body, Code, Message, Opt, OptionNumber};
+use alloc::borrow::Cow;
+use alloc::string::String;
 use bytes::Bytes;
-use ebbtide_core::wire::{Body, Code, Message, Opt, OptionNumber};
 
 /// A response: what a handler returns and what a client receives.
 ///
 /// ```
-/// use ebbtide::{Code, ContentFormat, Response};
+/// use ebbtide_core::session::{ContentFormat, Response};
+/// use ebbtide_core::wire::Code;
 ///
 /// let response = Response::content("22.3 C").format(ContentFormat::TEXT).max_age(60);
 /// assert_eq!(response.code(), Code::CONTENT);
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Response {
-    pub(crate) code: Code,
-    pub(crate) options: Options,
-    pub(crate) payload: Bytes,
+    /// The code.
+    pub code: Code,
+    /// The options.
+    pub options: Options,
+    /// The payload; after a block-wise transfer the whole body.
+    pub payload: Bytes,
     /// Whether its request may have been sent more than once.
-    pub(crate) repeated: bool,
+    pub repeated: bool,
 }
 
 impl Response {
@@ -102,7 +109,7 @@ impl Response {
 
     /// The payload as text, what is not UTF-8 replaced.
     #[must_use]
-    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+    pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.payload)
     }
 
@@ -114,24 +121,24 @@ impl Response {
     }
 
     /// A copy of what arrived.
-    pub(crate) fn from_message(message: &Message<'_>) -> Self {
+    pub fn from_message(message: &Message<'_>) -> Self {
         Self::from_body(message.code(), message.body())
     }
 
     /// A copy of what arrived, on whatever transport.
-    pub(crate) fn from_body(code: Code, body: &Body<'_>) -> Self {
+    pub fn from_body(code: Code, body: &Body<'_>) -> Self {
         let payload = Bytes::copy_from_slice(body.payload());
         Self { code, options: body.options().into(), payload, repeated: false }
     }
 
     /// Calls `with` with it as the wire layer wants it, one more option added.
-    pub(crate) fn with_content<R>(
+    pub fn with_content<R>(
         &self,
         extra: Option<Opt<'_>>,
-        with: impl FnOnce(&ebbtide_core::wire::Content<'_>) -> R,
+        with: impl FnOnce(&crate::wire::Content<'_>) -> R,
     ) -> R {
         self.options.with_slice(extra, |options| {
-            with(&ebbtide_core::wire::Content { code: self.code, options, payload: &self.payload })
+            with(&crate::wire::Content { code: self.code, options, payload: &self.payload })
         })
     }
 }

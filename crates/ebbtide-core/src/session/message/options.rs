@@ -1,7 +1,9 @@
 //! Options that are kept, not only looked at.
 
+use crate::wire::{Opt, OptionIter, OptionNumber, encode_uint};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
-use ebbtide_core::wire::{Opt, OptionIter, OptionNumber, encode_uint};
 
 /// How many options fit without an allocation.
 const INLINE: usize = 4;
@@ -103,11 +105,7 @@ impl Options {
     }
 
     /// Calls `with` with all of them as a slice, allocating only beyond sixteen.
-    pub(crate) fn with_slice<R>(
-        &self,
-        extra: Option<Opt<'_>>,
-        with: impl FnOnce(&[Opt<'_>]) -> R,
-    ) -> R {
+    pub fn with_slice<R>(&self, extra: Option<Opt<'_>>, with: impl FnOnce(&[Opt<'_>]) -> R) -> R {
         const ENOUGH: usize = 16;
         let all = self.iter().chain(extra);
         let none = Opt { number: OptionNumber(0), value: &[] };
@@ -150,6 +148,7 @@ impl fmt::Debug for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn options_of_one_number_keep_their_order_whatever_their_length() {

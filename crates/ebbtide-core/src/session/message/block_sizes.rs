@@ -1,34 +1,34 @@
 //! How long a body may be in one message, and how long its blocks.
 
-use ebbtide_core::stream::Connection;
-use ebbtide_core::wire::{Block, BlockError, Opt};
+use crate::stream::Connection;
+use crate::wire::{Block, BlockError, Opt};
 
 /// Bytes of a message on a connection that are left for header, token and short options.
 const OVERHEAD: usize = 128;
 
 /// What fits into one message on a transport.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub struct BlockSizes {
     /// Bytes of the longest body that goes without blocks.
-    pub(crate) whole: usize,
+    pub whole: usize,
     /// The size exponent of our blocks; 7 is BERT (RFC 8323 section 6).
-    pub(crate) szx: u8,
+    pub szx: u8,
     /// Bytes of a block of that size; of BERT as many units as fit.
-    pub(crate) block: usize,
+    pub block: usize,
     /// Whether BERT has a meaning here.
     reliable: bool,
 }
 
-impl Sizes {
+impl BlockSizes {
     /// Over UDP: blocks of `2^(szx + 4)` bytes.
-    pub(crate) fn of_datagrams(szx: u8) -> Self {
+    pub fn of_datagrams(szx: u8) -> Self {
         let szx = szx.min(Block::MAX_SZX);
         Self { whole: 16 << szx, szx, block: 16 << szx, reliable: false }
     }
 
     /// Over a connection, with options of `options` bytes: whole bodies as long as the peer takes
     /// them, then BERT, if it does.
-    pub(crate) fn of_connection(connection: &Connection, options: usize) -> Self {
+    pub fn of_connection(connection: &Connection, options: usize) -> Self {
         let room = connection.message_limit().saturating_sub(OVERHEAD.max(options + 32));
         if connection.peer().bert() && room >= 1024 {
             let block = room - room % 1024;
@@ -39,7 +39,7 @@ impl Sizes {
     }
 
     /// These, with blocks no larger than somebody wants.
-    pub(crate) fn at_most(mut self, szx: u8) -> Self {
+    pub fn at_most(mut self, szx: u8) -> Self {
         if szx < self.szx {
             self.szx = szx;
             self.block = 16 << szx;
@@ -49,19 +49,19 @@ impl Sizes {
     }
 
     /// Reads a block option.
-    pub(crate) fn read(&self, option: &Opt<'_>) -> Result<Block, BlockError> {
+    pub fn read(&self, option: &Opt<'_>) -> Result<Block, BlockError> {
         if self.reliable { Block::from_reliable(option) } else { Block::from_option(option) }
     }
 
     /// The block of this exponent, ours or smaller, that begins at this byte.
-    pub(crate) fn at(&self, offset: usize, more: bool, szx: u8) -> Result<Block, BlockError> {
+    pub fn at(&self, offset: usize, more: bool, szx: u8) -> Result<Block, BlockError> {
         let unit = szx.min(Block::MAX_SZX) + 4;
         let num = u32::try_from(offset >> unit).map_err(|_| BlockError::TooLarge)?;
         if szx == Block::BERT_SZX { Block::bert(num, more) } else { Block::new(num, more, szx) }
     }
 
     /// Bytes of a block of this exponent, ours or smaller.
-    pub(crate) fn bytes(&self, szx: u8) -> usize {
+    pub fn bytes(&self, szx: u8) -> usize {
         if szx == Block::BERT_SZX { self.block } else { 16 << szx }
     }
 }

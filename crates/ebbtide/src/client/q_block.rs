@@ -1,10 +1,11 @@
-//! Who understands the blocks of RFC 9177.
+//! Bodies in Non-confirmable blocks (RFC 9177): for which servers.
 
-use super::super::transfer::ask_with;
-use super::super::{Client, Route};
+use super::drive::Drive;
+use super::session::Session;
 use crate::error::Error;
-use crate::message::Request;
+use crate::message::{Request, Response};
 use ebbtide_core::endpoint::Failure;
+use ebbtide_core::session::client::Transfer;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, OptionNumber};
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ const MEMORY: Duration = Duration::from_secs(3600);
 
 /// What servers said when they were asked.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Support {
+pub(super) struct Support {
     servers: Mutex<BTreeMap<SocketAddr, Said>>,
 }
 
@@ -47,33 +48,58 @@ impl Support {
     }
 
     /// A server refused the options, whatever it said before.
-    pub(super) fn forget(&self, remote: SocketAddr) {
+    fn forget(&self, remote: SocketAddr) {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).remove(&remote);
     }
 }
 
+/// Sends a request in such blocks; `None`, and nothing sent, if the server does not understand them.
+pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<Response>, Error> {
+    if !is_there(session).await? {
+        return Ok(None);
+    }
+    let (inner, remote) = (&session.inner, session.remote);
+    let params = inner.config.quick;
+    if let Some(socket) = session.socket() {
+        let until = socket.lock().endpoint.silent_until(remote, &params);
+        if let Some(until) = until {
+            // What went before was not answered.
+            tokio::time::sleep_until(socket.clock.to_tokio(until)).await;
+        }
+    }
+    let parts = request.parts();
+    let mut settings = session.settings(request, &parts);
+    settings.q_block = Some(params);
+    let transfer = Transfer::new(parts, settings);
+    let response = Drive::new(session.clone(), request.reliability, transfer).run().await?;
+    if response.code() == Code::BAD_OPTION {
+        inner.q_block.forget(remote);
+    }
+    Ok(Some(response))
+}
+
 /// Whether a server understands the options: a Confirmable request with one of them tells, since it
-/// must be refused with 4.02 by who does not (RFC 9177 section 4.1). It asks for the first 16 bytes
-/// of a resource that changes nothing and that most servers have.
-pub(super) async fn is_there(client: &Client, route: &Route) -> Result<bool, Error> {
-    let support = &client.inner.quick;
-    if let Some(known) = support.known(client.now(route.remote), route.remote) {
+/// must be refused with 4.02 by a server that does not (RFC 9177 section 4.1). It asks for the first 16
+/// bytes of a resource that changes nothing and that most servers have.
+async fn is_there(session: &Session) -> Result<bool, Error> {
+    let support = &session.inner.q_block;
+    if let Some(known) = support.known(session.now(), session.remote) {
         return Ok(known);
     }
-    let probe = Request::get(format!("coap://{}/.well-known/core", route.remote))?;
     // Block 0 of 16 bytes, and no more than that.
-    let answered = ask_with(client, route, &probe, (OptionNumber::Q_BLOCK2, 0)).await;
-    let supports = match answered {
+    let probe = Request::get(format!("coap://{}/.well-known/core", session.remote))?
+        .option(OptionNumber::Q_BLOCK2, &[]);
+    let supports = match Drive::of(session, &probe).run().await {
         Ok(response) => {
             let ignored = response.is_success()
-                && response.options.get(OptionNumber::Q_BLOCK2).is_none()
-                && response.payload.len() > SMALLEST;
-            response.code != Code::BAD_OPTION && !ignored
+                && response.options().get(OptionNumber::Q_BLOCK2).is_none()
+                && response.body().len() > SMALLEST;
+            response.code() != Code::BAD_OPTION && !ignored
         }
         Err(Error::Reset { .. } | Error::Failed { reason: Failure::BadOption, .. }) => false,
         Err(error) => return Err(error),
     };
-    support.learn(client.now(route.remote), route.remote, supports);
+    support.learn(session.now(), session.remote, supports);
     Ok(supports)
 }
 

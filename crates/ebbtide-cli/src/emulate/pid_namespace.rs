@@ -14,12 +14,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// A process namespace. All in it ends when it is dropped.
-pub(crate) struct Household {
+pub(crate) struct PidNamespace {
     first: Child,
     namespace: File,
 }
 
-impl Household {
+impl PidNamespace {
     /// A new one.
     ///
     /// # Errors
@@ -38,16 +38,16 @@ impl Household {
         made.map_err(|error| Failure::work(format_args!("no process namespace: {error}")))
     }
 
-    /// What this thread starts from now on lives here. It can start no threads any more.
+    /// Processes that this thread starts from now on live here. It cannot start threads any more.
     pub(crate) fn enter(&self) -> io::Result<()> {
         Ok(setns(&self.namespace, CloneFlags::CLONE_NEWPID)?)
     }
 }
 
-impl Drop for Household {
+impl Drop for PidNamespace {
     fn drop(&mut self) {
         drop(self.first.stdin.take());
-        // It has nobody to fail to, and nothing else to wait for.
+        // Errors cannot be reported from `drop`; the exit status is irrelevant.
         let _ = self.first.wait();
     }
 }

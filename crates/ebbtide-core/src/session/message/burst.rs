@@ -1,8 +1,8 @@
 //! The mark of a message that is one of many for the same resource.
 
 use super::options::Options;
+use crate::wire::{Message, OptionNumber, encode_uint};
 use core::fmt;
-use ebbtide_core::wire::{Message, OptionNumber, encode_uint};
 
 /// Where a message stands in a burst: the elective option 65052.
 ///
@@ -30,7 +30,7 @@ impl BurstMark {
     const LONGEST: usize = 9;
 
     /// Adds the mark to a message's options.
-    pub(crate) fn push(self, options: &mut Options) {
+    pub fn push(self, options: &mut Options) {
         let mut value = [0; Self::LONGEST];
         let mut uint = [0; 4];
         let sequence = encode_uint(self.sequence, &mut uint);
@@ -57,7 +57,7 @@ impl BurstMark {
     }
 
     /// The first message that may still come, or come again.
-    pub(crate) fn first_open(self) -> u32 {
+    pub fn first_open(self) -> u32 {
         self.sequence.saturating_sub(self.behind.into())
     }
 }
@@ -71,7 +71,8 @@ impl fmt::Display for BurstMark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_core::wire::{Code, Content, MessageId, Token, Type};
+    use crate::wire::{Code, Content, MessageId, Token, Type};
+    use alloc::{vec, vec::Vec};
 
     /// A message with this value of the option, if any.
     fn message(options: &Options) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Being on time on a machine that wakes late.
 //!
 //! A thread that sleeps until a packet is due is late by what its processor takes to wake: some tens
-//! of microseconds, and milliseconds now and then where the machine is a virtual one and its idle
+//! of microseconds, and occasionally milliseconds where the machine is a virtual one and its idle
 //! processors are given away. So the thread wakes early by a margin, and looks at the clock for the
 //! rest. The margin follows what wake-ups have taken, so that a machine that wakes fast pays little
 //! for it, and nothing is paid while no packet is under way.
@@ -26,14 +26,14 @@ pub(super) const NAP: Duration = Duration::from_micros(60);
 const AWAKE_PER_SLEPT: u32 = 8;
 const AWAKE: Duration = Duration::from_millis(20);
 
-/// What is known of this machine's wake-ups, and how long the thread may go on without one.
+/// Statistics of this machine's wake-ups, and how long the thread may go on without one.
 #[derive(Debug)]
-pub(super) struct Waking {
+pub(super) struct WakeUps {
     margin: Duration,
     nap_at: Instant,
 }
 
-impl Waking {
+impl WakeUps {
     /// Of a machine of which nothing is known.
     pub(super) fn new(now: Instant) -> Self {
         Self { margin: FIRST, nap_at: now + AWAKE }
@@ -80,21 +80,21 @@ mod tests {
 
     #[test]
     fn the_margin_falls_to_what_wake_ups_take() {
-        let mut waking = Waking::new(Instant::ZERO);
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
         for _ in 0..5_000 {
-            waking.woke(70 * US);
+            wake_ups.woke(70 * US);
         }
-        assert!((60 * US..=110 * US).contains(&waking.margin()), "{:?}", waking.margin());
+        assert!((60 * US..=110 * US).contains(&wake_ups.margin()), "{:?}", wake_ups.margin());
     }
 
     #[test]
     fn one_wake_up_of_a_hundred_that_is_slow_keeps_the_margin_above_it() {
-        let mut waking = Waking::new(Instant::ZERO);
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
         let mut late = 0;
         for number in 1..=20_000 {
             let took = if number % 100 == 0 { 900 * US } else { 70 * US };
-            late += u32::from(number > 10_000 && took > waking.margin());
-            waking.woke(took);
+            late += u32::from(number > 10_000 && took > wake_ups.margin());
+            wake_ups.woke(took);
         }
         // Half of the hundred slow ones.
         assert!((40..=60).contains(&late), "{late}");
@@ -102,27 +102,27 @@ mod tests {
 
     #[test]
     fn the_margin_stays_within_its_bounds() {
-        let mut waking = Waking::new(Instant::ZERO);
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
         for _ in 0..100 {
-            waking.woke(50_000 * US);
+            wake_ups.woke(50_000 * US);
         }
-        assert_eq!(waking.margin(), MOST);
+        assert_eq!(wake_ups.margin(), MOST);
         for _ in 0..100_000 {
-            waking.woke(Duration::ZERO);
+            wake_ups.woke(Duration::ZERO);
         }
-        assert_eq!(waking.margin(), LEAST);
+        assert_eq!(wake_ups.margin(), LEAST);
     }
 
     #[test]
     fn a_thread_that_hardly_sleeps_naps_for_a_tenth_of_its_time() {
-        let mut waking = Waking::new(Instant::ZERO);
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
         let (mut now, mut napped) = (Duration::ZERO, Duration::ZERO);
         while now < Duration::from_secs(1) {
             now += US;
-            if waking.is_nap_due(at(now)) {
+            if wake_ups.is_nap_due(at(now)) {
                 now += NAP;
                 napped += NAP;
-                waking.slept(at(now), NAP);
+                wake_ups.slept(at(now), NAP);
             }
         }
         assert!((100_000 * US..120_000 * US).contains(&napped), "{napped:?}");
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn one_that_sleeps_most_of_the_time_never_naps() {
-        let mut waking = Waking::new(Instant::ZERO);
+        let mut wake_ups = WakeUps::new(Instant::ZERO);
         let mut now = Duration::ZERO;
         for _ in 0..1_000 {
             now += 10_000 * US;
-            waking.slept(at(now), 10_000 * US);
+            wake_ups.slept(at(now), 10_000 * US);
             now += 2_000 * US;
-            assert!(!waking.is_nap_due(at(now)));
+            assert!(!wake_ups.is_nap_due(at(now)));
         }
     }
 }

@@ -1,0 +1,108 @@
+//! The response's body, block after block (RFC 7959 section 2.4).
+
+use crate::session::{BlockSizes, Response};
+use crate::wire::{Block, OptionNumber};
+use alloc::vec::Vec;
+
+/// A body of which the first block is here.
+#[derive(Clone, Debug)]
+pub(super) struct Download {
+    response: Response,
+    body: Vec<u8>,
+    etag: Option<Vec<u8>>,
+    szx: u8,
+    limit: usize,
+}
+
+/// What a first response is.
+#[derive(Debug)]
+pub(super) enum Begun {
+    /// All of it.
+    Whole(Response),
+    /// The first of several blocks.
+    Block(Download),
+}
+
+/// What a block is.
+#[derive(Debug)]
+pub(super) enum Got {
+    /// Others follow.
+    Part,
+    /// The last one: this is the whole response.
+    Whole(Response),
+    /// A block of another version of the resource.
+    Changed,
+    /// An error, instead of a block.
+    Refused(Response),
+}
+
+/// Why blocks make no body.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// The body is longer than is wanted.
+    TooLarge,
+    /// What they say contradicts itself.
+    Broken(&'static str),
+}
+
+impl Download {
+    pub(super) fn begin(first: Response, sizes: &BlockSizes, limit: usize) -> Result<Begun, Unfit> {
+        let Some(option) = first.options().get(OptionNumber::BLOCK2) else {
+            return Ok(Begun::Whole(first));
+        };
+        let Some(block) = sizes.read(&option).ok().filter(|block| block.more()) else {
+            return Ok(Begun::Whole(first));
+        };
+        if block.num() != 0 || !block.is_full(first.body().len()) {
+            return Err(Unfit::Broken("its first block is not the first, or not whole"));
+        }
+        let announced = first.options().get_uint(OptionNumber::SIZE2).unwrap_or(0) as usize;
+        if announced.max(first.body().len()) > limit {
+            return Err(Unfit::TooLarge);
+        }
+        let body = first.body().to_vec();
+        let etag = etag(&first);
+        Ok(Begun::Block(Self { response: first, body, etag, szx: block.szx(), limit }))
+    }
+
+    /// Where the next block begins, and its size exponent.
+    pub(super) fn next(&self) -> (usize, u8) {
+        (self.body.len(), self.szx)
+    }
+
+    /// Takes the answer to the request for the next block.
+    pub(super) fn on_answer(&mut self, answer: Response, sizes: &BlockSizes) -> Result<Got, Unfit> {
+        let block = answer.options().get(OptionNumber::BLOCK2);
+        let Some(block) = block.and_then(|option| sizes.read(&option).ok()) else {
+            return if answer.is_success() {
+                Err(Unfit::Broken("a block has no block option"))
+            } else {
+                Ok(Got::Refused(answer))
+            };
+        };
+        if etag(&answer) != self.etag {
+            return Ok(Got::Changed);
+        }
+        if block.offset() as usize != self.body.len() {
+            return Err(Unfit::Broken("it sent another block than the one asked for"));
+        }
+        if block.more() && !block.is_full(answer.body().len()) {
+            return Err(Unfit::Broken("a block is shorter than it says"));
+        }
+        if self.body.len() + answer.body().len() > self.limit {
+            return Err(Unfit::TooLarge);
+        }
+        self.body.extend_from_slice(answer.body());
+        self.szx = self.szx.min(Block::szx(block));
+        if block.more() {
+            return Ok(Got::Part);
+        }
+        let mut response = core::mem::replace(&mut self.response, Response::new(answer.code()));
+        response.options.remove(OptionNumber::BLOCK2);
+        Ok(Got::Whole(response.payload(core::mem::take(&mut self.body))))
+    }
+}
+
+pub(super) fn etag(response: &Response) -> Option<Vec<u8>> {
+    response.options().get(OptionNumber::ETAG).map(|opt| opt.value.to_vec())
+}

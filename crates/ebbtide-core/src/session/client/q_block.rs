@@ -1,0 +1,322 @@
+//! A request and its response in Non-confirmable blocks (RFC 9177): what is sent when, what answers
+//! mean.
+
+use super::download::{Unfit, etag};
+use super::request::RequestParts;
+use crate::q_block::{Arrival, Due, QBlockParameters, Receiver, Receiving, Retry, Sender, Sending};
+use crate::session::{Options, Response};
+use crate::time::Instant;
+use crate::wire::{Block, Code, MissingBlocks, OptionNumber};
+use alloc::vec;
+use alloc::vec::Vec;
+use rand_core::Rng;
+
+/// Bytes of header and token, and of the numbers of long options.
+const HEADER: usize = 16;
+/// Numbers start at 0, so that there is one block more than the highest of them.
+const MOST: u32 = Block::MAX_NUM + 1;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct QBlock {
+    params: QBlockParameters,
+    szx: u8,
+    idempotent: bool,
+    part: Part,
+}
+
+/// How far it is.
+#[derive(Debug)]
+enum Part {
+    /// The request's body goes out.
+    Upload(Sender),
+    /// The request is out, in one message.
+    Asked { retry: Retry, begun: bool },
+    /// The response's body comes in.
+    Download(Body),
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Doing {
+    /// Send a message: the block that it is about, the values of Q-Block2, and whether it has the
+    /// request's body, or a block of it.
+    Send {
+        block: u32,
+        wanted: Vec<u32>,
+        content: Content,
+    },
+    Wait(Option<Instant>),
+    Done(Response),
+    GiveUp,
+}
+
+/// What a message carries.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// A block of the request's body.
+    Block,
+    /// The request's body, which is no longer than a block.
+    Body,
+    Nothing,
+}
+
+/// What an answer means.
+#[derive(Debug)]
+pub(super) enum Meaning {
+    /// There is more to do.
+    Going,
+    /// It answers the whole request.
+    Answered(Response),
+    /// The body comes anew, in another version: this is counted.
+    Restarted,
+    /// The request has to be sent again, from the start: this is counted.
+    Again,
+}
+
+impl QBlock {
+    pub(super) fn new(request: &RequestParts, szx: u8, params: QBlockParameters) -> Self {
+        let retry = Retry::new(Instant::ZERO, &params);
+        let idempotent = request.is_idempotent();
+        let part = Part::Asked { retry, begun: false };
+        Self { params, szx: szx.min(Block::MAX_SZX), idempotent, part }
+    }
+
+    /// Bytes of the longest body that can be sent.
+    pub(super) fn limit(&self) -> usize {
+        (MOST as usize) << (self.szx + 4)
+    }
+
+    /// Where a block of the request's body begins, and how long it is at most.
+    pub(super) fn place(&self, num: u32) -> (usize, usize) {
+        ((num as usize) << (self.szx + 4), 16 << self.szx)
+    }
+
+    /// The value of an option that names a block of ours.
+    pub(super) fn value(&self, num: u32, more: bool) -> u32 {
+        Block::new(num, more, self.szx).map_or(0, Block::to_uint)
+    }
+
+    /// Whether the request's body is one message.
+    pub(super) fn is_short(&self, request: &RequestParts) -> bool {
+        request.payload.len() <= 16 << self.szx
+    }
+
+    /// From the start.
+    pub(super) fn begin(&mut self, now: Instant, request: &RequestParts, rng: &mut dyn Rng) {
+        self.part = if self.is_short(request) {
+            Part::Asked { retry: Retry::new(now, &self.params), begun: false }
+        } else {
+            let blocks = request.payload.len().div_ceil(16 << self.szx);
+            let blocks = u32::try_from(blocks).unwrap_or(MOST);
+            Part::Upload(Sender::upload(blocks, self.idempotent, self.params, rng))
+        };
+    }
+
+    /// What is due.
+    pub(super) fn poll(&mut self, now: Instant, options: &Options) -> Doing {
+        match &mut self.part {
+            Part::Upload(sender) => match sender.poll(now) {
+                Sending::Block(num) => {
+                    Doing::Send { block: num, wanted: Vec::new(), content: Content::Block }
+                }
+                Sending::Wait(at) => Doing::Wait(at),
+                Sending::GiveUp => Doing::GiveUp,
+            },
+            Part::Asked { begun: begun @ false, .. } => {
+                *begun = true;
+                self.ask()
+            }
+            Part::Asked { retry, .. } => loop {
+                match retry.poll(now, &self.params) {
+                    Due::Wait(at) => return Doing::Wait(Some(at)),
+                    Due::Ask if self.idempotent => return self.ask(),
+                    Due::Ask => {}
+                    Due::GiveUp => return Doing::GiveUp,
+                }
+            },
+            Part::Download(body) => match body.receiver.poll(now) {
+                Receiving::Complete => self.finish(now),
+                Receiving::Continue(from) => {
+                    let wanted = vec![body.value(from, true)];
+                    Doing::Send { block: from, wanted, content: Content::Nothing }
+                }
+                Receiving::Missing => {
+                    let missing = body.receiver.missing();
+                    let wanted: Vec<u32> = missing.map(|num| body.value(num, false)).collect();
+                    // What it takes, about: an option's header is a byte here.
+                    let asked = wanted.len() * 4 + HEADER;
+                    let others: usize = options.iter().map(|opt| opt.value.len() + 1).sum();
+                    body.receiver.sent(now, asked + others);
+                    Doing::Send { block: 0, wanted, content: Content::Nothing }
+                }
+                Receiving::Wait(at) => Doing::Wait(Some(at)),
+                Receiving::GiveUp => Doing::GiveUp,
+            },
+        }
+    }
+
+    /// Asks for the whole response, in blocks if it is long (RFC 9177 section 4.4).
+    fn ask(&self) -> Doing {
+        Doing::Send { block: 0, wanted: vec![self.value(0, true)], content: Content::Body }
+    }
+
+    fn finish(&mut self, now: Instant) -> Doing {
+        let part = Part::Asked { retry: Retry::new(now, &self.params), begun: true };
+        match core::mem::replace(&mut self.part, part) {
+            Part::Download(body) => Doing::Done(body.finish()),
+            part => {
+                self.part = part;
+                Doing::Wait(None)
+            }
+        }
+    }
+
+    /// Something answers the request that carried this block.
+    pub(super) fn on_answer(
+        &mut self,
+        now: Instant,
+        block: u32,
+        response: Response,
+        (is_short, limit): (bool, usize),
+    ) -> Result<Meaning, Unfit> {
+        match (response.code(), &mut self.part) {
+            (Code::CONTINUE, Part::Upload(sender)) => {
+                // It is said of whole sets only (RFC 9177 section 4.3).
+                let told = block_of(&response, OptionNumber::Q_BLOCK1).map(Block::num);
+                sender.on_continue(self.params.end_of_set(told.unwrap_or(block)));
+                Ok(Meaning::Going)
+            }
+            (Code::REQUEST_ENTITY_INCOMPLETE, part) if names_missing(&response) => {
+                if let (Part::Upload(sender), Ok(missing)) =
+                    (part, MissingBlocks::parse(response.body()))
+                {
+                    sender.on_missing(missing.iter());
+                }
+                Ok(Meaning::Going)
+            }
+            // Late ones.
+            (Code::CONTINUE, _) => Ok(Meaning::Going),
+            _ => self.on_content(now, response, (is_short, limit)),
+        }
+    }
+
+    /// A response to the whole request: all of it, or a block.
+    fn on_content(
+        &mut self,
+        now: Instant,
+        mut response: Response,
+        (is_short, limit): (bool, usize),
+    ) -> Result<Meaning, Unfit> {
+        let Some(block) = block_of(&response, OptionNumber::Q_BLOCK2) else {
+            return Ok(Meaning::Answered(response));
+        };
+        if !response.is_success() || block.num() == 0 && !block.more() {
+            response.options.remove(OptionNumber::Q_BLOCK2);
+            response.options.remove(OptionNumber::SIZE2);
+            return Ok(Meaning::Answered(response));
+        }
+        let is_sized = response.options().get(OptionNumber::SIZE2).is_some();
+        let begun = matches!(self.part, Part::Download(_));
+        if !is_sized && is_short && begun {
+            // libcoap's server answers who misses block 0 with nothing but that block, and without
+            // saying of which version it is. So all of it is asked for again.
+            return Ok(Meaning::Again);
+        }
+        let other = match &self.part {
+            Part::Download(body) => body.is_other(&response),
+            _ => true,
+        };
+        if other {
+            self.part = Part::Download(Body::begin(now, &response, block, (limit, self.params))?);
+        }
+        if let Part::Download(body) = &mut self.part {
+            body.take(now, &response, block)?;
+        }
+        Ok(if other && begun { Meaning::Restarted } else { Meaning::Going })
+    }
+}
+
+/// One version of a response's body, of which blocks arrive in any order.
+#[derive(Debug)]
+struct Body {
+    receiver: Receiver,
+    /// Its options, without those of a block.
+    response: Response,
+    etag: Option<Vec<u8>>,
+    szx: u8,
+    bytes: Vec<u8>,
+}
+
+impl Body {
+    /// The body that a block is of; the block itself is not taken yet.
+    fn begin(
+        now: Instant,
+        first: &Response,
+        block: Block,
+        (limit, params): (usize, QBlockParameters),
+    ) -> Result<Self, Unfit> {
+        // RFC 9177 section 4.6: Size2 is exact, and in every block.
+        let size = first.options().get_uint(OptionNumber::SIZE2);
+        let size = size.ok_or(Unfit::Broken("a block does not say how long the body is"))?;
+        let size = usize::try_from(size).ok().filter(|size| *size <= limit);
+        let size = size.ok_or(Unfit::TooLarge)?;
+        let blocks = u32::try_from(size.div_ceil(block.size())).map_err(|_| Unfit::TooLarge)?;
+        let mut response = Response::new(first.code());
+        for opt in first.options().iter() {
+            if !matches!(opt.number, OptionNumber::Q_BLOCK2 | OptionNumber::SIZE2) {
+                response.options.push(opt.number, opt.value);
+            }
+        }
+        Ok(Self {
+            receiver: Receiver::new(now, blocks, params),
+            etag: etag(first),
+            szx: block.szx(),
+            bytes: vec![0; size],
+            response,
+        })
+    }
+
+    /// Whether a block is of another version of the resource (RFC 9177 section 4.4).
+    fn is_other(&self, response: &Response) -> bool {
+        etag(response) != self.etag
+    }
+
+    /// Takes a block.
+    fn take(&mut self, now: Instant, response: &Response, block: Block) -> Result<(), Unfit> {
+        if block.szx() != self.szx {
+            return Err(Unfit::Broken("its blocks have several sizes"));
+        }
+        let (start, size) = (block.offset() as usize, self.bytes.len());
+        let end = (start + block.size()).min(size);
+        let room = self.bytes.get_mut(start..end);
+        let room = room.filter(|room| room.len() == response.body().len());
+        let Some(room) = room.filter(|_| block.more() == (end < size)) else {
+            return Err(Unfit::Broken("a block is not as long as it says"));
+        };
+        if self.receiver.on_block(now, block.num()) == Arrival::New {
+            room.copy_from_slice(response.body());
+        }
+        Ok(())
+    }
+
+    /// The block from which on the server may continue, or that is asked for.
+    fn value(&self, num: u32, more: bool) -> u32 {
+        // Every block of the body has a number that fits, or there would be no body.
+        Block::new(num, more, self.szx).map_or(0, Block::to_uint)
+    }
+
+    /// The whole response.
+    fn finish(self) -> Response {
+        self.response.payload(self.bytes)
+    }
+}
+
+fn names_missing(response: &Response) -> bool {
+    let format = response.content_format();
+    format.is_some_and(|format| format.0 == MissingBlocks::CONTENT_FORMAT)
+}
+
+fn block_of(response: &Response, number: OptionNumber) -> Option<Block> {
+    Block::from_option(&response.options().get(number)?).ok()
+}

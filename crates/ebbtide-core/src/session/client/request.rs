@@ -1,0 +1,115 @@
+//! What a transfer is told: what to ask for, how, and with how much patience.
+
+use crate::q_block::QBlockParameters;
+use crate::session::{BlockSizes, Options};
+use crate::time::{Duration, Instant};
+use crate::wire::{Block, Code, OptionNumber};
+use bytes::Bytes;
+use rand_core::Rng;
+
+/// A request without an address: a method, options, a body.
+#[derive(Clone, Debug)]
+pub struct RequestParts {
+    /// The method.
+    pub code: Code,
+    /// The options of every message of it, those of the URI included. Blocks, Echo, Request-Tag and
+    /// Observe are not among them: the machines of this module add these.
+    pub options: Options,
+    /// The whole body.
+    pub payload: Bytes,
+    /// The size exponent of the blocks that are wanted in return, if the caller said so (RFC 7959
+    /// sections 2.4 and 3.3).
+    pub block_szx: Option<u8>,
+}
+
+impl RequestParts {
+    /// Whether doing what it asks for twice is doing it once: the rule of
+    /// [`Message::is_idempotent`](crate::wire::Message::is_idempotent).
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        let has = |number| self.options.get(number).is_some();
+        let conditional = has(OptionNumber::IF_MATCH) || has(OptionNumber::IF_NONE_MATCH);
+        match self.code {
+            Code::GET | Code::FETCH => true,
+            code => code.is_idempotent() && !conditional,
+        }
+    }
+
+    /// Early negotiation: the block option that asks for a size in return.
+    pub(super) fn wanted_in_return(&self) -> Option<(OptionNumber, u32)> {
+        let block = Block::new(0, false, self.block_szx?).ok()?;
+        Some((OptionNumber::BLOCK2, block.to_uint()))
+    }
+}
+
+/// How a [`Transfer`](super::Transfer) goes about it.
+#[derive(Clone, Debug)]
+pub struct TransferSettings {
+    /// How long messages and blocks may be.
+    pub sizes: BlockSizes,
+    /// Bytes of the longest response that is put together.
+    pub max_body: usize,
+    /// How many blocks of the request's body may be under way at once. Default 1, which is RFC
+    /// 7959's lock-step.
+    pub in_flight: u8,
+    /// Send the body, and ask for the response, in the Non-confirmable blocks of RFC 9177.
+    pub q_block: Option<QBlockParameters>,
+    /// Register as an observer with the message that completes the request (RFC 7641 section 3.1).
+    pub observe: bool,
+    /// Whether a message that was not answered may be sent again as a new one. Not for
+    /// Non-confirmable requests, which leave once.
+    pub repeat: bool,
+    /// How long the transfer goes on after messages that the network did not deliver.
+    pub patience: Patience,
+}
+
+impl TransferSettings {
+    /// Lock-step blocks of these sizes, and no patience beyond that of the message layer.
+    #[must_use]
+    pub fn new(sizes: BlockSizes, max_body: usize) -> Self {
+        Self {
+            sizes,
+            max_body,
+            in_flight: 1,
+            q_block: None,
+            observe: false,
+            repeat: true,
+            patience: Patience::default(),
+        }
+    }
+}
+
+/// How long a transfer goes on after the message layer has given up a message, or the network has
+/// refused it (no route).
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Patience {
+    /// Until when, if the caller set a limit.
+    pub until: Option<Instant>,
+    /// Without a limit: how long after the peer was heard last. What was never answered then fails with
+    /// its first message. Zero by default.
+    pub silence: Duration,
+}
+
+impl Patience {
+    /// Whether a message that is sent at `at` is still of interest.
+    pub(super) fn allows(&self, at: Instant, heard: Option<Instant>) -> bool {
+        match (self.until, heard) {
+            (Some(until), _) => at < until,
+            (None, Some(heard)) => at < heard + self.silence,
+            (None, None) => false,
+        }
+    }
+}
+
+/// A pause before another try: doubled after each one that failed, up to the longest, and up to half as long
+/// again drawn at random, so that many clients do not come back at the same instant.
+pub(super) fn pause(
+    (first, longest): (Duration, Duration),
+    failures: u32,
+    rng: &mut dyn Rng,
+) -> Duration {
+    let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
+    let half = u64::try_from(pause.as_micros()).unwrap_or(u64::from(u32::MAX)) / 2;
+    let drawn = half.min(u32::MAX.into()) * u64::from(rng.next_u32()) >> 32;
+    pause + Duration::from_micros(drawn)
+}

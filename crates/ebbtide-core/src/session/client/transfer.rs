@@ -1,0 +1,598 @@
+//! One request and its response, however many exchanges that takes.
+
+use super::download::{Begun, Download, Got, Unfit};
+use super::q_block::{Content, Doing, Meaning, QBlock};
+use super::request::{RequestParts, TransferSettings, pause};
+use super::upload::{Place, Upload, UploadProgress, Verdict};
+use crate::session::{BurstMark, Options, Response};
+use crate::time::{Duration, Instant};
+use crate::wire::{Block, Code, OptionNumber};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use bytes::Bytes;
+use core::fmt;
+use rand_core::Rng;
+
+/// How often a server may ask for an Echo within one transfer (RFC 9175 section 2.3).
+const ECHOES: u8 = 2;
+/// How often a body is asked for anew because it changed on the way.
+const RESTARTS: u8 = 3;
+/// How many Non-confirmable blocks may be answered at a time. A server answers the last one that it
+/// got, or goes on answering one that it has answered before.
+const Q_BLOCKS: usize = 64;
+/// How long a transfer pauses after a message that was not delivered, at least; twice as long after
+/// each further one, and up to half as long again, drawn at random.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause, before it is drawn: a path that comes back is found soon.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// What a transfer wants.
+#[derive(Debug)]
+pub enum Step {
+    /// Start this exchange.
+    Send(Outgoing),
+    /// Nobody waits for an answer to this exchange any more.
+    Cancel(u32),
+    /// Nothing before something arrives, or before this instant.
+    Wait(Option<Instant>),
+    /// It is over. What is still under way is to be cancelled.
+    Done(Result<Response, TransferError>),
+}
+
+/// A message to send.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// What the transfer calls the exchange; unique within the transfer.
+    pub id: u32,
+    /// The method.
+    pub code: Code,
+    /// Its options.
+    pub options: Options,
+    /// Its payload.
+    pub payload: Bytes,
+    /// Whether it goes past congestion control, as the blocks of RFC 9177 do
+    /// ([`Endpoint::request_block`](crate::endpoint::Endpoint::request_block)).
+    pub q_block: bool,
+}
+
+/// What became of a message without an answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// It did not leave: there is no route.
+    Unsent,
+    /// Nothing answered it, so that nobody knows whether it arrived.
+    Unanswered,
+    /// It is longer than the path or the endpoint takes.
+    TooLong,
+    /// There is no room for it at this endpoint.
+    NoRoom,
+    /// Another try would change nothing: a Reset, or a port without a program.
+    Final,
+}
+
+/// Why a transfer ended without a response.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum TransferError {
+    /// The last message that was lost ended it.
+    Lost,
+    /// The peer answered none of the Non-confirmable blocks.
+    NoResponse,
+    /// The time that the caller gave has passed.
+    TimedOut,
+    /// A body is longer than this limit.
+    TooLarge {
+        /// In bytes.
+        limit: usize,
+    },
+    /// The peer broke this rule.
+    Protocol(&'static str),
+}
+
+impl fmt::Display for TransferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost => f.write_str("a message was lost"),
+            Self::NoResponse => f.write_str("no response in time"),
+            Self::TimedOut => f.write_str("no answer within the time given"),
+            Self::TooLarge { limit } => write!(f, "the body is longer than {limit} bytes"),
+            Self::Protocol(what) => write!(f, "the peer broke the protocol: {what}"),
+        }
+    }
+}
+
+impl core::error::Error for TransferError {}
+
+/// What a message is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    /// The request's body, or a block of it.
+    Body(Place),
+    /// The next block of the response's body.
+    Block2,
+    /// A message of RFC 9177, about this block.
+    QBlock(u32),
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Open {
+    id: u32,
+    piece: Piece,
+    /// How many Echo options had been asked for when it left.
+    echoes: u8,
+    /// Whether it is not the first message for its piece.
+    again: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Upload(Upload),
+    Download(Download),
+    QBlock(Box<QBlock>),
+    Over(Option<Result<Response, TransferError>>),
+}
+
+/// One request and its response: blocks in both directions (RFC 7959, RFC 9177), a challenge in
+/// between (RFC 9175), messages that are lost for good and sent again while there is
+/// [patience](super::Patience).
+///
+/// [`poll`](Self::poll) says what to do until it says to wait; the driver starts the exchanges and tells
+/// their ends. Nothing is done twice that is not idempotent: only what a server acts on twice without
+/// harm, and blocks that it only keeps, are sent again as new messages.
+#[derive(Debug)]
+pub struct Transfer {
+    request: RequestParts,
+    settings: TransferSettings,
+    /// Those of every message: the request's, Request-Tag, Echo.
+    options: Options,
+    stage: Stage,
+    /// The body has to be sent from the start, as a body of its own.
+    begin: bool,
+    open: VecDeque<Open>,
+    repeat: VecDeque<Open>,
+    cancel: VecDeque<u32>,
+    next_id: u32,
+    echoes: u8,
+    restarts: u8,
+    /// Messages lost since the peer was heard last, and when it was.
+    lost: u32,
+    heard: Option<Instant>,
+    /// After how many losses a pause has to be drawn before the next message; and its end.
+    pause: Option<u32>,
+    not_before: Option<Instant>,
+    queued: usize,
+    progress: Option<UploadProgress>,
+}
+
+impl Transfer {
+    /// A transfer of which nothing has left.
+    #[must_use]
+    pub fn new(request: RequestParts, settings: TransferSettings) -> Self {
+        let stage = match settings.q_block {
+            Some(params) => {
+                Stage::QBlock(Box::new(QBlock::new(&request, settings.sizes.szx, params)))
+            }
+            None => Stage::Upload(Upload::new(&request, settings.sizes, settings.in_flight)),
+        };
+        Self {
+            options: request.options.clone(),
+            stage,
+            begin: true,
+            open: VecDeque::new(),
+            repeat: VecDeque::new(),
+            cancel: VecDeque::new(),
+            next_id: 0,
+            echoes: 0,
+            restarts: 0,
+            lost: 0,
+            heard: None,
+            pause: None,
+            not_before: None,
+            queued: 0,
+            progress: None,
+            request,
+            settings,
+        }
+    }
+
+    /// The rest of a response of which the first message is here already: a notification (RFC 7959
+    /// section 2.6), or the answer of a group's member (section 2.8).
+    #[must_use]
+    pub fn of_answer(
+        now: Instant,
+        request: RequestParts,
+        settings: TransferSettings,
+        first: Response,
+    ) -> Self {
+        let mut transfer = Self::new(request, settings);
+        transfer.heard = Some(now);
+        if !transfer.echoed(&first, 0) {
+            transfer.answered(first);
+        }
+        transfer
+    }
+
+    /// How far the request's body is.
+    #[must_use]
+    pub fn progress(&self) -> UploadProgress {
+        match (&self.stage, &self.progress) {
+            (Stage::Upload(upload), _) => upload.progress.clone(),
+            (_, Some(progress)) => progress.clone(),
+            _ => UploadProgress::new(self.settings.sizes, self.request.payload.len(), false),
+        }
+    }
+
+    /// The exchanges that are under way.
+    pub fn exchanges(&self) -> impl Iterator<Item = u32> + '_ {
+        self.open.iter().map(|open| open.id)
+    }
+
+    /// Whether [`queued`](Self::queued) makes a difference.
+    #[must_use]
+    pub fn is_windowed(&self) -> bool {
+        matches!(&self.stage, Stage::Upload(upload) if upload.is_windowed())
+    }
+
+    /// Whether it uses the blocks of RFC 9177 now: to one message of these several answers may come.
+    #[must_use]
+    pub fn is_q_block(&self) -> bool {
+        matches!(self.stage, Stage::QBlock(_))
+    }
+
+    /// How many messages for this peer wait at the endpoint for congestion control.
+    pub fn queued(&mut self, messages: usize) {
+        self.queued = messages;
+    }
+
+    /// What to do next. Randomness is for Request-Tags and pauses.
+    pub fn poll(&mut self, now: Instant, rng: &mut dyn Rng) -> Step {
+        if let Some(id) = self.cancel.pop_front() {
+            return Step::Cancel(id);
+        }
+        if let Some(failures) = self.pause.take() {
+            self.not_before = Some(now + pause((PAUSE, LONGEST_PAUSE), failures, rng));
+        }
+        if let Some(at) = self.not_before.filter(|at| now < *at) {
+            return Step::Wait(Some(at));
+        }
+        self.not_before = None;
+        if core::mem::take(&mut self.begin) {
+            self.start(now, rng);
+        }
+        if let Some(open) = self.repeat.pop_front() {
+            return self.send(open);
+        }
+        match &mut self.stage {
+            Stage::Over(result) => match result.take() {
+                Some(result) => Step::Done(result),
+                None => Step::Wait(None),
+            },
+            Stage::Upload(upload) => match upload.next(self.queued) {
+                Some(place) => self.send_piece(Piece::Body(place)),
+                None => Step::Wait(None),
+            },
+            Stage::Download(_) if self.open.is_empty() => self.send_piece(Piece::Block2),
+            Stage::Download(_) => Step::Wait(None),
+            Stage::QBlock(q_block) => match q_block.poll(now, &self.options) {
+                Doing::Send { block, wanted, content } => {
+                    self.send_q_block(block, &wanted, content)
+                }
+                Doing::Wait(at) => Step::Wait(at),
+                Doing::Done(response) => {
+                    self.answered(response);
+                    self.poll(now, rng)
+                }
+                Doing::GiveUp => self.fail(TransferError::NoResponse),
+            },
+        }
+    }
+
+    /// The body begins, as one of its own.
+    fn start(&mut self, now: Instant, rng: &mut dyn Rng) {
+        self.cancel.extend(self.open.drain(..).map(|open| open.id));
+        self.repeat.clear();
+        let in_blocks = match &mut self.stage {
+            Stage::QBlock(q_block) => {
+                q_block.begin(now, &self.request, rng);
+                if self.request.payload.len() > q_block.limit() {
+                    let limit = q_block.limit();
+                    self.stage = Stage::Over(Some(Err(TransferError::TooLarge { limit })));
+                    return;
+                }
+                !q_block.is_short(&self.request)
+            }
+            Stage::Upload(upload) => {
+                upload.begin();
+                !upload.is_whole()
+            }
+            Stage::Download(_) | Stage::Over(_) => {
+                let sizes = self.settings.sizes;
+                let mut upload = Upload::new(&self.request, sizes, self.settings.in_flight);
+                upload.begin();
+                let in_blocks = !upload.is_whole();
+                self.stage = Stage::Upload(upload);
+                in_blocks
+            }
+        };
+        self.options.remove(OptionNumber::REQUEST_TAG);
+        for tag in self.request.options.iter().filter(|opt| opt.number == OptionNumber::REQUEST_TAG)
+        {
+            self.options.push(tag.number, tag.value);
+        }
+        if in_blocks {
+            self.tag(rng);
+        }
+    }
+
+    /// Tells concurrent uploads to one resource apart, a second attempt from the first, and those of this
+    /// program from those of one that had its address before (RFC 9175 section 3.3).
+    fn tag(&mut self, rng: &mut dyn Rng) {
+        self.options.remove(OptionNumber::REQUEST_TAG);
+        self.options.push(OptionNumber::REQUEST_TAG, &rng.next_u32().to_be_bytes());
+    }
+
+    fn send_piece(&mut self, piece: Piece) -> Step {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(Open { id, piece, echoes: self.echoes, again: false })
+    }
+
+    /// Sends the message for a piece.
+    fn send(&mut self, mut open: Open) -> Step {
+        open.echoes = self.echoes;
+        let mut options = self.options.clone();
+        let payload = match (&self.stage, open.piece) {
+            (Stage::Upload(upload), Piece::Body(place)) => {
+                let (end, progress) = (upload.end(place.at), &upload.progress);
+                let more = end < progress.length;
+                if !upload.is_whole() {
+                    let szx = progress.sizes.szx;
+                    let Ok(block) = progress.sizes.at(place.at, more, szx) else {
+                        let limit = (Block::MAX_NUM as usize + 1) << (szx.min(6) + 4);
+                        return self.fail(TransferError::TooLarge { limit });
+                    };
+                    options.push_uint(OptionNumber::BLOCK1, block.to_uint());
+                    if place.at == 0 {
+                        let size = u32::try_from(progress.length).unwrap_or(u32::MAX);
+                        options.push_uint(OptionNumber::SIZE1, size);
+                        if upload.is_windowed() {
+                            BurstMark { burst: 0, behind: 0, sequence: 0 }.push(&mut options);
+                        }
+                    }
+                }
+                if !more {
+                    if let Some((number, value)) = self.request.wanted_in_return() {
+                        options.push_uint(number, value);
+                    }
+                    if self.settings.observe {
+                        options.push_uint(OptionNumber::OBSERVE, 0);
+                    }
+                }
+                self.request.payload.slice(place.at..end)
+            }
+            (Stage::Download(download), Piece::Block2) => {
+                let (at, szx) = download.next();
+                let Ok(block) = self.settings.sizes.at(at, false, szx) else {
+                    let limit = (Block::MAX_NUM as usize + 1) << (szx.min(6) + 4);
+                    return self.fail(TransferError::TooLarge { limit });
+                };
+                options.push_uint(OptionNumber::BLOCK2, block.to_uint());
+                // A body that was sent in blocks is not sent again (RFC 7959 section 3.3); a short one is
+                // part of what is asked for (RFC 8132 section 2.1).
+                let short = self.request.payload.len() <= self.settings.sizes.whole;
+                if short { self.request.payload.clone() } else { Bytes::new() }
+            }
+            // It is of a stage that is over.
+            _ => return Step::Wait(None),
+        };
+        self.open.push_back(open);
+        Step::Send(Outgoing {
+            id: open.id,
+            code: self.request.code,
+            options,
+            payload,
+            q_block: false,
+        })
+    }
+
+    fn send_q_block(&mut self, block: u32, wanted: &[u32], content: Content) -> Step {
+        let Stage::QBlock(q_block) = &self.stage else { return Step::Wait(None) };
+        let mut options = self.options.clone();
+        let body = &self.request.payload;
+        let payload = match content {
+            Content::Block => {
+                // The options are the same in each block (RFC 9177 section 4.3).
+                let (start, size) = q_block.place(block);
+                let start = start.min(body.len());
+                let end = (start + size).min(body.len());
+                options.push_uint(OptionNumber::Q_BLOCK1, q_block.value(block, end < body.len()));
+                let size = u32::try_from(body.len()).unwrap_or(u32::MAX);
+                options.push_uint(OptionNumber::SIZE1, size);
+                body.slice(start..end)
+            }
+            Content::Body => body.clone(),
+            Content::Nothing => Bytes::new(),
+        };
+        for value in wanted {
+            options.push_uint(OptionNumber::Q_BLOCK2, *value);
+        }
+        if self.open.len() >= Q_BLOCKS
+            && let Some(oldest) = self.open.pop_front()
+        {
+            self.cancel.push_back(oldest.id);
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        let (piece, echoes) = (Piece::QBlock(block), self.echoes);
+        self.open.push_back(Open { id, piece, echoes, again: false });
+        Step::Send(Outgoing { id, code: self.request.code, options, payload, q_block: true })
+    }
+
+    fn fail(&mut self, error: TransferError) -> Step {
+        self.stage = Stage::Over(None);
+        Step::Done(Err(error))
+    }
+
+    fn finish(&mut self, result: Result<Response, TransferError>) {
+        if let Stage::Upload(upload) = &self.stage {
+            self.progress = Some(upload.progress.clone());
+        }
+        self.stage = Stage::Over(Some(result));
+        self.repeat.clear();
+        (self.pause, self.not_before, self.begin) = (None, None, false);
+    }
+
+    /// A response came to the exchange of this name. To one of RFC 9177 others may follow.
+    pub fn handle_response(&mut self, now: Instant, id: u32, mut response: Response) {
+        let Some(index) = self.open.iter().position(|open| open.id == id) else { return };
+        let Some(open) = self.open.remove(index) else { return };
+        (self.heard, self.lost) = (Some(now), 0);
+        if self.echoed(&response, open.echoes) {
+            match open.piece {
+                // Of these nothing was taken.
+                Piece::QBlock(_) => self.begin = true,
+                _ => self.repeat.push_back(Open { again: true, ..open }),
+            }
+            return;
+        }
+        response.repeated |= open.again;
+        let sizes = self.settings.sizes;
+        match (&mut self.stage, open.piece) {
+            (Stage::Upload(upload), Piece::Body(place)) => {
+                match upload.on_answer(place, response) {
+                    Verdict::Going => {}
+                    Verdict::Answered(response) => self.answered(response),
+                    Verdict::Again => self.begin = true,
+                    Verdict::Broken(what) => self.finish(Err(TransferError::Protocol(what))),
+                }
+            }
+            (Stage::Download(download), Piece::Block2) => {
+                match download.on_answer(response, &sizes) {
+                    Ok(Got::Part) => {}
+                    Ok(Got::Whole(response) | Got::Refused(response)) => self.finish(Ok(response)),
+                    Ok(Got::Changed) => self.changed(),
+                    Err(unfit) => self.unfit(unfit),
+                }
+            }
+            (Stage::QBlock(q_block), Piece::QBlock(block)) => {
+                let is_short = q_block.is_short(&self.request);
+                let expected = (is_short, self.settings.max_body);
+                match q_block.on_answer(now, block, response, expected) {
+                    Ok(Meaning::Going) => self.open.push_back(open),
+                    Ok(Meaning::Restarted) => {
+                        self.open.push_back(open);
+                        self.restarted();
+                    }
+                    Ok(Meaning::Again) => {
+                        self.begin = true;
+                        self.restarted();
+                    }
+                    Ok(Meaning::Answered(response)) => self.answered(response),
+                    Err(unfit) => self.unfit(unfit),
+                }
+            }
+            // Late: it answers a stage that is over.
+            _ => {}
+        }
+    }
+
+    /// Whether a response is a challenge that is met: then the message has to be sent again, with its
+    /// Echo.
+    fn echoed(&mut self, response: &Response, known: u8) -> bool {
+        let Some(echo) = response.options().get(OptionNumber::ECHO) else { return false };
+        if response.code() != Code::UNAUTHORIZED || known == self.echoes && self.echoes >= ECHOES {
+            return false;
+        }
+        // Of several messages in flight each is challenged: they are answered by one Echo.
+        if known == self.echoes {
+            self.echoes += 1;
+            self.options.remove(OptionNumber::ECHO);
+            self.options.push(OptionNumber::ECHO, echo.value);
+        }
+        true
+    }
+
+    /// This answers the whole request, or is the first block of what does.
+    fn answered(&mut self, response: Response) {
+        if let Stage::Upload(upload) = &self.stage {
+            self.progress = Some(upload.progress.clone());
+        }
+        self.cancel.extend(self.open.drain(..).map(|open| open.id));
+        self.repeat.clear();
+        self.begin = false;
+        match Download::begin(response, &self.settings.sizes, self.settings.max_body) {
+            Ok(Begun::Whole(response)) => self.finish(Ok(response)),
+            Ok(Begun::Block(download)) => self.stage = Stage::Download(download),
+            Err(unfit) => self.unfit(unfit),
+        }
+    }
+
+    /// Another version of the resource: from the start.
+    fn changed(&mut self) {
+        if !self.request.is_idempotent() {
+            // What changes things is done once.
+            let what = "it was replaced by another while it came";
+            return self.finish(Err(TransferError::Protocol(what)));
+        }
+        self.begin = true;
+        self.restarted();
+    }
+
+    fn restarted(&mut self) {
+        self.restarts += 1;
+        if self.restarts > RESTARTS {
+            let what = "the resource changes faster than it can be transferred";
+            self.finish(Err(TransferError::Protocol(what)));
+        }
+    }
+
+    fn unfit(&mut self, unfit: Unfit) {
+        self.finish(Err(match unfit {
+            Unfit::TooLarge => TransferError::TooLarge { limit: self.settings.max_body },
+            Unfit::Broken(what) => TransferError::Protocol(what),
+        }));
+    }
+
+    /// The exchange of this name ended without an answer, or was not started. The driver keeps the
+    /// reason, for the case that this ends the transfer ([`TransferError::Lost`]).
+    pub fn handle_loss(&mut self, now: Instant, id: u32, loss: Loss) {
+        let Some(index) = self.open.iter().position(|open| open.id == id) else { return };
+        let Some(open) = self.open.remove(index) else { return };
+        let retry = match (open.piece, loss, &mut self.stage) {
+            // As if the network had lost it: it is asked for again. Unless nothing has left: a POST
+            // in one message is not sent again, and would wait for an answer to nothing.
+            (Piece::QBlock(_), Loss::NoRoom, _) if open.id > 0 => return,
+            // A token that nobody answers any more; others may be answered.
+            (Piece::QBlock(_), Loss::Unanswered, _) => return,
+            (Piece::QBlock(_), ..) | (_, Loss::Final | Loss::NoRoom, _) => false,
+            // No fragments are sent (RFC 7252 section 4.6). Later blocks have fewer options.
+            (Piece::Body(_), Loss::TooLong, Stage::Upload(upload)) => {
+                if upload.too_long() {
+                    self.begin = true;
+                    return;
+                }
+                false
+            }
+            (_, Loss::TooLong, _) => false,
+            (Piece::Body(place), loss, Stage::Upload(upload)) => {
+                if !upload.unanswered(place) {
+                    return;
+                }
+                let kept = !upload.is_last(place.at);
+                loss == Loss::Unsent
+                    || self.settings.repeat && (kept || self.request.is_idempotent())
+            }
+            (Piece::Block2, loss, Stage::Download(_)) => {
+                loss == Loss::Unsent || self.settings.repeat
+            }
+            _ => return,
+        };
+        let longest = PAUSE.saturating_mul(1 << self.lost.min(16)).min(LONGEST_PAUSE) * 3 / 2;
+        if retry && self.settings.patience.allows(now + longest, self.heard) {
+            self.pause = Some(self.lost);
+            self.lost = self.lost.saturating_add(1);
+            self.repeat.push_back(Open { again: loss == Loss::Unanswered || open.again, ..open });
+        } else {
+            self.finish(Err(TransferError::Lost));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The book on what one client asked: which requests reached the server, and which transmissions
+//! were unnecessary. The testbed sees both ends, so it knows what the client cannot.
+
+use ebbtide_core::time::Duration;
+
+/// What became of a client's exchanges, those included that the client gave up.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    arrived: Marks,
+    /// Requests that reached the server, each once.
+    pub(crate) reached: u32,
+    /// The exchanges that failed, by number: how often each was transmitted. They stay until an
+    /// answer tells which of the transmissions would have been enough.
+    failed: Vec<(u32, u32)>,
+    /// Transmissions after the one that was answered first, whether or not the client still waited.
+    pub(crate) needless: u32,
+    /// The shortest and the longest time from an original to giving up.
+    pub(crate) gave_up: Option<(Duration, Duration)>,
+}
+
+impl Book {
+    /// A copy of a request arrives at the server.
+    #[inline]
+    pub(crate) fn arrives(&mut self, exchange: u32) {
+        self.reached += u32::from(self.arrived.set(exchange));
+    }
+
+    /// An exchange was answered, and so many of its transmissions came after the one in question.
+    #[inline]
+    pub(crate) const fn answered(&mut self, later: u32) {
+        self.needless = self.needless.saturating_add(later);
+    }
+
+    /// An exchange failed after so many transmissions, so long after the first of them.
+    pub(crate) fn failed(&mut self, exchange: u32, transmissions: u32, after: Duration) {
+        if transmissions == 0 {
+            return;
+        }
+        let (least, most) = self.gave_up.unwrap_or((after, after));
+        self.gave_up = Some((least.min(after), most.max(after)));
+        // They fail nearly in the order of their numbers.
+        let place = self.failed.partition_point(|(number, _)| *number < exchange);
+        self.failed.insert(place, (exchange, transmissions));
+    }
+
+    /// An answer comes that nobody waits for: to this transmission, 0 being the original.
+    pub(crate) fn answered_late(&mut self, exchange: u32, ordinal: u8) {
+        let place = self.failed.binary_search_by_key(&exchange, |(number, _)| *number);
+        if let Ok(place) = place {
+            let (_, transmissions) = self.failed.remove(place);
+            self.answered(transmissions.saturating_sub(1 + u32::from(ordinal)));
+        }
+    }
+}
+
+/// A set of numbers from 0; those below 64 take no memory of their own.
+#[derive(Debug, Default)]
+struct Marks {
+    first: u64,
+    rest: Vec<u64>,
+}
+
+impl Marks {
+    /// Adds a number. Whether it was not there.
+    #[inline]
+    fn set(&mut self, number: u32) -> bool {
+        let bit = 1 << (number % 64);
+        let word = match (number / 64) as usize {
+            0 => &mut self.first,
+            place => {
+                if self.rest.len() < place {
+                    self.rest.resize(place, 0);
+                }
+                &mut self.rest[place - 1]
+            }
+        };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Book, Marks};
+    use ebbtide_core::time::Duration;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn each_number_is_new_once(numbers in prop::collection::vec(0u32..300, 0..200)) {
+            let (mut marks, mut model) = (Marks::default(), BTreeSet::new());
+            for number in numbers {
+                prop_assert_eq!(marks.set(number), model.insert(number));
+            }
+        }
+    }
+
+    #[test]
+    fn a_failed_exchange_whose_original_is_answered_late_counts_all_its_copies_once() {
+        let mut book = Book::default();
+        book.failed(7, 5, Duration::from_secs(93));
+        book.failed(3, 5, Duration::from_secs(62));
+        for ordinal in [0, 1, 2, 3, 4] {
+            book.answered_late(7, ordinal);
+        }
+        assert_eq!(book.needless, 4);
+        // The answers to the first two were lost: they were needed.
+        book.answered_late(3, 2);
+        assert_eq!(book.needless, 6);
+        assert_eq!(book.gave_up, Some((Duration::from_secs(62), Duration::from_secs(93))));
+    }
+
+    #[test]
+    fn a_request_that_never_left_gave_nothing_up() {
+        let mut book = Book::default();
+        book.failed(0, 0, Duration::ZERO);
+        book.answered_late(0, 0);
+        assert_eq!((book.needless, book.gave_up), (0, None));
+    }
+}

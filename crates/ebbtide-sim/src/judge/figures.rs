@@ -1,0 +1,89 @@
+//! From records to the figures that controls are judged by.
+
+use super::outcome::{Demand, Outcome, RunFigures, SHARES};
+use crate::record::{ClientRecord, RunRecord, SparseHistogram};
+use crate::stats::jain;
+use std::collections::BTreeMap;
+
+/// The figures of the replications of one control in one setting.
+#[must_use]
+pub fn figures(records: &[RunRecord], demand: &Demand) -> Outcome {
+    let give_ups = || records.iter().filter_map(|record| record.totals.delivery.gave_up_ns);
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let least = give_ups().map(|(least, _)| least).min();
+    let most = give_ups().map(|(_, most)| most).max();
+    let sides = || records.iter().flat_map(|record| [record.totals.up, record.totals.down]);
+    let sent: u64 = sides().map(|side| side.sent).sum();
+    let dropped: u64 = sides().map(|side| side.dropped_queue).sum();
+    let each: Vec<&[RunRecord]> = records.chunks(1).collect();
+    Outcome {
+        asked: sum(records, |client| client.asked),
+        all: together(records, demand),
+        runs: each.into_iter().map(|one| together(one, demand)).collect(),
+        gave_up_s: least.zip(most).map(|(least, most)| (seconds(least), seconds(most))),
+        dropped: if sent == 0 { 0.0 } else { dropped as f64 / sent as f64 },
+        demand: demand.clone(),
+    }
+}
+
+fn sum(records: &[RunRecord], field: fn(&ClientRecord) -> u32) -> u64 {
+    records.iter().flat_map(|record| &record.clients).map(|client| u64::from(field(client))).sum()
+}
+
+fn together(records: &[RunRecord], demand: &Demand) -> RunFigures {
+    let asked = sum(records, |client| client.asked) as f64;
+    let delivered = sum(records, |client| client.completed) as f64;
+    let total = |field: fn(&RunRecord) -> u64| records.iter().map(field).sum::<u64>() as f64;
+    let transmissions = total(|record| record.totals.delivery.transmissions);
+    let bytes = total(|record| record.totals.delivery.bytes);
+    let span_s = total(|record| record.totals.done_ns) / 1e9;
+    let carried = match demand.upwards {
+        true => total(|record| record.totals.delivery.carried_up),
+        false => total(|record| record.totals.delivery.carried_down),
+    };
+    let missed = asked - sum(records, |client| client.in_time) as f64;
+    let has_link = demand.each_s > 0.0;
+    let of_link = |share: f64| if has_link { share.min(1.0) } else { f64::NAN };
+    RunFigures {
+        delivered: delivered / asked,
+        arrived: sum(records, |client| client.arrived).max(delivered as u64) as f64 / asked,
+        unnecessary_share: sum(records, |client| client.needless) as f64 / transmissions,
+        transmissions_per_delivered: transmissions / delivered,
+        bytes_per_delivered: if bytes > 0.0 { bytes / delivered } else { f64::NAN },
+        delivered_by_s: times(records, asked),
+        goodput_share: of_link(delivered * demand.each_s / span_s),
+        occupied: of_link(carried * 8.0 / demand.rate_bps / span_s),
+        deadline_missed: demand.has_deadline.then_some(missed / asked),
+        fairness: fairness(records),
+    }
+}
+
+/// When each of the shares was delivered: of everything that was asked, answered or not.
+fn times(records: &[RunRecord], asked: f64) -> [Option<f64>; 4] {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    let histograms = records.iter().map(|record| &record.totals.delivery.after);
+    for (micros, count) in histograms.flat_map(|SparseHistogram(values)| values) {
+        *counts.entry(*micros).or_default() += count;
+    }
+    SHARES.map(|share| {
+        // The smallest whole number of exchanges that is this share; none is no share of nothing.
+        let wanted = (asked * f64::from(share) / 100.0).ceil().max(1.0);
+        let mut so_far = 0.0;
+        let found = counts.iter().find(|(_, count)| {
+            so_far += **count as f64;
+            so_far >= wanted
+        });
+        found.map(|(micros, _)| *micros as f64 / 1e6)
+    })
+}
+
+/// Jain's index of the clients' rates of answered exchanges, mean over the replications.
+fn fairness(records: &[RunRecord]) -> f64 {
+    let each = records.iter().map(|record| {
+        let rate = |client: &ClientRecord| {
+            f64::from(client.completed) / (client.fct.as_nanos() as f64 / 1e9).max(1e-9)
+        };
+        jain(&record.clients.iter().map(rate).collect::<Vec<f64>>())
+    });
+    each.sum::<f64>() / records.len() as f64
+}

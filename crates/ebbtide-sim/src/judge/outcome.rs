@@ -1,0 +1,133 @@
+//! What a control is judged by.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The shares of what was asked whose times are told, in percent.
+pub const SHARES: [u8; 4] = [50, 90, 99, 100];
+
+/// The share of what was asked by whose time controls are compared.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Percentile(u8);
+
+impl Percentile {
+    /// Its place in [`SHARES`].
+    pub(super) fn place(self) -> usize {
+        SHARES.iter().position(|share| *share == self.0).unwrap_or(SHARES.len() - 1)
+    }
+}
+
+impl Default for Percentile {
+    fn default() -> Self {
+        Self(99)
+    }
+}
+
+impl FromStr for Percentile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let share = text.trim_end_matches([' ', '%']).parse().ok();
+        let known = share.filter(|share| SHARES.contains(share));
+        known.map(Self).ok_or_else(|| "takes 50, 90, 99 or 100".to_owned())
+    }
+}
+
+impl fmt::Display for Percentile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", self.0)
+    }
+}
+
+/// What a network is asked for, and what its link could do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Demand {
+    /// Seconds that the busier direction of the link needs for one exchange; 0 if there is no link.
+    pub each_s: f64,
+    /// Bytes of a request and of its response on the wire.
+    pub bytes: (f64, f64),
+    /// Whether the direction towards the server is the busier one.
+    pub upwards: bool,
+    /// The rate of that direction, bit/s.
+    pub rate_bps: f64,
+    /// Bytes that may wait before it; `None` for no bound.
+    pub buffer: Option<u64>,
+    /// The share of packets that the link loses on average.
+    pub loss: f64,
+    /// Clients.
+    pub clients: u32,
+    /// Exchanges of one client that follow each other.
+    pub in_turn: u32,
+    /// Exchanges that a client keeps open.
+    pub nstart: u16,
+    /// Clients start within so many seconds.
+    pub start_window_s: f64,
+    /// Seconds from one request of a client to the next where they go by the clock.
+    pub period_s: Option<f64>,
+    /// ACK_TIMEOUT, s.
+    pub ack_timeout_s: f64,
+    /// MAX_RETRANSMIT.
+    pub max_retransmit: u8,
+    /// Whether the scenario states a deadline.
+    pub has_deadline: bool,
+}
+
+/// The figures of a control in one setting, all replications together, and each of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Exchanges asked for.
+    pub asked: u64,
+    /// All replications together.
+    pub all: RunFigures,
+    /// Each replication, in order: the same place met the same luck under every control.
+    pub runs: Vec<RunFigures>,
+    /// The shortest and the longest time from an original to giving up, s.
+    pub gave_up_s: Option<(f64, f64)>,
+    /// The share of the clients' and the server's packets that found a buffer full.
+    pub dropped: f64,
+    /// What was asked for.
+    pub demand: Demand,
+}
+
+/// The figures of one replication, or of several together. NaN where there is nothing to divide by.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunFigures {
+    /// Share of the exchanges whose answer reached the client.
+    pub delivered: f64,
+    /// Share of the exchanges whose request reached the server.
+    pub arrived: f64,
+    /// Share of all transmissions of the clients that were unnecessary.
+    pub unnecessary_share: f64,
+    /// Packets that clients sent, probes and acknowledgements included, per delivered exchange.
+    pub transmissions_per_delivered: f64,
+    /// Bytes on the wire, both ways, per delivered exchange.
+    pub bytes_per_delivered: f64,
+    /// Seconds by which 50, 90, 99 and 100 % of what was asked was delivered; `None`: never.
+    pub delivered_by_s: [Option<f64>; 4],
+    /// Share of the capacity, until the last client was done, that delivered exchanges took.
+    pub goodput_share: f64,
+    /// Share of the capacity that packets of the clients took.
+    pub occupied: f64,
+    /// Share of the exchanges that were not answered within the deadline; `None` without one.
+    pub deadline_missed: Option<f64>,
+    /// Jain's index over what each client got answered per time.
+    pub fairness: f64,
+}
+
+impl Outcome {
+    /// Why this is a collapse, if it is one.
+    #[must_use]
+    pub fn collapse(&self) -> Option<&'static str> {
+        let all = &self.all;
+        if self.asked > 0 && all.delivered == 0.0 {
+            return Some("nothing is delivered");
+        }
+        if all.unnecessary_share > super::WASTE {
+            return Some("most transmissions are unnecessary");
+        }
+        let is_full = all.occupied >= super::FULL;
+        (is_full && all.goodput_share < super::GOODPUT)
+            .then_some("the link is full and delivers less than half of what it could")
+    }
+}

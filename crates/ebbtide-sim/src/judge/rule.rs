@@ -1,0 +1,168 @@
+//! The rule: who delivers, who does not collapse, who is fast, what it costs.
+
+use super::outcome::{Percentile, RunFigures, SHARES};
+use super::{Candidate, MARGIN, sentence};
+use crate::stats::mean_and_half_width;
+use serde::{Deserialize, Serialize};
+
+/// What a control is, beside the others in its setting.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judgement {
+    /// The one to use.
+    Best,
+    /// As good: what it delivers and when differ by no more than the interval.
+    Level,
+    /// Delivers as much, but later.
+    Slower,
+    /// Delivers less.
+    Loses,
+    /// Wastes the link: see [`super::Outcome::collapse`].
+    Collapses,
+}
+
+impl Judgement {
+    /// In a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Level => "level",
+            Self::Slower => "slower",
+            Self::Loses => "loses",
+            Self::Collapses => "collapses",
+        }
+    }
+}
+
+/// A mean difference over replications that met the same luck, and half of its 95 % confidence
+/// interval; 0 for one replication, which has none.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The mean.
+    pub mean: f64,
+    /// Half of the interval.
+    pub half: f64,
+}
+
+/// The judgement on one setting.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// In words: what the network can do, what to use, and what would help.
+    pub sentence: String,
+    /// The control to use; `None` if nothing is delivered or nothing was run.
+    pub choose: Option<String>,
+    /// Each control, in the order in which they were given.
+    pub judgements: Vec<(String, Judgement)>,
+    /// The percentile by which times were compared; `None` if they were not.
+    pub percent: Option<u8>,
+}
+
+impl Verdict {
+    /// The judgement on a control.
+    #[must_use]
+    pub fn of(&self, cc: &str) -> Option<Judgement> {
+        self.judgements.iter().find(|(name, _)| name == cc).map(|(_, judgement)| *judgement)
+    }
+}
+
+/// Judges the controls that were run in one setting.
+#[must_use]
+pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
+    let all: Vec<usize> = (0..candidates.len()).collect();
+    let delivering = unbeaten(candidates, &all, 0.0, |figures| -figures.delivered);
+    let sound: Vec<usize> = delivering
+        .iter()
+        .copied()
+        .filter(|one| candidates[*one].outcome.collapse().is_none())
+        .collect();
+    let sound = if sound.is_empty() { delivering.clone() } else { sound };
+    let place = common(candidates, &sound, percentile);
+    let time = |figures: &RunFigures| place.and_then(|place| figures.delivered_by_s[place]);
+    let fast = match place {
+        Some(_) => {
+            unbeaten(candidates, &sound, MARGIN, |figures| time(figures).unwrap_or(f64::INFINITY))
+        }
+        None => sound.clone(),
+    };
+    let cheap = unbeaten(candidates, &fast, MARGIN, |figures| figures.transmissions_per_delivered);
+    let key = |one: &usize| {
+        let all = &candidates[*one].outcome.all;
+        time(all).unwrap_or(all.transmissions_per_delivered)
+    };
+    let best = cheap.into_iter().min_by(|a, b| key(a).total_cmp(&key(b)));
+    let judgement = |one: usize| {
+        if candidates[one].outcome.collapse().is_some() {
+            Judgement::Collapses
+        } else if Some(one) == best {
+            Judgement::Best
+        } else if !delivering.contains(&one) {
+            Judgement::Loses
+        } else if !fast.contains(&one) {
+            Judgement::Slower
+        } else {
+            Judgement::Level
+        }
+    };
+    let best = best.filter(|one| candidates[*one].outcome.all.delivered > 0.0);
+    let judgements: Vec<(String, Judgement)> =
+        all.iter().map(|one| (candidates[*one].cc.to_owned(), judgement(*one))).collect();
+    Verdict {
+        sentence: sentence::sentence(candidates, best, &judgements, place),
+        choose: best.map(|one| candidates[one].cc.to_owned()),
+        judgements,
+        percent: place.map(|place| SHARES[place]),
+    }
+}
+
+/// The percentile that is compared: the one asked for, or the next lower one that all of them reach in
+/// every replication.
+fn common(candidates: &[Candidate<'_>], among: &[usize], asked: Percentile) -> Option<usize> {
+    let reach = |place: usize| {
+        among.iter().all(|one| {
+            let runs = &candidates[*one].outcome.runs;
+            !runs.is_empty() && runs.iter().all(|run| run.delivered_by_s[place].is_some())
+        })
+    };
+    (0..=asked.place()).rev().find(|place| reach(*place))
+}
+
+/// Those whose figure, which is to be small, no other one beats by more than the interval of their
+/// difference and the margin.
+fn unbeaten(
+    candidates: &[Candidate<'_>],
+    among: &[usize],
+    margin: f64,
+    figure: impl Fn(&RunFigures) -> f64,
+) -> Vec<usize> {
+    let beats = |better: usize, one: usize| {
+        let pair = (&candidates[one], &candidates[better]);
+        let by = difference(pair.0, pair.1, &figure);
+        let least = margin * mean(pair.1, &figure).abs();
+        by.mean > by.half && by.mean > least
+    };
+    among
+        .iter()
+        .copied()
+        .filter(|one| !among.iter().any(|other| other != one && beats(*other, *one)))
+        .collect()
+}
+
+fn mean(one: &Candidate<'_>, figure: &impl Fn(&RunFigures) -> f64) -> f64 {
+    let runs = &one.outcome.runs;
+    runs.iter().map(figure).sum::<f64>() / runs.len() as f64
+}
+
+/// By how much the figure of one is above that of the other, replication by replication: those of the
+/// same number met the same luck. What is nowhere a number differs by nothing.
+pub(super) fn difference(
+    one: &Candidate<'_>,
+    other: &Candidate<'_>,
+    figure: &impl Fn(&RunFigures) -> f64,
+) -> Difference {
+    let pairs = one.outcome.runs.iter().zip(&other.outcome.runs);
+    let differences = pairs.map(|(one, other)| figure(one) - figure(other));
+    let differences: Vec<f64> = differences.filter(|value| value.is_finite()).collect();
+    let (mean, half) = mean_and_half_width(&differences);
+    if mean.is_nan() { Difference::default() } else { Difference { mean, half } }
+}

@@ -1,0 +1,316 @@
+//! The judgement in words: what the link can do, what to use, what the others come to, what would
+//! help.
+
+use super::outcome::{Demand, SHARES};
+use super::rule::{Judgement, difference};
+use super::{Candidate, Outcome, WASTE};
+
+/// Less than this share delivered asks for an explanation.
+const ENOUGH: f64 = 0.999;
+
+/// More than this share of the packets dropped is worth a word.
+const DROPS: f64 = 0.01;
+
+/// Controls named with their figures at most.
+const MOST_LISTED: usize = 4;
+
+/// The whole judgement on a setting.
+pub(super) fn sentence(
+    candidates: &[Candidate<'_>],
+    best: Option<usize>,
+    judgements: &[(String, Judgement)],
+    place: Option<usize>,
+) -> String {
+    let Some(first) = candidates.first() else {
+        return "Nothing was run, so there is nothing to judge.".to_owned();
+    };
+    let most = candidates.iter().map(|one| one.outcome.all.delivered).fold(0.0, f64::max);
+    let mut parts = Vec::new();
+    if most < ENOUGH {
+        parts.push(situation(candidates, most));
+    }
+    match best {
+        None => parts.push("Nothing is delivered, whatever the control.".to_owned()),
+        Some(best) => parts.push(choice(candidates, best, judgements, place)),
+    }
+    parts.extend(others(candidates, best, judgements, place));
+    if most < ENOUGH {
+        parts.extend(remedy(candidates, &first.outcome.demand));
+    }
+    parts.join(" ")
+}
+
+/// Why not everything is delivered.
+fn situation(candidates: &[Candidate<'_>], most: f64) -> String {
+    let Some(first) = candidates.first() else { return String::new() };
+    let demand = &first.outcome.demand;
+    let asked_s = needed_s(first.outcome);
+    if let Some(period) = demand.period_s.filter(|_| demand.each_s > 0.0) {
+        let load = f64::from(demand.clients) * demand.each_s / period;
+        if load > 1.0 {
+            return format!(
+                "What is asked is {} times what the link carries, so no control can go on \
+                 delivering more than {}.",
+                significant(load),
+                percent(1.0 / load)
+            );
+        }
+        return format!(
+            "What is asked takes {} of the link{}, and the best control delivers {}.",
+            percent(load),
+            losses(candidates, demand),
+            percent(most)
+        );
+    }
+    let Some((least, longest)) = give_up(candidates) else {
+        return format!("The best control delivers {} of what is asked.", percent(most));
+    };
+    let span = range(least, longest);
+    // Nobody still asks after that: the last one starts at the end of the window and gives up
+    // every exchange as late as anyone did.
+    let active = demand.start_window_s + f64::from(demand.in_turn) * longest;
+    let bound = active / asked_s;
+    let able = if demand.each_s > 0.0 && bound < 1.0 {
+        format!("no control here can deliver more than {}, and the best", percent(bound))
+    } else {
+        "the best control".to_owned()
+    };
+    let link = match demand.each_s > 0.0 {
+        true => format!(
+            "The link needs {} s for what is asked{}",
+            significant(asked_s),
+            losses(candidates, demand)
+        ),
+        false => "The network cannot carry what is asked in time".to_owned(),
+    };
+    let who = format!("clients give up {span} s after they first ask");
+    format!(
+        "{link}, and {who} (MAX_RETRANSMIT {}): {able} delivers {}.",
+        demand.max_retransmit,
+        percent(most)
+    )
+}
+
+/// That packets are lost or dropped, if that is so.
+fn losses(candidates: &[Candidate<'_>], demand: &Demand) -> String {
+    let mut text = String::new();
+    if demand.loss > 0.0 {
+        text.push_str(&format!(", loses {} of the packets", percent(demand.loss)));
+    }
+    let dropped = candidates.iter().map(|one| one.outcome.dropped);
+    let (low, high) = dropped.fold((1.0f64, 0.0f64), |(l, h), d| (l.min(d), h.max(d)));
+    if high > DROPS {
+        let which = demand.buffer.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
+        let share = match percent(low) == percent(high) {
+            true => percent(high),
+            false => format!("{} to {}", percent(low), percent(high)),
+        };
+        text.push_str(&format!(", its buffer{which} drops {share}"));
+    }
+    text
+}
+
+/// What to use, with its figures.
+fn choice(
+    candidates: &[Candidate<'_>],
+    best: usize,
+    judgements: &[(String, Judgement)],
+    place: Option<usize>,
+) -> String {
+    let one = &candidates[best];
+    let outcome = one.outcome;
+    let mut facts = vec![format!("delivers {} of what is asked", percent(outcome.all.delivered))];
+    if let Some((place, time)) = place.and_then(|p| Some((p, outcome.all.delivered_by_s[p]?))) {
+        let share = SHARES[place];
+        let what = if share == 100 { "all of it".to_owned() } else { format!("{share} %") };
+        facts.push(format!("{what} within {} s", significant(time)));
+    }
+    if let Some(missed) = outcome.all.deadline_missed {
+        facts.push(format!("misses the deadline with {}", percent(missed)));
+    }
+    let each = outcome.all.transmissions_per_delivered;
+    let facts = format!("{}, with {each:.2} transmissions for each", facts.join(", "));
+    let name = one.cc;
+    let collapses = |(_, judgement): &(String, Judgement)| *judgement == Judgement::Collapses;
+    if judgements.iter().all(collapses) && candidates.len() > 1 {
+        let why = outcome.collapse().unwrap_or_default();
+        return format!(
+            "Every control collapses; {name} comes off least badly: it {facts} ({why})."
+        );
+    }
+    match outcome.collapse() {
+        Some(why) => format!("{name} delivers the most, and still collapses ({why}): it {facts}."),
+        None if candidates.len() == 1 => format!("{name} {facts}."),
+        None => format!("Use {name}: it {facts}."),
+    }
+}
+
+/// What the other controls come to.
+fn others(
+    candidates: &[Candidate<'_>],
+    best: Option<usize>,
+    judgements: &[(String, Judgement)],
+    place: Option<usize>,
+) -> Vec<String> {
+    let Some(best) = best else { return Vec::new() };
+    let of = |wanted: Judgement| -> Vec<usize> {
+        let own = (0..candidates.len()).filter(|one| *one != best);
+        own.filter(|one| judgements.get(*one).is_some_and(|(_, found)| *found == wanted)).collect()
+    };
+    let list = |which: &[usize], figure: &dyn Fn(usize) -> String| {
+        let with = which.len() <= MOST_LISTED;
+        let name = |one: &usize| match with {
+            true => format!("{} ({})", candidates[*one].cc, figure(*one)),
+            false => candidates[*one].cc.to_owned(),
+        };
+        enumerate(&which.iter().map(name).collect::<Vec<_>>())
+    };
+    let verb = |which: &[usize], one: &str, many: &str| {
+        if which.len() == 1 { one.to_owned() } else { many.to_owned() }
+    };
+    let later = |one: usize| {
+        let Some(place) = place else { return String::new() };
+        let time =
+            |figures: &super::RunFigures| figures.delivered_by_s[place].unwrap_or(f64::INFINITY);
+        let by = difference(&candidates[one], &candidates[best], &time);
+        let sign = |seconds: f64| {
+            format!("{}{}", if seconds < 0.0 { "−" } else { "+" }, significant(seconds.abs()))
+        };
+        match by.half > 0.0 {
+            true => format!("{} ± {} s", sign(by.mean), significant(by.half)),
+            false => format!("{} s", sign(by.mean)),
+        }
+    };
+    let mut parts = Vec::new();
+    let level = of(Judgement::Level);
+    if !level.is_empty() {
+        let cost = |one: usize| {
+            format!("{:.2} transmissions", candidates[one].outcome.all.transmissions_per_delivered)
+        };
+        let verb = verb(&level, "is", "are");
+        parts.push(format!("{} {verb} level with it.", list(&level, &cost)));
+    }
+    let slower = of(Judgement::Slower);
+    if !slower.is_empty() {
+        parts.push(format!("{} {} longer.", list(&slower, &later), verb(&slower, "takes", "take")));
+    }
+    let delivered = |one: usize| percent(candidates[one].outcome.all.delivered);
+    let loses = of(Judgement::Loses);
+    if !loses.is_empty() {
+        parts.push(format!(
+            "{} {} less.",
+            list(&loses, &delivered),
+            verb(&loses, "delivers", "deliver")
+        ));
+    }
+    let fallen = of(Judgement::Collapses);
+    let all_fall = judgements.iter().all(|(_, found)| *found == Judgement::Collapses);
+    if !fallen.is_empty() && !all_fall {
+        let waste = |one: usize| {
+            let all = &candidates[one].outcome.all;
+            let why = if all.unnecessary_share > WASTE {
+                format!("{} of its transmissions unnecessary", percent(all.unnecessary_share))
+            } else {
+                format!("goodput {} of a full link", percent(all.goodput_share))
+            };
+            format!("delivers {}, {why}", percent(all.delivered))
+        };
+        parts.push(format!(
+            "{} {}.",
+            list(&fallen, &waste),
+            verb(&fallen, "collapses", "collapse")
+        ));
+    }
+    parts
+}
+
+/// What would let the link get through one request of every client before the first one gives up.
+fn remedy(candidates: &[Candidate<'_>], demand: &Demand) -> Option<String> {
+    if demand.each_s <= 0.0 || demand.rate_bps <= 0.0 || demand.period_s.is_some() {
+        return None;
+    }
+    give_up(candidates)?;
+    let round_s = f64::from(demand.clients) * f64::from(demand.nstart.max(1)) * demand.each_s;
+    // Who asks once only may start late; those who ask again find the requests of all others there.
+    let window_s = if demand.in_turn == 1 { demand.start_window_s } else { 0.0 };
+    let span = |retransmissions: u32| {
+        window_s + demand.ack_timeout_s * ((1u64 << (retransmissions + 1).min(62)) as f64 - 1.0)
+    };
+    let now = span(demand.max_retransmit.into());
+    if round_s <= now {
+        return None;
+    }
+    let rate = demand.rate_bps * round_s / now;
+    let enough = (u32::from(demand.max_retransmit)..=20).find(|more| span(*more) >= round_s)?;
+    Some(format!(
+        "One request of every client takes the link {} s, and RFC 7252's span ends after {} s: a \
+         rate of {} or MAX_RETRANSMIT {enough} would leave time for it.",
+        significant(round_s),
+        significant(now),
+        bit_rate(rate)
+    ))
+}
+
+/// The link's time for what one replication asks.
+fn needed_s(outcome: &Outcome) -> f64 {
+    outcome.asked as f64 / outcome.runs.len().max(1) as f64 * outcome.demand.each_s
+}
+
+/// The shortest and the longest time after which anyone gave up.
+fn give_up(candidates: &[Candidate<'_>]) -> Option<(f64, f64)> {
+    let spans = candidates.iter().filter_map(|one| one.outcome.gave_up_s);
+    spans.reduce(|(least, most), (low, high)| (least.min(low), most.max(high)))
+}
+
+fn range(low: f64, high: f64) -> String {
+    let (low, high) = (significant(low), significant(high));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// A share as a percentage that is never rounded to everything or nothing.
+fn percent(share: f64) -> String {
+    let value = 100.0 * share;
+    match value {
+        v if !v.is_finite() => "–".to_owned(),
+        v if v >= 100.0 => "100 %".to_owned(),
+        v if v > 99.99 => "more than 99.99 %".to_owned(),
+        v if v >= 99.0 => format!("{v:.2} %"),
+        v if v >= 10.0 => format!("{v:.0} %"),
+        v if v >= 0.1 || v == 0.0 => format!("{v:.1} %"),
+        v => format!("{v:.2} %"),
+    }
+}
+
+/// Three significant digits.
+fn significant(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 1.0 || v == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Rounded up to two digits: it is to be enough.
+fn bit_rate(bps: f64) -> String {
+    let (value, unit) = match bps {
+        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
+        b if b >= 1e3 => (b / 1e3, "kbit/s"),
+        b => (b, "bit/s"),
+    };
+    let step = match value {
+        v if v >= 100.0 => 10.0,
+        v if v >= 10.0 => 1.0,
+        _ => 0.1,
+    };
+    let value = (value / step).ceil() * step;
+    if step < 1.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
+}
+
+fn enumerate(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

@@ -1,0 +1,146 @@
+//! Which of a name's addresses is asked, in the manner of RFC 8305.
+
+use super::Inner;
+use super::session::Session;
+use crate::error::Error;
+use crate::message::{Scheme, Uri, UriError};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Names whose address is remembered; the first in the alphabet goes for another.
+const MAX_NAMES: usize = 1024;
+/// How long an attempt has before the next address is tried too (RFC 8305 section 5: Connection Attempt
+/// Delay).
+const ATTEMPT: Duration = Duration::from_millis(250);
+
+/// The addresses at which the servers of names were found. They hold as long as the name has them.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    names: Mutex<BTreeMap<(Scheme, String, u16), SocketAddr>>,
+}
+
+impl Found {
+    fn get(&self, uri: &Uri) -> Option<SocketAddr> {
+        self.lock().get(&key(uri)).copied()
+    }
+
+    fn set(&self, uri: &Uri, address: SocketAddr) {
+        let mut names = self.lock();
+        names.insert(key(uri), address);
+        if names.len() > MAX_NAMES {
+            names.pop_first();
+        }
+    }
+
+    /// The server was not reached there: next time all addresses are tried.
+    pub(super) fn forget(&self, uri: &Uri) {
+        if uri.address().is_none() {
+            self.lock().remove(&key(uri));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(Scheme, String, u16), SocketAddr>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(uri: &Uri) -> (Scheme, String, u16) {
+    (uri.scheme(), uri.host().to_owned(), uri.port())
+}
+
+/// All addresses that a URI's host and port mean, the families in turn (RFC 8305 section 4), beginning
+/// with the one that the system prefers; at least one.
+pub(super) async fn all(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+    let host =
+        uri.zone().map_or_else(|| uri.host().to_owned(), |zone| format!("{}%{zone}", uri.host()));
+    if let (Some(address), None) = (uri.address(), uri.zone()) {
+        if let IpAddr::V6(address) = address
+            && address.is_unicast_link_local()
+        {
+            return Err(Error::Uri(UriError::NoZone(address.to_string())));
+        }
+        return Ok(vec![SocketAddr::new(address, uri.port())]);
+    }
+    let looked_up = tokio::net::lookup_host((host.as_str(), uri.port())).await;
+    let found: Result<Vec<_>, _> = looked_up.map(Iterator::collect);
+    let found = match found {
+        Ok(found) => found,
+        Err(source) => return Err(Error::Resolve { host, source: Some(source) }),
+    };
+    let Some(first) = found.first() else { return Err(Error::Resolve { host, source: None }) };
+    let (mut preferred, mut others): (Vec<_>, Vec<_>) =
+        found.iter().copied().partition(|address| address.is_ipv4() == first.is_ipv4());
+    preferred.dedup();
+    others.dedup();
+    let mut others = others.into_iter();
+    let mut ordered = Vec::with_capacity(found.len());
+    for address in preferred {
+        ordered.push(address);
+        ordered.extend(others.next());
+    }
+    ordered.extend(others);
+    Ok(ordered)
+}
+
+/// The session with the server that a URI names, at one of these addresses. Of several, each is tried a
+/// little after the one before, by a CoAP ping or by a connection, and the first that answers is taken. If
+/// none does the first is.
+pub(super) async fn reach(
+    inner: &Arc<Inner>,
+    uri: &Uri,
+    addresses: &[SocketAddr],
+) -> Result<Session, Error> {
+    let Some(&first) = addresses.first() else {
+        return Err(Error::Resolve { host: uri.host().to_owned(), source: None });
+    };
+    if addresses.len() == 1 || first.ip().is_multicast() {
+        return Session::open(inner, uri, first).await;
+    }
+    if let Some(known) = inner.found.get(uri).filter(|known| addresses.contains(known)) {
+        match Session::open(inner, uri, known).await {
+            Ok(session) => return Ok(session),
+            Err(_) => inner.found.forget(uri),
+        }
+    }
+    let mut attempts = FuturesUnordered::new();
+    let mut rest = addresses.iter().copied();
+    let mut why = None;
+    loop {
+        attempts.extend(rest.next().map(|address| attempt(inner, uri, address)));
+        if attempts.is_empty() {
+            // A server that answers no pings may be there all the same.
+            return match (uri.scheme(), why) {
+                (Scheme::Coap, _) | (_, None) => Session::open(inner, uri, first).await,
+                (_, Some(error)) => Err(error),
+            };
+        }
+        let tried = if rest.len() > 0 {
+            tokio::time::timeout(ATTEMPT, attempts.next()).await.ok().flatten()
+        } else {
+            attempts.next().await
+        };
+        match tried {
+            Some(Ok(session)) => {
+                inner.found.set(uri, session.address);
+                return Ok(session);
+            }
+            Some(Err(error)) => why = why.or(Some(error)),
+            None => {}
+        }
+    }
+}
+
+/// Whether somebody answers at this address.
+async fn attempt(inner: &Arc<Inner>, uri: &Uri, address: SocketAddr) -> Result<Session, Error> {
+    let session = Session::open(inner, uri, address).await?;
+    // A DTLS handshake has been answered.
+    if let Some(socket) = session.socket().filter(|_| uri.scheme() == Scheme::Coap) {
+        let ping = socket.call(address, |endpoint, now| endpoint.ping(now, address))?;
+        ping.reset().await?;
+    }
+    Ok(session)
+}

@@ -1,0 +1,200 @@
+//! Drives a transfer: starts its exchanges, waits for their answers and its instants.
+
+use super::pending::Pending;
+use super::running::Running;
+use super::session::{Session, is_no_room, loss_of};
+use crate::error::Error;
+use crate::message::{Request, Response};
+use crate::net::clock::SystemRandom;
+use crate::net::pending::Answer;
+use ebbtide_core::endpoint::{Failure, Reliability};
+use ebbtide_core::session::client::{Outgoing, Step, Transfer, TransferError};
+use ebbtide_core::time::Instant;
+
+/// A transfer and its exchanges. Dropping it cancels them. All that it knows is in it, so that its
+/// futures may be dropped and made anew at any time.
+#[derive(Debug)]
+pub(super) struct Drive {
+    session: Session,
+    reliability: Reliability,
+    pub(super) transfer: Transfer,
+    running: Running,
+    /// What there was no room for.
+    blocked: Option<Outgoing>,
+    /// Why the last message was lost.
+    lost: Option<Error>,
+}
+
+impl Drive {
+    pub(super) fn new(session: Session, reliability: Reliability, transfer: Transfer) -> Self {
+        Self {
+            session,
+            reliability,
+            transfer,
+            running: Running::default(),
+            blocked: None,
+            lost: None,
+        }
+    }
+
+    /// Of a whole request.
+    pub(super) fn of(session: &Session, request: &Request) -> Self {
+        let parts = request.parts();
+        let settings = session.settings(request, &parts);
+        Self::new(session.clone(), request.reliability, Transfer::new(parts, settings))
+    }
+
+    /// Sends the request and puts its response together.
+    pub(super) async fn run(&mut self) -> Result<Response, Error> {
+        self.run_and_tell(|_| ()).await
+    }
+
+    /// The same; `tell` looks at the transfer after each answer.
+    pub(super) async fn run_and_tell(
+        &mut self,
+        mut tell: impl FnMut(&Transfer),
+    ) -> Result<Response, Error> {
+        loop {
+            if let Some(outgoing) = self.blocked.take() {
+                self.unblock(outgoing).await;
+                continue;
+            }
+            match self.poll() {
+                Ok(Some(result)) => return self.ended(result),
+                Ok(None) => {}
+                Err(until) => {
+                    self.wait(until).await;
+                    tell(&self.transfer);
+                }
+            }
+        }
+    }
+
+    /// Starts the first exchange if there is room for it now.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not accepted for sending.
+    pub(super) fn start_now(&mut self) -> Result<(), Error> {
+        let _ = self.poll();
+        match (self.blocked.take(), self.lost.take()) {
+            (Some(outgoing), _) => {
+                let started = self.session.start(&outgoing, self.reliability)?;
+                self.running.push(outgoing.id, started);
+                Ok(())
+            }
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// One step: how it ended, if it did; `Err` says until when it waits.
+    fn poll(&mut self) -> Result<Option<Result<Response, TransferError>>, Option<Instant>> {
+        let now = self.session.now();
+        if self.transfer.is_windowed() {
+            self.transfer.queued(self.session.waiting());
+        }
+        match self.transfer.poll(now, &mut SystemRandom) {
+            Step::Send(outgoing) => self.send(outgoing),
+            Step::Cancel(id) => self.running.cancel(id),
+            Step::Wait(until) => return Err(until),
+            Step::Done(result) => return Ok(Some(result)),
+        }
+        Ok(None)
+    }
+
+    fn send(&mut self, outgoing: Outgoing) {
+        if !outgoing.q_block && self.session.is_crowded() {
+            self.blocked = Some(outgoing);
+            return;
+        }
+        let id = outgoing.id;
+        match self.session.start(&outgoing, self.reliability) {
+            Ok(pending) => self.running.push(id, pending),
+            Err(error) if is_no_room(&error) && !outgoing.q_block => {
+                self.lost = Some(error);
+                self.blocked = Some(outgoing);
+            }
+            Err(error) => self.lose(id, error),
+        }
+    }
+
+    /// Sends what there was no room for.
+    async fn unblock(&mut self, outgoing: Outgoing) {
+        let id = outgoing.id;
+        self.blocked = Some(outgoing);
+        // The endpoint has enough for this peer: something has to end first, most likely of our own.
+        if !self.running.is_empty() {
+            self.wait(None).await;
+        }
+        let Some(outgoing) = &self.blocked else { return };
+        let started = if self.running.is_empty() {
+            self.session.start_when_room(outgoing, self.reliability).await
+        } else {
+            self.session.start(outgoing, self.reliability)
+        };
+        match started {
+            Ok(pending) => {
+                self.blocked = None;
+                self.running.push(id, pending);
+            }
+            Err(error) if is_no_room(&error) => {}
+            Err(error) => {
+                self.blocked = None;
+                self.lose(id, error);
+            }
+        }
+    }
+
+    fn lose(&mut self, id: u32, error: Error) {
+        let loss = loss_of(&error);
+        self.lost = Some(error);
+        self.transfer.handle_loss(self.session.now(), id, loss);
+    }
+
+    /// Waits for an answer, or until then.
+    async fn wait(&mut self, until: Option<Instant>) {
+        let answer = self.running.next();
+        let answered = match until {
+            None => Some(answer.await),
+            Some(until) => {
+                let until = self.session.clock().to_tokio(until);
+                tokio::time::timeout_at(until, answer).await.ok()
+            }
+        };
+        if let Some((id, pending, answer)) = answered {
+            self.on_answer(id, pending, answer);
+        }
+    }
+
+    fn on_answer(&mut self, id: u32, pending: Pending, answer: Option<Answer>) {
+        let now = self.session.now();
+        match answer {
+            Some(Answer::More { response, .. }) => {
+                if self.transfer.is_q_block() {
+                    self.running.push(id, pending);
+                }
+                self.transfer.handle_response(now, id, response);
+            }
+            Some(Answer::Response { response, .. }) => {
+                self.transfer.handle_response(now, id, response);
+            }
+            Some(other) => {
+                let error = pending.error(other);
+                self.lose(id, error);
+            }
+            None => self.lose(id, Error::Closed),
+        }
+    }
+
+    fn ended(&mut self, result: Result<Response, TransferError>) -> Result<Response, Error> {
+        self.running.clear();
+        let remote = self.session.remote;
+        result.map_err(|error| match error {
+            TransferError::Lost => self.lost.take().unwrap_or(Error::Closed),
+            TransferError::TooLarge { limit } => Error::TooLarge { limit },
+            TransferError::Protocol(what) => Error::Protocol { remote, what },
+            _ => Error::Failed { remote, reason: Failure::NoResponse },
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Requests to a group (RFC 7252 section 8).
+
+use super::drive::Drive;
+use super::session::Session;
+use super::{Client, Inner};
+use crate::error::Error;
+use crate::message::{Request, Response};
+use crate::net::pending::Answer;
+use ebbtide_core::endpoint::Reliability;
+use ebbtide_core::session::client::{Outgoing, Transfer};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// What happens next in a group's request.
+enum Next<M> {
+    /// A member's first answer, or no more of them.
+    Answer(Option<Answer>),
+    /// All that a member answers, or why not.
+    Member(M),
+    Over,
+}
+
+impl Client {
+    /// Sends a request to a group and collects what its members answer within `wait`, which should
+    /// be longer than DEFAULT_LEISURE, 5 s (RFC 7252 section 8). A unicast address is a group of
+    /// one. Each member whose answer is longer than a block, or that wants an Echo first, is at once
+    /// asked for the rest by itself (RFC 7959 section 2.8, RFC 9175 section 2.3); one that does not
+    /// give it within `wait` after its answer is left out. The answers come in the order in which the
+    /// members answered first.
+    ///
+    /// # Errors
+    ///
+    /// If the request cannot be sent. No answer is no error.
+    pub async fn request_group(
+        &self,
+        request: Request,
+        wait: Duration,
+    ) -> Result<Vec<(SocketAddr, Response)>, Error> {
+        let group = self.resolve(&request.uri).await?;
+        if !group.ip().is_multicast() {
+            return Ok(vec![(group, self.request(request.timeout(wait)).await?)]);
+        }
+        let session = Session::of_datagrams(&self.inner, group)?;
+        let parts = request.parts();
+        let (code, options, payload) = (parts.code, parts.options, parts.payload);
+        let asked = Outgoing { id: 0, code, options, payload, q_block: false };
+        let pending = session.start_when_room(&asked, request.reliability).await?;
+        let (mut known, mut members) = (Vec::new(), FuturesUnordered::new());
+        let mut answers: Vec<(usize, SocketAddr, Response)> = Vec::new();
+        let mut over = Box::pin(tokio::time::sleep(wait));
+        let mut is_open = true;
+        loop {
+            let next = poll_fn(|cx| {
+                if is_open {
+                    if let Poll::Ready(answer) = pending.poll_answer(cx) {
+                        return Poll::Ready(Next::Answer(answer));
+                    }
+                    if over.as_mut().poll(cx).is_ready() {
+                        return Poll::Ready(Next::Answer(None));
+                    }
+                }
+                match members.poll_next_unpin(cx) {
+                    Poll::Ready(Some(member)) => Poll::Ready(Next::Member(member)),
+                    Poll::Ready(None) if !is_open => Poll::Ready(Next::Over),
+                    Poll::Ready(None) | Poll::Pending => Poll::Pending,
+                }
+            });
+            match next.await {
+                Next::Answer(Some(
+                    Answer::Response { from, response } | Answer::More { from, response },
+                )) => {
+                    if !known.contains(&from) {
+                        let number = known.len();
+                        known.push(from);
+                        let rest = rest_of(&self.inner, from, &request, response);
+                        let rest = tokio::time::timeout(wait, rest);
+                        members.push(async move { (number, from, rest.await) });
+                    }
+                }
+                Next::Answer(None | Some(Answer::Failed(_) | Answer::Reset { .. })) => {
+                    is_open = false;
+                }
+                Next::Answer(Some(other)) => return Err(pending.error(other)),
+                Next::Member((number, from, Ok(Ok(response)))) => {
+                    answers.push((number, from, response));
+                }
+                Next::Member((_, from, Ok(Err(error)))) => {
+                    tracing::warn!(%from, %error, "a member gave half an answer");
+                }
+                Next::Member((_, from, Err(_))) => {
+                    tracing::warn!(%from, "a member gave half an answer");
+                }
+                Next::Over => break,
+            }
+        }
+        answers.sort_by_key(|(number, ..)| *number);
+        Ok(answers.into_iter().map(|(_, from, response)| (from, response)).collect())
+    }
+}
+
+/// The whole answer of a group's member, whose first message is `first`.
+async fn rest_of(
+    inner: &Arc<Inner>,
+    remote: SocketAddr,
+    request: &Request,
+    first: Response,
+) -> Result<Response, Error> {
+    // Only the group has to be asked Non-confirmable (RFC 7252 section 8.1).
+    let reliability = Reliability::Confirmable;
+    let session = Session::of_datagrams(inner, remote)?;
+    let parts = request.parts();
+    let settings = session.settings(request, &parts);
+    let transfer = Transfer::of_answer(session.now(), parts, settings, first);
+    Drive::new(session, reliability, transfer).run().await
+}

@@ -1,0 +1,94 @@
+//! Where requests wait for room at an endpoint that has enough messages for a peer.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// After which span whoever is first looks again although nothing has ended: congestion control may have
+/// let messages leave.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Rooms {
+    rooms: Mutex<BTreeMap<SocketAddr, Arc<Room>>>,
+    /// How many there are: mostly none, which costs no lock.
+    count: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    /// One looks for room, the others wait behind it in the order in which they came.
+    turn: tokio::sync::Mutex<()>,
+    left: Notify,
+    visitors: AtomicUsize,
+}
+
+/// Somebody who waits. The room is closed when nobody does.
+struct Visit<'r> {
+    rooms: &'r Rooms,
+    remote: SocketAddr,
+    room: Arc<Room>,
+}
+
+impl Rooms {
+    /// Whether others wait for room to send to this peer: they go first.
+    pub(crate) fn has(&self, remote: SocketAddr) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.lock().contains_key(&remote)
+    }
+
+    /// An exchange with this peer has ended.
+    pub(crate) fn left(&self, remote: SocketAddr) {
+        if self.count.load(Ordering::Acquire) > 0
+            && let Some(room) = self.lock().get(&remote)
+        {
+            room.left.notify_one();
+        }
+    }
+
+    /// Waits until `enter` finds room, which it says by something other than `None`. Dropping the future
+    /// gives the place in the line to the next one.
+    pub(crate) async fn wait<R>(
+        &self,
+        remote: SocketAddr,
+        mut enter: impl FnMut() -> Option<R>,
+    ) -> R {
+        let visit = self.visit(remote);
+        let room = &visit.room;
+        let _turn = room.turn.lock().await;
+        loop {
+            let left = room.left.notified();
+            if let Some(entered) = enter() {
+                return entered;
+            }
+            // What ended since the look above has left its notice.
+            let _ = tokio::time::timeout(LOOK_AGAIN, left).await;
+        }
+    }
+
+    fn visit(&self, remote: SocketAddr) -> Visit<'_> {
+        let mut rooms = self.lock();
+        let room = rooms.entry(remote).or_default().clone();
+        // Counted under the lock of the map.
+        room.visitors.fetch_add(1, Ordering::Relaxed);
+        self.count.store(rooms.len(), Ordering::Release);
+        Visit { rooms: self, remote, room }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<SocketAddr, Arc<Room>>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        let mut rooms = self.rooms.lock();
+        if self.room.visitors.fetch_sub(1, Ordering::Relaxed) == 1 {
+            rooms.remove(&self.remote);
+        }
+        self.rooms.count.store(rooms.len(), Ordering::Release);
+    }
+}

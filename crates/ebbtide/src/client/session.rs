@@ -1,0 +1,235 @@
+//! What a request needs on its way: where it goes, what it goes over, the settings, a clock.
+
+use super::pending::Pending;
+use super::{Inner, RequestParts};
+use crate::error::Error;
+use crate::message::{Options, Request, Scheme, Sizes, Uri};
+use crate::net::clock::Clock;
+use crate::net::shared::Shared;
+use crate::stream::Link;
+use ebbtide_core::endpoint::{Failure, Reliability, SendError};
+use ebbtide_core::session::client::{Loss, Outgoing, Patience, TransferSettings};
+use ebbtide_core::stream;
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::Content;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(super) inner: Arc<Inner>,
+    /// Who the endpoint knows: the peer's address, over DTLS the stand-in of the session with it.
+    pub(super) remote: SocketAddr,
+    /// The peer's address.
+    pub(super) address: SocketAddr,
+    over: Over,
+}
+
+#[derive(Clone, Debug)]
+enum Over {
+    Datagrams(Arc<Shared>),
+    Connection(Arc<Link>),
+}
+
+impl Session {
+    /// A session with whom a URI names. A connection is opened if there is none.
+    pub(super) async fn open(
+        inner: &Arc<Inner>,
+        uri: &Uri,
+        remote: SocketAddr,
+    ) -> Result<Self, Error> {
+        match uri.scheme() {
+            Scheme::Coap => return Self::of_datagrams(inner, remote),
+            Scheme::Coaps => return Self::over_dtls(inner, remote).await,
+            _ => {}
+        }
+        let link = inner.connections.link(&inner.config.stream, uri, remote).await?;
+        let over = Over::Connection(link);
+        Ok(Self { inner: inner.clone(), remote, address: remote, over })
+    }
+
+    /// A session over DTLS, once its handshake is complete.
+    async fn over_dtls(inner: &Arc<Inner>, address: SocketAddr) -> Result<Self, Error> {
+        let (shared, remote) = super::dtls::session(inner, address).await?;
+        Ok(Self { inner: inner.clone(), remote, address, over: Over::Datagrams(shared) })
+    }
+
+    /// A session over UDP.
+    pub(super) fn of_datagrams(inner: &Arc<Inner>, remote: SocketAddr) -> Result<Self, Error> {
+        let over = Over::Datagrams(inner.socket(remote)?);
+        Ok(Self { inner: inner.clone(), remote, address: remote, over })
+    }
+
+    /// The socket, unless it is a connection.
+    pub(super) fn socket(&self) -> Option<&Arc<Shared>> {
+        match &self.over {
+            Over::Datagrams(shared) => Some(shared),
+            Over::Connection(_) => None,
+        }
+    }
+
+    /// The connection, if it is one.
+    pub(super) fn link(&self) -> Option<&Arc<Link>> {
+        match &self.over {
+            Over::Datagrams(_) => None,
+            Over::Connection(link) => Some(link),
+        }
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        match &self.over {
+            Over::Datagrams(shared) => shared.clock,
+            Over::Connection(link) => link.clock,
+        }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.clock().now()
+    }
+
+    /// How long messages and blocks of a request may be.
+    pub(super) fn sizes(&self, options: &Options, block_szx: Option<u8>) -> Sizes {
+        match (&self.over, block_szx) {
+            (Over::Datagrams(_), szx) => {
+                Sizes::of_datagrams(szx.unwrap_or(self.inner.config.block_szx))
+            }
+            // RFC 8323 section 6: BERT, too, unless the caller wants smaller blocks.
+            (Over::Connection(link), Some(szx)) => link.sizes(options).at_most(szx),
+            (Over::Connection(link), None) => link.sizes(options),
+        }
+    }
+
+    /// How a request is to be transferred.
+    pub(super) fn settings(&self, request: &Request, parts: &RequestParts) -> TransferSettings {
+        let sizes = self.sizes(&parts.options, parts.block_szx);
+        let mut settings = TransferSettings::new(sizes, self.inner.config.max_body);
+        settings.repeat = request.reliability == Reliability::Confirmable;
+        if self.socket().is_some() {
+            settings.patience = Patience {
+                until: request.timeout.map(|span| self.now() + span),
+                silence: self.inner.config.endpoint.params.max_transmit_wait(),
+            };
+        }
+        settings
+    }
+
+    /// Messages that wait until congestion control lets them leave for this peer.
+    pub(super) fn waiting(&self) -> usize {
+        self.socket().map_or(0, |shared| shared.lock().endpoint.waiting(self.remote))
+    }
+
+    /// Starts one exchange.
+    pub(super) fn start(
+        &self,
+        outgoing: &Outgoing,
+        reliability: Reliability,
+    ) -> Result<Pending, Error> {
+        let Outgoing { code, options, payload, q_block, .. } = outgoing;
+        let remote = self.remote;
+        let pending = match &self.over {
+            Over::Connection(link) => link.call(*code, options, payload)?,
+            Over::Datagrams(shared) => shared.call(remote, |endpoint, now| {
+                options.with_slice(None, |options| {
+                    let content = Content { code: *code, options, payload };
+                    if *q_block {
+                        endpoint.request_block(now, remote, &content)
+                    } else {
+                        endpoint.request(now, remote, &content, reliability)
+                    }
+                })
+            })?,
+        };
+        Ok(pending.in_rooms(self.inner.rooms.clone()))
+    }
+
+    /// Starts one exchange in the place of another, under its token.
+    pub(super) fn start_again(
+        &self,
+        old: &Pending,
+        outgoing: &Outgoing,
+        reliability: Reliability,
+    ) -> Result<Pending, Error> {
+        let (Over::Datagrams(shared), Some(old)) = (&self.over, old.exchange()) else {
+            return self.start(outgoing, reliability);
+        };
+        let Outgoing { code, options, payload, .. } = outgoing;
+        let pending = shared.call(self.remote, |endpoint, now| {
+            options.with_slice(None, |options| {
+                let content = Content { code: *code, options, payload };
+                endpoint.request_again(now, old, &content, reliability)
+            })
+        })?;
+        Ok(pending.in_rooms(self.inner.rooms.clone()))
+    }
+
+    /// Starts one exchange as soon as there is room for it.
+    pub(super) async fn start_when_room(
+        &self,
+        outgoing: &Outgoing,
+        reliability: Reliability,
+    ) -> Result<Pending, Error> {
+        let rooms = self.inner.rooms.clone();
+        rooms
+            .wait(self.remote, || match self.start(outgoing, reliability) {
+                Err(error) if is_no_room(&error) => None,
+                started => Some(started),
+            })
+            .await
+    }
+
+    /// Whether a request has to wait behind others for room.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.inner.rooms.has(self.remote)
+    }
+
+    /// How long a Non-confirmable request is waited for if nothing else is said: as long as a
+    /// Confirmable one would be repeated (MAX_TRANSMIT_SPAN, RFC 7252 section 4.8.2).
+    pub(super) fn non_timeout(inner: &Inner) -> Duration {
+        inner.config.endpoint.params.max_transmit_span()
+    }
+}
+
+/// Whether there was no room for a message, and will be when something ends.
+pub(super) fn is_no_room(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Send(SendError::QueueFull | SendError::TooManyExchanges | SendError::OutboxFull)
+            | Error::NotSent {
+                reason: stream::SendError::TooManyRequests | stream::SendError::OutputFull,
+                ..
+            }
+    )
+}
+
+/// What an error means for a transfer.
+pub(super) fn loss_of(error: &Error) -> Loss {
+    match error {
+        error if is_no_room(error) => Loss::NoRoom,
+        Error::Send(SendError::TooLong { .. })
+        | Error::NotSent { reason: stream::SendError::TooLong { .. }, .. } => Loss::TooLong,
+        Error::Failed { reason: Failure::GaveUp | Failure::NoResponse, .. } => Loss::Unanswered,
+        Error::Network { source, .. } if is_too_long(source) => Loss::TooLong,
+        // It may be said of a copy, so that nobody knows whether the original has arrived.
+        Error::Network { source, .. } if is_no_route(source) => Loss::Unanswered,
+        _ => Loss::Final,
+    }
+}
+
+/// Whether a datagram was longer than the path's MTU: EMSGSIZE of Linux, of BSD and macOS, of Windows.
+fn is_too_long(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(90 | 40 | 10040))
+}
+
+/// Whether there is no way to the peer at present.
+fn is_no_route(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::AddrNotAvailable
+    )
+}

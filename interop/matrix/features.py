@@ -1,0 +1,155 @@
+"""The features of the matrix: what is asked, and which answers are right."""
+
+from typing import Callable, NamedTuple
+
+DIGITS = "0123456789"
+
+
+class Answer(NamedTuple):
+    code: str
+    options: dict[int, bytes]
+    payload: bytes
+
+
+class Feature(NamedTuple):
+    name: str
+    group: str
+    reference: str
+    requests: list[str]
+    # Returns what is wrong, or nothing.
+    check: Callable[[list[list[Answer]]], str | None]
+    mode: str = "clean"
+    scheme: str = "coap"
+
+
+def digits(length: int) -> bytes:
+    return (DIGITS * (length // 10 + 1))[:length].encode()
+
+
+def brief(payload: bytes) -> str:
+    return payload.decode(errors="replace") if len(payload) <= 40 else f"{len(payload)} bytes"
+
+
+def gives(code: str, payload: bytes | None = None) -> Callable[[list[list[Answer]]], str | None]:
+    """Every request is answered by this code and, unless it is None, this payload."""
+
+    def check(asked: list[list[Answer]]) -> str | None:
+        if failed(asked):
+            return failed(asked)
+        for answers in asked:
+            for answer in answers:
+                if answer.code != code:
+                    return f"{answer.code} instead of {code}"
+                if payload is not None and answer.payload != payload:
+                    return f"another payload: {brief(answer.payload)}"
+        return None
+
+    return check
+
+
+def failed(asked: list[list[Answer]]) -> str | None:
+    """The first error of an adapter."""
+    errors = [a.payload.decode(errors="replace") for answers in asked for a in answers if a.code == "error"]
+    return errors[0][:100] if errors else None
+
+
+def counts(asked: list[list[Answer]]) -> str | None:
+    if failed(asked):
+        return failed(asked)
+    numbers = [brief(answers[0].payload) for answers in asked]
+    if any(answers[0].code != "2.04" or not answers[0].payload.isdigit() for answers in asked):
+        return f"{asked[0][0].code} {numbers[0]}"
+    first = int(numbers[0])
+    if [int(number) for number in numbers] != list(range(first, first + len(numbers))):
+        return f"requests were processed more than once: {', '.join(numbers)}"
+    return None
+
+
+def links(asked: list[list[Answer]]) -> str | None:
+    if failed(asked):
+        return failed(asked)
+    text = asked[0][0].payload.decode(errors="replace")
+    missing = [name for name in ("</test>", "</time>") if name not in text]
+    return f"no {missing[0]} in {text[:60]!r}" if missing else None
+
+
+def silent(asked: list[list[Answer]]) -> str | None:
+    if asked[0][0].code != "error":
+        return f"{asked[0][0].code} although No-Response was set"
+    return gives("2.05", TEST)(asked[1:])
+
+
+def states(length: int | None) -> Callable[[list[list[Answer]]], str | None]:
+    def check(asked: list[list[Answer]]) -> str | None:
+        answers = asked[0]
+        if failed(asked):
+            return failed(asked)
+        for answer in answers:
+            if answer.code != "2.05":
+                return f"{answer.code} instead of 2.05"
+            if length and (len(answer.payload) != length or len(set(answer.payload)) != 1):
+                return f"a notification of {len(answer.payload)} bytes, not {length}"
+        if len({answer.payload for answer in answers}) < 2:
+            return "the state did not change"
+        if len(answers) > 1 and 6 not in answers[1].options:
+            return "a notification without the option Observe"
+        return None
+
+    return check
+
+
+TEST, MEDIUM, LARGE = digits(60), digits(10_000), digits(1 << 20)
+HI = b"hi".hex()
+KIB = digits(1024)
+BASIC, OPTIONS, BLOCKS, OBSERVE = "methods and messages", "options and errors", "block-wise transfer", "observation"
+LOSS, TCP, DTLS = "10 % loss", "TCP", "DTLS with a pre-shared key"
+
+FEATURES = [
+    Feature("GET", BASIC, "RFC 7252 5.8.1", ["GET /test"], gives("2.05", TEST)),
+    Feature("POST", BASIC, "RFC 7252 5.8.2", [f"POST /echo payload={HI}"], gives("2.04", b"hi")),
+    Feature("PUT", BASIC, "RFC 7252 5.8.3", [f"PUT /echo payload={HI}"], gives("2.04", b"hi")),
+    Feature("DELETE", BASIC, "RFC 7252 5.8.4", ["DELETE /echo"], gives("2.02")),
+    Feature("FETCH", BASIC, "RFC 8132 2", [f"FETCH /echo payload={HI} opt=12:00"], gives("2.05", b"hi")),
+    Feature("iPATCH", BASIC, "RFC 8132 3", [f"IPATCH /echo payload={HI}"], gives("2.04", b"hi")),
+    Feature("Non-confirmable request", BASIC, "RFC 7252 4.3", ["GET /test non"], gives("2.05", TEST)),
+    Feature("ping", BASIC, "RFC 7252 4.3", ["PING -"], gives("rst")),
+    Feature("separate response", BASIC, "RFC 7252 5.2.2", ["GET /separate"], gives("2.05", b"that took a while")),
+    Feature("empty payload", BASIC, "RFC 7252 5.5", ["PUT /echo"], gives("2.04", b"")),
+    Feature("payload of 1024 bytes", BASIC, "RFC 7252 4.6", [f"PUT /echo payload={KIB.hex()}"], gives("2.04", KIB)),
+    Feature("20 requests in a row", BASIC, "RFC 7252 4.4", ["GET /test"] * 20, gives("2.05", TEST)),
+    Feature("everything arrives twice", BASIC, "RFC 7252 4.5", ["POST /count"] * 5, counts, mode="twice"),
+    Feature("IPv6", BASIC, "RFC 7252 6.3", ["GET /test"], gives("2.05", TEST), scheme="coap6"),
+    Feature("Uri-Query", OPTIONS, "RFC 7252 5.10.1", ["GET /query?a=1&b=2"], gives("2.05", b"a=1&b=2")),
+    Feature("escaped Uri-Path", OPTIONS, "RFC 7252 6.4", ["GET /a%20b"], gives("2.05", b"spaced")),
+    Feature("4.04", OPTIONS, "RFC 7252 5.9.2.5", ["GET /missing"], gives("4.04")),
+    Feature("4.05", OPTIONS, "RFC 7252 5.9.2.6", ["DELETE /test"], gives("4.05")),
+    Feature("4.02 for an unknown critical option", OPTIONS, "RFC 7252 5.4.1", ["GET /test opt=65001:78"], gives("4.02")),
+    Feature("unknown elective option ignored", OPTIONS, "RFC 7252 5.4.1", ["GET /test opt=65000:78"], gives("2.05", TEST)),
+    Feature("Hop-Limit ignored", OPTIONS, "RFC 8768 3", ["GET /test opt=16:03"], gives("2.05", TEST)),
+    Feature("5.05 for Proxy-Uri", OPTIONS, "RFC 7252 5.10.2", ["GET /test opt=35:" + b"coap://192.0.2.1/x".hex()], gives("5.05")),
+    Feature("No-Response", OPTIONS, "RFC 7967 2", ["GET /test non opt=258:02 wait=1", "GET /test"], silent),
+    Feature("discovery", OPTIONS, "RFC 6690 4", ["GET /.well-known/core"], links),
+    Feature("Block2", BLOCKS, "RFC 7959 2.4", ["GET /medium"], gives("2.05", MEDIUM)),
+    Feature("Block2, 64-byte blocks", BLOCKS, "RFC 7959 2.4", ["GET /medium block=64"], gives("2.05", MEDIUM)),
+    Feature("Block2, 1 MiB", BLOCKS, "RFC 7959 2.4", ["GET /large wait=30"], gives("2.05", LARGE)),
+    Feature("Block1", BLOCKS, "RFC 7959 2.5", ["PUT /length digits=10000"], gives("2.04", b"10000")),
+    Feature("Block1, 64-byte blocks", BLOCKS, "RFC 7959 2.5", ["PUT /length digits=10000 block=64"], gives("2.04", b"10000")),
+    Feature("Block1 and Block2", BLOCKS, "RFC 7959 3.3", ["PUT /echo digits=10000"], gives("2.04", MEDIUM)),
+    Feature("Block1, 1 MiB", BLOCKS, "RFC 7959 2.5", ["PUT /length digits=1048576 wait=30"], gives("2.04", b"1048576")),
+    Feature("observe", OBSERVE, "RFC 7641 3", ["GET /time observe=3"], states(None)),
+    Feature("notifications in blocks", OBSERVE, "RFC 7959 2.6", ["GET /times observe=3"], states(3000)),
+    Feature("observation cancelled", OBSERVE, "RFC 7641 3.6", ["GET /time observe=2"], states(None)),
+    Feature("GET", LOSS, "RFC 7252 4.2", ["GET /test wait=30"] * 8, gives("2.05", TEST), mode="loss"),
+    Feature("POST, once each", LOSS, "RFC 7252 4.5", ["POST /count wait=30"] * 8, counts, mode="loss"),
+    Feature("separate response", LOSS, "RFC 7252 5.2.2", ["GET /separate wait=30"] * 2, gives("2.05", b"that took a while"), mode="loss"),
+    Feature("Block2", LOSS, "RFC 7959 2.4", ["GET /medium wait=30"], gives("2.05", MEDIUM), mode="loss"),
+    Feature("Block1", LOSS, "RFC 7959 2.5", ["PUT /length digits=10000 wait=30"], gives("2.04", b"10000"), mode="loss"),
+    Feature("observe", LOSS, "RFC 7641 4.5", ["GET /time observe=6 wait=30"], states(None), mode="loss"),
+    Feature("GET", TCP, "RFC 8323 3", ["GET /test"], gives("2.05", TEST), scheme="coap+tcp"),
+    Feature("upload of 10 kB", TCP, "RFC 8323 5.3.1", ["PUT /length digits=10000"], gives("2.04", b"10000"), scheme="coap+tcp"),
+    Feature("download of 1 MiB", TCP, "RFC 8323 6", ["GET /large wait=30"], gives("2.05", LARGE), scheme="coap+tcp"),
+    Feature("observe", TCP, "RFC 8323 7", ["GET /time observe=3"], states(None), scheme="coap+tcp"),
+    Feature("GET", DTLS, "RFC 7252 9.1.3.1", ["GET /test"], gives("2.05", TEST), scheme="coaps"),
+    Feature("Block1 and Block2", DTLS, "RFC 7959 3.3", ["PUT /echo digits=10000"], gives("2.04", MEDIUM), scheme="coaps"),
+    Feature("observe", DTLS, "RFC 7641 3", ["GET /time observe=3"], states(None), scheme="coaps"),
+]
