@@ -28,7 +28,7 @@ fn serve(counter: &Subject) -> (tokio::task::JoinHandle<()>, SocketAddr) {
     let none: [&str; 0] = [];
     let server = Server::with_config(router(counter), ServerConfig::default(), none).unwrap();
     let server = server.listen_dtls("127.0.0.1:0", keys).unwrap();
-    let address = server.local_addrs()[0];
+    let address = server.dtls_addrs()[0];
     (tokio::spawn(server.run()), address)
 }
 

@@ -230,10 +230,22 @@ impl Server {
         })
     }
 
-    /// The addresses that it is bound to.
+    /// The addresses that it is bound to for `coap`.
     #[must_use]
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        self.sockets.iter().map(|(shared, _)| shared.local_addr()).collect()
+        self.addresses(false)
+    }
+
+    /// The addresses that it is bound to for `coaps`.
+    #[must_use]
+    pub fn dtls_addrs(&self) -> Vec<SocketAddr> {
+        self.addresses(true)
+    }
+
+    fn addresses(&self, dtls: bool) -> Vec<SocketAddr> {
+        let sockets = self.sockets.iter().map(|(shared, _)| shared);
+        let sockets = sockets.filter(|shared| shared.lock().dtls.is_some() == dtls);
+        sockets.map(|shared| shared.local_addr()).collect()
     }
 
     /// Where it listens for connections.
