@@ -161,6 +161,9 @@ impl Driver {
             for (from, bytes) in opened.messages() {
                 state = self.handle_message(state, now, Datagram { from, to: datagram.to, bytes });
             }
+            if let Some(sessions) = &mut state.dtls {
+                sessions.reuse(opened);
+            }
             // Handshakes have something to say without any message.
             state.drain(self.shared.reply_from(datagram.to));
         }

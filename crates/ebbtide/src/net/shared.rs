@@ -323,10 +323,7 @@ impl State {
         from: SocketAddr,
         datagram: &[u8],
     ) -> Option<Opened> {
-        let sessions = self.dtls.as_mut()?;
-        let mut opened = Opened::default();
-        sessions.receive(now, (from, datagram), &mut opened);
-        Some(opened)
+        self.dtls.as_mut().map(|sessions| sessions.receive(now, from, datagram))
     }
 
     /// Hands on what a datagram meant, requests excepted.

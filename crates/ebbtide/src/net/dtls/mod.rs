@@ -40,8 +40,10 @@ pub(crate) struct Sessions {
     pub(crate) deadline: Option<Instant>,
     /// One record, reused.
     record: Vec<u8>,
-    /// What could not be sent, for good.
+    /// Messages that cannot be sent any more.
     unsent: Vec<Sent>,
+    /// Room for the messages of the next datagram, reused.
+    spare: Opened,
 }
 
 /// Messages that came in one datagram.
@@ -89,6 +91,7 @@ impl Sessions {
             deadline: None,
             record: Vec::new(),
             unsent: Vec::new(),
+            spare: Opened::default(),
         })
     }
 
@@ -120,13 +123,9 @@ impl Sessions {
         self.endpoint.identity(self.session(stand_in)?)
     }
 
-    /// Decrypts a datagram into `opened`.
-    pub(crate) fn receive(
-        &mut self,
-        now: Instant,
-        (from, datagram): (SocketAddr, &[u8]),
-        opened: &mut Opened,
-    ) {
+    /// Decrypts a datagram. [`Self::reuse`] takes the result back.
+    pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Opened {
+        let mut opened = core::mem::take(&mut self.spare);
         opened.bytes.clear();
         opened.messages.clear();
         self.record.clear();
@@ -144,6 +143,12 @@ impl Sessions {
                 opened.messages.push((stand_in, start..opened.bytes.len()));
             }
         });
+        opened
+    }
+
+    /// The messages have been handled.
+    pub(crate) fn reuse(&mut self, opened: Opened) {
+        self.spare = opened;
     }
 
     /// Encrypts a message and queues it. If there is no session it waits for one at a client, and fails at a
@@ -169,7 +174,7 @@ impl Sessions {
         }
     }
 
-    /// What is due is done.
+    /// The timers of the sessions.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.deadline.is_some_and(|at| at <= now) {
             self.endpoint.handle_timeout(now);
