@@ -27,7 +27,7 @@ export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
 STEPS=(sizes prose links fmt tools deny clippy no-std doc book packages peers test test-release same-answer python fuzz clean)
 QUICK=(prose links fmt clippy test)
-FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods clean)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods matrix clean)
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/ci"
@@ -122,6 +122,7 @@ step_links() {
 step_fmt() {
     cargo fmt --all --check
     [ ! -e fuzz/Cargo.toml ] || cargo fmt --manifest-path fuzz/Cargo.toml --check
+    [ ! -e python/Cargo.toml ] || cargo fmt --manifest-path python/Cargo.toml --check
 }
 
 step_tools() {
@@ -228,11 +229,14 @@ step_same-answer() {
     bash scripts/same-answer.sh "$target/debug/ebbtide" "$target/release/ebbtide"
 }
 
+# The package as its users install it, against the command of the same tree: both must give the same.
 step_python() {
     [ -e python/pyproject.toml ] || skip "no python/pyproject.toml"
     local venv=$target/python rc=0
+    cargo build "${locked[@]}" -p ebbtide-cli
+    export EBBTIDE_BIN=$target/debug/ebbtide
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check ruff mypy pytest ./python
+    "$venv/bin/pip" install --quiet --disable-pip-version-check ruff mypy pytest "./python[test]"
     export RUFF_CACHE_DIR=$target/ruff MYPY_CACHE_DIR=$target/mypy
     "$venv/bin/ruff" format --check python
     "$venv/bin/ruff" check python
@@ -284,6 +288,13 @@ step_fuzz() {
 }
 
 step_statistics() { CARGO_PROFILE_RELEASE_LTO=off TEST_LIMIT=7200 run_tests --workspace --release -- --ignored; }
+
+# Seven implementations against each other: docs/interop-matrix.md. A cell that fails is a result, not a failure.
+step_matrix() {
+    bash interop/build.sh matrix || echo "the matrix shows which adapters are missing"
+    python3 interop/run.py
+    note "$target/interop/matrix/index.html"
+}
 
 step_bench() {
     compgen -G 'crates/*/benches/*.rs' >/dev/null || skip "no crates/*/benches"
@@ -355,7 +366,7 @@ echo "all ${#chosen[@]} steps passed in $SECONDS s"
 if [ -e "$logs/test.log" ]; then
     echo "slowest tests:"
     slowest_tests "$logs/test.log" | sed 's/^/    /'
-    grep -h '^skipped: ' "$logs/test.log" | sort -u || true
+    grep -oh 'skipped: .*' "$logs/test.log" | sort -u || true
 fi
 ran=()
 for step in test python; do [ ! -e "$logs/$step.log" ] || ran+=("$logs/$step.log"); done

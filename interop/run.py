@@ -124,11 +124,17 @@ def parsed(line: str) -> Answer:
 
 
 def free_port(host: str) -> int:
+    """A port that is free for UDP and TCP."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as udp, socket.socket(family, socket.SOCK_STREAM) as tcp:
-        udp.bind((host, 0))
-        tcp.bind((host, udp.getsockname()[1]))
-        return udp.getsockname()[1]
+    for _ in range(50):
+        with socket.socket(family, socket.SOCK_DGRAM) as udp, socket.socket(family, socket.SOCK_STREAM) as tcp:
+            udp.bind((host, 0))
+            try:
+                tcp.bind((host, udp.getsockname()[1]))
+            except OSError:
+                continue  # a connection has it
+            return udp.getsockname()[1]
+    raise Missing(f"no port of {host} is free")
 
 
 class Pair:
@@ -146,9 +152,10 @@ class Pair:
     def run(self, features: list[Feature]) -> dict:
         began = time.monotonic()
         with (self.out / f"{self.name}.log").open("w", buffering=1) as log:
-            for key in dict.fromkeys((feature.scheme, feature.mode == "loss") for feature in features):
-                chosen = [f for f in features if (f.scheme, f.mode == "loss") == key]
-                self.run_scheme(key[0], chosen, log)
+            # Each has programs of its own, so that one does not suffer from what another left behind.
+            for key in dict.fromkeys((feature.scheme, feature.mode) for feature in features):
+                chosen = [f for f in features if (f.scheme, f.mode) == key]
+                self.run_scheme(*key, chosen, log)
         passed = sum(result["status"] == "pass" for result in self.results)
         print(f"{self.name}: {passed} of {len(self.results)} in {time.monotonic() - began:.0f} s", flush=True)
         return {"server": self.server, "client": self.client, "results": self.results}
@@ -157,17 +164,16 @@ class Pair:
         print(f"{status.upper()} {feature.group}, {feature.name}: {reason or ''}\n", file=log)
         self.results.append({"group": feature.group, "name": feature.name, "status": status, "reason": reason})
 
-    def run_scheme(self, scheme: str, features: list[Feature], log) -> None:
+    def run_scheme(self, scheme: str, mode: str, features: list[Feature], log) -> None:
         host = "::1" if scheme == "coap6" else "127.0.0.1"
-        port = free_port(host)
         plain = "coap" if scheme == "coap6" else scheme
         relay = server = client = None
         try:
+            port = free_port(host)
             server = Program(self.command(self.server, "server", str(port), host, plain), log)
             if scheme in ("coap", "coaps"):
-                relay = Relay(port, self.out / f"{self.name}{'-' if features[0].mode == 'loss' else ''}"
-                              f"{features[0].mode if features[0].mode == 'loss' else ''}"
-                              f"{'-dtls' if scheme == 'coaps' else ''}.pcap")
+                suffix = "-dtls" if scheme == "coaps" else "" if mode == "clean" else f"-{mode}"
+                relay = Relay(port, self.out / f"{self.name}{suffix}.pcap")
             at = f"[{host}]:{port}" if scheme == "coap6" else f"{host}:{relay.port if relay else port}"
             command = self.command(self.client, "ask", f"{plain}://{at}")
             for feature in features:
@@ -184,8 +190,10 @@ class Pair:
         except (Missing, Unsupported) as error:
             status = "missing" if isinstance(error, Missing) else "unsupported"
             which = "client" if server else "server"
-            for feature in features[sum(r["group"] in {f.group for f in features} for r in self.results):]:
-                self.record(feature, status, f"{which}: {error}", log)
+            done = {(result["group"], result["name"]) for result in self.results}
+            for feature in features:
+                if (feature.group, feature.name) not in done:
+                    self.record(feature, status, f"{which}: {error}", log)
         finally:
             for program in (client, server):
                 if program:

@@ -32,7 +32,7 @@ FLAGS = [
 ]
 
 LOOK = """(() => {
-  const shown = e => !(e.closest("details:not([open])")) && getComputedStyle(e).display !== "none"
+  const shown = e => !(e.closest("details:not([open])")) && !e.closest("[hidden]") && getComputedStyle(e).display !== "none"
     && !(e.parentElement && getComputedStyle(e.parentElement).display === "none");
   const svgs = [...document.querySelectorAll("figure svg[role=img]")].filter(shown);
   const sizes = svgs.map(e => e.getBoundingClientRect());

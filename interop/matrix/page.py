@@ -33,13 +33,34 @@ def groups(features: list[Feature]) -> list[str]:
     return list(dict.fromkeys(feature.group for feature in features))
 
 
-def failures(titles: dict[str, str], feature: Feature, pairs: dict) -> list[tuple[str, str, str]]:
-    found = []
-    for (server, client), held in pairs.items():
-        result = held.get(key(feature))
-        if result and result["status"] in ("fail", "missing"):
-            found.append((server, client, result["reason"] or ""))
-    return found
+def failures(feature: Feature, pairs: dict) -> dict[tuple[str, str], str]:
+    """The reasons, by server and client."""
+    return {
+        pair: re.sub(r"127\.0\.0\.1:\d+: ", "", held[key(feature)]["reason"] or "").replace("|", "\\|").replace("`", "'")
+        for pair, held in pairs.items()
+        if held.get(key(feature), {}).get("status") in ("fail", "missing")
+    }
+
+
+def explained(titles: dict[str, str], feature: Feature, found: dict[tuple[str, str], str], pairs: dict) -> str:
+    """Who fails: a server with all clients or a client with all servers in one piece, other pairs by reason."""
+    parts, rest = [], dict(found)
+    for place, text in ((0, "{} as server, with all clients"), (1, "{} as client, with all servers")):
+        for name in titles:
+            tried = [
+                pair for pair, held in pairs.items()
+                if pair[place] == name and held.get(key(feature), {}).get("status") in ("pass", "fail")
+            ]
+            if len(tried) > 2 and all(pair in found for pair in tried):
+                reasons = dict.fromkeys(found[pair] for pair in tried)
+                shown = next(iter(reasons)) + (", among others" if len(reasons) > 1 else "")
+                parts.append(f"{text.format(titles[name])} ({shown})")
+                rest = {pair: reason for pair, reason in rest.items() if pair not in tried}
+    by_reason: dict[str, list[str]] = {}
+    for (server, client), reason in rest.items():
+        by_reason.setdefault(reason, []).append(f"{client} → {server}")
+    parts += [f"{', '.join(who)} ({reason})" for reason, who in by_reason.items()]
+    return "; ".join(parts)
 
 
 def markdown(titles: dict[str, str], features: list[Feature], results: list[dict]) -> str:
@@ -82,18 +103,11 @@ def markdown(titles: dict[str, str], features: list[Feature], results: list[dict
                     held = [h[key(feature)] for pair, h in pairs.items() if pair[place] == name and key(feature) in h]
                     cells.append(share(held))
             out.append(f"| {feature.name} | {feature.reference} | " + " | ".join(cells) + " |")
-        wrong = [(feature, failures(titles, feature, pairs)) for feature in chosen]
+        wrong = [(feature, failures(feature, pairs)) for feature in chosen]
         if any(found for _, found in wrong):
-            out += ["", "Failures, as server ← client:", ""]
-        for feature, found in wrong:
-            if not found:
-                continue
-            reasons: dict[str, list[str]] = {}
-            for server, client, reason in found:
-                reason = re.sub(r"127\.0\.0\.1:\d+: ", "", reason).replace("|", "\\|").replace("`", "'")
-                reasons.setdefault(reason, []).append(f"{server} ← {client}")
-            listed = "; ".join(f"{', '.join(who)} ({reason})" for reason, who in reasons.items())
-            out.append(f"- **{feature.name}**: {listed}.")
+            out += ["", "<!-- prose: off -->", "", "Failures; an arrow leads from the client to the server:", ""]
+            out += [f"- **{feature.name}**: {explained(titles, feature, found, pairs)}." for feature, found in wrong if found]
+            out += ["", "<!-- prose: on -->"]
     return "\n".join(out) + "\n"
 
 
@@ -128,7 +142,8 @@ def html(titles: dict[str, str], features: list[Feature], results: list[dict]) -
         out.append(
             f"<h2 id='{name}'>{escape(titles[server])} as server, {escape(titles[client])} as client</h2>"
             f"<p><a href='{name}.log'>log</a>, captures: <a href='{name}.pcap'>UDP</a>, "
-            f"<a href='{name}-loss.pcap'>with loss</a>, <a href='{name}-dtls.pcap'>DTLS</a>"
+            f"<a href='{name}-loss.pcap'>with loss</a>, <a href='{name}-twice.pcap'>everything twice</a>, "
+            f"<a href='{name}-dtls.pcap'>DTLS</a>"
             "<div class=wide><table><tr><th>group<th>feature<th>reference<th>result<th>reason"
         )
         for feature in features:

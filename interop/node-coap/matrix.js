@@ -88,6 +88,8 @@ function ask(uri, words) {
         else extra.push(["27", Buffer.from([szx]).toString("hex")]);
       }
     }
+    // The library sends a body in blocks only if it is asked to.
+    if (payload?.length > 1024 && !extra.some(([name]) => name === "27")) extra.push(["27", "06"]);
     const end = (text) => {
       if (done) return;
       done = true;

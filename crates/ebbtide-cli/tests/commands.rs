@@ -378,3 +378,81 @@ fn completions_and_man_pages_name_every_command() {
         assert!(folder.path().join(page).is_file(), "{page}");
     }
 }
+
+#[test]
+fn few_replications_of_a_papers_experiments_are_not_judged() {
+    // As many cells as the paper has would take long: the words are checked where they are made.
+    use ebbtide_sim::report::Comparison;
+    use ebbtide_sim::reproduce::{REPS_TO_JUDGE, withhold};
+    let row = Comparison {
+        within: Some(0.006),
+        note: "the interval includes the published value".to_owned(),
+        ci: (-40.56, 301.2),
+        relative: 0.5,
+        ..Comparison::default()
+    };
+    let mut few = [row.clone()];
+    withhold(&mut few, REPS_TO_JUDGE - 1);
+    assert!(!few[0].is_outside() && few[0].ci.0.is_nan(), "{few:?}");
+    assert!(few[0].note.contains("needs 10 replications"), "{few:?}");
+    let mut enough = [row.clone()];
+    withhold(&mut enough, REPS_TO_JUDGE);
+    assert_eq!(enough[0], row);
+}
+
+#[test]
+fn each_setting_has_a_verdict_and_each_cell_its_judgement() {
+    let document = json(&with(&["--cc", "default,fasor", "--json"]));
+    let settings = document["settings"].as_array().unwrap();
+    assert_eq!(settings.len(), 2);
+    for (setting, clients) in settings.iter().zip([3, 6]) {
+        assert_eq!(setting["settings"]["clients"], clients);
+        let verdict = &setting["verdict"];
+        assert!(verdict["sentence"].as_str().unwrap().contains("Use "), "{verdict}");
+        assert!(["default", "fasor"].contains(&verdict["choose"].as_str().unwrap()));
+        assert_eq!(verdict["percentile"], 99);
+    }
+    for cell in document["cells"].as_array().unwrap() {
+        for key in ["delivered", "arrived"] {
+            assert_eq!(cell[key], 1.0, "{key}");
+        }
+        for key in ["unnecessary_share", "transmissions_per_delivered", "bytes_per_delivered"] {
+            assert!(cell[key].is_number(), "{key}: {cell}");
+        }
+        let share = cell["goodput_share"].as_f64().unwrap();
+        assert!(share > 0.0 && share <= 1.0);
+        assert!(cell["deadline_missed"].is_null(), "the scenario has no deadline");
+        let by: Vec<f64> = ["50", "90", "99", "100"]
+            .iter()
+            .map(|share| cell["delivered_by_s"][share].as_f64().unwrap())
+            .collect();
+        assert!(by.is_sorted(), "{by:?}");
+        let judgement = cell["judgement"].as_str().unwrap();
+        assert!(["best", "level", "slower"].contains(&judgement), "{judgement}");
+    }
+}
+
+#[test]
+fn the_mark_of_the_table_the_document_and_the_report_are_one_judgement() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("results");
+    let scenario = ["run", "power-cut", "--set", "clients=300", "--set", "rate=4 kbit/s"];
+    let rest = ["--set", "buffer=infinite", "--cc", "default,fasor-token", "--reps", "2"];
+    let call = [&scenario[..], &rest].concat();
+    let document = json(&[&call[..], &["--json"]].concat());
+    let table = succeed(&[&call[..], &["--out", out.to_str().unwrap()]].concat());
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    let sentence = document["settings"][0]["verdict"]["sentence"].as_str().unwrap();
+    let words =
+        |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");
+    assert!(words(&table).contains(&words(sentence)), "{table}\n{sentence}");
+    let first = sentence.split(". ").next().unwrap();
+    assert!(page.contains(first), "{first}");
+    for cell in document["cells"].as_array().unwrap() {
+        let (cc, judgement) = (cell["cc"].as_str().unwrap(), cell["judgement"].as_str().unwrap());
+        let row = table.lines().find(|line| line.starts_with(&format!("{cc} "))).unwrap();
+        assert!(row.contains(judgement), "{row}: {judgement}");
+    }
+    // The command on the page makes the page.
+    assert!(page.contains(&format!("--out {}", out.to_str().unwrap())), "the copied command");
+}

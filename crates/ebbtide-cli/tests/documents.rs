@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 const README: &str = include_str!("../../../README.md");
+const TUTORIAL: &str = include_str!("../../../docs/tutorial.md");
 const CLI: &str = include_str!("../../../docs/cli.md");
 
 /// Where the documents' server is, and where it is here.
@@ -91,18 +92,28 @@ fn the_examples_of_the_command_line_print_what_the_document_shows() {
     assert!(seen >= 15, "{seen} examples");
 }
 
-#[test]
-fn the_readmes_commands_for_real_endpoints_work() {
+/// Runs the commands of a section, for which the test's own server stands.
+fn run_commands(document: &str, heading: &str, at_least: usize) {
     let place = Place::new();
-    let section = README.split("## Real endpoints").nth(1).unwrap();
+    let section = document.split(heading).nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
     let commands = section.lines().filter_map(|line| line.strip_prefix("    ebbtide "));
     let commands: Vec<&str> = commands.filter(|command| !command.starts_with("serve ")).collect();
-    assert!(commands.len() >= 4, "{commands:?}");
+    assert!(commands.len() >= at_least, "{commands:?}");
     for command in commands {
         let (succeeded, printed) = place.run(&format!("ebbtide {command}"));
         assert!(succeeded && !printed.is_empty(), "ebbtide {command}\n{printed}");
     }
+}
+
+#[test]
+fn the_readmes_commands_for_real_endpoints_work() {
+    run_commands(README, "## Real endpoints", 4);
+}
+
+#[test]
+fn the_tutorials_commands_for_real_endpoints_work() {
+    run_commands(TUTORIAL, "## 3. Talk to a real endpoint", 2);
 }
 
 #[test]

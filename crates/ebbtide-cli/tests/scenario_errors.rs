@@ -197,3 +197,57 @@ fn a_negative_number_is_refused_by_what_it_is_of() {
         with(["--seed", "-1"], &["--seed", "'-1'"]);
     }
 }
+
+#[test]
+fn a_setting_without_effect_is_refused_with_the_one_that_would_do_it() {
+    let run = |cc: &str, parts: &[&str]| refuse(&["run", "nb-iot", "--cc", cc], parts);
+    run("default:initial-rto=3s", &["initial-rto has no effect on default", "use ack-timeout"]);
+    run("fasor:ack-timeout=3s", &["ack-timeout has no effect on fasor", "use initial-rto"]);
+    run("cocoa:probe-growth=2", &["probe-growth has no effect on cocoa", "it reads bound"]);
+    let from = "[control.default]\nbound = \"60s\"";
+    impossible_control(from, &format!("{from}\nageing = \"off\""));
+}
+
+/// A setting of a control in the file that it does not read.
+fn impossible_control(from: &str, to: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = changed(folder.path(), from, to);
+    refuse(&["run", &path], &["control.default", "ageing has no effect on default"]);
+}
+
+#[test]
+fn two_names_of_one_key_are_refused_whichever_comes_first() {
+    for [one, other] in [
+        ["errors=low", "network.errors=high"],
+        ["network.errors=high", "errors=low"],
+        ["buffer=2500", "network.up.buffer=14100"],
+    ] {
+        let call = ["run", "nb-iot", "--set", one, "--set", other];
+        refuse(&call, &[other, one, "keep one of them"]);
+    }
+}
+
+#[test]
+fn a_value_given_twice_is_refused_however_it_is_written() {
+    refuse(&["run", "nb-iot", "--set", "clients=10,10"], &["clients=10", "name it once"]);
+    let two = ["run", "nb-iot", "--set", "buffer=2500,2.5 kB"];
+    refuse(&two, &["buffer=2.5 kB", "buffer=2500", "same network"]);
+}
+
+#[test]
+fn a_missing_table_is_named_not_the_first_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bare.toml");
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../scenarios/power-cut.toml"
+    ))
+    .unwrap();
+    let start = text.find("[workload]").unwrap();
+    let end = text.find("[run]").unwrap();
+    std::fs::write(&path, format!("{}{}", &text[..start], &text[end..])).unwrap();
+    let path = path.to_str().unwrap();
+    refuse(&["run", path], &[path, "the table [workload] is missing"]);
+    std::fs::write(path, text.replace("title = \"Meters after a power cut\"", "")).unwrap();
+    refuse(&["run", path], &[path, "the key title is missing"]);
+}

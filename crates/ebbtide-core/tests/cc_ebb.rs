@@ -145,7 +145,7 @@ fn an_answer_that_names_a_copy_that_was_never_sent_teaches_nothing() {
 }
 
 #[test]
-fn without_a_queue_a_silence_is_a_loss_two_short_repeats_and_then_doubling() {
+fn without_a_queue_a_silence_is_a_loss_four_short_repeats_and_then_doubling() {
     let mut config = config("ebb");
     config.params.max_retransmit = 12;
     let mut node = Node::with_rng(config, common::Constant::lowest());
@@ -158,19 +158,19 @@ fn without_a_queue_a_silence_is_a_loss_two_short_repeats_and_then_doubling() {
     // SRTT + 10 %, and no more than 2^5 of it.
     let units: Vec<f64> = sent.iter().map(|datagram| timeout(datagram) / 1.1).collect();
     let rounded: Vec<u32> = units.iter().map(|units| units.round() as u32).collect();
-    assert_eq!(rounded, [1, 1, 1, 2, 4, 8, 16, 32, 32, 32, 32, 32, 32]);
+    assert_eq!(rounded, [1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 32, 32, 32]);
     assert!(units.iter().all(|units| (units - units.round()).abs() < 0.01), "{units:?}");
 }
 
 #[test]
-fn with_few_retransmissions_only_a_quarter_of_them_is_short() {
+fn with_few_retransmissions_only_half_of_them_are_short() {
     let mut node = Node::impatient("ebb");
     answered(&mut node, 60, 1.0);
     node.get();
     node.wait(1000.0);
     let units: Vec<u32> =
         node.take().iter().map(|sent| (timeout(sent) / 1.1).round() as u32).collect();
-    assert_eq!(units, [1, 1, 2, 4, 8]);
+    assert_eq!(units, [1, 1, 1, 2, 4]);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn one_sample_is_trusted_with_a_short_repeat_and_then_doubted() {
     node.wait(15.0);
     // The first round trip of a queue that fills up is short, the second may be of ten seconds.
     let timeouts: Vec<f64> = node.take().iter().map(timeout).collect();
-    assert_eq!(timeouts, [1.5, 1.5, 15.0]);
+    assert_eq!(timeouts, [1.4375, 1.4375, 5.75, 11.5]);
 }
 
 #[test]
@@ -205,47 +205,95 @@ fn a_sample_beside_the_answer_of_a_probe_is_not_doubted() {
     node.wait(15.0);
     // Two round trips of a second were seen: the path is not about to be full.
     let timeouts: Vec<f64> = node.take().iter().map(timeout).collect();
-    assert_eq!(timeouts, [1.5, 1.5, 3.0, 6.0, 12.0]);
+    assert_eq!(timeouts, [1.4375, 1.4375, 2.875, 5.75, 11.5]);
 }
 
 #[test]
-fn on_a_short_path_backoff_is_no_faster_than_rfc_7252s() {
-    let mut node = Node::impatient("ebb");
-    answered(&mut node, 60, 0.05);
+fn on_a_short_path_backoff_begins_at_a_twentieth_of_ack_timeout_and_the_last_wait_is_long() {
+    let mut config = config("ebb");
+    config.params.max_retransmit = 8;
+    config.params.patience = false;
+    let mut node = Node::with_rng(config, common::Constant::lowest());
+    answered(&mut node, 60, 0.02);
     node.get();
     node.wait(1000.0);
     let timeouts: Vec<f64> = node.take().iter().map(timeout).collect();
-    assert!(timeouts[..2].iter().all(|short| *short < 0.06), "{timeouts:?}");
-    assert_eq!(timeouts[2..], [2.0, 4.0, 8.0], "not given up within a second");
+    assert!(timeouts[..5].iter().all(|short| *short < 0.023), "{timeouts:?}");
+    assert_eq!(timeouts[5..], [0.1, 0.2, 0.4, 3.0], "nobody answered for {timeouts:?}");
 }
 
 #[test]
-fn round_trips_that_vary_as_much_as_they_last_get_rfc_7252s_timeouts_and_no_probes() {
-    let mut node = Node::with_rng(config_faithful(), common::Constant::lowest());
-    for seconds in [0.05, 0.4].repeat(8) {
-        queue_to(&mut node, seconds);
+fn after_many_losses_no_repeat_is_short_and_the_next_exchange_begins_where_the_last_one_was() {
+    let mut config = config_faithful();
+    config.params.max_retransmit = 20;
+    let mut node = Node::with_rng(config, common::Constant::lowest());
+    answered(&mut node, 60, 1.0);
+    // Each loses two: in the end two copies per exchange, on average.
+    for _ in 0..7 {
+        lossy(&mut node, 2);
     }
-    assert_eq!(state(&node), "ERRATIC");
     node.get();
     node.wait(1000.0);
-    let sent = node.take();
-    assert!(sent.iter().all(|sent| !sent.is_probe()));
-    let timeouts: Vec<f64> = sent.iter().map(timeout).collect();
-    assert_eq!(timeouts, [2.0, 4.0, 8.0, 16.0, 32.0]);
-    // A path that has become calm again is trusted again.
-    answered(&mut node, 40, 0.05);
-    assert_eq!(state(&node), "CLEAR");
+    let timeouts: Vec<f64> = node.take().iter().map(timeout).collect();
+    assert!((2.0..5.0).contains(&timeouts[0]), "held: {timeouts:?}");
+    let doubles = timeouts.windows(2).take(3).all(|pair| (pair[1] / pair[0] - 2.0).abs() < 0.01);
+    assert!(doubles, "{timeouts:?}");
+    // What link errors lose, one in three, does not count as a buffer.
+    let mut node = Node::with_rng(config_faithful(), common::Constant::lowest());
+    answered(&mut node, 60, 1.0);
+    for _ in 0..10 {
+        lossy(&mut node, 1);
+        answered(&mut node, 1, 1.0);
+    }
+    node.get();
+    assert!(timeout(&node.one()) < 1.2);
+}
+
+/// An exchange whose original and copies are lost until `copies` have left; the last is answered
+/// after a second.
+fn lossy(node: &mut Node, copies: u8) {
+    node.get();
+    let mut last = node.one();
+    while last.ordinal() < copies {
+        node.wait(0.05);
+        if let Some(next) = node.take().pop() {
+            last = next;
+        }
+    }
+    node.wait(1.0);
+    node.take();
+    node.arrive(&last.answer());
 }
 
 #[test]
-fn a_path_is_erratic_while_its_variation_is_above_a_sixteenth_of_the_round_trip() {
-    for (longer, expected) in [(1.1, "CLEAR"), (1.2, "ERRATIC")] {
-        let mut node = Node::with_rng(config_faithful(), common::Constant::lowest());
-        for seconds in [1.0, longer].repeat(30) {
-            queue_to(&mut node, seconds);
-        }
-        assert_eq!(state(&node), expected, "{longer}");
+fn an_exchange_that_was_given_up_makes_the_next_one_wait_as_long_as_it_did() {
+    let mut config = config("ebb");
+    config.params.patience = false;
+    let mut node = Node::with_rng(config, common::Constant::lowest());
+    answered(&mut node, 60, 1.0);
+    node.get();
+    node.wait(1000.0);
+    let longest = node.take().iter().map(timeout).fold(0.0, f64::max);
+    assert_eq!(node.failed.len(), 1);
+    node.get();
+    let next = timeout(&node.one());
+    assert!(next >= longest * 0.99, "{next} after {longest}");
+}
+
+#[test]
+fn blind_intervals_double_with_every_exchange_that_was_given_up() {
+    let mut config = config("ebb:bound=none");
+    config.params.patience = false;
+    let mut node = Node::with_rng(config, common::Constant::lowest());
+    let mut intervals = Vec::new();
+    for _ in 0..7 {
+        node.get();
+        node.wait(4000.0);
+        let sent = node.take();
+        let probe = sent.iter().find(|sent| sent.is_probe()).expect("a probe");
+        intervals.push(timeout(probe) / 10.5);
     }
+    assert_eq!(intervals, [1.0, 2.0, 4.0, 8.0, 16.0, 16.0, 16.0]);
 }
 
 #[test]
@@ -433,9 +481,9 @@ fn a_path_that_becomes_longer_for_good_is_no_queue_in_the_end() {
         states.push(state(&node));
         assert!(states.len() < 60, "the smallest round trip never grows");
     }
-    // First nothing can be told, then it is long, in the end it is as long as it always was.
+    // First it is long, in the end it is as long as it always was.
     states.dedup();
-    assert_eq!(states, ["ERRATIC", "QUEUE", "CLEAR"]);
+    assert_eq!(states, ["QUEUE", "CLEAR"]);
 }
 
 #[test]

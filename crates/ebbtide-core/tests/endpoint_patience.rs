@@ -155,6 +155,26 @@ fn every_control_is_patient_after_a_hundred_answers_on_a_path_of_eleven_millisec
 }
 
 #[test]
+fn a_control_that_looks_for_a_dead_peer_first_looks_as_long() {
+    // `rcoap` asks with pings before anything leaves, and has enough after 8 s by itself.
+    let mut node = Node::new(config("rcoap"));
+    let exchange = node.get();
+    let begun = node.now;
+    node.wait(1000.0);
+    let sent = node.take();
+    assert!(sent.iter().all(Datagram::is_probe));
+    let at: Vec<f64> =
+        sent.iter().map(|probe| probe.at.saturating_since(begun).as_secs_f64()).collect();
+    let (given_up, failed, reason) = node.failed[0];
+    assert_eq!((failed, reason), (exchange, Failure::GaveUp));
+    let span = given_up.saturating_since(begun).as_secs_f64();
+    assert!((45.0..60.0).contains(&span), "{span}");
+    assert!(at.windows(2).all(|pair| pair[1] - pair[0] <= 10.0), "it does not stop asking: {at:?}");
+    assert!(at.len() <= 40, "{} pings", at.len());
+    node.assert_free();
+}
+
+#[test]
 fn the_last_waits_are_stretched_and_the_first_ones_are_not() {
     let mut config = hasty(false);
     let at = |sent: &[Datagram]| -> Vec<f64> {

@@ -6,6 +6,7 @@
 //!
 //! * [`scenario`]: one network and workload in a TOML file.
 //! * [`run`]: a replication, a cell, a campaign.
+//! * [`map`]: many networks drawn from ranges, and how controls compare over all of them.
 //! * [`net`]: links; they know no engine.
 //! * [`emulation`]: the same links for real packets, with the wall clock outside.
 //! * [`reproduce`]: the papers' experiments beside their published figures.
@@ -16,6 +17,7 @@ pub mod emulation;
 pub mod engine;
 mod host;
 pub mod judge;
+pub mod map;
 pub mod medium;
 pub mod mesh;
 pub mod net;

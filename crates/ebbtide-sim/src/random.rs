@@ -34,9 +34,26 @@ impl Streams {
 
 /// FNV-1a in 128 bits: names to keys, the same on every machine and in every version.
 pub(crate) fn fnv1a_128(bytes: &[u8]) -> u128 {
-    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+    Fnv::default().and(bytes).0
+}
+
+/// The state of [`fnv1a_128`] after some bytes: what begins alike is hashed once.
+#[derive(Copy, Clone)]
+pub(crate) struct Fnv(pub(crate) u128);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Fnv {
+    /// After these bytes, too.
+    pub(crate) fn and(self, bytes: &[u8]) -> Self {
+        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+        let each = |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul(PRIME);
+        Self(bytes.iter().fold(self.0, each))
+    }
 }
 
 /// A number drawn uniformly from `[low, high]`, both included; `low` if `high` is smaller.

@@ -53,7 +53,8 @@ fn network() -> impl Strategy<Value = String> {
 }
 
 fn results(text: &str) -> Vec<CellResult> {
-    let source = Source { place: "drawn".to_owned(), text: text.to_owned(), custom: Default::default() };
+    let source =
+        Source { place: "drawn".to_owned(), text: text.to_owned(), custom: Default::default() };
     let cc = ["default", "cocoa", "fasor-token", "ebb"].map(str::to_owned).to_vec();
     let campaign = Campaign::plan(source, Vec::new(), cc, (Some(REPS), Some(3))).unwrap();
     let results = campaign.run(None, None, &()).unwrap();

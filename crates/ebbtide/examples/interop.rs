@@ -91,7 +91,7 @@ async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn
         _ => return Ok(UNSUPPORTED.into()),
     };
     println!("ready");
-    server.run().await;
+    server.run().await?;
     Ok(ExitCode::SUCCESS)
 }
 

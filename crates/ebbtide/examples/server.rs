@@ -2,7 +2,7 @@
 //! `cargo run -p ebbtide --example server`, then `ebbtide discover coap://127.0.0.1`.
 
 use ebbtide::server::{Call, OwnedCall, Router, Subject, get, put_async};
-use ebbtide::{BindError, Code, ContentFormat, Response, Server};
+use ebbtide::{Code, ContentFormat, Response, Server};
 use std::time::Duration;
 
 /// Whoever observes `/temperature` is told when `changed` says so.
@@ -24,7 +24,7 @@ async fn switch(call: OwnedCall) -> Response {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), BindError> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let changed = Subject::new();
     let server = Server::bind(router(&changed), ["0.0.0.0:5683", "[::]:5683"])?;
     tokio::spawn(async move {
@@ -33,6 +33,6 @@ async fn main() -> Result<(), BindError> {
             changed.changed();
         }
     });
-    server.run().await;
+    server.run().await?;
     Ok(())
 }

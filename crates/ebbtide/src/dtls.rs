@@ -11,8 +11,20 @@
 //! let response = client.get("coaps://192.0.2.7/temperature").await?;
 //! # Ok(()) }
 //! ```
+//!
+//! ```no_run
+//! use ebbtide::dtls::{DtlsBind, Psk};
+//! use ebbtide::{Server, server::{Router, ServerConfig}};
+//!
+//! # async fn example(router: Router) -> Result<(), Box<dyn std::error::Error>> {
+//! let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
+//! let dtls = vec![DtlsBind::new(([0, 0, 0, 0], 5684), keys)];
+//! let config = ServerConfig { dtls, ..ServerConfig::default() };
+//! let server = Server::with_config(router, config, ["0.0.0.0:5683"])?;
+//! # server.run().await?; Ok(()) }
+//! ```
 
-pub use crate::net::dtls::config::{DtlsConfig, KeyLogger};
+pub use crate::net::dtls::config::{DtlsBind, DtlsConfig, KeyLogger, Keys};
 pub use ebbtide_dtls::{
     CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskLookup,
 };

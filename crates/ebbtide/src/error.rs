@@ -13,6 +13,7 @@ pub(crate) const UNRESOLVED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::U
 
 /// A socket could not be bound.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct BindError {
     /// To which address; `0.0.0.0:0` if a name has none.
     pub address: SocketAddr,
@@ -32,7 +33,7 @@ impl fmt::Display for BindError {
                 write!(f, "{address} is in use: another program serves there, choose another port")
             }
             io::ErrorKind::AddrNotAvailable => {
-                write!(f, "{address} is no address of this machine")
+                write!(f, "{address} is not an address of this machine")
             }
             io::ErrorKind::PermissionDenied => {
                 write!(f, "{address} may not be bound: ports below 1024 need a privilege")
@@ -50,8 +51,9 @@ impl core::error::Error for BindError {
 
 /// Why a request got no response.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Error {
-    /// The URI is none: the caller's fault.
+    /// The URI is not valid, or cannot be asked for: the caller's fault.
     Uri(UriError),
     /// No socket could be had.
     Bind(BindError),
@@ -136,7 +138,7 @@ pub enum Error {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The endpoint was closed.
+    /// The endpoint was closed, or the runtime that it was driven by has ended.
     Closed,
 }
 
@@ -162,6 +164,58 @@ impl Error {
             | Self::Closed => {}
         }
         self
+    }
+
+    /// Whether nothing answered in time: neither within the time that the caller gave, nor to any
+    /// retransmission, nor after an acknowledgement.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::TimedOut { .. } => true,
+            Self::Failed { reason, .. } => {
+                matches!(reason, Failure::GaveUp | Failure::NoResponse)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the peer could not be reached: its name has no address, no socket could be had, there is no
+    /// route, no program at the port, no TLS.
+    #[must_use]
+    pub fn is_connect(&self) -> bool {
+        matches!(
+            self,
+            Self::Bind(_)
+                | Self::Resolve { .. }
+                | Self::Tls { .. }
+                | Self::Dtls { .. }
+                | Self::Network { .. }
+        )
+    }
+
+    /// Whether the same request may succeed later: the path, the peer or the load may have changed by
+    /// then. It does not say that the request has had no effect: to repeat one that is not idempotent may do
+    /// it twice.
+    #[must_use]
+    pub fn may_retry(&self) -> bool {
+        match self {
+            Self::Failed { reason, .. } => *reason != Failure::BadOption,
+            Self::Send(error) => {
+                !matches!(error, SendError::Encode(_) | SendError::WrongCode(_))
+                    && !matches!(error, SendError::TooLong { .. })
+            }
+            Self::NotSent { reason, .. } => {
+                use stream::SendError::{Closed, OutputFull, Releasing, TooManyRequests};
+                matches!(reason, TooManyRequests | OutputFull | Releasing | Closed)
+            }
+            // The server may be there again, or know the key by then.
+            Self::Dtls { .. }
+            | Self::Resolve { .. }
+            | Self::Network { .. }
+            | Self::TimedOut { .. }
+            | Self::Reset { .. } => true,
+            _ => self.is_lost_connection(),
+        }
     }
 
     /// Whether the connection that a request went over ended.

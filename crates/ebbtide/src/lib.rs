@@ -16,12 +16,12 @@
 //! ```no_run
 //! use ebbtide::{Response, Server, server::{Call, Router, get}};
 //!
-//! # async fn example() -> Result<(), ebbtide::BindError> {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let router = Router::new().route("/hello/{name}", get(|call: &Call<'_>| {
 //!     Response::content(format!("Hello, {}!", call.param("name").unwrap_or("you")))
 //! }));
 //! let server = Server::bind(router, ["0.0.0.0:5683", "[::]:5683"])?;
-//! server.run().await;
+//! server.run().await?;
 //! # Ok(()) }
 //! ```
 //!

@@ -1,6 +1,6 @@
 //! `coaps`: client and server over DTLS.
 
-use ebbtide::dtls::{Credentials, Failure, KeyLogger, Psk};
+use ebbtide::dtls::{Credentials, DtlsBind, Failure, KeyLogger, Psk};
 use ebbtide::server::{Call, Router, ServerConfig, Subject, get, put};
 use ebbtide::{Client, Code, Config, Error, Response, Server};
 use std::net::SocketAddr;
@@ -15,6 +15,14 @@ fn router(counter: &Subject) -> Router {
     let state = counter.clone();
     Router::new()
         .route("/hello", get(|_: &Call<'_>| Response::content("hello")))
+        .route(
+            "/who",
+            get(|call: &Call<'_>| {
+                let identity = call.identity().unwrap_or_default();
+                let local = call.remote().ip().is_loopback();
+                Response::content(format!("{} {local}", String::from_utf8_lossy(identity)))
+            }),
+        )
         .route("/long", get(|_: &Call<'_>| Response::content("x".repeat(5000))))
         .route(
             "/echo",
@@ -24,12 +32,17 @@ fn router(counter: &Subject) -> Router {
 }
 
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-fn serve(counter: &Subject) -> (tokio::task::JoinHandle<()>, SocketAddr) {
+fn bind(counter: &Subject, address: SocketAddr) -> Server {
+    let dtls = vec![DtlsBind::new(address, keys)];
     let none: [&str; 0] = [];
-    let server = Server::with_config(router(counter), ServerConfig::default(), none).unwrap();
-    let server = server.listen_dtls("127.0.0.1:0", keys).unwrap();
+    let config = ServerConfig { dtls, ..ServerConfig::default() };
+    Server::with_config(router(counter), config, none).unwrap()
+}
+
+fn serve(counter: &Subject) -> (tokio::task::JoinHandle<()>, SocketAddr) {
+    let server = bind(counter, ([127, 0, 0, 1], 0).into());
     let address = server.dtls_addrs()[0];
-    (tokio::spawn(server.run()), address)
+    (tokio::spawn(async move { drop(server.run().await) }), address)
 }
 
 fn client(identity: &str, key: &[u8]) -> Client {
@@ -45,6 +58,8 @@ async fn requests_bodies_in_blocks_and_observations_go_over_dtls() {
     let client = client("device", b"secret");
     let response = client.get(format!("coaps://{at}/hello").as_str()).await.unwrap();
     assert_eq!((response.code(), response.text().as_ref()), (Code::CONTENT, "hello"));
+    let who = client.get(format!("coaps://{at}/who").as_str()).await.unwrap();
+    assert_eq!(who.text(), "device true", "identity and true address");
     let long = client.get(format!("coaps://{at}/long").as_str()).await.unwrap();
     assert_eq!(long.text().len(), 5000);
     let body = "y".repeat(4000);
@@ -93,9 +108,7 @@ async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session()
     assert!(client.get(uri.as_str()).await.unwrap().is_success());
     server.abort();
     let _ = server.await;
-    let none: [&str; 0] = [];
-    let again = Server::with_config(router(&Subject::default()), ServerConfig::default(), none);
-    let again = again.unwrap().listen_dtls(at, keys).unwrap();
+    let again = bind(&Subject::default(), at);
     tokio::spawn(again.run());
     let lost =
         tokio::time::timeout(Duration::from_secs(60), client.get(uri.as_str())).await.unwrap();

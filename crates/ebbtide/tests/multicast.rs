@@ -79,6 +79,28 @@ async fn a_member_keeps_silent_about_errors_and_nothing_and_to_confirmable_reque
 }
 
 #[tokio::test]
+async fn a_member_rejects_nothing_that_came_to_the_group() {
+    let (server, socket) = member(Duration::from_millis(10)).await;
+    let port = server.local_addrs()[0].port();
+    // A format error, a ping, and an unknown critical option, 65001, all Confirmable.
+    let wrong: [&[u8]; 3] =
+        [&[0x49, 1, 0, 1], &[0x40, 0, 0, 2], &[0x40, 1, 0, 3, 0xe0, 0xfc, 0xdc]];
+    for bytes in wrong {
+        socket.send_to(bytes, (GROUP, port)).await.unwrap();
+    }
+    assert_eq!(receive(&socket).await, None, "a thousand members would answer at once");
+    // The same to this member alone is rejected.
+    let mut buf = [0; 64];
+    for bytes in wrong {
+        socket.send_to(bytes, ("127.0.0.1", port)).await.unwrap();
+        let got = tokio::time::timeout(Duration::from_secs(5), socket.recv_from(&mut buf)).await;
+        let (len, _) = got.unwrap().unwrap();
+        let message = Message::parse(&buf[..len]).unwrap();
+        assert!(matches!(message.kind(), Type::Reset | Type::Acknowledgement), "{message:?}");
+    }
+}
+
+#[tokio::test]
 async fn answers_to_a_group_are_spread_over_the_leisure() {
     let leisure = Duration::from_secs(300);
     let (server, socket) = member(leisure).await;

@@ -29,7 +29,7 @@ fn config() -> Config {
         probing_rate: 1_000_000,
         ..QBlockParameters::DEFAULT
     };
-    let mut config = Config { quick, ..Config::default() };
+    let mut config = Config { q_block: quick, ..Config::default() };
     config.endpoint.params.ack_timeout = Micros::from_millis(50);
     config.endpoint.params.max_retransmit = 8;
     config
@@ -222,7 +222,7 @@ async fn a_body_that_no_room_would_hold_drives_no_other_out() {
 async fn a_server_that_vanishes_is_given_up() {
     let served = serve(|_| {});
     let mut hasty = config();
-    hasty.quick.non_max_retransmit = 1;
+    hasty.q_block.non_max_retransmit = 1;
     let client = Client::with_config(hasty);
     let put = || client.request(request(Code::PUT, served.address, "/small", 30_000));
     assert!(put().await.is_ok());

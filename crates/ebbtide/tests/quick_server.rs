@@ -36,9 +36,9 @@ fn serve_with(
     handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
 ) -> Server {
     let mut config = ServerConfig::default();
-    config.net.quick.non_timeout = Micros::from_millis(20);
-    config.net.quick.non_max_retransmit = 1;
-    config.net.quick.max_latency = Micros::from_millis(5_000);
+    config.net.q_block.non_timeout = Micros::from_millis(20);
+    config.net.q_block.non_max_retransmit = 1;
+    config.net.q_block.max_latency = Micros::from_millis(5_000);
     change(&mut config);
     Server::with_config(Router::new().route("/put", put(handler)), config, ["127.0.0.1:0"]).unwrap()
 }
@@ -158,7 +158,7 @@ async fn a_partial_body_is_dropped_when_its_rest_does_not_come() {
 async fn however_many_bodies_are_begun_memory_is_bounded_and_whole_ones_get_through() {
     let server = serve(|config| {
         config.max_block_bytes = 4096;
-        config.net.quick = QBlockParameters::DEFAULT;
+        config.net.q_block = QBlockParameters::DEFAULT;
     });
     let mut peer = Peer::new(&server).await;
     for tag in 0..3000 {

@@ -11,10 +11,10 @@ use std::io::{IsTerminal, Write, stdout};
 #[derive(Args, Debug, Clone, Copy)]
 pub(crate) struct ShowArgs {
     /// Show payloads readable: JSON and CBOR (in diagnostic notation) indented, links on lines of
-    /// their own, bytes in hexadecimal. So it is anyway on a terminal
+    /// their own, bytes in hexadecimal. This is the default on a terminal
     #[arg(long, conflicts_with = "raw")]
     pretty: bool,
-    /// Write payloads exactly as they come. So it is anyway in a pipe or a file
+    /// Write payloads exactly as they come. This is the default in a pipe or a file
     #[arg(long)]
     raw: bool,
     /// Write a newline after each payload

@@ -3,11 +3,12 @@
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::Config;
-use ebbtide::dtls::{Credentials, KeyLogger, Psk};
+use ebbtide::dtls::{Credentials, DtlsBind, KeyLogger, Psk};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -114,8 +115,13 @@ impl KeyFile {
         Ok(count)
     }
 
+    /// An address at which those with a key in the file are served.
+    pub(crate) fn serve_at(self, address: SocketAddr) -> DtlsBind {
+        DtlsBind::new(address, move |identity: &[u8]| self.key(identity))
+    }
+
     /// The key of an identity.
-    pub(crate) fn key(&self, identity: &[u8]) -> Option<Psk> {
+    fn key(&self, identity: &[u8]) -> Option<Psk> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).get(identity).cloned()
     }
 }

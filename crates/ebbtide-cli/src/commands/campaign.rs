@@ -81,8 +81,8 @@ fn at_least_one(text: &str) -> Result<u32, String> {
 /// Runs `work` on a pool of `jobs` threads.
 pub(crate) fn in_pool<T: Send>(
     jobs: Option<u32>,
-    work: impl FnOnce() -> Result<T, CampaignError> + Send,
-) -> Result<Result<T, CampaignError>, Failure> {
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
     // Rayon takes 0 for one per core.
     let threads = jobs.map_or(0, |jobs| jobs as usize);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

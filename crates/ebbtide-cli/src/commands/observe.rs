@@ -22,6 +22,9 @@ pub(crate) struct ObserveArgs {
     /// The format that is wanted
     #[arg(short = 'A', long, value_name = "FORMAT", value_parser = format)]
     accept: Option<ContentFormat>,
+    /// End with an error when the server or the path is lost, instead of observing again when it is back
+    #[arg(long)]
+    exit_on_error: bool,
     #[command(flatten)]
     show: ShowArgs,
     #[command(flatten)]
@@ -42,9 +45,13 @@ pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
         if args.talk.non {
             request = request.non_confirmable();
         }
+        if let Some(span) = args.talk.timeout {
+            request = request.timeout(span);
+        }
         let client = args.talk.client()?;
         let show = args.show.separated();
-        let states = watch(&client, request, args.count, |state| {
+        let how = (args.count, args.exit_on_error);
+        let states = watch(&client, request, how, |state| {
             succeeded(state)?;
             show.write(state)
         });
@@ -55,22 +62,31 @@ pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
     })
 }
 
-/// Shows states until there are `count`, or the server ends it, which is a failure.
+/// How long the server has to confirm that nobody observes any more: nobody waits for that longer.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Shows states until there are `count`, or the server ends it, which is a failure; or at the first error,
+/// if it is to end then.
 pub(crate) async fn watch(
     client: &Client,
     request: Request,
-    count: Option<u64>,
+    (count, exit_on_error): (Option<u64>, bool),
     show: impl Fn(&Response) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut observation = client.observe_with(request).await?;
+    if exit_on_error {
+        observation = observation.end_at_error();
+    }
     let mut seen = 0;
     while let Some(state) = observation.next().await {
         show(&state?)?;
         seen += 1;
         if count.is_some_and(|count| seen >= count) {
+            // What comes of it changes nothing.
+            let _ = tokio::time::timeout(FAREWELL, observation.cancel()).await;
             return Ok(());
         }
     }
     let remote = observation.remote();
-    Err(Failure::work(format_args!("{remote} tells of no more changes")))
+    Err(Failure::work(format_args!("{remote} has ended the observation")))
 }

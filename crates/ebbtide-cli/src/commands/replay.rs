@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::output::table::significant;
-use ebbtide_sim::record::{AIR, Capture, Manifest, PLACES, RunRecord, Store, Trace};
+use ebbtide_core::time::Instant;
+use ebbtide_sim::record::{AIR, Capture, Manifest, Only, PLACES, RunRecord, Store, Tap, Trace};
 use ebbtide_sim::run::{Campaign, CellSpec, simulate_with};
 use ebbtide_sim::scenario::{Axis, Source, load, parse_set};
 use std::fs::File;
@@ -31,6 +32,18 @@ pub(crate) struct ReplayArgs {
     /// frames on the air
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Capture at these places, each into a file of its own: clients, server
+    #[arg(long, value_name = "PLACE[,PLACE]", requires = "pcap", value_delimiter = ',')]
+    pcap_at: Vec<String>,
+    /// Trace and capture only this client, from 0
+    #[arg(long, value_name = "N")]
+    client: Option<u32>,
+    /// Trace and capture only from this many seconds on
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    from: Option<Instant>,
+    /// Trace and capture only what comes before this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    until: Option<Instant>,
     /// Write every event as a line of JSON; `-` for standard output
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -55,14 +68,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         Some(_) if traces_to_stdout => Some(Box::new(BufWriter::new(stdout()))),
         Some(path) => Some(Box::new(create(path)?)),
     };
-    let capture = match &args.pcap {
-        None => None,
-        Some(path) if spec.scenario.network.mesh.is_some() => {
-            Some(Capture::of_frames(create(path)?, &AIR).map_err(|e| at(path, &e))?)
-        }
-        Some(path) => Some(Capture::new(create(path)?, &PLACES).map_err(|e| at(path, &e))?),
-    };
-    let trace = Trace::new(lines, capture);
+    let captures = captures(args, &spec)?;
+    let only = Only { client: args.client, from: args.from, until: args.until };
+    let trace = Trace::new(lines, captures, only);
     let (record, trace) = simulate_with(&spec.scenario, &spec.controls, (seed, args.rep), trace)
         .map_err(Failure::work)?;
     trace.finish()?;
@@ -70,6 +78,63 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         return Ok(());
     }
     summary(&spec, seed, args, &record)
+}
+
+/// An instant, in seconds from the start.
+fn seconds(text: &str) -> Result<Instant, String> {
+    let value: f64 = text.parse().unwrap_or(f64::NAN);
+    if (0.0..1e9).contains(&value) {
+        // Below 2^63 ns.
+        return Ok(Instant::from_nanos((value * 1e9) as u64));
+    }
+    Err("takes seconds from the start, such as 12.5".to_owned())
+}
+
+/// The captures that are asked for: one file of all places, or one for each of those that are named.
+fn captures(args: &ReplayArgs, spec: &CellSpec) -> Result<Vec<Tap<BufWriter<File>>>, Failure> {
+    let Some(path) = &args.pcap else { return Ok(Vec::new()) };
+    if spec.scenario.network.mesh.is_some() {
+        if !args.pcap_at.is_empty() {
+            let message = "--pcap-at: a low-power network is captured on the air only";
+            return Err(Failure::usage(message));
+        }
+        let capture = Capture::of_frames(create(path)?, &AIR).map_err(|e| at(path, &e))?;
+        return Ok(vec![Tap { place: None, capture }]);
+    }
+    if args.pcap_at.is_empty() {
+        let capture = Capture::new(create(path)?, &PLACES).map_err(|e| at(path, &e))?;
+        return Ok(vec![Tap { place: None, capture }]);
+    }
+    let mut taps = Vec::new();
+    for (number, (place, path)) in args.pcap_at.iter().zip(capture_paths(args)).enumerate() {
+        let known = (0..).zip(PLACES).find(|(_, known)| known == place);
+        let Some((index, name)) = known else {
+            return Err(Failure::usage(format!(
+                "--pcap-at: '{place}' is not a place; there are {}",
+                PLACES.join(", ")
+            )));
+        };
+        if args.pcap_at[..number].contains(place) {
+            return Err(Failure::usage(format!("--pcap-at: '{place}' is named twice")));
+        }
+        let capture = Capture::new(create(&path)?, &[name]).map_err(|e| at(&path, &e))?;
+        taps.push(Tap { place: Some(index), capture });
+    }
+    Ok(taps)
+}
+
+/// The files of a capture at several places: the place stands before the ending.
+fn capture_paths(args: &ReplayArgs) -> Vec<PathBuf> {
+    let Some(path) = &args.pcap else { return Vec::new() };
+    if args.pcap_at.len() < 2 {
+        return vec![path.clone()];
+    }
+    let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
+    let of = |place: &String| match &ending {
+        Some(ending) => path.with_extension(format!("{place}.{ending}")),
+        None => path.with_extension(place),
+    };
+    args.pcap_at.iter().map(of).collect()
 }
 
 /// The trace and the capture cannot be one file: each would overwrite the other.
@@ -174,7 +239,7 @@ fn summary(
     let mut out = stdout().lock();
     let completed: u32 = record.clients.iter().map(|client| client.completed).sum();
     let failed: u32 = record.clients.iter().map(|client| client.failed).sum();
-    let unnecessary: u32 = record.clients.iter().map(|client| client.unnecessary).sum();
+    let unnecessary: u32 = record.clients.iter().map(|client| client.needless).sum();
     writeln!(out, "{}, replication {}, seed {seed}", spec.name(), args.rep)?;
     writeln!(
         out,
@@ -189,7 +254,10 @@ fn summary(
             side.sent, side.delivered, side.dropped_queue, side.lost_link
         )?;
     }
-    if let Some(path) = &args.pcap {
+    for path in if args.pcap_at.is_empty() { Vec::new() } else { capture_paths(args) } {
+        writeln!(out, "Capture: {}", path.display())?;
+    }
+    if let Some(path) = args.pcap.as_ref().filter(|_| args.pcap_at.is_empty()) {
         let places = match spec.scenario.network.mesh {
             Some(_) => AIR.join(", "),
             None => PLACES.join(", "),

@@ -2,14 +2,14 @@
 
 use super::campaign::in_pool;
 use super::reproduce::write_pages;
+use super::run::save_report;
 use crate::failure::Failure;
 use ebbtide_sim::judge::Percentile;
 use ebbtide_sim::record::Store;
-use ebbtide_sim::report::render;
 use ebbtide_sim::reproduce::Paper;
-use ebbtide_sim::run::{Campaign, Shard, left_out, report};
+use ebbtide_sim::run::{Campaign, Results, Shard, left_out};
 use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Write the report on a folder of results as one HTML file
@@ -25,22 +25,27 @@ pub(crate) struct ReportArgs {
     open: bool,
 }
 
-pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
-    if !args.folder.join("manifest.json").is_file() {
-        return Err(Failure::usage(format!(
-            "{}: is not a folder that `ebbtide run --out` made",
-            args.folder.display()
-        )));
+/// Reads a folder of results: where it is, what was run, and what there is of it.
+pub(crate) fn read(folder: &Path) -> Result<(Store, Campaign, Results), Failure> {
+    if !folder.join("manifest.json").is_file() {
+        let place = folder.display();
+        let message = format!("{place}: is not a folder that `ebbtide run --out` made");
+        return Err(Failure::usage(message));
     }
-    let store = Store::open(&args.folder).map_err(Failure::work)?;
+    let store = Store::open(folder).map_err(Failure::work)?;
     let manifest = store.load_manifest().map_err(Failure::work)?;
-    let mut campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
-    campaign.percentile = args.percentile;
+    let campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
     store.refuse_foreign_files().map_err(Failure::work)?;
     // A share of the work that nobody has: what is on disk is read, nothing is run.
     let nothing = Shard { index: u32::MAX, of: 1 };
     let results =
         in_pool(None, || campaign.run(Some(&store), Some(nothing), &()))?.map_err(Failure::work)?;
+    Ok((store, campaign, results))
+}
+
+pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
+    let (store, mut campaign, results) = read(&args.folder)?;
+    campaign.percentile = args.percentile;
     if let Some(left_out) = left_out(&campaign, &results) {
         let advice = format!("{left_out} To complete it: {}", campaign.command_into(&args.folder));
         if results.cells.is_empty() {
@@ -52,9 +57,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
         let papers = Paper::named(&campaign.papers);
         return write_pages(&mut stdout().lock(), &store, &papers, (&campaign, &results), false);
     }
-    let path = store
-        .save_text("report.html", &render(&report(&campaign, &results)))
-        .map_err(Failure::work)?;
+    let path = save_report(&store, &campaign, &results)?;
     writeln!(stdout(), "{}", path.display())?;
     if args.open {
         let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };

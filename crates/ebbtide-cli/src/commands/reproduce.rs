@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::output::{paragraph, table::significant};
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::{Comparison, render};
-use ebbtide_sim::reproduce::{Paper, Statement, check_statements, compare, pages, plan};
+use ebbtide_sim::reproduce::{
+    Paper, REPS_TO_JUDGE, Statement, check_statements, compare, pages, plan, withhold,
+};
 use ebbtide_sim::run::{Campaign, Results, VERSION};
 use ebbtide_sim::scenario::{TCP, did_you_mean};
 use std::io::{Write, stdout};
@@ -25,14 +27,22 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let run = (args.campaign.reps, args.campaign.seed);
     let campaign = plan(&papers, run).map_err(Failure::work)?;
     let ran = args.campaign.run(&campaign, None)?;
-    let compared: Vec<(Paper, Vec<Comparison>)> =
-        papers.iter().map(|paper| (*paper, compare(*paper, &campaign, &ran.results))).collect();
+    let compared: Vec<(Paper, Vec<Comparison>)> = papers
+        .iter()
+        .map(|paper| {
+            let mut rows = compare(*paper, &campaign, &ran.results);
+            if !paper.lists_cells() {
+                withhold(&mut rows, campaign.reps);
+            }
+            (*paper, rows)
+        })
+        .collect();
     let mut out = stdout().lock();
     if args.campaign.json {
         json(&mut out, (&campaign, &ran.results), &compared)?;
     } else {
         for (paper, rows) in &compared {
-            table(&mut out, *paper, rows)?;
+            table(&mut out, (*paper, campaign.reps), rows)?;
             statements(&mut out, &check_statements(*paper, &campaign, &ran.results))?;
         }
     }
@@ -82,7 +92,11 @@ fn named(names: &[String]) -> Result<Vec<Paper>, Failure> {
     Ok(papers)
 }
 
-fn table(out: &mut impl Write, paper: Paper, rows: &[Comparison]) -> std::io::Result<()> {
+fn table(
+    out: &mut impl Write,
+    (paper, reps): (Paper, u32),
+    rows: &[Comparison],
+) -> std::io::Result<()> {
     writeln!(out, "{}\n{}\n", paper.source(), paper.title())?;
     if rows.is_empty() {
         return Ok(());
@@ -109,6 +123,15 @@ fn table(out: &mut impl Write, paper: Paper, rows: &[Comparison]) -> std::io::Re
             significant(row.measured),
             100.0 * row.relative
         )?;
+    }
+    if !paper.lists_cells() && reps < REPS_TO_JUDGE {
+        let text = format!(
+            "{reps} replications are too few to judge: run {REPS_TO_JUDGE} or more (--reps), or the \
+             papers' 20."
+        );
+        writeln!(out)?;
+        paragraph(out, "", &text)?;
+        return writeln!(out);
     }
     let promised = rows.iter().filter(|row| row.within.is_some()).count();
     let outside = rows.iter().filter(|row| row.is_outside()).count();

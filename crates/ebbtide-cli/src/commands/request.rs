@@ -158,7 +158,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     }
     let client = args.talk.client()?;
     if let Some(span) = args.observe {
-        let states = observe::watch(&client, request, None, |state| show(&args, state));
+        let states = observe::watch(&client, request, (None, false), |state| show(&args, state));
         return tokio::time::timeout(span, states).await.unwrap_or(Ok(()));
     }
     if group {

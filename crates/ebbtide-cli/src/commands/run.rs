@@ -2,13 +2,14 @@
 
 use super::campaign::CampaignArgs;
 use crate::failure::Failure;
-use crate::output::{json, table};
+use crate::output::table;
 use ebbtide_core::cc::Algorithm;
-use ebbtide_sim::report::render;
-use ebbtide_sim::run::{Campaign, Results, Shard, left_out, report};
+use ebbtide_sim::record::Store;
+use ebbtide_sim::report::{Report, render};
+use ebbtide_sim::run::{Campaign, Results, Shard, document, left_out, report};
 use ebbtide_sim::scenario::{load, parse_set};
 use std::io::{Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Run a scenario: every combination of settings and congestion controls
 #[derive(clap::Args)]
@@ -41,7 +42,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let ran = args.campaign.run(&campaign, shard)?;
     let mut out = stdout().lock();
     if args.campaign.json {
-        json::write(&mut out, &campaign, &ran.results)?;
+        let document = document(&campaign, &ran.results);
+        serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
+        writeln!(out)?;
         if let Some(left_out) = left_out(&campaign, &ran.results) {
             eprintln!("{left_out}");
         }
@@ -49,14 +52,23 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         table::write(&mut out, &campaign, &ran.results)?;
     }
     if let Some(store) = &ran.store {
-        let path = store
-            .save_text("report.html", &render(&report(&campaign, &ran.results)))
-            .map_err(Failure::work)?;
+        let path = save_report(store, &campaign, &ran.results)?;
         if !args.campaign.json {
             say_where(&mut out, &path, &ran.results, &campaign)?;
         }
     }
     ran.finish()
+}
+
+/// Writes the report of a folder, whose command computes it again into that folder.
+pub(crate) fn save_report(
+    store: &Store,
+    campaign: &Campaign,
+    results: &Results,
+) -> Result<PathBuf, Failure> {
+    let command = campaign.command_into(store.folder());
+    let page = render(&Report { command, ..report(campaign, results) });
+    store.save_text("report.html", &page).map_err(Failure::work)
 }
 
 fn say_where(

@@ -37,8 +37,8 @@ pub(crate) struct ServeArgs {
     /// them)
     #[arg(long, value_name = "FILE", requires = "psk_file")]
     keylog: Option<PathBuf>,
-    /// Answer what All CoAP Nodes are asked too (224.0.1.187, ff02::fd, ff05::fd), on this interface
-    /// or the one that the system chooses
+    /// Also answer requests to the All CoAP Nodes groups (224.0.1.187, ff02::fd, ff05::fd), on this
+    /// interface or the one that the system chooses
     #[arg(long, value_name = "INTERFACE")]
     multicast: Option<Option<String>>,
     /// Congestion control of separate responses and notifications
@@ -144,6 +144,10 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         binds.listeners.extend(binds.sockets.iter().copied().map(Listen::Tcp));
     }
     let failed = |error| Failure::work(format_args!("--bind: {error}"));
+    let mut config = config;
+    if let Some(keys) = &keys {
+        config.dtls = binds.dtls.iter().map(|at| keys.clone().serve_at(*at)).collect();
+    }
     let mut server = Server::with_config(router, config, binds.sockets).map_err(failed)?;
     for listener in binds.listeners {
         server = server.listen(listener).map_err(failed)?;
@@ -152,11 +156,6 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         writeln!(io::stdout(), "serving at coap://{address}")?;
     }
     if let Some(keys) = keys {
-        for address in binds.dtls {
-            let keys = keys.clone();
-            let lookup = move |identity: &[u8]| keys.key(identity);
-            server = server.listen_dtls(address, lookup).map_err(failed)?;
-        }
         for address in server.dtls_addrs() {
             writeln!(io::stdout(), "serving at coaps://{address}")?;
         }
@@ -180,7 +179,7 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         }
     });
     tokio::select! {
-        () = server.run() => {}
+        ended = server.run() => ended?,
         _ = tokio::signal::ctrl_c() => {}
     }
     Ok(())

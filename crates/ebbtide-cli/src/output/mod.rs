@@ -4,7 +4,7 @@ mod background;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulation;
 mod flows;
-pub(crate) mod json;
+pub(crate) mod map;
 mod mesh;
 pub(crate) mod progress;
 pub(crate) mod table;

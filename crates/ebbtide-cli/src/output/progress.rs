@@ -15,7 +15,8 @@ impl Bar {
     /// that have begun; a second one ends the program.
     pub(crate) fn new(runs: usize) -> Self {
         let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
-        let style = "{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}";
+        // Before the first one has ended nothing is known of how long they take.
+        let style = "{wide_bar} {pos}/{len} runs, {elapsed}, the first ones under way";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }
@@ -39,6 +40,13 @@ impl Bar {
 
 impl Progress for Bar {
     fn finished(&self, _simulated_s: f64) {
+        if self.0.position() == 0
+            && let Ok(style) = ProgressStyle::with_template(
+                "{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}",
+            )
+        {
+            self.0.set_style(style);
+        }
         self.0.inc(1);
     }
 

@@ -121,7 +121,7 @@ async fn our_client_gets_bodies_through_though_much_is_lost() {
     let (_server, at) = served(&peer).await;
     // A silent peer is asked again sooner than a byte a second allows.
     let quick = QBlockParameters { probing_rate: 1_000, ..QBlockParameters::DEFAULT };
-    let client = Client::with_config(Config { quick, ..super::our_server::patient() });
+    let client = Client::with_config(Config { q_block: quick, ..super::our_server::patient() });
     let [put, got] = change(&client, relay(at, LOSING, 4).await, 12_500).await;
     assert!(put.is_success(), "{}", put.code());
     assert!(got.body() == &digits(12_500), "{} bytes", got.body().len());

@@ -157,7 +157,7 @@ impl Config {
                 small_ageing_factor: 2,
                 history: 1,
                 mark: Marking::CopyToken,
-                copies: 2,
+                copies: 4,
                 probe_growth: 7,
                 margin_percent: 10,
                 dither_percent: 10,

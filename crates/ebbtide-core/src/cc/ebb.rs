@@ -39,26 +39,44 @@ pub struct Ebb {
     guard: u16,
     /// Probes in a row that stayed unanswered although the path carried an answer after them.
     silent: u8,
-    /// Samples taken, at most [`SETTLED`].
+    /// Samples taken, at most [`GROWN`].
     samples: u8,
+    /// The least timeout of the next original, in hundredths of a second: what the last exchange
+    /// that was given up, or nearly was, had backed off to.
+    held: u16,
+    /// Exchanges given up in a row, at most [`MOST_FAILS`].
+    fails: u8,
+    /// Copies per exchange of late, in sixteenths.
+    copies: u8,
 }
+
+/// There is one for each peer, of which a server may have many.
+const _: () = assert!(size_of::<Ebb>() <= 40, "the state of a peer has grown");
 
 /// How many unanswered probes tell that a peer does not answer any.
 const SILENT: u8 = 3;
 /// Samples from which on an estimate is trusted; with one it may have met a queue that was about to
 /// grow.
 const GROWN: u8 = 2;
-/// Samples from which on the variation is believed to be the path's and not that of its discovery.
-const SETTLED: u8 = 8;
 /// What doubled timeouts are multiplied by while nothing but one sample is known of the path.
-const DOUBT: u32 = 5;
-/// A path is erratic while RTTVAR is above this part of SRTT: while the margin of a timeout is a
-/// quarter of it, or more.
-const ERRATIC: u32 = 16;
+const DOUBT: u32 = 2;
 /// Doublings of a timeout are limited to 2^5, beside the bound in seconds.
 const MOST_DOUBLINGS: u8 = 5;
-/// K of RFC 6298.
-const K: u32 = 4;
+/// Timeouts may exceed the bound up to this multiple of the original's, and [`LONGEST`].
+const STRETCH: u32 = 4;
+/// The longest timeout and the longest that is held.
+const LONGEST: Micros = Micros::from_millis(240_000);
+/// The least wait after the last copy.
+const LAST_WAIT: Micros = Micros::from_millis(3_000);
+/// The same while nothing is known of the path.
+const BLIND_LAST_WAIT: Micros = Micros::from_millis(120_000);
+/// An exchange that was answered with at most so many copies left was nearly given up.
+const NEAR: u8 = 2;
+/// Blind intervals double with each exchange given up in a row, at most so often.
+const MOST_FAILS: u8 = 4;
+/// More copies per exchange than this, in sixteenths, are a buffer's work rather than that of link
+/// errors: nearly every second transmission is lost.
+const CONGESTED: u8 = 14;
 /// An estimate that was not fed for longer is stale: for as long cocoa-03 section 4.3 has it kept.
 const STALE: Duration = Duration::from_secs(255);
 
@@ -117,13 +135,10 @@ impl Ebb {
             guard: 0,
             silent: 0,
             samples: 0,
+            held: 0,
+            fails: 0,
+            copies: 0,
         }
-    }
-
-    /// Whether round trips vary so much that the last one tells nothing of a queue.
-    fn erratic(&self) -> bool {
-        let (srtt, rttvar) = (self.fasor.fast.srtt(), self.fasor.fast.rttvar());
-        self.samples >= SETTLED && rttvar.map(|rttvar| rttvar.scale(ERRATIC, 1)) > srtt
     }
 
     /// Whether one round trip is all that is known: it may have met a queue that was about to grow.
@@ -134,14 +149,39 @@ impl Ebb {
 
     /// Whether a queue stands: the last round trip was well above the smallest.
     fn queued(&self) -> bool {
-        !self.erratic() && self.fasor.previous > self.least.scale(2, 1)
+        self.fasor.previous > self.least.scale(2, 1)
     }
 
-    /// How often a message is repeated after the same short timeout: at most a quarter of
+    /// An exchange is over that took so many copies: an eighth of the average is its own.
+    fn count(&mut self, copies: u8) {
+        let own = copies.min(15) * 16;
+        self.copies = if own > self.copies {
+            self.copies + (own - self.copies).div_ceil(8)
+        } else {
+            self.copies - (self.copies - own) / 8
+        };
+    }
+
+    /// Whether so much is lost that a buffer must be full, whatever the round trips say: where it
+    /// always is, the smallest one has met it as well.
+    const fn congested(&self) -> bool {
+        self.copies > CONGESTED
+    }
+
+    /// The least timeout of the next original.
+    fn held(&self) -> Micros {
+        Micros::from_millis(u32::from(self.held) * 10)
+    }
+
+    fn hold(&mut self, timeout: Micros) {
+        self.held = u16::try_from(timeout.get() / 10_000).unwrap_or(u16::MAX);
+    }
+
+    /// How often a message is repeated after the same short timeout: at most in half of
     /// MAX_RETRANSMIT, so that backoff gets the rest.
     fn short_repeats(&self, cx: &Context<'_>) -> u8 {
-        let most = cx.settings.copies.min(cx.params.max_retransmit / 4);
-        match (self.queued() || self.erratic(), self.samples < GROWN) {
+        let most = cx.settings.copies.min(cx.params.max_retransmit / 2);
+        match (self.queued() || self.congested(), self.samples < GROWN) {
             (true, _) => 0,
             (false, true) => most.min(1),
             (false, false) => most,
@@ -155,41 +195,56 @@ impl Ebb {
     }
 
     /// How long to wait, while nothing is known, after the probe (ordinal 0), or after the copy of
-    /// this ordinal: first as long as the queues whose senders are to be spared a copy, and twice
-    /// as long with each copy from the second on.
-    fn interval(ordinal: u8, cx: &Context<'_>) -> Micros {
-        let times = 1u32 << ordinal.clamp(1, 7).saturating_sub(1);
-        Self::first(cx).scale(cx.settings.probe_growth.into(), 1).scale(times, 1)
+    /// this ordinal: first as long as the queues whose senders are to be spared a copy, twice
+    /// as long with each copy from the second on, and with each exchange given up before.
+    fn interval(&self, base: Micros, ordinal: u8, cx: &Context<'_>) -> Micros {
+        let doublings = ordinal.clamp(1, 7) - 1 + self.fails;
+        base.scale(cx.settings.probe_growth.into(), 1).scale(1 << doublings, 1)
     }
 
-    /// The timeout of an original: SRTT + max(4 RTTVAR, margin), at least the last sample, and a
-    /// small dither.
+    /// The timeout of an original: SRTT + max(3.5 RTTVAR, margin), at least the last sample and what is
+    /// held, and a small dither.
     fn first_timeout(&self, cx: &mut Context<'_>) -> Micros {
-        let Some(srtt) = self.fasor.fast.srtt() else {
-            let blind = Self::first(cx);
+        let (Some(srtt), Some(rttvar)) = (self.fasor.fast.srtt(), self.fasor.fast.rttvar()) else {
+            let blind = Self::first(cx).max(self.held());
             return cx.uniform(blind, blind.scale(5, 4));
         };
         let margin = srtt.scale(cx.settings.margin_percent.into(), 100);
-        let rto = self.fasor.fast.rto(K, margin.max(cx.settings.granularity)).unwrap_or(srtt);
-        let rto = rto.max(self.fasor.previous);
-        if self.erratic() {
-            let rto = rto.max(cx.params.ack_timeout);
-            return cx.uniform(rto, rto.scale(cx.params.ack_random_permille, 1000));
-        }
+        let margin = margin.max(cx.settings.granularity).max(rttvar.scale(7, 2));
+        let rto = srtt.saturating_add(margin).max(self.fasor.previous).max(self.held());
         cx.uniform(rto, rto.saturating_add(srtt.scale(cx.settings.dither_percent.into(), 100)))
     }
 
     /// A known timeout after so many silences: the short repeats are as far apart as the first;
-    /// then it doubles, and RFC 7252's timeouts are the least, so that a message is not given up
-    /// within a second because the path is short.
+    /// then it doubles, from a twentieth of ACK_TIMEOUT at least.
     fn backed_off(&self, base: Micros, steps: u8, cx: &Context<'_>) -> Micros {
         let doublings = steps.saturating_sub(self.short_repeats(cx)).min(MOST_DOUBLINGS);
         if doublings == 0 {
             return base;
         }
         let factor = if self.doubtful() { DOUBT } else { 1 };
-        let patience = cx.params.ack_timeout.scale(1 << (doublings - 1), 1);
+        let patience = cx.params.ack_timeout.scale(1 << (doublings - 1), 20);
         base.scale(factor << doublings, 1).max(patience)
+    }
+
+    /// Within the bound, and long enough after the last copy.
+    fn bounded(
+        timeout: Micros,
+        memory: Memory,
+        base: Micros,
+        is_last: bool,
+        cx: &Context<'_>,
+    ) -> Micros {
+        let bound = cx
+            .settings
+            .bound
+            .map_or(Micros::MAX, |bound| bound.max(base.scale(STRETCH, 1).min(LONGEST)));
+        let least = match (is_last, memory.blind) {
+            (false, _) => Micros::ZERO,
+            (true, false) => LAST_WAIT,
+            (true, true) => BLIND_LAST_WAIT,
+        };
+        timeout.min(bound).max(least)
     }
 
     /// Drops an estimate that is too old to repeat by; the timeout stays as long as it was.
@@ -199,7 +254,8 @@ impl Ebb {
             return Micros::ZERO;
         }
         let timeout = self.first_timeout(cx);
-        *self = Self { guard: self.guard, ..Self::new(self.fasor.marking) };
+        let Self { guard, held, fails, copies, .. } = *self;
+        *self = Self { guard, held, fails, copies, ..Self::new(self.fasor.marking) };
         timeout
     }
 
@@ -257,10 +313,12 @@ impl CongestionControl for Ebb {
             // The original, and the copy that followed the probe: two tries at either end of the
             // first long interval.
             true if memory.steps == 0 || after == Last::Probe => slot.base,
-            true => Self::interval(transmission.ordinal, cx).max(slot.base),
+            true => self.interval(slot.base, transmission.ordinal, cx),
             false => self.backed_off(slot.base, memory.steps, cx),
         };
-        timeout.min(cx.settings.bound.unwrap_or(Micros::MAX))
+        let is_last =
+            transmission.kind == Kind::Message && transmission.ordinal >= cx.params.max_retransmit;
+        Self::bounded(timeout, memory, slot.base, is_last, cx)
     }
 
     fn on_expire(&mut self, slot: &Slot, _cx: &mut Context<'_>) -> Expiry {
@@ -294,6 +352,16 @@ impl CongestionControl for Ebb {
     fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
         let memory = Memory::load(slot.tag);
         self.fasor.on_feedback(slot, sample, cx);
+        self.fails = 0;
+        let copies = sample.retransmissions();
+        self.count(copies);
+        let was_near = copies.saturating_add(NEAR) >= cx.params.max_retransmit;
+        if copies > 0 && (was_near || self.congested()) {
+            let most = cx.settings.bound.unwrap_or(LONGEST);
+            self.hold(self.held().max(slot.armed.scale(1, 2)).min(most));
+        } else {
+            self.held /= 2;
+        }
         let last = sample.transmissions.saturating_sub(1);
         match sample.answered.map(|answered| answered.ordinal) {
             // The answer to an earlier copy came after the verdict on it: the probe had overtaken
@@ -324,7 +392,7 @@ impl CongestionControl for Ebb {
             least if rtt < least => rtt,
             least => least.saturating_add(rtt.saturating_sub(least).scale(1, 64)),
         };
-        self.samples = (self.samples + 1).min(SETTLED);
+        self.samples = (self.samples + 1).min(GROWN);
         self.fed = u32::try_from(cx.now.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX);
     }
 
@@ -336,6 +404,12 @@ impl CongestionControl for Ebb {
         cx: &mut Context<'_>,
     ) {
         self.fasor.on_close(slot, outcome, retransmissions, cx);
+        if outcome == Outcome::GaveUp {
+            self.fails = (self.fails + 1).min(MOST_FAILS);
+            self.count(retransmissions);
+            let is_known = self.samples > 0;
+            self.hold(if is_known { slot.armed.min(LONGEST) } else { Micros::ZERO });
+        }
     }
 
     fn marking(&self) -> Marking {
@@ -346,7 +420,6 @@ impl CongestionControl for Ebb {
         let state = match () {
             () if self.silent >= SILENT => "FASOR",
             () if self.samples == 0 => "BLIND",
-            () if self.erratic() => "ERRATIC",
             () if self.queued() => "QUEUE",
             () => "CLEAR",
         };

@@ -163,8 +163,9 @@ pub enum Admission {
     Blocked,
     /// A probe is to leave in its place. Ask again when a probe is answered, or at this instant.
     Probe(Instant),
-    /// The peer does not answer: this message fails, and so do all that wait behind it. What is
-    /// admitted afterwards finds the control as it leaves itself here.
+    /// The peer does not answer: this message fails, and so do all that wait behind it, once this
+    /// one has waited for [`Shell::patience`]; before that it is asked about again ACK_TIMEOUT later.
+    /// What is admitted afterwards finds the control as it leaves itself here.
     GiveUp,
 }
 

@@ -1,4 +1,4 @@
-//! What an endpoint is told when it is made.
+//! Endpoint configuration.
 
 use super::peers::Scope;
 use crate::cc::{Algorithm, Config};

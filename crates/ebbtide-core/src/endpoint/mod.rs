@@ -219,6 +219,13 @@ impl Endpoint {
         Some(self.peers.get(index).shell.metrics())
     }
 
+    /// The address that stands for the scope of a remote: those with the same one share a congestion
+    /// control, NSTART and a queue.
+    #[must_use]
+    pub fn scope_of(&self, remote: SocketAddr) -> SocketAddr {
+        self.config.scope.key(remote)
+    }
+
     /// Messages that wait until they may leave for a peer's scope.
     #[must_use]
     pub fn waiting(&self, remote: SocketAddr) -> usize {

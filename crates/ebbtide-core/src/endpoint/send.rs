@@ -3,7 +3,9 @@
 use super::peers::OptionSupport;
 use super::types::{Event, Failure, Reliability, SendError, Sent};
 use super::{Endpoint, context};
-use crate::cc::{Admission, Departure, Expiry, Kind, Load, Marking, Outcome, probing_instant};
+use crate::cc::{
+    Admission, Departure, Expiry, Kind, Load, Marking, Outcome, Shell, probing_instant,
+};
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{Answers, Due, Exchange, NONE, Purpose, State};
 use crate::exchange::token::{
@@ -165,6 +167,7 @@ impl Endpoint {
                 return Err(error.into());
             }
         };
+        exchange.first = now;
         exchange.token = token;
         exchange.marking = marking;
         exchange.answers = if observes { Answers::Observed } else { Answers::One };
@@ -253,7 +256,17 @@ impl Endpoint {
                     Ok(()) => Some(again),
                     Err(at) => Some(again.max(at)),
                 },
-                Admission::GiveUp => return self.give_up_queue(now, peer_index),
+                Admission::GiveUp => {
+                    let patience = Shell::patience(&self.config.params, &control.settings);
+                    // Nothing has answered its probes: the control may look for the peer again.
+                    let again = now + self.config.params.ack_timeout.max(Shell::FLOOR);
+                    let waited = now.saturating_since(exchange.first);
+                    // At the end of time there is no later.
+                    if waited >= patience.to_duration() || again == now {
+                        return self.give_up_queue(now, peer_index);
+                    }
+                    Some(again)
+                }
             };
             let id = match not_before {
                 None => self.fresh_id(now, peer_index),

@@ -40,6 +40,13 @@ pub struct Incoming {
 }
 
 impl Incoming {
+    /// The request as it is once [`Endpoint::acknowledge`](super::Endpoint::acknowledge) was called
+    /// for a copy of this: its response is a separate one. Nothing changes if it is Non-confirmable.
+    #[must_use]
+    pub fn after_acknowledgement(self) -> Self {
+        Self { acknowledged: self.acknowledged || self.kind == Type::Confirmable, ..self }
+    }
+
     /// Whether doing it twice is doing it once (RFC 7252 section 5.1), so that it need not be
     /// remembered.
     #[must_use]

@@ -103,6 +103,7 @@ pub(crate) struct Exchange {
     pub(crate) id: MessageId,
     /// As the original carries it.
     pub(crate) token: Token,
+    /// When it first left; while it is queued, when it was accepted.
     pub(crate) first: Instant,
     pub(crate) last: Instant,
     pub(crate) slot: Slot,

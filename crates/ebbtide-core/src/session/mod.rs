@@ -4,7 +4,25 @@
 //! arguments, and what has to be done next is a return value. The same code serves a device's loop, an
 //! asynchronous runtime and a simulation.
 
+mod address_validation;
+mod blocks;
 pub mod client;
+mod finished;
+mod key;
 mod message;
+mod observers;
+mod q_block;
+mod rate_limiter;
+mod recency;
+mod requester;
+pub mod server;
+mod transfer_cache;
+mod transport;
 
+pub use address_validation::{AddressValidation, Verify};
+pub use finished::Finished;
 pub use message::{BlockSizes, BurstMark, ContentFormat, Options, Response};
+pub use observers::{Due, ObserverId, Observers, Registration, Room, Subject};
+pub use rate_limiter::RateLimiter;
+pub use requester::{Incoming, Requester};
+pub use transport::{NotSent, Transport};

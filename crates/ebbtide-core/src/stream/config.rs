@@ -1,4 +1,4 @@
-//! What a connection is told when it is made.
+//! Connection configuration.
 
 use crate::time::Duration;
 
@@ -33,8 +33,8 @@ pub struct Config {
     pub response_timeout: Duration,
     /// How long the peer may take to close the connection after our Release. Default 10 s.
     pub release_timeout: Duration,
-    /// After which silence of the peer it is sent a Ping (RFC 8323 section 5.4). Default: none is
-    /// sent; a peer that vanished is noticed when the transport does.
+    /// Idle time after which a Ping is sent (RFC 8323 section 5.4). Default `None`: no Ping is sent,
+    /// and a peer that vanished is noticed when the transport notices.
     pub keep_alive: Option<Duration>,
     /// How long a Ping may go unanswered. Default 20 s.
     pub pong_timeout: Duration,

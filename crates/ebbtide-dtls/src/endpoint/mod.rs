@@ -21,6 +21,7 @@ use crate::record::ContentType;
 use crate::session::{SavedSession, SessionCache};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::Instant;
@@ -215,8 +216,8 @@ impl Endpoint {
 
     /// The identity of a session: at a server the peer's.
     #[must_use]
-    pub fn identity(&self, session: SessionId) -> Option<&[u8]> {
-        Some(&self.table.get(self.table.find(session)?)?.identity)
+    pub fn identity(&self, session: SessionId) -> Option<Arc<[u8]>> {
+        Some(Arc::clone(&self.table.get(self.table.find(session)?)?.identity))
     }
 
     /// Whether its handshake is complete.

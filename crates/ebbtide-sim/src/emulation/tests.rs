@@ -48,7 +48,7 @@ impl Hosts {
         let payload = scenario.workload.response_payload;
         Self {
             emulation: Emulation::new(scenario, 1).unwrap(),
-            clients: (0..scenario.clients.count).map(|n| Client::new(setup(n))).collect(),
+            clients: (0..scenario.clients.count).map(&setup).map(Client::new).collect(),
             server: Server::new(endpoint_config(scenario, control.clone()), payload, &streams),
             recorder: Discard::new(),
             late,

@@ -13,7 +13,7 @@ pub struct Percentile(u8);
 
 impl Percentile {
     /// Its place in [`SHARES`].
-    pub(super) fn place(self) -> usize {
+    pub(crate) fn place(self) -> usize {
         SHARES.iter().position(|share| *share == self.0).unwrap_or(SHARES.len() - 1)
     }
 }

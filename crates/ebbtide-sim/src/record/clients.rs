@@ -65,20 +65,26 @@ const TOTALS: &str = "ebbtide.totals";
 /// The key of the replication's key there.
 const KEY: &str = "ebbtide.key";
 
+/// How all files of results are written.
+pub(super) fn properties(created_by: String, metadata: Vec<KeyValue>) -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(created_by)
+        .set_key_value_metadata(Some(metadata))
+        .build()
+}
+
 /// A replication as the bytes of a sealed file.
 pub(super) fn write(identity: &Identity<'_>, record: &RunRecord) -> Result<Vec<u8>> {
     let mut sink = Vec::new();
     let totals = serde_json::to_string(&record.totals)
         .map_err(|error| ParquetError::External(Box::new(error)))?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by(format!("ebbtide {}", identity.version))
-        .set_key_value_metadata(Some(vec![
-            KeyValue::new(TOTALS.to_owned(), totals),
-            KeyValue::new(KEY.to_owned(), identity.key.to_owned()),
-            KeyValue::new(seal::NAME.to_owned(), seal::open()),
-        ]))
-        .build();
+    let metadata = vec![
+        KeyValue::new(TOTALS.to_owned(), totals),
+        KeyValue::new(KEY.to_owned(), identity.key.to_owned()),
+        KeyValue::new(seal::NAME.to_owned(), seal::open()),
+    ];
+    let properties = properties(format!("ebbtide {}", identity.version), metadata);
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let mut file = SerializedFileWriter::new(&mut sink, schema, Arc::new(properties))?;
     let mut group = file.next_row_group()?;
@@ -147,12 +153,12 @@ fn column<T: DataType>(
 }
 
 /// Reads back the replication of this key.
-pub(super) fn read(bytes: Vec<u8>, key: &str) -> Result<RunRecord> {
+pub(super) fn read(bytes: Bytes, key: &str) -> Result<RunRecord> {
     let wrong = |message: &str| ParquetError::General(message.into());
     if !seal::holds(&bytes) {
         return Err(wrong("its content is not what was written"));
     }
-    let reader = SerializedFileReader::new(Bytes::from(bytes))?;
+    let reader = SerializedFileReader::new(bytes)?;
     let metadata = reader.metadata().file_metadata();
     let value = |key: &str| {
         let pairs = metadata.key_value_metadata()?;

@@ -1,23 +1,29 @@
 //! The folder of a campaign: one file per replication, named by what it is the result of.
 
+use super::chunk::{self, Chunks};
 use super::clients::{self, Identity};
 use super::run_record::RunRecord;
 use super::seal;
-use crate::random::fnv1a_128;
+use crate::random::Fnv;
 use crate::scenario::Axis;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Results on disk. Files are written whole and renamed into place, so that an interrupted
 /// campaign leaves only finished ones, and running it again runs what is missing.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
+    /// Files of several replications, listed when one is first looked for.
+    chunks: Arc<OnceLock<Chunks>>,
 }
 
 /// The right to write into a folder, until it is dropped: whoever else works on the same campaign has
@@ -97,7 +103,7 @@ impl Store {
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let runs = folder.join("runs");
         fs::create_dir_all(&runs).map_err(|error| failure(&runs, &error))?;
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { folder: folder.to_owned(), chunks: Arc::default() })
     }
 
     /// The folder.
@@ -110,12 +116,18 @@ impl Store {
     /// control as they were written included.
     #[must_use]
     pub fn key(parts: &[&str]) -> String {
-        let mut text = String::new();
-        for part in parts {
-            // Lengths first: parts that run together differently are different.
-            text.push_str(&format!("{}:{part}", part.len()));
-        }
-        format!("{:032x}", fnv1a_128(text.as_bytes()))
+        Self::keys_with(parts)(&[])
+    }
+
+    /// The keys of replications that have their first parts in common, which are hashed once.
+    #[must_use]
+    pub fn keys_with(first: &[&str]) -> impl Fn(&[&str]) -> String + use<> {
+        // Lengths first: parts that run together differently are different.
+        let text = |parts: &[&str]| -> String {
+            parts.iter().map(|part| format!("{}:{part}", part.len())).collect()
+        };
+        let state = Fnv::default().and(text(first).as_bytes());
+        move |last| format!("{:032x}", state.and(text(last).as_bytes()).0)
     }
 
     /// Claims the folder for a campaign and writes its manifest.
@@ -211,35 +223,140 @@ impl Store {
     ///
     /// If its file cannot be read, or is not as it was written: its content is verified.
     pub fn load(&self, key: &str) -> Result<Option<RunRecord>, StoreError> {
-        let path = self.run_path(key);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failure(&path, &error)),
-        };
-        clients::read(bytes, key).map(Some).map_err(|error| StoreError {
-            path,
-            reason: format!("is damaged ({error}); delete it and run the command again"),
-        })
+        let Some(bytes) = self.file(key)? else { return Ok(None) };
+        clients::read(bytes, key).map(Some).map_err(|error| self.damaged(key, &error))
     }
 
-    /// Keeps the record of a replication.
+    /// The file of a replication, byte for byte, whether it is a file by itself or part of one; `None`
+    /// if it is not there.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
-    pub(crate) fn save(
-        &self,
+    /// If it cannot be read, or is not as it was written.
+    pub fn file(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let path = self.run_path(key);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => Some(bytes.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.chunks().file(key).map_err(|error| self.damaged(key, &error))?
+            }
+            Err(error) => return Err(failure(&path, &error)),
+        };
+        match bytes {
+            Some(bytes) if !seal::holds(&bytes) => {
+                Err(self.damaged(key, &"its content is not what was written"))
+            }
+            bytes => Ok(bytes),
+        }
+    }
+
+    fn damaged(&self, key: &str, why: &dyn fmt::Display) -> StoreError {
+        let run = self.run_path(key);
+        let path = if run.exists() { run } else { self.chunks().place(key).unwrap_or(run) };
+        let reason = format!("is damaged ({why}); delete it and run the command again");
+        StoreError { path, reason }
+    }
+
+    /// The keys of all replications that are there.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be read.
+    pub fn keys(&self) -> Result<BTreeSet<String>, StoreError> {
+        let runs = self.folder.join("runs");
+        let entries = fs::read_dir(&runs).map_err(|error| failure(&runs, &error))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let keys = names.filter_map(|name| Some(name.strip_suffix(".parquet")?.to_owned()));
+        Ok(keys.chain(self.chunks().keys().map(str::to_owned)).collect())
+    }
+
+    fn chunks(&self) -> &Chunks {
+        self.chunks.get_or_init(|| Chunks::open(&self.folder.join("chunks")))
+    }
+
+    /// The file of a replication.
+    ///
+    /// # Errors
+    ///
+    /// If the record cannot be written as Parquet, which none of ours cannot.
+    pub(crate) fn encode(
         key: &str,
         (scenario, scenario_hash, settings, cc): (&str, &str, &str, &str),
         (seed, version): (u64, &str),
         record: &RunRecord,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<u8>, StoreError> {
         let identity = Identity { scenario, settings, cc, seed, version, scenario_hash, key };
-        let path = self.run_path(key);
-        let bytes = clients::write(&identity, record)
-            .map_err(|error| StoreError { path: path.clone(), reason: error.to_string() })?;
-        write_whole(&path, &bytes)
+        clients::write(&identity, record)
+            .map_err(|error| StoreError { path: key.into(), reason: error.to_string() })
+    }
+
+    /// Keeps a replication's file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub(crate) fn save(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        write_whole(&self.run_path(key), bytes)
+    }
+
+    /// Keeps the files of several replications as one, and says where: `chunks/NAME.parquet`, beside
+    /// it the keys of what it has. The name is that of its keys, so that the same ones make the
+    /// same file, however often.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn save_chunk(
+        &self,
+        parts: &[(String, Bytes)],
+        wall_s: f64,
+    ) -> Result<PathBuf, StoreError> {
+        let folder = self.folder.join("chunks");
+        fs::create_dir_all(&folder).map_err(|error| failure(&folder, &error))?;
+        let keys: Vec<&str> = parts.iter().map(|(key, _)| key.as_str()).collect();
+        let path = folder.join(format!("{}.parquet", Self::key(&keys)));
+        let wrong = |error: parquet::errors::ParquetError| StoreError {
+            path: path.clone(),
+            reason: error.to_string(),
+        };
+        let (bytes, rows) = chunk::join(parts).map_err(wrong)?;
+        write_whole(&path, &bytes)?;
+        // Without its list a file of this kind is not looked at: it comes last.
+        write_whole(&path.with_extension("keys"), chunk::list(&keys, &rows, wall_s).as_bytes())?;
+        Ok(path)
+    }
+
+    /// Removes all files of results but these.
+    pub(crate) fn remove_all_but(&self, kept: &[PathBuf]) -> Result<(), StoreError> {
+        let remove = |path: PathBuf| match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failure(&path, &error)),
+            _ => Ok(()),
+        };
+        for folder in ["chunks", "runs"].map(|name| self.folder.join(name)) {
+            let entries = fs::read_dir(&folder).into_iter().flatten();
+            for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+                let is_result = path.extension().is_some_and(|extension| extension == "parquet");
+                if is_result && !kept.contains(&path) {
+                    // The list first: without it the file is not looked at.
+                    remove(path.with_extension("keys"))?;
+                    remove(path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that a replication failed, in `failed/KEY.json`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn save_failure(&self, key: &str, text: &str) -> Result<PathBuf, StoreError> {
+        let folder = self.folder.join("failed");
+        fs::create_dir_all(&folder).map_err(|error| failure(&folder, &error))?;
+        let path = folder.join(format!("{key}.json"));
+        write_whole(&path, text.as_bytes())?;
+        Ok(path)
     }
 
     /// Writes the manifest.

@@ -2,6 +2,7 @@
 
 mod background;
 mod capture;
+mod chunk;
 mod clients;
 mod delivery;
 mod files;
@@ -17,5 +18,5 @@ pub use delivery::Delivery;
 pub use files::{Claim, Manifest, ManifestCell, Store, StoreError};
 pub use flow::FlowRecord;
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
-pub use trace::{AIR, PLACES, Trace};
+pub use trace::{AIR, Only, PLACES, Tap, Trace};
 pub use wifi::{StationRecord, WifiRecord};

@@ -40,14 +40,43 @@ const AT_SERVER: u32 = 1;
 /// `ordinal` are those of the last message in it.
 pub struct Trace<T: Write, C: Write> {
     lines: Option<T>,
-    capture: Option<Capture<C>>,
+    captures: Vec<Tap<C>>,
+    only: Only,
     error: Option<io::Error>,
 }
 
+/// A capture, and the one place (by its number in [`PLACES`]) that it is of; `None`: all of them.
+pub struct Tap<C: Write> {
+    /// The place.
+    pub place: Option<u32>,
+    /// Where it goes.
+    pub capture: Capture<C>,
+}
+
+/// What a trace is confined to.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Only {
+    /// One client; `None`: all.
+    pub client: Option<u32>,
+    /// From this instant on; `None`: from the start.
+    pub from: Option<Instant>,
+    /// Before this instant; `None`: to the end.
+    pub until: Option<Instant>,
+}
+
+impl Only {
+    fn takes(self, now: Instant, client: Option<u32>) -> bool {
+        let is_theirs = self.client.is_none_or(|own| client.is_none_or(|client| client == own));
+        let is_then = self.from.is_none_or(|from| now >= from);
+        is_theirs && is_then && self.until.is_none_or(|until| now < until)
+    }
+}
+
 impl<T: Write, C: Write> Trace<T, C> {
-    /// Writes JSON lines to `lines` and packets to `capture`, where there are such.
-    pub fn new(lines: Option<T>, capture: Option<Capture<C>>) -> Self {
-        Self { lines, capture, error: None }
+    /// Writes JSON lines to `lines` and packets to `captures`, where there are such, of what `only`
+    /// lets through.
+    pub fn new(lines: Option<T>, captures: Vec<Tap<C>>, only: Only) -> Self {
+        Self { lines, captures, only, error: None }
     }
 
     /// Ends the trace.
@@ -62,14 +91,14 @@ impl<T: Write, C: Write> Trace<T, C> {
         if let Some(mut lines) = self.lines {
             lines.flush()?;
         }
-        if let Some(capture) = self.capture {
-            capture.into_inner().flush()?;
+        for tap in self.captures {
+            tap.capture.into_inner().flush()?;
         }
         Ok(())
     }
 
     fn line(&mut self, now: Instant, event: &str, tagged: Tagged, rest: Value) {
-        if self.error.is_some() {
+        if self.error.is_some() || !self.only.takes(now, Some(tagged.client)) {
             return;
         }
         let Some(lines) = &mut self.lines else { return };
@@ -91,22 +120,29 @@ impl<T: Write, C: Write> Trace<T, C> {
     }
 
     fn packet(&mut self, now: Instant, place: u32, packet: &Details<'_>) {
-        if self.error.is_some() {
+        if self.error.is_some() || !self.only.takes(now, Some(packet.tagged.client)) {
             return;
         }
-        let Some(capture) = &mut self.capture else { return };
-        let at = (place, now.as_nanos());
         let (client, server) = (client_address(packet.tagged.client), server_address());
         let ends = if packet.upwards { (client, server) } else { (server, client) };
-        let written = match packet.transport {
-            Transport::Udp => capture.datagram(at, ends, packet.datagram),
-            Transport::Tcp => {
-                let at = (place, Duration::from_nanos(now.as_nanos()));
-                capture.packet(at, packet.datagram)
+        for tap in &mut self.captures {
+            if tap.place.is_some_and(|own| own != place) {
+                continue;
             }
-        };
-        if let Err(error) = written {
-            self.error = Some(error);
+            // A capture of one place has one interface.
+            let place = if tap.place.is_some() { 0 } else { place };
+            let written = match packet.transport {
+                Transport::Udp => {
+                    tap.capture.datagram((place, now.as_nanos()), ends, packet.datagram)
+                }
+                Transport::Tcp => {
+                    let at = (place, Duration::from_nanos(now.as_nanos()));
+                    tap.capture.packet(at, packet.datagram)
+                }
+            };
+            if let Err(error) = written {
+                self.error = Some(error);
+            }
         }
     }
 }
@@ -132,15 +168,18 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
     }
 
     fn wants_frames(&self) -> bool {
-        self.capture.is_some()
+        !self.captures.is_empty()
     }
 
     fn on_air(&mut self, now: Instant, _ends: (u32, u32), frame: &[u8]) {
-        let Some(capture) = &mut self.capture else { return };
-        if self.error.is_none()
-            && let Err(error) = capture.packet((0, Duration::from_nanos(now.as_nanos())), frame)
-        {
-            self.error = Some(error);
+        if self.error.is_some() || !self.only.takes(now, None) {
+            return;
+        }
+        for tap in &mut self.captures {
+            let at = (0, Duration::from_nanos(now.as_nanos()));
+            if let Err(error) = tap.capture.packet(at, frame) {
+                self.error = Some(error);
+            }
         }
     }
 

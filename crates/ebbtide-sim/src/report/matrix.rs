@@ -7,6 +7,9 @@ use super::text::{brief, escape, fixed, percent};
 use super::verdict::{Setting, Standing, time_of};
 use crate::judge::Judgement;
 
+/// From so many cells on only the first figures can be chosen, to keep the file small.
+const MANY: usize = 500;
+
 /// Rows at most.
 const MOST_ROWS: usize = 400;
 
@@ -40,7 +43,7 @@ pub(super) fn matrix(
         }
         for one in standings {
             let cell = setting.cells.iter().copied().find(|cell| cell.cc == one.cc);
-            body.push_str(&entry(cell, setting));
+            body.push_str(&entry(cell, setting, shown(context)));
         }
         body.push_str("</tr>\n");
     }
@@ -48,7 +51,7 @@ pub(super) fn matrix(
         0 => String::new(),
         rest => format!("<p class=\"note\">{rest} further rows are left out.</p>\n"),
     };
-    let options: String = FIGURES
+    let options: String = FIGURES[..shown(context)]
         .iter()
         .map(|(name, words)| format!("<option value=\"{name}\">{words}</option>"))
         .collect();
@@ -74,7 +77,12 @@ pub(super) fn matrix(
     )
 }
 
-fn entry(cell: Option<&Cell>, setting: &Setting<'_>) -> String {
+/// How many of the figures can be chosen.
+fn shown(context: &Context<'_>) -> usize {
+    if context.report.cells.len() > MANY { 1 } else { FIGURES.len() }
+}
+
+fn entry(cell: Option<&Cell>, setting: &Setting<'_>, shown: usize) -> String {
     let Some(cell) = cell else { return "<td></td>".to_owned() };
     let all = &cell.outcome.all;
     let judgement = setting.verdict.of(&cell.cc).unwrap_or(Judgement::Loses);
@@ -95,10 +103,13 @@ fn entry(cell: Option<&Cell>, setting: &Setting<'_>) -> String {
         fixed(all.transmissions_per_delivered, 2),
         percent(all.unnecessary_share, 1),
     ];
-    let spans: String = FIGURES
+    let spans: String = FIGURES[..shown]
         .iter()
         .zip(figures)
-        .map(|((name, _), text)| format!("<span class=\"f-{name}\">{text}{mark}</span>"))
+        .map(|((name, _), text)| match shown {
+            1 => format!("{text}{mark}"),
+            _ => format!("<span class=\"f-{name}\">{text}{mark}</span>"),
+        })
         .collect();
     let (open, close) = if judgement == Judgement::Best { ("<b>", "</b>") } else { ("", "") };
     format!("<td class=\"{class}\">{open}{spans}{close}</td>")

@@ -5,6 +5,7 @@
 //! the report: no clock, no file, no environment; the same report gives the same bytes.
 
 mod command;
+mod export;
 mod flows;
 mod grid;
 mod matrix;
@@ -16,6 +17,7 @@ mod svg;
 mod text;
 mod verdict;
 
+pub use export::{Exported, Width, csv, exported};
 pub use flows::{FlowCell, FlowFigures, FlowSeries};
 pub use model::{
     BackgroundCell, Cell, Comparison, MeshCell, MeshNode, PacketCounts, Packets, Report, Series,

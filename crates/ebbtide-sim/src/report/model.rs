@@ -40,6 +40,9 @@ pub struct Report {
     /// The share of what was asked by whose time the controls are compared.
     #[serde(default)]
     pub percentile: Percentile,
+    /// Whether clients keep time by themselves: then the times are those of single exchanges.
+    #[serde(default)]
+    pub is_periodic: bool,
     /// Remarks, one paragraph each, printed at the end.
     pub notes: Vec<String>,
 }
@@ -61,10 +64,14 @@ pub struct Cell {
     pub fct_ci: (f64, f64),
     /// The physical limit in seconds: no schedule finishes before; zero when there is none.
     pub fct_limit_s: f64,
-    /// Flow completion time in seconds at 0, 1, ... 100 %, pooled over clients and
-    /// replications. Any number of equally spaced quantiles from 2 up is drawn; empty draws
-    /// no curve.
-    pub fct_quantiles: Vec<f64>,
+    /// When each percent of the answered exchanges, 0 to 100, was answered, s after it was due, pooled
+    /// over replications. Any number of equally spaced quantiles from 2 up is drawn; empty draws no
+    /// curve.
+    #[serde(default)]
+    pub delivered_quantiles: Vec<f64>,
+    /// The same of how long answered exchanges took from their request to the first response.
+    #[serde(default)]
+    pub duration_quantiles: Vec<f64>,
     /// Unnecessary retransmissions per client.
     pub unnecessary: Summary,
     /// Duplicate responses received, per client.

@@ -2,8 +2,8 @@
 
 use super::model::Report;
 use super::section::{
-    Context, background, fct, flows, mesh, mesh_spread, packets, published, reproduce,
-    retransmissions, time, verdict, wifi,
+    Context, background, distribution, fct, flows, mesh, mesh_spread, packets, published,
+    reproduce, retransmissions, sweep, time, verdict, wifi,
 };
 use super::text::escape;
 
@@ -23,11 +23,13 @@ pub(super) fn page(report: &Report) -> String {
         sections.push(("retransmissions", "Retransmissions", retransmissions));
     } else if !has_time_of_its_own {
         sections.push(("verdict", "Verdict", verdict::section(&context)));
+        sections.push(("sweep", "Sweep", sweep::section(&mut context)));
     }
     sections.push(("flows", "Flows", flows::section(&mut context)));
     if !report.cells.is_empty() && !is_mesh && !has_time_of_its_own {
-        sections.push(("fct", "Completion time", fct::boxes(&mut context)));
-        sections.push(("cdf", "Distribution", fct::distributions(&mut context)));
+        let name = if report.is_periodic { "Exchange time" } else { "Completion time" };
+        sections.push(("fct", name, fct::boxes(&mut context)));
+        sections.push(("cdf", "Distribution", distribution::section(&mut context)));
     }
     if !report.cells.is_empty() && !is_mesh {
         if !has_time_of_its_own {

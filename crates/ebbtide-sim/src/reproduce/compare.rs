@@ -44,6 +44,22 @@ pub fn compare(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Comp
     rows.collect()
 }
 
+/// With fewer replications than these nothing is judged: the tolerances were set for 20, and the interval of
+/// a few is wider than what it is to decide.
+pub const REPS_TO_JUDGE: u32 = 10;
+
+/// Takes back what so few replications cannot tell: whether a value is within its tolerance.
+pub fn withhold(rows: &mut [Comparison], reps: u32) {
+    if reps >= REPS_TO_JUDGE {
+        return;
+    }
+    for row in rows {
+        row.within = None;
+        row.ci = (f64::NAN, f64::NAN);
+        row.note = format!("not judged: needs {REPS_TO_JUDGE} replications or more");
+    }
+}
+
 fn measure(
     quantity: Quantity,
     result: &CellResult,

@@ -42,6 +42,7 @@ pub fn pages(papers: &[Paper], campaign: &Campaign, results: &Results) -> Vec<Pa
         });
         let mut page = make(*paper, campaign, results, main, &["workload", "buffer"]);
         page.published = compare(*paper, campaign, results);
+        super::withhold(&mut page.published, campaign.reps);
         page.subtitle = "400 clients; published values of all cells".into();
         all.push(Page {
             name: name.into(),

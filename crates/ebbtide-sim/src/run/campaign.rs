@@ -186,11 +186,19 @@ impl Campaign {
         }
         let mut cells: Vec<CellSpec> = Vec::new();
         let mut defaults = None;
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
         for combination in combinations(&axes) {
             let scenario = source.scenario(&combination)?;
             defaults.get_or_insert(scenario.run.clone());
             let settings: Vec<(String, String)> =
                 combination.into_iter().map(|change| (change.key, change.value)).collect();
+            let words: Vec<String> =
+                settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let words = words.join(" ");
+            if let Some(other) = seen.insert(hash_of(&scenario), words.clone()) {
+                let message = format!("is the same network as {other}; name it once");
+                return Err(ScenarioError::argument("--set", &words, &message));
+            }
             for name in &cc {
                 let controls = name
                     .split('+')
@@ -306,7 +314,7 @@ impl Campaign {
         mine: bool,
     ) -> Result<Option<(RunRecord, bool)>, CampaignError> {
         let spec = &self.cells[index];
-        let key = store.map(|_| self.key(spec, replication));
+        let key = store.map(|_| self.keys(spec)(replication));
         if let (Some(store), Some(key)) = (store, &key)
             && let Some(record) = store.load(key).map_err(CampaignError::Store)?
         {
@@ -315,32 +323,47 @@ impl Campaign {
         if !mine {
             return Ok(None);
         }
-        // Series of one replication show what all of them do; more would only fill the disk.
-        let with_series = replication == 0;
-        let timer = crate::wall::Stopwatch::start();
-        let mut record =
-            simulate(&spec.scenario, &spec.controls, self.seed, replication, with_series)
-                .map_err(|error| CampaignError::Run { cell: spec.name(), replication, error })?;
-        record.wall_s = timer.seconds();
+        let record = self.compute(spec, replication).map_err(|error| CampaignError::Run {
+            cell: spec.name(),
+            replication,
+            error,
+        })?;
         if let (Some(store), Some(key)) = (store, &key) {
-            let settings = spec.settings_json();
-            let hash = hash_of(&spec.scenario);
-            let names = (spec.scenario.name.as_str(), &*hash, settings.as_str(), spec.cc.as_str());
-            store.save(key, names, (self.seed, VERSION), &record).map_err(CampaignError::Store)?;
+            let bytes = self.encode(spec, key, &record).map_err(CampaignError::Store)?;
+            store.save(key, &bytes).map_err(CampaignError::Store)?;
         }
         Ok(Some((record, false)))
     }
 
-    /// The key of a replication. The scenario's text about itself is not part of it.
-    fn key(&self, spec: &CellSpec, replication: u32) -> String {
-        Store::key(&[
-            &identity(&spec.scenario),
-            &format!("{:?}", spec.controls),
-            &spec.cc,
-            &self.seed.to_string(),
-            &replication.to_string(),
-            VERSION,
-        ])
+    /// Runs one replication.
+    pub(super) fn compute(&self, spec: &CellSpec, replication: u32) -> Result<RunRecord, RunError> {
+        // Series of one replication show what all of them do; more would only fill the disk.
+        let with_series = replication == 0;
+        let timer = crate::wall::Stopwatch::start();
+        let mut record =
+            simulate(&spec.scenario, &spec.controls, self.seed, replication, with_series)?;
+        record.wall_s = timer.seconds();
+        Ok(record)
+    }
+
+    /// A replication as the bytes of its file.
+    pub(super) fn encode(
+        &self,
+        spec: &CellSpec,
+        key: &str,
+        record: &RunRecord,
+    ) -> Result<Vec<u8>, StoreError> {
+        let (settings, hash) = (spec.settings_json(), hash_of(&spec.scenario));
+        let names = (spec.scenario.name.as_str(), &*hash, settings.as_str(), spec.cc.as_str());
+        Store::encode(key, names, (self.seed, VERSION), record)
+    }
+
+    /// The keys of a cell's replications. The scenario's text about itself is not part of them.
+    pub fn keys(&self, spec: &CellSpec) -> impl Fn(u32) -> String + use<> {
+        let (scenario, controls) = (identity(&spec.scenario), format!("{:?}", spec.controls));
+        let seed = self.seed.to_string();
+        let key = Store::keys_with(&[&scenario, &controls, &spec.cc, &seed]);
+        move |replication| key(&[&replication.to_string(), VERSION])
     }
 
     fn result(&self, index: usize, records: &[RunRecord]) -> CellResult {
@@ -391,6 +414,17 @@ impl Campaign {
         run_command(place, &spec.settings, &spec.cc, (spec.reps, self.seed))
     }
 
+    /// The `ebbtide replay` that runs one replication of a cell again.
+    #[must_use]
+    pub fn replay_command(&self, spec: &CellSpec, replication: u32) -> String {
+        let mut command = format!("ebbtide replay {}", quoted(&self.source.place));
+        for (key, value) in &spec.settings {
+            command.push_str(&format!(" --set {}", quoted(&format!("{key}={value}"))));
+        }
+        command.push_str(&format!(" --cc {} --rep {replication} --seed {}", spec.cc, self.seed));
+        command
+    }
+
     /// What the folder of results says of itself.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
@@ -399,7 +433,8 @@ impl Campaign {
             settings: spec.settings.clone(),
             scenario_hash: hash_of(&spec.scenario),
             runs: (0..spec.reps)
-                .map(|replication| format!("runs/{}.parquet", self.key(spec, replication)))
+                .map(self.keys(spec))
+                .map(|key| format!("runs/{key}.parquet"))
                 .collect(),
         });
         Manifest {
@@ -434,12 +469,17 @@ impl Campaign {
         }
         let source = Source::new(&manifest.scenario, &manifest.scenario_toml);
         let run = (Some(manifest.reps), Some(manifest.seed));
-        Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)
+        let mut campaign = Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)?;
+        // A campaign that goes on until its intervals are narrow has cells of different lengths.
+        for (spec, cell) in campaign.cells.iter_mut().zip(&manifest.cells) {
+            spec.reps = u32::try_from(cell.runs.len()).unwrap_or(u32::MAX);
+        }
+        Ok(campaign)
     }
 }
 
 /// The `ebbtide run` that computes some cells again.
-fn run_command(
+pub(crate) fn run_command(
     place: &str,
     settings: &[(String, String)],
     cc: &str,

@@ -10,7 +10,7 @@ use crate::judge::{Demand, figures};
 use crate::record::{Direction, RunRecord, SparseHistogram};
 use crate::report::{Cell, PacketCounts, Packets, Summary};
 use crate::scenario::{Control, Scenario, Wifi, WorkloadKind};
-use crate::stats::{jain, mean_and_half_width, quantile, summary, weighted_summary};
+use crate::stats::{jain, mean_and_half_width, summary, weighted_summary};
 use std::collections::BTreeMap;
 
 /// The time before which no schedule finishes the last client, in seconds: the longest of pushing
@@ -198,9 +198,8 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
             (centre - half, centre + half)
         },
         fct_limit_s: physical_limit_s(spec) + background_s(spec, records),
-        fct_quantiles: (0..=100)
-            .map(|percent| quantile(&fct, f64::from(percent) / 100.0))
-            .collect(),
+        delivered_quantiles: percentiles(records, |record| &record.totals.delivery.after),
+        duration_quantiles: percentiles(records, |record| &record.totals.durations),
         unnecessary: summary(&mut over(&|client| client.unnecessary.into())),
         duplicates: summary(&mut over(&|client| client.duplicates.into())),
         by_retransmissions: by_retransmissions(records),
@@ -264,6 +263,27 @@ fn utilisation(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> f64
 
 fn pooled(records: &[RunRecord], which: fn(&RunRecord) -> &SparseHistogram) -> Summary {
     pool(records.iter().map(which))
+}
+
+/// Each percent, 0 to 100, of several histograms of microseconds together, in seconds; empty if
+/// there is nothing in them.
+fn percentiles(records: &[RunRecord], which: fn(&RunRecord) -> &SparseHistogram) -> Vec<f64> {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for (value, count) in records.iter().flat_map(|record| &which(record).0) {
+        *counts.entry(*value).or_default() += count;
+    }
+    let total: u64 = counts.values().sum();
+    let mut below = 0;
+    let mut percentiles = Vec::new();
+    for (micros, count) in counts {
+        below += count;
+        while percentiles.len() <= 100
+            && below as f64 > percentiles.len() as f64 / 100.0 * total.saturating_sub(1) as f64
+        {
+            percentiles.push(micros as f64 / 1e6);
+        }
+    }
+    percentiles
 }
 
 /// The order statistics of several histograms of microseconds together, in seconds.

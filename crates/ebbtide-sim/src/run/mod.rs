@@ -4,6 +4,8 @@ mod background;
 mod background_cell;
 mod campaign;
 mod cell;
+mod chunk;
+mod document;
 mod flow_cell;
 mod flow_series;
 mod mesh_cell;
@@ -15,10 +17,13 @@ mod wifi;
 mod wifi_cell;
 
 pub use crate::host::endpoint_config;
+pub(crate) use campaign::run_command;
 pub use campaign::{
     Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
+pub use chunk::{ChunkDone, FailedRun};
+pub use document::document;
 pub(crate) use network::tagged;
 pub(crate) use recorder::new_histogram;
 pub use recorder::{Details, Discard, LostAt, Recorder, SeriesRecorder, Tagged, Transport};

@@ -67,7 +67,6 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
         if is_periodic {
             cell.fct = cell.duration;
             cell.fct_ci = (f64::NAN, f64::NAN);
-            cell.fct_quantiles.clear();
         }
     }
     let settings: Vec<String> =
@@ -86,6 +85,7 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
         scenario_toml: text.unwrap_or_else(|| campaign.source.text.clone()),
         axes: swept,
         percentile: campaign.percentile,
+        is_periodic,
         cells,
         published: Vec::new(),
         notes,

@@ -83,10 +83,17 @@ impl Source {
         let mut table: Table =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
         let mut scenario = plain.clone();
+        let mut set_by: Vec<(String, String)> = Vec::new();
         for change in overrides {
             let argument = format!("{}={}", change.key, change.value);
             let fail = |message: &str| ScenarioError::argument("--set", &argument, message);
             for path in self.paths(&plain, &change.key)? {
+                if let Some((_, other)) = set_by.iter().find(|(known, _)| *known == path) {
+                    let message =
+                        format!("sets {path}, and so does --set {other}; keep one of them");
+                    return Err(fail(&message));
+                }
+                set_by.push((path.clone(), argument.clone()));
                 let value = change.value_for(&table, &path);
                 set(&mut table, &path, value).map_err(|message| fail(&message))?;
             }
@@ -134,6 +141,15 @@ impl Source {
         let line = error.span().map(|span| {
             1 + self.text.as_bytes().iter().take(span.start).filter(|byte| **byte == b'\n').count()
         });
+        if let Some(field) = missing_field(error.message())
+            && error.span().is_none_or(|span| span.start == 0)
+        {
+            let message = match field {
+                "network" | "workload" => format!("the table [{field}] is missing"),
+                _ => format!("the key {field} is missing; it stands before the first table"),
+            };
+            return ScenarioError::file(&self.place, &message);
+        }
         let key = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
         ScenarioError::at(&self.place, line, key.trim(), &in_words(error.message()))
     }
@@ -156,6 +172,11 @@ impl Source {
         }
         None
     }
+}
+
+/// The field that a parser misses, if that is what it says.
+fn missing_field(message: &str) -> Option<&str> {
+    message.trim().strip_prefix("missing field `")?.strip_suffix('`')
 }
 
 fn read(table: &Table) -> Result<Scenario, toml::de::Error> {

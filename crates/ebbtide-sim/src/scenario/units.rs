@@ -89,6 +89,17 @@ fn print_quantity(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>)
     }
 }
 
+/// What text with a unit means in seconds, bits per second or bytes, with the name of that unit, such
+/// as `(30000.0, "bit/s")` of `30 kbit/s`. `None` if it is no such quantity.
+#[must_use]
+pub fn in_base_unit(text: &str) -> Option<(f64, &'static str)> {
+    let of = |units| parse_quantity(text, units).map(|value| value as f64);
+    of(TIME_UNITS)
+        .map(|nanos| (nanos / 1e9, "s"))
+        .or_else(|| of(RATE_UNITS).map(|rate| (rate, "bit/s")))
+        .or_else(|| of(BYTE_UNITS).map(|bytes| (bytes, "B")))
+}
+
 impl Time {
     /// Whether it is no time at all.
     #[must_use]

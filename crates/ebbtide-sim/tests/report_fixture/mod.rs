@@ -62,6 +62,7 @@ pub(crate) fn nb_iot() -> Report {
         source: "ANRW18, Thesis19".to_owned(),
         command: command.to_owned(),
         percentile: Percentile::default(),
+        is_periodic: false,
         version: "0.1.0".to_owned(),
         seed: 1,
         scenario_toml: "name = \"nb-iot\"\n\n[link.down]\nrate = \"30 kbit/s\"  # <shared>\n"
@@ -130,7 +131,7 @@ pub(crate) fn every_control() -> Report {
         let all = [&mut cell.fct.p75, &mut cell.fct.p90, &mut cell.fct.max];
         all.into_iter().for_each(|value| *value *= stretch);
         cell.fct_ci = (cell.fct_ci.0 * stretch, cell.fct_ci.1 * stretch);
-        cell.fct_quantiles.iter_mut().for_each(|value| *value *= stretch);
+        cell.delivered_quantiles.iter_mut().for_each(|value| *value *= stretch);
         cell.command = cell.command.replace(&cell.cc, name);
         cell.cc = name.to_owned();
         report.cells.push(cell);
@@ -176,7 +177,7 @@ pub(crate) fn degenerate() -> Report {
         fct: summary,
         fct_ci: (none, f64::INFINITY),
         fct_limit_s: f64::INFINITY,
-        fct_quantiles: vec![none; 101],
+        delivered_quantiles: vec![none; 101],
         unnecessary: summary,
         utilisation_up: none,
         goodput_bps: f64::NEG_INFINITY,
@@ -243,7 +244,8 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         fct_ci: (fct(0.5) * 0.997, fct(0.5) * 1.003),
         fct_limit_s: limit,
         outcome: outcome(shape, &fct, load, sent),
-        fct_quantiles: (0..=100).map(|percent| fct(f64::from(percent) / 100.0)).collect(),
+        delivered_quantiles: (0..=100).map(|percent| fct(f64::from(percent) / 100.0)).collect(),
+        duration_quantiles: (0..=100).map(|percent| f64::from(percent + 1) / 20.0).collect(),
         unnecessary: seven(shape.unnecessary * load),
         duplicates: seven(shape.unnecessary * load * 0.9),
         by_retransmissions: shape.counts.to_vec(),

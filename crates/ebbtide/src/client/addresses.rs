@@ -144,3 +144,43 @@ async fn attempt(inner: &Arc<Inner>, uri: &Uri, address: SocketAddr) -> Result<S
     }
     Ok(session)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::{Call, Router, Server, get};
+    use crate::{Client, Response};
+
+    #[tokio::test]
+    async fn the_first_address_at_which_somebody_answers_is_taken_and_remembered() {
+        let router = Router::new().route("/x", get(|_: &Call<'_>| Response::content("x")));
+        let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
+        let there = server.local_addrs()[0];
+        // One that is silent, and one at which no program listens.
+        let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let closed =
+            tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let addresses = [silent.local_addr().unwrap(), closed, there];
+        let inner = Client::new().unwrap().inner;
+        let uri: Uri = format!("coap://two.test:{}/x", there.port()).parse().unwrap();
+        for name in ["first", "remembered"] {
+            let begun =
+                tokio::time::timeout(Duration::from_secs(5), reach(&inner, &uri, &addresses));
+            assert_eq!(begun.await.unwrap().unwrap().remote, there, "{name}");
+        }
+        assert_eq!(inner.found.get(&uri), Some(there));
+        inner.found.forget(&uri);
+        assert_eq!(inner.found.get(&uri), None);
+    }
+
+    #[tokio::test]
+    async fn if_nobody_answers_pings_the_first_address_is_asked() {
+        let closed = |socket: tokio::net::UdpSocket| socket.local_addr().unwrap();
+        let first = closed(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
+        let second = closed(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
+        let inner = Client::new().unwrap().inner;
+        let uri: Uri = "coap://two.test/x".parse().unwrap();
+        let session = reach(&inner, &uri, &[first, second]).await.unwrap();
+        assert_eq!(session.remote, first);
+    }
+}

@@ -111,7 +111,7 @@ impl Observation {
     /// The server that was asked last.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
-        self.session.address
+        self.session.peer()
     }
 
     /// The next state, or the error that ends the observation. `None` when it is over: the server has ended

@@ -59,7 +59,7 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<R
         return Ok(None);
     }
     let (inner, remote) = (&session.inner, session.remote);
-    let params = inner.config.quick;
+    let params = inner.config.q_block;
     if let Some(socket) = session.socket() {
         let until = socket.lock().endpoint.silent_until(remote, &params);
         if let Some(until) = until {

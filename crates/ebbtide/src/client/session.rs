@@ -63,6 +63,11 @@ impl Session {
         Ok(Self { inner: inner.clone(), remote, address: remote, over })
     }
 
+    /// The peer's address.
+    pub(super) const fn peer(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The socket, unless it is a connection.
     pub(super) fn socket(&self) -> Option<&Arc<Shared>> {
         match &self.over {

@@ -145,7 +145,7 @@ impl Request {
 
     /// Lets bodies travel in Non-confirmable blocks of RFC 9177, many at once instead of one per round
     /// trip, both the request's and the response's: where a body is long and the round trip, too, or
-    /// where answers get lost. How fast, [`Config::quick`](crate::Config::quick) says. The server is
+    /// where answers get lost. How fast, [`Config::q_block`](crate::Config::q_block) says. The server is
     /// asked first whether it understands that; if not, or over a connection, the blocks are the
     /// usual ones.
     ///

@@ -116,6 +116,7 @@ impl Snapshot {
                     ("challenged", self.refusals.challenged),
                     ("too-many-requests", self.refusals.too_many_requests),
                     ("overloaded", self.refusals.overloaded),
+                    ("handler-panicked", self.refusals.handler_panics),
                 ]),
             ),
             count(

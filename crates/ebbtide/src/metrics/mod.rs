@@ -22,11 +22,11 @@ mod family;
 pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
-use crate::server::Refusals;
 use crate::stream::StreamCounters;
 use crate::stream::counters::Tally;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{ControlCounters, Counters, Exchanges, Malformed};
+use ebbtide_core::session::server::Refusals;
 use std::sync::{Arc, Weak};
 
 /// Reads the metrics of a [`Server`](crate::Server), from anywhere and as long as it lives.
@@ -34,15 +34,23 @@ use std::sync::{Arc, Weak};
 pub struct Meter {
     sockets: Vec<Weak<Shared>>,
     connections: Weak<Tally>,
+    server: Weak<dyn Reports>,
+}
+
+/// What a server says about its handlers and transfers.
+pub(crate) trait Reports: core::fmt::Debug + Send + Sync {
+    fn load(&self) -> Load;
+    fn refusals(&self) -> Refusals;
 }
 
 impl Meter {
     pub(crate) fn new<'s>(
         sockets: impl Iterator<Item = &'s Arc<Shared>>,
         connections: &Arc<Tally>,
+        server: Weak<dyn Reports>,
     ) -> Self {
         let sockets = sockets.map(Arc::downgrade).collect();
-        Self { sockets, connections: Arc::downgrade(connections) }
+        Self { sockets, connections: Arc::downgrade(connections), server }
     }
 
     /// The sum of the counters of its sockets; `None` once the server is gone.
@@ -50,7 +58,15 @@ impl Meter {
     pub fn snapshot(&self) -> Snapshot {
         let live: Vec<_> = self.sockets.iter().filter_map(Weak::upgrade).collect();
         let connections = self.connections.upgrade().map(|tally| tally.counters());
-        Snapshot::of(live.iter(), connections.unwrap_or_default())
+        let mut snapshot = Snapshot::of(live.iter(), connections.unwrap_or_default());
+        if let Some(server) = self.server.upgrade() {
+            snapshot.load = server.load();
+            let Refusals { observers_refused, observers_vanished, .. } = snapshot.refusals;
+            snapshot.refusals = server.refusals();
+            snapshot.refusals.observers_refused = observers_refused;
+            snapshot.refusals.observers_vanished = observers_vanished;
+        }
+        snapshot
     }
 }
 
@@ -115,13 +131,7 @@ impl Snapshot {
         connections: StreamCounters,
     ) -> Self {
         let mut snapshot = Self { connections, ..Self::default() };
-        let mut observers = Vec::new();
         for shared in sockets {
-            // All sockets of a server have the same service.
-            if let Some(service) = &shared.service {
-                snapshot.load = service.load(shared.clock.now());
-                snapshot.refusals = service.refusals();
-            }
             let state = shared.lock();
             let endpoint = &state.endpoint;
             snapshot.counters.add(&endpoint.counters());
@@ -134,12 +144,9 @@ impl Snapshot {
             snapshot.outbox.datagrams += state.out.len();
             snapshot.outbox.bytes += state.out.len_bytes();
             snapshot.observers += state.observers.len();
-            snapshot.dropped_events += state.observers.dropped_events;
-            observers.push(state.observers.refusals());
-        }
-        for (refused, vanished) in observers {
-            snapshot.refusals.observers_refused += refused;
-            snapshot.refusals.observers_vanished += vanished;
+            snapshot.dropped_events += state.observers.dropped_events();
+            snapshot.refusals.observers_refused += state.observers.refused();
+            snapshot.refusals.observers_vanished += state.observers.vanished();
         }
         snapshot
     }

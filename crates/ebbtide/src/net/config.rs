@@ -1,4 +1,4 @@
-//! What a client or a server is told when it is made.
+//! Configuration of clients and servers.
 
 use super::dtls::config::DtlsConfig;
 use crate::stream::StreamConfig;
@@ -18,10 +18,10 @@ pub struct Config {
     /// The size exponent of blocks that are sent over UDP, 0 to 6 for 16 to 1024 bytes (RFC 7959 section
     /// 2.2). Default 6.
     pub block_szx: u8,
-    /// How fast bodies go in the blocks of RFC 9177: those of requests that are
+    /// How fast bodies go in the blocks of RFC 9177 (Q-Block): those of requests that are
     /// [`q_block`](crate::Request::q_block), and a server's to clients that ask for it. Whether they are
     /// understood at all is [`EndpointConfig::q_block`], by default yes.
-    pub quick: QBlockParameters,
+    pub q_block: QBlockParameters,
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
     /// DTLS: `coaps`.
@@ -38,7 +38,7 @@ impl Default for Config {
             endpoint: EndpointConfig { q_block: true, ..EndpointConfig::default() },
             max_body: 16 << 20,
             block_szx: 6,
-            quick: QBlockParameters::DEFAULT,
+            q_block: QBlockParameters::DEFAULT,
             stream: StreamConfig::default(),
             dtls: DtlsConfig::default(),
             busy_poll: Duration::ZERO,

@@ -4,10 +4,11 @@
 //! endpoint's timeout comes; then it does all there is to do, receives and sends in batches, and
 //! sleeps again. Receiving allocates nothing.
 
+use super::serve::Request;
 use super::shared::{Shared, State};
 use super::socket::{Datagram, Inbox};
 use super::trace;
-use ebbtide_core::endpoint::Received;
+use ebbtide_core::endpoint::{Arrival, Incoming, Received};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::future::Future;
@@ -177,18 +178,21 @@ impl Driver {
         datagram: Datagram<'_>,
     ) -> MutexGuard<'s, State> {
         trace::received(datagram.from, datagram.bytes);
-        if state.endpoint.remembers_much()
-            && let Some(service) = &self.shared.service
-            && let Some(bytes) = service.turn_away(now, &mut state.endpoint, &datagram)
-        {
-            let from = self.shared.reply_from(datagram.to);
-            state.reply(datagram.from, from, &bytes);
-            return state;
-        }
-        let received = state.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
+        let to_group = datagram.to.is_some_and(|to| to.is_multicast());
+        let arrival = Arrival { from: datagram.from, to_group };
+        let much = state.endpoint.remembers_much();
+        let mut vouched = true;
+        let remember = |incoming: &Incoming, message: &Message<'_>| {
+            if much && let Some(service) = &self.shared.service {
+                vouched = service.vouches_for(now, incoming.remote, message);
+            }
+            vouched
+        };
+        let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
         state = match received {
             Received::Request(incoming, message) => {
-                self.serve(state, now, (incoming, message), datagram)
+                let to = datagram.to;
+                self.serve(state, now, Request { incoming, message, to, vouched })
             }
             other => {
                 state.dispatch(datagram.from, other);
@@ -204,16 +208,14 @@ impl Driver {
         &'s self,
         mut state: MutexGuard<'s, State>,
         now: Instant,
-        (incoming, message): (ebbtide_core::endpoint::Incoming, Message<'_>),
-        datagram: Datagram<'_>,
+        request: Request<'_>,
     ) -> MutexGuard<'s, State> {
         let Some(service) = &self.shared.service else {
             // A client that serves nothing (RFC 7252 section 4.2: lacking context).
-            state.endpoint.reset(&incoming);
+            state.endpoint.reset(&request.incoming);
             return state;
         };
-        drop(state);
-        service.serve(&self.shared, now, (incoming, message), datagram)
+        service.serve(&self.shared, state, now, request)
     }
 
     /// Sends what waits.
@@ -263,11 +265,8 @@ fn notify<'s>(
         }
         let Some(due) = state.observers.pop_due(now) else { break };
         drop(state);
-        let sent = service.notify(shared, now, due);
+        service.notify(shared, now, due);
         state = shared.lock();
-        if !sent {
-            return (state, false);
-        }
     }
     let more = state.observers.any_due();
     (state, more)

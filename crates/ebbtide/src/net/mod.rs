@@ -5,6 +5,8 @@ pub(crate) mod config;
 pub(crate) mod driver;
 pub(crate) mod dtls;
 pub(crate) mod pending;
+pub(crate) mod room;
+pub(crate) mod serve;
 pub(crate) mod shared;
 pub mod socket;
 pub(crate) mod trace;

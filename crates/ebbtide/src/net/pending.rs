@@ -4,6 +4,7 @@ use crate::message::Response;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::Failure;
+use ebbtide_core::session::ObserverId;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -79,8 +80,8 @@ pub(crate) enum Owner {
     Call(u32),
     /// A separate response: nobody waits for its end.
     Response,
-    /// A notification to an observer, by its place.
-    Notification(u32),
+    /// A notification to an observer.
+    Notification(ObserverId),
 }
 
 /// An exchange that is open.

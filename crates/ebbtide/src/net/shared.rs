@@ -3,19 +3,22 @@
 
 use super::clock::{Clock, seeded};
 use super::config::Config;
-use super::dtls::{Opened, Sessions, Side};
+use super::dtls::{Opened, Peer, Sessions, Side};
 use super::pending::{Answer, Call, Open, Owner, Pending};
+use super::room::Waiting;
+use super::serve::Serve;
 use super::socket::{Outbound, Socket};
 use super::trace;
 use crate::error::{BindError, Error};
 use crate::message::Response;
-use crate::server::Service;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
+use ebbtide_core::session::Observers;
 use ebbtide_core::time::{Instant, Micros};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
@@ -26,10 +29,15 @@ use tokio::io::unix::AsyncFd;
 pub(crate) struct Shared {
     pub(crate) socket: AsyncFd<Bound>,
     pub(crate) clock: Clock,
-    pub(crate) service: Option<Service>,
+    /// What answers requests; a client's socket has nothing that does.
+    pub(crate) service: Option<Arc<dyn Serve>>,
+    /// The server's number of the socket.
+    pub(crate) number: u32,
     /// Whether the socket is bound to all addresses, so that an answer must name the one that was
     /// asked.
     wildcard: bool,
+    /// Set before it is driven.
+    speaks_dtls: AtomicBool,
     /// See [`Config::busy_poll`].
     pub(crate) busy_poll: std::time::Duration,
     state: Mutex<State>,
@@ -53,7 +61,9 @@ pub(crate) struct State {
     pub(crate) out: Outbound<Sent>,
     /// On a socket that speaks DTLS.
     pub(crate) dtls: Option<Box<Sessions>>,
-    pub(crate) observers: crate::server::Observers,
+    pub(crate) observers: Observers,
+    /// What waits for room in a queue.
+    pub(crate) waiting: Waiting,
     /// When the endpoint wants its next call.
     pub(crate) deadline: Option<Instant>,
     /// Wakes the driver.
@@ -67,7 +77,18 @@ impl Shared {
     pub(crate) fn new(
         address: SocketAddr,
         config: &Config,
-        service: Option<Service>,
+        service: Option<Arc<dyn Serve>>,
+    ) -> Result<Arc<Self>, BindError> {
+        Self::serving(address, config, service, Clock::start(), 0)
+    }
+
+    /// A socket of a server, which numbers them. All of a server's sockets have one clock.
+    pub(crate) fn serving(
+        address: SocketAddr,
+        config: &Config,
+        service: Option<Arc<dyn Serve>>,
+        clock: Clock,
+        number: u32,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
         let socket = Socket::bind(address)?;
@@ -77,7 +98,9 @@ impl Shared {
             socket.allow_fragments();
         }
         let wildcard = socket.local_addr().ip().is_unspecified();
-        let endpoint = Endpoint::new(config.endpoint.clone(), seeded().map_err(failed)?);
+        let mut rng = seeded().map_err(failed)?;
+        let observers = Observers::new(rng.next_u64());
+        let endpoint = Endpoint::new(config.endpoint.clone(), rng);
         #[expect(
             deprecated,
             reason = "its replacement is unsafe because a type might change its descriptor; \
@@ -86,16 +109,19 @@ impl Shared {
         let socket = AsyncFd::with_interest(Bound(socket), Interest::READABLE).map_err(failed)?;
         Ok(Arc::new(Self {
             socket,
-            clock: Clock::start(),
+            clock,
             service,
+            number,
             wildcard,
+            speaks_dtls: AtomicBool::new(false),
             busy_poll: config.busy_poll,
             state: Mutex::new(State {
                 endpoint,
                 pending: Pending::default(),
                 out: Outbound::default(),
                 dtls: None,
-                observers: crate::server::Observers::default(),
+                observers,
+                waiting: Waiting::default(),
                 deadline: None,
                 driver: None,
                 closed: false,
@@ -109,7 +135,16 @@ impl Shared {
         let is_ipv4 = self.local_addr().is_ipv4();
         let sessions = Sessions::new(side, &config.dtls, is_ipv4, self.clock)?;
         self.lock().dtls = Some(Box::new(sessions));
+        self.speaks_dtls.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The peer behind a stand-in, on a socket that speaks DTLS.
+    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<Peer> {
+        if !self.speaks_dtls.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.lock().dtls.as_ref()?.peer(stand_in)
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -227,16 +262,6 @@ impl crate::client::Exchanges for Shared {
     }
 }
 
-impl crate::server::Observed for Shared {
-    fn observers(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
-        change(&mut self.lock().observers);
-    }
-
-    fn tell(&self, change: &mut dyn FnMut(&mut crate::server::Observers)) {
-        self.with(|state, _| change(&mut state.observers));
-    }
-}
-
 impl State {
     /// Takes what the endpoint wants to be done; called after each call that changed it.
     #[inline]
@@ -245,10 +270,12 @@ impl State {
             match self.endpoint.poll_output() {
                 Output::Transmit(transmit) => {
                     trace::sent(&transmit);
+                    let (to, mut left) = (transmit.to, false);
                     let local = match transmit.what {
                         Sent::Reply => from,
-                        Sent::Exchange { exchange, timeout, .. } => {
+                        Sent::Exchange { exchange, timeout, ordinal } => {
                             let open = self.pending.get(exchange);
+                            left = ordinal == 0;
                             if timeout == Micros::ZERO
                                 && let Some(&Open { owner: Owner::Notification(index), .. }) = open
                             {
@@ -264,13 +291,15 @@ impl State {
                         }
                     };
                     match &mut self.dtls {
-                        None => {
-                            self.out.push(transmit.to, local, transmit.datagram, transmit.what);
-                        }
+                        None => self.out.push(to, local, transmit.datagram, transmit.what),
                         Some(sessions) => {
                             let message = (transmit.datagram, transmit.what);
-                            sessions.send(&mut self.out, (transmit.to, local), message);
+                            sessions.send(&mut self.out, (to, local), message);
                         }
+                    }
+                    if left {
+                        // A message of the queue has left it.
+                        self.room(to);
                     }
                 }
                 Output::Event(Event::Failed { exchange, reason }) => {
@@ -292,16 +321,6 @@ impl State {
                     self.deadline = at.into_iter().chain(sessions).min();
                     return;
                 }
-            }
-        }
-    }
-
-    /// Queues a message that the endpoint does not know of.
-    pub(crate) fn reply(&mut self, to: SocketAddr, local: Option<IpAddr>, message: &[u8]) {
-        match &mut self.dtls {
-            None => self.out.push(to, local, message, Sent::Reply),
-            Some(sessions) => {
-                sessions.send(&mut self.out, (to, local), (message, Sent::Reply));
             }
         }
     }
@@ -328,6 +347,9 @@ impl State {
 
     /// Hands on what a datagram meant, requests excepted.
     pub(crate) fn dispatch(&mut self, from: SocketAddr, received: Received<'_>) {
+        if !matches!(received, Received::Ignored(_)) {
+            self.room(from);
+        }
         match received {
             Received::Response { exchange, sample, message } => {
                 self.learnt(from, exchange, sample.as_ref());
@@ -374,6 +396,7 @@ impl State {
     /// An exchange is over.
     pub(super) fn end(&mut self, exchange: ExchangeId, answer: Answer) {
         let Some(open) = self.pending.ended(exchange) else { return };
+        self.room(open.remote);
         match open.owner {
             Owner::Call(index) => {
                 if let Some(call) = self.pending.call(index) {
@@ -384,8 +407,8 @@ impl State {
             Owner::Notification(observer) => match answer {
                 // A Non-confirmable notification that nobody has reset.
                 Answer::Failed(Failure::NoResponse) => {}
-                Answer::Reset { .. } => self.observers.remove(observer, open.remote),
-                _ => self.observers.lost(observer, open.remote),
+                Answer::Reset { .. } => self.observers.remove(observer),
+                _ => self.observers.lost(observer),
             },
             Owner::Response => {}
         }
@@ -415,8 +438,16 @@ impl State {
         let Some(Call { exchange: Some(exchange), .. }) = self.pending.remove_call(index) else {
             return;
         };
-        self.pending.ended(exchange);
+        let open = self.pending.ended(exchange);
         self.endpoint.cancel(now, exchange);
+        if let Some(open) = open {
+            self.room(open.remote);
+        }
+    }
+
+    /// An exchange with a remote has ended or left the queue: something else may find room.
+    fn room(&mut self, remote: SocketAddr) {
+        room(&self.endpoint, &mut self.observers, &mut self.waiting, remote);
     }
 
     /// Wakers to call once the lock is free.
@@ -427,4 +458,11 @@ impl State {
     fn learnt(&self, from: SocketAddr, exchange: ExchangeId, sample: Option<&Sample>) {
         trace::learnt(from, exchange, sample, || self.endpoint.metrics(from));
     }
+}
+
+#[inline]
+fn room(endpoint: &Endpoint, observers: &mut Observers, waiting: &mut Waiting, remote: SocketAddr) {
+    let scope = endpoint.scope_of(remote);
+    observers.room(scope);
+    waiting.room(scope);
 }

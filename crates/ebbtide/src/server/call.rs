@@ -1,6 +1,7 @@
 //! A request as a handler sees it.
 
 use crate::message::{BurstMark, ContentFormat};
+use crate::net::dtls::Peer;
 use bytes::Bytes;
 use core::fmt;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
@@ -21,19 +22,29 @@ pub(crate) struct Params<'a> {
 /// A request that a handler answers, borrowed from the datagram that it came in.
 #[derive(Copy, Clone)]
 pub struct Call<'a> {
+    /// Who the endpoint knows: over DTLS the stand-in of the session.
     pub(crate) remote: SocketAddr,
+    pub(crate) peer: Option<&'a Peer>,
     pub(crate) message: Message<'a>,
     /// The whole body: more than the message's payload if it came in blocks.
     pub(crate) payload: &'a [u8],
     pub(crate) names: &'a [String],
     pub(crate) params: Params<'a>,
+    /// What a last `{*name}` of the route stands for.
+    pub(crate) rest: Option<&'a str>,
 }
 
 impl<'a> Call<'a> {
-    /// Who asks.
+    /// Who asks: the address that the request came from.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
-        self.remote
+        self.peer.map_or(self.remote, |peer| peer.address)
+    }
+
+    /// The identity that the client has proved to have the key of, over DTLS.
+    #[must_use]
+    pub fn identity(&self) -> Option<&'a [u8]> {
+        self.peer.map(|peer| &*peer.identity)
     }
 
     /// The method.
@@ -74,12 +85,16 @@ impl<'a> Call<'a> {
         BurstMark::of(&self.message)
     }
 
-    /// The segment that stood for `{name}` in the route; `None` if the route has no such name or
-    /// the segment is not UTF-8.
+    /// The segment that stood for `{name}` in the route, or the segments, with slashes between them,
+    /// that stood for `{*name}`; `None` if the route has no such name or the segment is not UTF-8.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&'a str> {
         let index = self.names.iter().position(|known| known == name)?;
-        core::str::from_utf8(self.params.values.get(index)?).ok()
+        if let Some(rest) = self.rest.filter(|_| index + 1 == self.names.len()) {
+            return Some(rest);
+        }
+        core::str::from_utf8(self.params.values.get(index).filter(|_| index < self.params.count)?)
+            .ok()
     }
 
     /// The path as one text, with a slash before each segment.
@@ -101,13 +116,16 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn to_owned(&self) -> OwnedCall {
         let datagram = Bytes::copy_from_slice(self.message.as_bytes());
-        let names = self.names.iter().zip(self.params.values);
+        let fixed = self.params.values.iter().take(self.params.count);
+        let fixed = fixed.map(|value| String::from_utf8_lossy(value).into_owned());
+        let mut params: Vec<_> = self.names.iter().cloned().zip(fixed).collect();
+        if let (Some(rest), Some(name)) = (self.rest, self.names.last()) {
+            params.push((name.clone(), rest.to_owned()));
+        }
         OwnedCall {
-            remote: self.remote,
-            params: names
-                .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()))
-                .collect::<Vec<_>>()
-                .into(),
+            remote: self.remote(),
+            identity: self.peer.map(|peer| Arc::clone(&peer.identity)),
+            params: params.into(),
             payload: Bytes::copy_from_slice(self.payload),
             datagram,
         }
@@ -116,7 +134,7 @@ impl<'a> Call<'a> {
 
 impl fmt::Debug for Call<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from {}", self.message.code(), self.remote)?;
+        write!(f, "{} from {}", self.message.code(), self.remote())?;
         write!(f, " for {}", self.path())
     }
 }
@@ -125,19 +143,26 @@ impl fmt::Debug for Call<'_> {
 #[derive(Clone, Debug)]
 pub struct OwnedCall {
     remote: SocketAddr,
+    identity: Option<Arc<[u8]>>,
     datagram: Bytes,
     payload: Bytes,
     params: Arc<[(String, String)]>,
 }
 
 impl OwnedCall {
-    /// Who asks.
+    /// Who asks: the address that the request came from.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.remote
     }
 
-    /// The request's message: all its options. `None` never: it was a message when it came.
+    /// The identity that the client has proved to have the key of, over DTLS.
+    #[must_use]
+    pub fn identity(&self) -> Option<&[u8]> {
+        self.identity.as_deref()
+    }
+
+    /// The request's message: all its options. Never `None`: the message was validated when it came.
     #[must_use]
     pub fn message(&self) -> Option<Message<'_>> {
         Message::parse(&self.datagram).ok()
@@ -149,7 +174,7 @@ impl OwnedCall {
         &self.payload
     }
 
-    /// The segment that stood for `{name}` in the route.
+    /// The segment that stood for `{name}` in the route, or the segments that stood for `{*name}`.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         let (_, value) = self.params.iter().find(|(known, _)| known == name)?;

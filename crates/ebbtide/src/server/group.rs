@@ -1,10 +1,6 @@
-//! Groups (RFC 7252 section 8): which a server joins, and how it answers what they are asked.
+//! Groups (RFC 7252 section 8) that a server joins.
 
-use super::respond::{Asked, respond};
-use super::service::{Service, Working};
-use crate::message::Response;
 use crate::net::shared::Shared;
-use ebbtide_core::wire::OptionNumber;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -50,31 +46,4 @@ pub(super) fn join<'s>(
         }
     }
     Ok(joined)
-}
-
-/// RFC 7252 section 8.2: a server should not answer if it has nothing useful to say, as with an
-/// error or an empty payload. Which address to trust is useful: the client echoes it (RFC 9175
-/// section 2.3) and is told the rest.
-fn is_useful(response: &Response) -> bool {
-    response.is_success() && !response.payload.is_empty()
-        || response.options.get(OptionNumber::ECHO).is_some()
-}
-
-impl Service {
-    /// Answers a request to a group: not at once, so that the members' answers do not collide, and
-    /// not at all if there is nothing to say (RFC 7252 section 8.2).
-    pub(crate) fn at_leisure(&self, shared: &Arc<Shared>, asked: Asked, response: Response) {
-        if !is_useful(&response) {
-            return;
-        }
-        let Some(working) = Working::begin(self) else { return };
-        let shared = shared.clone();
-        let leisure = shared.lock().endpoint.params().default_leisure.to_duration();
-        let part = crate::net::clock::fraction();
-        tokio::spawn(async move {
-            tokio::time::sleep(leisure.mul_f64(part)).await;
-            shared.with(|state, now| respond(state, now, &asked, &response));
-            drop(working);
-        });
-    }
 }

@@ -272,7 +272,8 @@ mod tests {
             let bytes = post(behind, sequence);
             let message = ebbtide_core::wire::Message::parse(&bytes).unwrap();
             let (remote, payload) = (SocketAddr::from(REMOTE), b"x");
-            let call = Call { remote, message, payload, names: &[], params: Default::default() };
+            let (names, params, rest) = (&[][..], Default::default(), None);
+            let call = Call { remote, peer: None, message, payload, names, params, rest };
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler(&call))).is_ok()
         };
         assert!(take(1, 1) && take(2, 2));

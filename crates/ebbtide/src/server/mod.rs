@@ -1,46 +1,49 @@
 //! The server: a router of handlers behind any number of sockets.
 
-mod block;
-mod bounded;
 mod call;
+mod carrier;
 mod group;
-mod guard;
 mod in_order;
+mod later;
+mod locked;
 mod observe;
-mod over_stream;
-mod quick;
-mod respond;
+mod pace;
+mod panics;
 mod router;
 mod service;
-mod transfers;
 mod well_known;
 
 pub use call::{Call, OwnedCall};
 pub use group::{ALL_COAP_NODES, interface_index};
-pub use guard::{Refusals, Verify};
 pub use in_order::{Delivery, in_order};
 pub use observe::Subject;
-pub(crate) use observe::{Observed, Observers};
 pub use router::{
     Resource, Router, delete, delete_async, fetch, fetch_async, get, get_async, ipatch,
     ipatch_async, patch, patch_async, post, post_async, put, put_async,
 };
-pub(crate) use service::Service;
+
+pub use ebbtide_core::session::Verify;
+pub use ebbtide_core::session::server::Refusals;
 
 use crate::error::{BindError, UNRESOLVED};
 use crate::message::Scheme;
-use crate::metrics::Meter;
+use crate::metrics::{Meter, Reports};
 use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::dtls::Side;
+use crate::net::dtls::config::DtlsBind;
 use crate::net::shared::Shared;
-use crate::stream::{Listen, Listener, StreamCounters, StreamLimits, Tally};
+use crate::stream::{Listen, Listener, Serving, StreamCounters, StreamLimits, Tally};
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{Counters, SendError};
-use ebbtide_dtls::PskLookup;
+use later::Working;
+use service::Service;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -68,6 +71,8 @@ pub struct ServerConfig {
     pub verify: Verify,
     /// How many connections over TCP, TLS and WebSockets are accepted.
     pub stream: StreamLimits,
+    /// Where it serves over DTLS as well (`coaps`), to clients whose key is known.
+    pub dtls: Vec<DtlsBind>,
 }
 
 impl Default for ServerConfig {
@@ -81,6 +86,7 @@ impl Default for ServerConfig {
             max_rate: None,
             verify: Verify::default(),
             stream: StreamLimits::default(),
+            dtls: Vec::new(),
         }
     }
 }
@@ -118,14 +124,27 @@ impl Server {
         config: ServerConfig,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        let net = config.net.clone();
-        let service = Service::new(router, config);
+        let (net, dtls) = (config.net.clone(), config.dtls.clone());
+        let no_randomness = |source| BindError { address: UNRESOLVED, source };
+        let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
         for address in addresses {
             for address in resolve(address)? {
-                bound.push(Shared::new(address, &net, Some(service.clone()))?);
+                let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
+                let number = bound.len() as u32;
+                bound.push(Shared::serving(address, &net, serve, service.clock(), number)?);
             }
         }
+        for DtlsBind { address, keys } in dtls {
+            let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
+            let number = bound.len() as u32;
+            let shared = Shared::serving(address, &net, serve, service.clock(), number)?;
+            let secured = shared.secure(Side::Server(Box::new(keys)), &net);
+            secured.map_err(|source| BindError { address, source })?;
+            bound.push(shared);
+        }
+        // Nobody has set them before.
+        let _ = service.inner.sockets.set(bound.iter().map(Arc::downgrade).collect());
         let start = |shared: Arc<Shared>| (shared.clone(), Driver::spawn(shared));
         let sockets = bound.into_iter().map(start).collect();
         Ok(Self { service, sockets, listeners: Vec::new(), tally: Arc::default() })
@@ -134,49 +153,26 @@ impl Server {
     /// Serves over TCP, TLS or WebSockets as well: the same resources by the same handlers.
     ///
     /// ```no_run
-    /// # async fn example(router: ebbtide::server::Router) -> Result<(), ebbtide::BindError> {
+    /// # async fn example(router: ebbtide::server::Router) -> Result<(), Box<dyn std::error::Error>> {
     /// use ebbtide::{Server, stream::Listen};
     ///
     /// let server = Server::bind(router, ["0.0.0.0:5683"])?
     ///     .listen(Listen::Tcp(([0, 0, 0, 0], 5683).into()))?;
-    /// # server.run().await; Ok(()) }
+    /// # server.run().await?; Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
     /// If the address cannot be bound, or the certificate not be used.
     pub fn listen(mut self, at: Listen) -> Result<Self, BindError> {
-        self.listeners.push(Listener::start(at, self.service.clone(), self.tally.clone())?);
-        Ok(self)
-    }
-
-    /// Serves over DTLS as well (`coaps`): the same resources to those whose key `keys` knows. Must be
-    /// called before [`Self::run`].
-    ///
-    /// ```no_run
-    /// # async fn example(router: ebbtide::server::Router) -> Result<(), ebbtide::BindError> {
-    /// use ebbtide::{Server, dtls::Psk};
-    ///
-    /// let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
-    /// let server = Server::bind(router, ["0.0.0.0:5683"])?.listen_dtls("0.0.0.0:5684", keys)?;
-    /// # server.run().await; Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the address cannot be bound.
-    pub fn listen_dtls(
-        mut self,
-        addresses: impl ToSocketAddrs,
-        keys: impl PskLookup + Clone + Send + 'static,
-    ) -> Result<Self, BindError> {
-        for address in resolve(addresses)? {
-            let config = &self.service.config().net;
-            let shared = Shared::new(address, config, Some(self.service.clone()))?;
-            let secured = shared.secure(Side::Server(Box::new(keys.clone())), config);
-            secured.map_err(|source| BindError { address, source })?;
-            self.sockets.push((shared.clone(), Driver::spawn(shared)));
-        }
+        let config = self.service.config();
+        let serving = Serving {
+            service: Arc::new(self.service.clone()),
+            clock: self.service.clock(),
+            config: config.net.stream.clone(),
+            limits: config.stream,
+        };
+        self.listeners.push(Listener::start(at, serving, self.tally.clone())?);
         Ok(self)
     }
 
@@ -271,18 +267,36 @@ impl Server {
     /// Reads its metrics, also while [`Self::run`] has it.
     #[must_use]
     pub fn meter(&self) -> Meter {
-        Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally)
+        let inner: Arc<dyn Reports> = self.service.inner.clone();
+        let report: Weak<dyn Reports> = Arc::downgrade(&inner);
+        Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally, report)
     }
 
-    /// Serves until the task is dropped or [`Self::close`] was called.
-    pub async fn run(mut self) {
-        for (_, driver) in &mut self.sockets {
-            // It only fails if the runtime shuts down.
-            let _ = driver.await;
-        }
-        for listener in &mut self.listeners {
-            // Likewise, or because it was closed.
-            let _ = (&mut listener.task).await;
+    /// Serves until this future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If what drives a socket or accepts connections has ended, so that not all is served any more:
+    /// the runtime shuts down, or the library has a bug. A handler that panics is no reason: its
+    /// request is answered 5.00 (Internal Server Error), counted and logged.
+    pub async fn run(mut self) -> io::Result<()> {
+        // Whichever ends first is told: the others never end by themselves.
+        let ended = poll_fn(|cx| {
+            let sockets = self.sockets.iter_mut().map(|(_, driver)| driver);
+            let listeners = self.listeners.iter_mut().map(|listener| &mut listener.task);
+            let mut any = false;
+            for task in sockets.chain(listeners) {
+                any = true;
+                if let Poll::Ready(ended) = Pin::new(task).poll(cx) {
+                    return Poll::Ready(ended);
+                }
+            }
+            if any { Poll::Pending } else { Poll::Ready(Ok(())) }
+        });
+        match ended.await {
+            // It was closed.
+            Err(error) if error.is_cancelled() => Ok(()),
+            ended => ended.map_err(io::Error::other),
         }
     }
 

@@ -1,34 +1,53 @@
 //! Which handler a request goes to.
 
 use super::call::{Call, MAX_PARAMS, OwnedCall, Params};
+use super::well_known;
 use crate::message::Response;
-use ebbtide_core::wire::{Code, Path};
+use ebbtide_core::wire::{Code, Message, Path};
 use std::future::Future;
 use std::pin::Pin;
 
 /// A response that is still being made.
-pub(crate) type Later = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub(super) type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// What a handler gives.
-pub(crate) enum Reply {
+pub(super) enum Reply {
     /// At once: it rides on the acknowledgement.
     Now(Response),
     /// When it is ready; acknowledged before, if that takes long.
-    Later(Later),
+    Later(BoxFuture),
 }
 
 type Handler = Box<dyn Fn(&Call<'_>) -> Reply + Send + Sync>;
+type Authorize = Box<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
 
 /// The methods that a resource can have: 0.01 to 0.07.
 const METHODS: usize = 7;
 
 /// A resource: a handler per method, and what `/.well-known/core` says about it.
-#[derive(Default)]
 pub struct Resource {
     handlers: [Option<Handler>; METHODS],
-    pub(crate) attributes: Vec<(String, String)>,
-    pub(crate) subject: Option<super::Subject>,
-    pub(crate) hidden: bool,
+    pub(super) attributes: Vec<(String, String)>,
+    pub(super) subject: Option<super::Subject>,
+    pub(super) hidden: bool,
+    /// Whether its handlers obey If-Match and If-None-Match.
+    pub(super) conditional: bool,
+    pub(super) max_body: usize,
+    pub(super) authorize: Option<Authorize>,
+}
+
+impl Default for Resource {
+    fn default() -> Self {
+        Self {
+            handlers: Default::default(),
+            attributes: Vec::new(),
+            subject: None,
+            hidden: false,
+            conditional: false,
+            max_body: usize::MAX,
+            authorize: None,
+        }
+    }
 }
 
 impl core::fmt::Debug for Resource {
@@ -119,13 +138,57 @@ impl Resource {
         self
     }
 
-    pub(crate) fn call(&self, call: &Call<'_>) -> Reply {
-        let index = usize::from(call.method().0).wrapping_sub(1);
-        match self.handlers.get(index) {
-            Some(Some(handler)) => handler(call),
-            // RFC 7252 section 5.8: "An unrecognized or unsupported Method Code MUST generate a
-            // 4.05 (Method Not Allowed) piggybacked response."
-            _ => Reply::Now(Response::new(Code::METHOD_NOT_ALLOWED)),
+    /// Says that the handlers obey If-Match and If-None-Match (RFC 7252 section 5.10.8). Otherwise a
+    /// request with one of these is answered 4.02 (Bad Option): a condition is never ignored.
+    #[must_use]
+    pub fn conditional(mut self) -> Self {
+        self.conditional = true;
+        self
+    }
+
+    /// Bounds the bodies of requests; one that is longer is answered 4.13 (Request Entity Too Large)
+    /// with the bound in Size1, as soon as it is known, before it is stored. The bound of the whole
+    /// server holds as well ([`Config::max_body`](crate::Config::max_body)).
+    #[must_use]
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// Asks `authorize` before anything is stored or handled: an `Err` is the answer, such as 4.01 or
+    /// 4.03. It sees every message of a request: of a body in blocks each block, the first one first.
+    /// It must not block.
+    ///
+    /// ```
+    /// # use ebbtide::{Code, Response, server::{Call, Router, put}};
+    /// let upload = put(|_: &Call<'_>| Response::new(Code::CHANGED)).authorize(|call| {
+    ///     let key = call.query().any(|argument| argument == "key=12345");
+    ///     if key { Ok(()) } else { Err(Response::new(Code::UNAUTHORIZED)) }
+    /// });
+    /// let router = Router::new().route("/firmware", upload);
+    /// ```
+    #[must_use]
+    pub fn authorize(
+        mut self,
+        authorize: impl Fn(&Call<'_>) -> Result<(), Response> + Send + Sync + 'static,
+    ) -> Self {
+        self.authorize = Some(Box::new(authorize));
+        self
+    }
+
+    fn handler(&self, method: Code) -> Option<&Handler> {
+        self.handlers.get(usize::from(method.0).wrapping_sub(1))?.as_ref()
+    }
+
+    /// Whether there is a handler for a method.
+    pub(super) fn answers(&self, method: Code) -> bool {
+        self.handler(method).is_some()
+    }
+
+    pub(super) fn call(&self, call: &Call<'_>) -> Reply {
+        match self.handler(call.method()) {
+            Some(handler) => handler(call),
+            None => Reply::Now(Response::new(Code::METHOD_NOT_ALLOWED)),
         }
     }
 }
@@ -137,14 +200,35 @@ impl Resource {
 #[derive(Debug, Default)]
 pub struct Router {
     root: Node,
-    pub(crate) routes: Vec<Route>,
+    pub(super) routes: Vec<Route>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Route {
-    pub(crate) path: String,
-    pub(crate) names: Vec<String>,
-    pub(crate) resource: Resource,
+pub(super) struct Route {
+    pub(super) path: String,
+    pub(super) names: Vec<String>,
+    pub(super) resource: Resource,
+    /// How many segments come before a last `{*name}`.
+    rest: Option<usize>,
+}
+
+impl Route {
+    /// What the last `{*name}` stands for, with slashes between the segments.
+    pub(super) fn rest(&self, message: &Message<'_>) -> Option<String> {
+        let mut rest = String::new();
+        for (count, segment) in message.path().skip(self.rest?).enumerate() {
+            if count > 0 {
+                rest.push('/');
+            }
+            rest.push_str(&String::from_utf8_lossy(segment));
+        }
+        Some(rest)
+    }
+
+    /// Whether the path stands for others.
+    pub(super) fn is_template(&self) -> bool {
+        !self.names.is_empty()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -173,12 +257,12 @@ impl Router {
         if path.trim_start_matches('/').is_empty() {
             segments.next();
         }
-        let mut rest = false;
-        for segment in segments {
+        let mut rest = None;
+        for (depth, segment) in segments.enumerate() {
             match segment.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
                 Some(name) if name.starts_with('*') => {
                     names.push(name.trim_start_matches('*').to_owned());
-                    rest = true;
+                    rest = Some(depth);
                     break;
                 }
                 Some(name) => {
@@ -197,17 +281,22 @@ impl Router {
                 }
             }
         }
-        let place = if rest { &mut node.rest } else { &mut node.route };
+        let place = if rest.is_some() { &mut node.rest } else { &mut node.route };
         *place = Some(index);
-        self.routes.push(Route { path: path.to_owned(), names, resource });
+        self.routes.push(Route { path: path.to_owned(), names, resource, rest });
         self
     }
 
-    /// The route of a path, with its parameters.
-    pub(crate) fn find<'a>(&self, path: Path<'a>) -> Option<(&Route, Params<'a>)> {
+    /// The route of a request, with its parameters; the answer if there is none.
+    pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<(&Route, Params<'a>), Response> {
         let mut params = Params::default();
-        let index = self.root.find(path, &mut params)?;
-        Some((self.routes.get(index)?, params))
+        let found = self.root.find(message.path(), &mut params);
+        let route = found.and_then(|index| self.routes.get(index));
+        // A route that stands for any path does not stand for this one, unless it spells it out.
+        match route.filter(|route| !route.is_template() || !well_known::is_asked(message)) {
+            Some(route) => Ok((route, params)),
+            None => Err(well_known::answer(self, message)),
+        }
     }
 }
 
@@ -240,7 +329,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_core::wire::{Encoder, Message, MessageId, OptionNumber, Token, Type};
+    use ebbtide_core::wire::{Encoder, MessageId, OptionNumber, Token, Type};
 
     fn find(router: &Router, path: &[&str]) -> Option<(String, Vec<String>)> {
         let mut buf = [0; 128];
@@ -251,12 +340,10 @@ mod tests {
             encoder.option(OptionNumber::URI_PATH, segment.as_bytes()).unwrap();
         }
         let message = Message::parse(encoder.finish()).unwrap();
-        let (route, params) = router.find(message.path())?;
+        let (route, params) = router.find(&message).ok()?;
         let values = params.values.iter().take(params.count);
-        Some((
-            route.path.clone(),
-            values.map(|value| String::from_utf8_lossy(value).into_owned()).collect(),
-        ))
+        let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
+        Some((route.path.clone(), values.chain(route.rest(&message)).collect()))
     }
 
     #[test]
@@ -274,7 +361,10 @@ mod tests {
             Some(("/rooms/{room}/light".into(), vec!["kitchen".into()]))
         );
         assert_eq!(find(&router, &["rooms", "hall"]), None);
-        assert_eq!(find(&router, &["files", "a", "b"]), Some(("/files/{*path}".into(), vec![])));
+        assert_eq!(
+            find(&router, &["files", "a", "b"]),
+            Some(("/files/{*path}".into(), vec!["a/b".into()]))
+        );
         assert_eq!(find(&router, &["nothing"]), None);
     }
 }

@@ -1,510 +1,458 @@
-//! From a request to its response.
+//! From a request to its response: the session's stages, with the router's handlers between them.
 
 use super::ServerConfig;
-use super::block::{Blocks, Part, is_long};
-use super::call::Call;
-use super::guard::{Guard, HEADERS, Refusals};
-use super::observe::{Due, Observed};
-use super::quick;
-use super::respond::{Asked, Asker, finish, respond};
-use super::router::{Later, Reply, Route, Router};
-use super::well_known;
-use crate::message::{Response, Sizes};
-use crate::metrics::Load;
-use crate::net::clock::Clock;
-use crate::net::pending::{Open, Owner};
+use super::call::{Call, Params};
+use super::carrier::{Carrier, Sink};
+use super::locked::Locked;
+use super::panics::{self, Caught};
+use super::router::{BoxFuture, Reply, Route, Router};
+use crate::message::Response;
+use crate::metrics::{Load, Reports};
+use crate::net::clock::{Clock, seeded};
+use crate::net::dtls::Peer;
+use crate::net::dtls::address::is_stand_in;
+use crate::net::serve::Request;
 use crate::net::shared::{Shared, State};
-use crate::net::socket::Datagram;
 use crate::net::trace;
-use ebbtide_core::endpoint::{Endpoint, Incoming, Reliability};
-use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{
-    Code, HEADER_LEN, MAX_TOKEN_LEN, Message, Opt, OptionNumber, Type, encode_uint,
+use crate::stream::Link;
+use crate::{net, stream};
+use ebbtide_core::session::server::{
+    Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, Server, SessionConfig, Tables,
+    Verified,
 };
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Code, Message, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 /// What answers the requests of all sockets of a server.
 #[derive(Clone, Debug)]
-pub(crate) struct Service {
+pub(super) struct Service {
     pub(super) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    /// Of connections, which come later: what they and sockets share is told one time.
     clock: Clock,
     pub(super) router: Router,
     pub(super) config: ServerConfig,
-    /// Requests that asynchronous handlers are at work on.
+    pub(super) session: Server<Locked<Tables>>,
+    /// The sockets by their numbers: for answers that are due without a request.
+    pub(super) sockets: OnceLock<Vec<Weak<Shared>>>,
+    /// Requests that asynchronous handlers are at work on, or whose answers wait for room.
     pub(super) working: AtomicUsize,
-    blocks: Mutex<Blocks>,
-    quick: Mutex<quick::Store>,
-    /// Something in there is due earlier than it was.
+    overloaded: AtomicU64,
+    handler_panics: AtomicU64,
+    /// See [`super::pace`].
+    pub(super) pace: super::pace::Pace,
+    /// Something is due earlier than it was.
     pub(super) earlier: Arc<Notify>,
-    guard: Mutex<Guard>,
-    /// Whether requests are counted per address at all.
-    watches_rates: bool,
 }
 
 impl Service {
-    pub(crate) fn new(router: Router, config: ServerConfig) -> Self {
-        let guard = Guard::new(config.verify, config.max_rate);
-        let lifetime = config.net.endpoint.params.exchange_lifetime();
-        let blocks = Blocks::new((config.net.max_body, config.max_block_bytes), lifetime);
+    /// # Errors
+    ///
+    /// If the system gives no randomness.
+    pub(super) fn new(router: Router, config: ServerConfig) -> io::Result<Self> {
+        let session = SessionConfig {
+            verify: config.verify,
+            max_rate: config.max_rate,
+            max_body: config.net.max_body,
+            max_block_bytes: config.max_block_bytes,
+            block_szx: config.net.block_szx,
+            q_block: config.net.q_block,
+            exchange_lifetime: config.net.endpoint.params.exchange_lifetime(),
+            ..SessionConfig::default()
+        };
+        let tables = Locked::new(Tables::new(&session, seeded()?).exempt(is_stand_in));
         let inner = Inner {
             clock: Clock::start(),
             router,
-            working: AtomicUsize::new(0),
-            blocks: Mutex::new(blocks),
-            quick: Mutex::new(quick::Store::new(config.max_block_bytes, config.net.quick)),
-            earlier: Arc::default(),
-            watches_rates: guard.watches_rates(),
-            guard: Mutex::new(guard),
             config,
+            session: Server::new(session, tables),
+            sockets: OnceLock::new(),
+            working: AtomicUsize::new(0),
+            overloaded: AtomicU64::new(0),
+            handler_panics: AtomicU64::new(0),
+            pace: super::pace::Pace::default(),
+            earlier: Arc::default(),
         };
-        Self { inner: Arc::new(inner) }
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    pub(crate) fn config(&self) -> &ServerConfig {
+    pub(super) fn config(&self) -> &ServerConfig {
         &self.inner.config
     }
 
-    pub(crate) fn clock(&self) -> Clock {
+    /// The clock of all its sockets and connections: what they share is told one time.
+    pub(super) fn clock(&self) -> Clock {
         self.inner.clock
     }
 
-    /// What fits into a datagram.
-    fn sizes(&self) -> Sizes {
-        Sizes::of_datagrams(self.inner.config.net.block_szx)
+    pub(super) fn session(&self) -> &Server<Locked<Tables>> {
+        &self.inner.session
     }
 
-    /// What is held for requests that are not finished.
-    pub(crate) fn load(&self, now: Instant) -> Load {
-        let blocks = self.blocks().bodies.held(now);
-        let quick = self.quick().bodies.held(now);
-        Load {
-            working: self.inner.working.load(Ordering::Relaxed),
-            block_bytes: blocks.0 + quick.0,
-            uploads: blocks.1 + quick.1,
-            downloads: blocks.2 + quick.2,
-        }
-    }
-
-    pub(super) fn blocks(&self) -> MutexGuard<'_, Blocks> {
-        self.inner.blocks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn quick(&self) -> MutexGuard<'_, quick::Store> {
-        self.inner.quick.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn guard(&self) -> MutexGuard<'_, Guard> {
-        self.inner.guard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What has been turned away, but for what observers have.
-    pub(crate) fn refusals(&self) -> Refusals {
-        let uploads_evicted = self.blocks().bodies.evicted + self.quick().bodies.evicted;
-        Refusals { uploads_evicted, ..self.guard().refusals }
-    }
-
-    /// The challenge for an address that has not shown that it is there; nothing for one that has,
-    /// be it with this request.
-    pub(super) fn challenge(
+    /// Takes a request through all stages, as far as it goes now.
+    fn process<'s, C: Carrier>(
         &self,
+        carrier: &'s Arc<C>,
         now: Instant,
-        from: IpAddr,
-        message: &Message<'_>,
-    ) -> Option<Response> {
-        let mut guard = self.guard();
-        guard.learn(now, from, message);
-        (!guard.trusts(from)).then(|| guard.challenge(now, from))
-    }
-
-    /// The answer to a request that is better not even remembered: one that is not idempotent, from
-    /// an address that may be forged, while much is remembered already. Otherwise whoever forges
-    /// addresses could fill that memory, and nobody's request would be processed for
-    /// EXCHANGE_LIFETIME.
-    pub(crate) fn turn_away(
-        &self,
-        now: Instant,
-        endpoint: &mut Endpoint,
-        datagram: &Datagram<'_>,
-    ) -> Option<Vec<u8>> {
-        let message = Message::parse(datagram.bytes).ok()?;
-        let id = message.message_id();
-        let concerns = message.code().is_request() && !message.is_idempotent();
-        if !concerns || endpoint.is_remembered(now, datagram.from, id) {
-            return None;
-        }
-        let challenge = self.challenge(now, datagram.from.ip(), &message)?;
-        let kind = match message.kind() {
-            Type::Confirmable => Type::Acknowledgement,
-            _ => Type::NonConfirmable,
+        received: Received<'_>,
+        span: &Span,
+    ) -> MutexGuard<'s, C::State> {
+        let verified = match self.session().receive(now, received) {
+            Next::Proceed(verified) => verified,
+            Next::Handled(handled) => return self.finish(carrier, now, handled, None),
+            Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
-        challenge.with_content(None, |content| {
-            let mut bytes = vec![0; HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len()];
-            let encoded = content.encode(&mut bytes, kind, id, message.token()).ok()?;
-            bytes.truncate(encoded.len);
-            Some(bytes)
-        })
-    }
-
-    /// Answers a request, or starts to.
-    pub(crate) fn serve<'s>(
-        &self,
-        shared: &'s Arc<Shared>,
-        now: Instant,
-        (incoming, message): (Incoming, Message<'_>),
-        datagram: Datagram<'_>,
-    ) -> MutexGuard<'s, State> {
-        let group = datagram.to.is_some_and(|to| to.is_multicast());
-        if group && incoming.kind == Type::Confirmable {
-            // RFC 7252 section 8.1: such a request must be Non-confirmable.
-            return shared.lock();
-        }
-        let mut asked = Asked::new(incoming, &message, shared.reply_from(datagram.to), group);
-        let span = trace::serve(incoming.remote, &message);
-        if quick::concerns(&message) {
-            return span.in_scope(|| self.serve_quick(shared, now, asked, &message));
-        }
-        let asker = (&asked.asker, self.sizes());
-        match span.in_scope(|| self.reply(shared, now, asker, &message)) {
+        let peer = carrier.peer(verified.requester().remote);
+        let (route, params) = match self.permit(&verified, peer.as_ref()) {
+            Ok(found) => found,
+            Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
+        };
+        let permitted = verified.permit(route.resource.max_body);
+        let assembled = match self.session().assemble(now, permitted) {
+            Next::Proceed(assembled) => assembled,
+            Next::Handled(handled) => return self.finish(carrier, now, handled, None),
+            Next::Send(outgoing) => return self.send(carrier, now, outgoing),
+        };
+        let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
+        let rest = route.rest(assembled.message());
+        let call = Call {
+            remote: assembled.requester().remote,
+            peer: peer.as_ref(),
+            message: *assembled.message(),
+            payload: assembled.body(),
+            names: &route.names,
+            params,
+            rest: rest.as_deref(),
+        };
+        match self.call(route, &call) {
             Reply::Now(response) => {
-                let response = self.complete(now, &mut asked, &message, response);
-                self.answer(shared, now, asked, response)
+                let handled = assembled.handled(response);
+                self.finish(carrier, now, handled, Some((route, began)))
             }
-            Reply::Later(later) => {
-                let later =
-                    if span.is_none() { later } else { Box::pin(later.instrument(span)) as Later };
-                self.later(shared, now, asked, &message, later)
+            Reply::Later(future) => {
+                self.later(carrier, now, assembled, (route, began), future, span)
             }
         }
     }
 
-    /// Sends a response: now, or to a group's client at leisure.
-    pub(crate) fn answer<'s>(
+    /// The route of a request; the answer if there is none, or it does not take it. Of a body in blocks
+    /// nothing has been stored yet.
+    fn permit<'m>(
         &self,
-        shared: &'s Arc<Shared>,
-        now: Instant,
-        asked: Asked,
-        response: Response,
-    ) -> MutexGuard<'s, State> {
-        if asked.asker.group {
-            self.at_leisure(shared, asked, response);
-            return shared.lock();
+        verified: &Verified<'m>,
+        peer: Option<&Peer>,
+    ) -> Result<(&Route, Params<'m>), Response> {
+        if verified.is_for_a_proxy() {
+            // RFC 7252 section 5.10.2.
+            return Err(Response::new(Code::PROXYING_NOT_SUPPORTED));
         }
-        let mut state = shared.lock();
-        respond(&mut state, now, &asked, &response);
-        state
-    }
-
-    /// The answer to a request too many.
-    #[inline]
-    pub(super) fn refuse(&self, now: Instant, from: IpAddr) -> Option<Response> {
-        if self.inner.watches_rates { self.guard().admit(now, from) } else { None }
-    }
-
-    /// The handler's answer, or one that is known without it.
-    pub(super) fn reply<O: Observed + 'static>(
-        &self,
-        shared: &Arc<O>,
-        now: Instant,
-        (asker, sizes): (&Asker, Sizes),
-        message: &Message<'_>,
-    ) -> Reply {
-        let from = asker.remote;
-        if let Some(answer) = self.refuse(now, from.ip()) {
-            return Reply::Now(answer);
+        let message = verified.message();
+        let (route, params) = self.inner.router.find(message)?;
+        if !route.resource.answers(message.code()) {
+            // RFC 7252 section 5.8: "An unrecognized or unsupported Method Code MUST generate a
+            // 4.05 (Method Not Allowed) piggybacked response."
+            return Err(Response::new(Code::METHOD_NOT_ALLOWED));
         }
-        let mut body = None;
-        if Blocks::concern(message) {
-            if asker.forgeable
-                && self.blocks().would_press(message, sizes)
-                && let Some(challenge) = self.challenge(now, from.ip(), message)
-            {
-                return Reply::Now(challenge);
-            }
-            match self.blocks().take(now, from, message, sizes) {
-                Part::Answer(response) => return Reply::Now(response),
-                Part::Whole(whole) => body = whole,
+        if verified.is_conditional() && !route.resource.conditional {
+            // RFC 7252 sections 5.4.1 and 5.10.8: both are critical, and this route does not know them.
+            return Err(Response::error(Code::BAD_OPTION, "no conditional requests here"));
+        }
+        if let Some(authorize) = &route.resource.authorize {
+            let rest = route.rest(message);
+            let call = Call {
+                remote: verified.requester().remote,
+                peer,
+                message: *message,
+                payload: message.payload(),
+                names: &route.names,
+                params,
+                rest: rest.as_deref(),
+            };
+            match panics::catch(|| authorize(&call)) {
+                Ok(permitted) => permitted?,
+                Err(caught) => return Err(self.panicked(&caught)),
             }
         }
-        let payload = body.as_deref().unwrap_or(message.payload());
-        self.handle(shared, now, (asker, message), payload)
+        Ok((route, params))
     }
 
-    /// The handler's answer to a request with this body.
-    pub(super) fn handle<O: Observed + 'static>(
-        &self,
-        shared: &Arc<O>,
-        now: Instant,
-        (asker, message): (&Asker, &Message<'_>),
-        payload: &[u8],
-    ) -> Reply {
-        let from = asker.remote;
-        let Some((route, params)) = self.inner.router.find(message.path()) else {
-            return Reply::Now(well_known::answer(&self.inner.router, message));
-        };
-        let call = Call { remote: from, message: *message, payload, names: &route.names, params };
-        let reply = route.resource.call(&call);
-        match (reply, message.option(OptionNumber::OBSERVE)) {
-            (Reply::Now(response), Some(observe)) => {
-                Reply::Now(self.observe(shared, now, (asker, message), (route, observe), response))
-            }
-            (reply, _) => reply,
-        }
+    /// Calls a handler.
+    fn call(&self, route: &Route, call: &Call<'_>) -> Reply {
+        panics::catch(|| route.resource.call(call))
+            .unwrap_or_else(|caught| Reply::Now(self.panicked(&caught)))
     }
 
-    /// Registers an observer, or removes it (RFC 7641 section 4.1).
-    fn observe<O: Observed + 'static>(
-        &self,
-        shared: &Arc<O>,
-        now: Instant,
-        (asker, message): (&Asker, &Message<'_>),
-        (route, observe): (&Route, Opt<'_>),
-        mut response: Response,
-    ) -> Response {
-        let Some(subject) = &route.resource.subject else { return response };
-        let (remote, token) = (asker.remote, asker.token);
-        let observable = matches!(message.code(), Code::GET | Code::FETCH);
-        if !observable || asker.group {
-            return response;
-        }
-        if observe.as_uint() == Some(1) {
-            shared.observers(&mut |observers| observers.deregister(remote, token));
-        } else if response.is_success() {
-            let mut suspect = false;
-            if asker.forgeable {
-                // There must be room for a notification after this response.
-                let length = response.payload.len() + RESPONSE_OVERHEAD;
-                let request = message.as_bytes().len();
-                let allowed = self.guard().allowance(remote.ip(), request, (0, length));
-                if allowed < 2
-                    && let Some(challenge) = self.challenge(now, remote.ip(), message)
-                {
-                    return challenge;
-                }
-                suspect = !self.guard().trusts(remote.ip());
-            }
-            let who = (remote, token, asker.local, suspect);
-            let max = self.inner.config.max_observers;
-            let mut registered = None;
-            shared.observers(&mut |observers| {
-                registered = observers.register(now, who, subject, message.as_bytes(), max);
-            });
-            if let Some(sequence) = registered {
-                response.options.push_uint(OptionNumber::OBSERVE, sequence & 0xff_ffff);
-            }
-            subject.attach(shared);
-        }
-        response
-    }
-
-    /// What is sent of a handler's response: a block of it if it is long, and nothing of it to an
-    /// address that may be forged.
-    pub(crate) fn complete(
-        &self,
-        now: Instant,
-        asked: &mut Asked,
-        message: &Message<'_>,
-        response: Response,
-    ) -> Response {
-        let from = asked.incoming.remote;
-        let response = self.in_blocks(now, from, message, response, self.sizes());
-        self.guarded(now, asked, message, response)
-    }
-
-    /// A response, or a challenge if it is long and the address may be forged.
-    pub(super) fn guarded(
-        &self,
-        now: Instant,
-        asked: &mut Asked,
-        message: &Message<'_>,
-        mut response: Response,
-    ) -> Response {
-        let from = asked.incoming.remote;
-        let request = message.as_bytes().len();
-        // The options that matter are few bytes; the payload is what amplifies.
-        let length = response.payload.len() + RESPONSE_OVERHEAD;
-        let allowance =
-            |guard: &Guard, length| guard.allowance(from.ip(), request, (asked.sent, length));
-        if asked.sent > 0 || length + HEADERS > 3 * (request + HEADERS) {
-            let mut guard = self.guard();
-            guard.learn(now, from.ip(), message);
-            if allowance(&guard, length) == 0 {
-                response = guard.challenge(now, from.ip());
-            }
-            let length = response.payload.len() + RESPONSE_OVERHEAD;
-            asked.allowance = allowance(&guard, length).max(1);
-        }
-        response
-    }
-
-    /// A block of a response that is long, or that was asked for in blocks.
-    pub(super) fn in_blocks(
-        &self,
-        now: Instant,
-        from: SocketAddr,
-        message: &Message<'_>,
-        response: Response,
-        sizes: Sizes,
-    ) -> Response {
-        let concerns = is_long(&response, sizes) || Blocks::concern(message);
-        let is_block = response.options.get(OptionNumber::BLOCK2).is_some();
-        if !concerns || is_block || response.code == Code::CONTINUE {
-            return response;
-        }
-        self.blocks().give(now, from, message, response, sizes)
+    /// The answer of a handler that panicked, counted and logged.
+    pub(super) fn panicked(&self, caught: &Caught) -> Response {
+        self.inner.handler_panics.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(reason = %caught, "a handler panicked");
+        Response::new(Code::INTERNAL_SERVER_ERROR)
     }
 
     /// Polls a handler once: most are ready then. What is not becomes a task.
-    fn later<'s>(
+    fn later<'s, C: Carrier>(
         &self,
-        shared: &'s Arc<Shared>,
+        carrier: &'s Arc<C>,
         now: Instant,
-        mut asked: Asked,
-        message: &Message<'_>,
-        mut later: Later,
-    ) -> MutexGuard<'s, State> {
-        let inner = &self.inner;
-        if let Poll::Ready(response) = self.poll_once(&mut later) {
-            let response = self.complete(now, &mut asked, message, response);
-            return self.answer(shared, now, asked, response);
-        }
-        inner.working.fetch_add(1, Ordering::Relaxed);
-        let working = Working(self.clone());
-        let request = bytes::Bytes::copy_from_slice(message.as_bytes());
-        tokio::spawn(finish(shared.clone(), asked, request, later, working));
-        shared.lock()
+        assembled: Assembled<'_>,
+        route: (&Route, u64),
+        mut future: BoxFuture,
+        span: &Span,
+    ) -> MutexGuard<'s, C::State> {
+        let Some(working) = super::Working::begin(self) else {
+            self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
+            let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
+            return self.finish(carrier, now, assembled.handled(refusal), None);
+        };
+        let polled = {
+            let mut cx = Context::from_waker(Waker::noop());
+            span.in_scope(|| panics::catch(|| future.as_mut().poll(&mut cx)))
+        };
+        let response = match polled {
+            Ok(Poll::Ready(response)) => response,
+            Err(caught) => self.panicked(&caught),
+            Ok(Poll::Pending) => {
+                let subject = route.0.resource.subject.clone().map(|subject| (subject, route.1));
+                let pending = assembled.into_pending();
+                let task = super::later::finish(carrier.clone(), working, pending, subject, future);
+                tokio::spawn(task.instrument(span.clone()));
+                return carrier.lock();
+            }
+        };
+        self.finish(carrier, now, assembled.handled(response), Some(route))
     }
 
-    /// Polls a handler for the first time; none that is slow, if too many are at work.
-    pub(super) fn poll_once(&self, later: &mut Later) -> Poll<Response> {
-        if self.inner.working.load(Ordering::Relaxed) >= self.inner.config.max_working {
-            self.guard().refusals.overloaded += 1;
-            return Poll::Ready(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1));
+    /// Sends the application's answer.
+    fn finish<'s, C: Carrier>(
+        &self,
+        carrier: &'s Arc<C>,
+        now: Instant,
+        handled: Handled<'_>,
+        route: Option<(&Route, u64)>,
+    ) -> MutexGuard<'s, C::State> {
+        let subject = route
+            .and_then(|(route, began)| Some((route.resource.subject.as_ref()?, began)))
+            .filter(|_| handled.observes());
+        if let Some((subject, _)) = subject {
+            subject.attach(carrier);
         }
-        later.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        let q_block = handled.is_q_block();
+        let mut state = carrier.lock();
+        let outgoing = self.complete(now, &mut *state, handled, subject);
+        self.send_all(carrier, &mut state, now, outgoing);
+        if q_block {
+            self.pace();
+        }
+        state
     }
 
-    /// Makes and sends a notification. False if it found no room.
-    pub(crate) fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) -> bool {
-        match self.state_for(&due) {
-            Reply::Now(response) => self.send_notification(shared, now, &due, response),
-            Reply::Later(later) => {
-                let (service, shared) = (self.clone(), shared.clone());
-                tokio::spawn(async move {
-                    let response = later.await;
-                    service.send_notification(&shared, shared.clock.now(), &due, response);
-                });
-                true
+    /// Completes an answer while the state is locked.
+    pub(super) fn complete(
+        &self,
+        now: Instant,
+        state: &mut impl Sink,
+        handled: Handled<'_>,
+        subject: Option<(&super::Subject, u64)>,
+    ) -> Outgoing {
+        let observe = subject.map(|(subject, began)| Observe {
+            observers: state.observers(),
+            subject: subject.name(),
+            max: self.inner.config.max_observers,
+            missed_a_change: subject.changes() != began,
+        });
+        self.session().complete(now, handled, observe)
+    }
+
+    fn send<'s, C: Carrier>(
+        &self,
+        carrier: &'s Arc<C>,
+        now: Instant,
+        outgoing: Outgoing,
+    ) -> MutexGuard<'s, C::State> {
+        let q_block = matches!(outgoing, Outgoing::Many(_));
+        let mut state = carrier.lock();
+        self.send_all(carrier, &mut state, now, outgoing);
+        if q_block {
+            self.pace();
+        }
+        state
+    }
+
+    pub(super) fn send_all<C: Carrier>(
+        &self,
+        carrier: &Arc<C>,
+        state: &mut C::State,
+        now: Instant,
+        outgoing: Outgoing,
+    ) {
+        outgoing.for_each(|finished| self.send_one(carrier, state, now, finished));
+    }
+
+    /// Sends an answer: now, when there is room, or to a group's client at leisure.
+    fn send_one<C: Carrier>(
+        &self,
+        carrier: &Arc<C>,
+        state: &mut C::State,
+        now: Instant,
+        finished: Finished,
+    ) {
+        if finished.requester().group {
+            return super::later::at_leisure(self, carrier, finished);
+        }
+        if let Err(error) = state.send(now, &finished) {
+            if error.is_for_want_of_room() {
+                super::later::when_there_is_room(self, carrier, finished);
+            } else {
+                give_up(state, now, &finished, error);
             }
         }
     }
 
-    /// What an observer is to be told.
-    pub(super) fn state_for(&self, due: &Due) -> Reply {
+    /// Makes and sends a notification, or starts to.
+    fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
+        match self.state_for(&due, carrier.peer(due.remote).as_ref()) {
+            Reply::Now(response) => self.send_notification(&**carrier, now, &due, response),
+            Reply::Later(future) => {
+                let (service, carrier) = (self.clone(), carrier.clone());
+                tokio::spawn(async move {
+                    let response = match panics::caught(future).await {
+                        Ok(response) => response,
+                        Err(caught) => service.panicked(&caught),
+                    };
+                    service.send_notification(&*carrier, carrier.clock().now(), &due, response);
+                });
+            }
+        }
+    }
+
+    /// What an observer is to be sent.
+    fn state_for(&self, due: &Due, peer: Option<&Peer>) -> Reply {
         // It was a message when it came.
         let Ok(message) = Message::parse(&due.request) else {
             return Reply::Now(Response::new(Code::INTERNAL_SERVER_ERROR));
         };
-        match due.event.clone() {
-            Some(event) => Reply::Now(event),
-            None => match self.inner.router.find(message.path()) {
-                Some((route, params)) => route.resource.call(&Call {
-                    remote: due.remote,
-                    message,
-                    payload: message.payload(),
-                    names: &route.names,
-                    params,
-                }),
-                None => Reply::Now(Response::new(Code::NOT_FOUND)),
-            },
+        if let Some(event) = due.event.clone() {
+            return Reply::Now(event);
+        }
+        match self.inner.router.find(&message) {
+            Ok((route, params)) => {
+                let rest = route.rest(&message);
+                let rest = rest.as_deref();
+                let (remote, payload, names) = (due.remote, message.payload(), &route.names);
+                let call = Call { remote, peer, message, payload, names, params, rest };
+                self.call(route, &call)
+            }
+            Err(refusal) => Reply::Now(refusal),
         }
     }
 
-    fn send_notification(
+    fn send_notification<C: Carrier>(
         &self,
-        shared: &Shared,
+        carrier: &C,
         now: Instant,
         due: &Due,
         mut response: Response,
-    ) -> bool {
-        let Ok(message) = Message::parse(&due.request) else { return false };
-        if is_long(&response, self.sizes()) {
-            response = self.blocks().give(now, due.remote, &message, response, self.sizes());
-        }
-        let reliability = if due.confirmable || !response.is_success() {
-            Reliability::Confirmable
-        } else {
-            Reliability::NonConfirmable
-        };
-        shared.with(|state, now| {
-            let mut value = [0; 4];
-            // RFC 7641 section 4.2: an error ends the observation and has no sequence number.
-            let sequence = response.is_success().then(|| Opt {
-                number: OptionNumber::OBSERVE,
-                value: encode_uint(due.sequence, &mut value),
-            });
-            let sent = response.with_content(sequence, |content| {
-                state.endpoint.notify(now, (due.remote, due.token), content, reliability)
-            });
-            if let (Ok(exchange), false) = (sent, due.proven) {
-                // The first response was as long, about (RFC 7641 section 7: notifications must
-                // not amplify).
+    ) {
+        // It was a message when it came.
+        let Ok(message) = Message::parse(&due.request) else { return };
+        let session = self.session();
+        carrier.with(|state, _| {
+            let sizes = state.sizes(session.datagram_sizes());
+            response =
+                session.size_notification(now, due.remote, &message, response.clone(), sizes);
+            state.notify(now, due, &response, |length| {
                 let request = due.request.len();
-                let length = response.payload.len() + RESPONSE_OVERHEAD;
-                let sent = (length + HEADERS, length);
-                let allowance = self.guard().allowance(due.remote.ip(), request, sent);
-                state.endpoint.limit_transmissions(exchange, allowance.max(1));
-            }
-            let room = sent.is_ok();
-            match sent {
-                Ok(exchange) if response.is_success() => state.pending.opened(Open {
-                    exchange,
-                    owner: Owner::Notification(due.observer),
-                    remote: due.remote,
-                    local: due.local,
-                }),
-                Ok(exchange) => {
-                    let (owner, remote) = (Owner::Response, due.remote);
-                    state.pending.opened(Open { exchange, owner, remote, local: due.local });
-                    state.observers.remove(due.observer, remote);
-                }
-                Err(error) => {
-                    tracing::warn!(peer = %due.remote, %error, "notification not sent");
-                    state.observers.postponed(due.observer, due.event.clone());
-                }
-            }
-            room
-        })
+                session.notification_allowance(now, due.remote, request, due.sent, length)
+            });
+        });
     }
 }
 
-/// Bytes of header, token and options of a response, about.
-const RESPONSE_OVERHEAD: usize = 16;
-
-/// Counts a task that works on a request, and no longer when it is over, however it ends.
-pub(crate) struct Working(pub(crate) Service);
-
-impl Working {
-    /// `None` if as many work as may.
-    pub(crate) fn begin(service: &Service) -> Option<Self> {
-        let inner = &service.inner;
-        let working = Self(service.clone());
-        let before = inner.working.fetch_add(1, Ordering::Relaxed);
-        (before < inner.config.max_working).then_some(working)
+/// Sends an error in place of an answer that cannot be sent.
+pub(super) fn give_up(state: &mut impl Sink, now: Instant, finished: &Finished, error: NotSent) {
+    tracing::warn!(peer = %finished.requester().remote, %error, "response not sent");
+    let sorry = finished.instead(Response::new(Code::INTERNAL_SERVER_ERROR));
+    if state.send(now, &sorry).is_err() {
+        state.give_up(now);
     }
 }
 
-impl Drop for Working {
-    fn drop(&mut self) {
-        self.0.inner.working.fetch_sub(1, Ordering::Relaxed);
+impl net::serve::Serve for Service {
+    fn vouches_for(&self, now: Instant, remote: SocketAddr, message: &Message<'_>) -> bool {
+        self.session().vouches_for(now, remote.ip(), message)
+    }
+
+    fn serve<'s>(
+        &self,
+        shared: &'s Arc<Shared>,
+        state: MutexGuard<'s, State>,
+        now: Instant,
+        request: Request<'_>,
+    ) -> MutexGuard<'s, State> {
+        let Request { incoming, message, to, vouched } = request;
+        let group = incoming.is_to_group();
+        if group && incoming.kind == Type::Confirmable {
+            // RFC 7252 section 8.1: such a request must be Non-confirmable.
+            return state;
+        }
+        drop(state);
+        let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
+        let received = Received::datagram(incoming, message, sizes, shared.number, local, group);
+        if !vouched {
+            let challenge = Outgoing::One(self.session().challenge(now, &received));
+            return self.send(shared, now, challenge);
+        }
+        let span = trace::serve(incoming.remote, &message);
+        span.in_scope(|| self.process(shared, now, received, &span))
+    }
+
+    fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) {
+        self.notify_one(shared, now, due);
+    }
+}
+
+impl stream::Serve for Service {
+    fn serve(
+        &self,
+        link: &Arc<Link>,
+        now: Instant,
+        (incoming, message): (ebbtide_core::stream::Incoming, Message<'_>),
+        sizes: BlockSizes,
+    ) {
+        let received = Received::stream(incoming, link.remote, message, sizes);
+        drop(self.process(link, now, received, &Span::none()));
+    }
+
+    fn notify(&self, link: &Arc<Link>, now: Instant, due: Due) {
+        self.notify_one(link, now, due);
+    }
+}
+
+impl Reports for Inner {
+    fn load(&self) -> Load {
+        let held = self.session.load(self.clock.now());
+        Load {
+            working: self.working.load(Ordering::Relaxed),
+            block_bytes: held.block_bytes,
+            uploads: held.uploads,
+            downloads: held.downloads,
+        }
+    }
+
+    fn refusals(&self) -> Refusals {
+        let mut refusals = self.session.refusals();
+        refusals.overloaded = self.overloaded.load(Ordering::Relaxed);
+        refusals.handler_panics = self.handler_panics.load(Ordering::Relaxed);
+        refusals
     }
 }

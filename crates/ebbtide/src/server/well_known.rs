@@ -4,34 +4,50 @@ use super::router::{Route, Router};
 use crate::message::{ContentFormat, Response};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
 
+/// Whether a request is for the list of resources.
+pub(super) fn is_asked(message: &Message<'_>) -> bool {
+    message.path().eq([b".well-known".as_slice(), b"core"])
+}
+
 /// The answer to a path without a route: the list of resources, or 4.04.
-pub(crate) fn answer(router: &Router, message: &Message<'_>) -> Response {
-    if !message.path().eq([b".well-known".as_slice(), b"core"]) {
+pub(super) fn answer(router: &Router, message: &Message<'_>) -> Response {
+    if !is_asked(message) {
         return Response::new(Code::NOT_FOUND);
     }
     if message.code() != Code::GET {
         return Response::new(Code::METHOD_NOT_ALLOWED);
     }
+    let format = ContentFormat::LINK_FORMAT;
+    let accepted = message.option(OptionNumber::ACCEPT).and_then(|opt| opt.as_uint());
+    if accepted.is_some_and(|accepted| accepted != u32::from(format.0)) {
+        // RFC 7252 section 5.10.4.
+        return Response::new(Code::NOT_ACCEPTABLE);
+    }
     let mut options = message.options();
     let filter =
         options.find(|opt| opt.number == OptionNumber::URI_QUERY).and_then(|opt| opt.as_str());
-    let listed = router.routes.iter().filter(|route| !route.resource.hidden);
+    let filter = filter.filter(|filter| !filter.is_empty());
+    // A template is not the path of a resource: RFC 6690 section 2 wants a URI reference.
+    let listed =
+        router.routes.iter().filter(|route| !route.resource.hidden && !route.is_template());
     let links: Vec<String> = listed
         .filter(|route| filter.is_none_or(|filter| matches(route, filter)))
         .map(link)
         .collect();
-    Response::content(links.join(",")).format(ContentFormat::LINK_FORMAT)
+    Response::content(links.join(",")).format(format)
 }
 
 fn link(route: &Route) -> String {
-    let mut link = format!("<{}>", route.path);
+    let mut link = format!("<{}>", href(&route.path));
     for (name, value) in &route.resource.attributes {
-        let quoted = value.parse::<u64>().is_err();
-        link.push_str(&if quoted {
-            format!(";{name}=\"{value}\"")
+        link.push(';');
+        link.push_str(name);
+        link.push('=');
+        if is_number(name) {
+            link.push_str(value);
         } else {
-            format!(";{name}={value}")
-        });
+            quote(value, &mut link);
+        }
     }
     if route.resource.subject.is_some() {
         // RFC 7641 section 6.
@@ -40,17 +56,57 @@ fn link(route: &Route) -> String {
     link
 }
 
-/// RFC 6690 section 4.1: `name=value`, the value with a `*` at its end for any ending.
+/// Whether an attribute is a number or a list of numbers, which stand without quotes (RFC 6690 section
+/// 3.3, RFC 7252 section 7.2.1).
+fn is_number(name: &str) -> bool {
+    matches!(name, "sz" | "ct")
+}
+
+/// A quoted string (RFC 6690 section 2, RFC 2616 section 2.2).
+fn quote(value: &str, out: &mut String) {
+    out.push('"');
+    for char in value.chars() {
+        if matches!(char, '"' | '\\') {
+            out.push('\\');
+        }
+        out.push(char);
+    }
+    out.push('"');
+}
+
+/// A path as a URI reference: what a segment may not contain is percent-encoded (RFC 3986 section 3.3).
+fn href(path: &str) -> String {
+    const ALLOWED: &[u8] = b"-._~!$&'()*+,;=:@/";
+    let mut href = String::new();
+    if !path.starts_with('/') {
+        href.push('/');
+    }
+    for &byte in path.as_bytes() {
+        if byte.is_ascii_alphanumeric() || ALLOWED.contains(&byte) {
+            href.push(char::from(byte));
+        } else {
+            href.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    href
+}
+
+/// RFC 6690 section 4.1: `name=value`, the value with a `*` at its end for any ending; a name alone for
+/// resources that have the attribute.
 fn matches(route: &Route, filter: &str) -> bool {
-    let Some((name, wanted)) = filter.split_once('=') else { return true };
+    let resource = &route.resource;
+    let Some((name, wanted)) = filter.split_once('=') else {
+        let observable = filter == "obs" && resource.subject.is_some();
+        return observable || resource.attributes.iter().any(|(known, _)| known == filter);
+    };
     let fits = |value: &str| match wanted.strip_suffix('*') {
         Some(start) => value.starts_with(start),
         None => value == wanted,
     };
     if name == "href" {
-        return fits(&route.path);
+        return fits(&route.path) || fits(&href(&route.path));
     }
-    route.resource.attributes.iter().any(|(known, value)| {
+    resource.attributes.iter().any(|(known, value)| {
         // Some attributes are lists (section 3).
         known == name && (fits(value) || value.split(' ').any(fits))
     })

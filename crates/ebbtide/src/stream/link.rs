@@ -1,14 +1,15 @@
 //! One connection, shared by its task, the application's calls and the handlers.
 
 use super::calls::{Calls, Observation};
+use super::serve::Serve;
 use crate::client::Exchanges;
 use crate::error::Error;
 use crate::message::{Options, Response, Sizes};
-use crate::net::clock::Clock;
+use crate::net::clock::{Clock, distinct};
 use crate::net::pending::Answer;
-use crate::server::{Observed, Observers, Service};
 use ebbtide_core::cc::Sample;
-use ebbtide_core::stream::{Closed, Connection, Event, Failure, Incoming, Received, SendError};
+use ebbtide_core::session::Observers;
+use ebbtide_core::stream::{Closed, Connection, Event, Failure, Received, SendError};
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::wire::{Code, Content, Framing, OptionNumber};
 use std::future::poll_fn;
@@ -22,7 +23,7 @@ pub(crate) struct Link {
     pub(crate) remote: SocketAddr,
     pub(crate) clock: Clock,
     /// What answers the peer's requests; a client's connection has nothing that does.
-    pub(crate) service: Option<Service>,
+    pub(crate) service: Option<Arc<dyn Serve>>,
     state: Mutex<State>,
 }
 
@@ -48,13 +49,16 @@ impl Link {
         remote: SocketAddr,
         framing: Framing,
         config: ebbtide_core::stream::Config,
-        service: Option<Service>,
+        service: Option<(Arc<dyn Serve>, Clock)>,
     ) -> Arc<Self> {
-        let clock = service.as_ref().map_or_else(Clock::start, Service::clock);
+        let (service, clock) = match service {
+            Some((service, clock)) => (Some(service), clock),
+            None => (None, Clock::start()),
+        };
         let state = State {
             connection: Connection::new(clock.now(), framing, config),
             calls: Calls::default(),
-            observers: Observers::default(),
+            observers: Observers::new(u64::from(distinct()) << 32 | u64::from(distinct())),
             task: None,
             wake: Vec::new(),
             waiting: Vec::new(),
@@ -229,27 +233,6 @@ impl State {
         self.over.is_some()
     }
 
-    /// Sends a response, or something in its place.
-    pub(crate) fn respond(&mut self, now: Instant, incoming: &Incoming, response: &Response) {
-        let sent =
-            response.with_content(None, |content| self.connection.respond(now, incoming, content));
-        match sent {
-            Ok(()) | Err(SendError::Closed) => {}
-            Err(SendError::OutputFull) => {
-                self.connection.abort(now, "too many answers wait to be taken");
-            }
-            Err(error) => {
-                tracing::warn!(%error, "response not sent");
-                let sorry = Response::new(Code::INTERNAL_SERVER_ERROR);
-                let sent = sorry
-                    .with_content(None, |content| self.connection.respond(now, incoming, content));
-                if sent.is_err() {
-                    self.connection.abort(now, "no answer can be sent");
-                }
-            }
-        }
-    }
-
     /// Wakers to call once the lock is free.
     pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
         core::mem::take(&mut self.wake)
@@ -293,15 +276,5 @@ impl Exchanges for Link {
                 state.connection.cancel(now, request);
             }
         });
-    }
-}
-
-impl Observed for Link {
-    fn observers(&self, change: &mut dyn FnMut(&mut Observers)) {
-        change(&mut self.lock().observers);
-    }
-
-    fn tell(&self, change: &mut dyn FnMut(&mut Observers)) {
-        self.with(|state, _| change(&mut state.observers));
     }
 }

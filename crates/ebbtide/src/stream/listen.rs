@@ -1,14 +1,16 @@
 //! Connections that a server accepts.
 
 use super::config::Listen;
+use super::config::{StreamConfig, StreamLimits};
 use super::counters::{StreamCounters, Tally};
 use super::link::Link;
+use super::serve::Serve;
 use super::task::Task;
 use super::wire::{Bytes, Wire};
 use super::ws;
 use crate::error::BindError;
 use crate::message::Scheme;
-use crate::server::Service;
+use crate::net::clock::Clock;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -34,11 +36,20 @@ pub(crate) struct Listener {
 }
 
 struct Shared {
-    service: Service,
+    serving: Serving,
     tally: Arc<Tally>,
     tls: Option<TlsAcceptor>,
     websocket: bool,
     links: Mutex<BTreeMap<SocketAddr, Weak<Link>>>,
+}
+
+/// What serves the connections that are accepted, and how they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Serving {
+    pub(crate) service: Arc<dyn Serve>,
+    pub(crate) clock: Clock,
+    pub(crate) config: StreamConfig,
+    pub(crate) limits: StreamLimits,
 }
 
 impl core::fmt::Debug for Shared {
@@ -51,7 +62,7 @@ impl Listener {
     /// Binds and starts to accept. `tally` is shared by all listeners of a server.
     pub(crate) fn start(
         listen: Listen,
-        service: Service,
+        serving: Serving,
         tally: Arc<Tally>,
     ) -> Result<Self, BindError> {
         let (scheme, address, identity) = match listen {
@@ -67,7 +78,7 @@ impl Listener {
         let address = listener.local_addr().map_err(failed)?;
         let websocket = scheme.is_websocket();
         let links = Mutex::default();
-        let shared = Arc::new(Shared { service, tally, tls, websocket, links });
+        let shared = Arc::new(Shared { serving, tally, tls, websocket, links });
         let task = tokio::spawn(accept(listener, shared.clone()));
         Ok(Self { scheme, address, shared, task })
     }
@@ -115,7 +126,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 continue;
             }
         };
-        let limits = shared.service.config().stream;
+        let limits = shared.serving.limits;
         if shared.tally.admit(from.ip(), limits.connections, limits.per_address) {
             tokio::spawn(Admitted { shared: shared.clone(), from }.serve(stream));
         }
@@ -144,7 +155,7 @@ impl Shared {
 impl Admitted {
     async fn serve(self, stream: TcpStream) {
         // Without it answers would wait for each other; that it cannot be set is no reason to fail.
-        let _ = stream.set_nodelay(self.shared.service.config().net.stream.nodelay);
+        let _ = stream.set_nodelay(self.shared.serving.config.nodelay);
         match &self.shared.tls {
             None => self.over(stream).await,
             Some(acceptor) => {
@@ -163,7 +174,7 @@ impl Admitted {
         if !self.shared.websocket {
             return self.drive(Bytes(stream)).await;
         }
-        let max = self.shared.service.config().net.stream.connection.max_message_size;
+        let max = self.shared.serving.config.connection.max_message_size;
         if let Some(frames) = self.timely(ws::accept(stream, max)).await {
             self.drive(frames).await;
         }
@@ -171,7 +182,7 @@ impl Admitted {
 
     /// A handshake, unless it fails or takes too long.
     async fn timely<R>(&self, handshake: impl Future<Output = io::Result<R>>) -> Option<R> {
-        let span = self.shared.service.config().net.stream.handshake_timeout;
+        let span = self.shared.serving.config.handshake_timeout;
         let done = match tokio::time::timeout(span, handshake).await {
             Ok(Ok(done)) => return Some(done),
             Ok(Err(error)) => error.to_string(),
@@ -183,10 +194,10 @@ impl Admitted {
     }
 
     async fn drive<W: Wire>(&self, wire: W) {
-        let config = self.shared.service.config();
-        let mut connection = config.net.stream.connection;
-        connection.idle_timeout = config.stream.idle_timeout;
-        let service = Some(self.shared.service.clone());
+        let Serving { service, clock, config, limits } = &self.shared.serving;
+        let mut connection = config.connection;
+        connection.idle_timeout = limits.idle_timeout;
+        let service = Some((service.clone(), *clock));
         let link = Link::new(self.from, W::FRAMING, connection, service);
         self.shared.links().insert(self.from, Arc::downgrade(&link));
         self.shared.tally.established();

@@ -197,7 +197,7 @@ impl<W: Wire> Task<W> {
                     self.datagram.extend_from_slice(rest);
                     // It was checked as a frame.
                     if let Ok(message) = Message::parse(&self.datagram) {
-                        service.serve_stream(&self.link, now, (incoming, message), sizes);
+                        service.serve(&self.link, now, (incoming, message), sizes);
                     }
                 }
                 (Received::Request(incoming, _), None) => {
@@ -277,7 +277,7 @@ fn notify(link: &Arc<Link>, now: Instant) {
         }
         let Some(due) = state.observers.pop_due(now) else { return };
         drop(state);
-        service.notify_stream(link, due);
+        service.notify(link, now, due);
     }
 }
 

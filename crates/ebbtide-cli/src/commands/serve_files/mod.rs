@@ -77,7 +77,7 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
         };
         resource = resource.put_async(changing(Files::put)).delete_async(changing(Files::delete));
     }
-    Router::new().route("/{*path}", resource)
+    Router::new().route("/{*path}", resource.conditional())
 }
 
 type Answer = fn(&Files, &Message<'_>, &[u8]) -> io::Result<Response>;

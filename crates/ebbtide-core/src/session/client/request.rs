@@ -110,6 +110,6 @@ pub(super) fn pause(
 ) -> Duration {
     let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
     let half = u64::try_from(pause.as_micros()).unwrap_or(u64::from(u32::MAX)) / 2;
-    let drawn = half.min(u32::MAX.into()) * u64::from(rng.next_u32()) >> 32;
+    let drawn = (half.min(u32::MAX.into()) * u64::from(rng.next_u32())) >> 32;
     pause + Duration::from_micros(drawn)
 }

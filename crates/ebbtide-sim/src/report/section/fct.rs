@@ -4,25 +4,46 @@ use super::{Caption, Context, where_};
 use crate::report::grid::{Figure, Panel};
 use crate::report::model::{Cell, Summary};
 use crate::report::svg::axis::Domain;
-use crate::report::svg::{boxplot, cdf};
+use crate::report::svg::boxplot;
 use crate::report::text::{brief, interval};
 
-const AXIS: &str = "flow completion time (s";
+/// What the times are of: of flows, or of single exchanges where clients go by the clock.
+struct Names {
+    title: &'static str,
+    axis: &'static str,
+    of: &'static str,
+    ends: &'static str,
+}
+
+const FLOWS: Names = Names {
+    title: "Flow completion time",
+    axis: "flow completion time (s",
+    of: "of the clients, from the first request to the end of the last exchange, answered or given up",
+    ends: "dots: first and last client; dashed: physical limit",
+};
+
+const EXCHANGES: Names = Names {
+    title: "Exchange time",
+    axis: "exchange time (s",
+    of: "of the answered exchanges, from the request to its first response",
+    ends: "dots: fastest and slowest exchange",
+};
 
 /// The box plots.
 pub(crate) fn boxes(context: &mut Context<'_>) -> String {
+    let names = if context.report.is_periodic { EXCHANGES } else { FLOWS };
     let figures = context.figures(|context, figure| {
         let domain = domain(figure);
         let body = context.panels(figure, |context, panel, width| {
             let words = context.words(
-                format!("Flow completion time by congestion control{}", where_(&panel.label)),
+                format!("{} by congestion control{}", names.title, where_(&panel.label)),
                 medians(panel),
             );
             let rows: Vec<boxplot::Row> =
                 panel.cells.iter().map(|cell| row(context, cell, &cell.fct, "s")).collect();
             let frame = boxplot::Frame {
                 heading: &panel.label,
-                axis: AXIS,
+                axis: names.axis,
                 domain,
                 limit: limit(panel),
                 width,
@@ -30,60 +51,15 @@ pub(crate) fn boxes(context: &mut Context<'_>) -> String {
             boxplot::draw(&rows, &frame, &words)
         });
         let text = format!(
-            "Flow completion time of the clients{}. Boxes: 25 to 75 %, line: median (printed on \
-             the right), whiskers: 10 and 90 %, dots: first and last client; dashed: physical \
-             limit.",
-            where_(&figure.label)
+            "{} {}{}. Boxes: 25 to 75 %, line: median (printed on the right), whiskers: 10 and 90 %, {}.",
+            names.title,
+            names.of,
+            where_(&figure.label),
+            names.ends
         );
         context.figure(&Caption { text, cells: &figure.cells() }, &body)
     });
-    format!("<section id=\"fct\">\n<h2>Flow completion time</h2>\n{figures}</section>\n")
-}
-
-/// The distributions; nothing if no cell has quantiles.
-pub(crate) fn distributions(context: &mut Context<'_>) -> String {
-    if context.report.cells.iter().all(|cell| cell.fct_quantiles.len() < 2) {
-        return String::new();
-    }
-    let every = if context.grid.dense { 4 } else { 1 };
-    let figures = context.figures(|context, figure| {
-        let domain = domain(figure);
-        let body = context.panels(figure, |context, panel, width| {
-            let words = context.words(
-                format!("Share of clients done over time{}", where_(&panel.label)),
-                medians(panel),
-            );
-            let curves: Vec<cdf::Curve<'_>> = panel
-                .cells
-                .iter()
-                .map(|cell| cdf::Curve {
-                    name: cell.cc.clone(),
-                    class: context.palette.class(&cell.cc),
-                    quantiles: &cell.fct_quantiles,
-                    tip: tip(&cell.cc, &cell.fct, "s"),
-                })
-                .collect();
-            let frame = cdf::Frame {
-                heading: &panel.label,
-                axis: AXIS,
-                share: "clients done (%)",
-                domain,
-                limit: limit(panel),
-                width,
-                every,
-            };
-            cdf::draw(&curves, &frame, &words)
-        });
-        let controls =
-            crate::report::grid::distinct(figure.cells().iter().map(|cell| cell.cc.as_str()));
-        let body = format!("{}{body}", context.legend(&controls));
-        let text = format!(
-            "Share of the clients that are done after so many seconds{}, over all replications.",
-            where_(&figure.label)
-        );
-        context.figure(&Caption { text, cells: &figure.cells() }, &body)
-    });
-    format!("<section id=\"cdf\">\n<h2>Distribution over the clients</h2>\n{figures}</section>\n")
+    format!("<section id=\"fct\">\n<h2>{}</h2>\n{figures}</section>\n", names.title)
 }
 
 /// One row of a box plot.

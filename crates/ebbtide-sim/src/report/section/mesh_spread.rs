@@ -78,6 +78,7 @@ pub(crate) fn completions(context: &mut Context<'_>) -> String {
                     name: cell.cc.clone(),
                     class: context.palette.class(&cell.cc),
                     quantiles: &mesh(cell).completed_by_s,
+                    top: 100.0,
                     tip: format!("{}\nhalf by {} s", cell.cc, brief(half(cell))),
                 })
                 .collect();

@@ -1,6 +1,7 @@
 //! The sections of the page, one file each, and what they share.
 
 pub(super) mod background;
+pub(super) mod distribution;
 pub(super) mod fct;
 pub(super) mod flows;
 mod load;
@@ -10,6 +11,7 @@ pub(super) mod packets;
 pub(super) mod published;
 pub(super) mod reproduce;
 pub(super) mod retransmissions;
+pub(super) mod sweep;
 pub(super) mod time;
 pub(super) mod verdict;
 pub(super) mod wifi;
@@ -59,7 +61,12 @@ impl<'a> Context<'a> {
             "<figure id=\"figure-{number}\">\n<figcaption><b>Figure {number}.</b> \
              {text}</figcaption>\n\
              {body}{}</figure>\n",
-            command_line(&command)
+            // The command of the whole page stands there once.
+            if self.report.command.starts_with(&command) {
+                String::new()
+            } else {
+                command_line(&command)
+            }
         )
     }
 

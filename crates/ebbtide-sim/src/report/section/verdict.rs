@@ -20,7 +20,7 @@ const DEFINITIONS: &str = "<b>Best</b>: who delivers the most; of those that del
     whichever is longer. No schedule lets the last client finish earlier.";
 
 /// Sentences of a sweep at most.
-const MOST_SENTENCES: usize = 60;
+const MOST_SENTENCES: usize = 24;
 
 /// The first section.
 pub(crate) fn section(context: &Context<'_>) -> String {

@@ -12,6 +12,8 @@ pub(crate) struct Curve<'a> {
     pub(crate) class: String,
     /// The quantiles.
     pub(crate) quantiles: &'a [f64],
+    /// The share that the last of them stands for, %: what is above never comes.
+    pub(crate) top: f64,
     /// Shown when the curve is pointed at.
     pub(crate) tip: String,
 }
@@ -60,7 +62,7 @@ pub(crate) fn draw(curves: &[Curve<'_>], frame: &Frame<'_>, words: &Words) -> St
     }
     for curve in curves.iter().filter(|curve| curve.quantiles.len() > 1) {
         let last = curve.quantiles.len() - 1;
-        let share = |index: usize| 100.0 * index as f64 / last as f64;
+        let share = |index: usize| curve.top * index as f64 / last as f64;
         let points = curve
             .quantiles
             .iter()
@@ -91,6 +93,7 @@ fn label(
         .filter(|curve| curve.quantiles.len() > 1 && curve.quantiles.iter().all(|q| q.is_finite()))
         .collect();
     let x_at = |curve: &Curve<'_>, share: f64| {
+        let share = (100.0 * share / curve.top.max(1e-9)).min(1.0);
         let place = (share * (curve.quantiles.len() - 1) as f64).round() as usize;
         at(curve.quantiles.get(place).copied().unwrap_or_default())
     };

@@ -5,6 +5,7 @@ pub(super) mod bars;
 pub(super) mod boxplot;
 pub(super) mod cdf;
 pub(super) mod dots;
+pub(super) mod lines;
 pub(super) mod timeseries;
 pub(super) mod tree;
 

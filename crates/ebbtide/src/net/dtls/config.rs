@@ -1,7 +1,8 @@
 //! Settings of DTLS.
 
 use core::fmt;
-use ebbtide_dtls::Credentials;
+use ebbtide_dtls::{Credentials, Psk, PskLookup};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// How clients and servers speak `coaps`.
@@ -23,6 +24,44 @@ impl Default for DtlsConfig {
         let server = ebbtide_dtls::Config::default();
         let client = ebbtide_dtls::Config { cid_length: Some(0), ..server.clone() };
         Self { credentials: None, client, server, key_log: None }
+    }
+}
+
+/// Where a server serves over DTLS, and to whom.
+#[derive(Clone, Debug)]
+pub struct DtlsBind {
+    /// The address of its socket.
+    pub address: SocketAddr,
+    /// The keys of its clients.
+    pub keys: Keys,
+}
+
+impl DtlsBind {
+    /// Serves at `address` to those whose key `keys` knows.
+    pub fn new(
+        address: impl Into<SocketAddr>,
+        keys: impl Fn(&[u8]) -> Option<Psk> + Send + Sync + 'static,
+    ) -> Self {
+        Self { address: address.into(), keys: Keys(Arc::new(keys)) }
+    }
+}
+
+/// The look-up of pre-shared keys by identity. It is called while a socket is locked: it must not wait for
+/// long.
+#[derive(Clone)]
+pub struct Keys(Arc<LookUp>);
+
+type LookUp = dyn Fn(&[u8]) -> Option<Psk> + Send + Sync;
+
+impl PskLookup for Keys {
+    fn key(&mut self, identity: &[u8]) -> Option<Psk> {
+        (self.0)(identity)
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys(..)")
     }
 }
 

@@ -19,6 +19,7 @@ use ebbtide_dtls::{Endpoint, PskLookup, SendError, SessionId};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Which side a socket is on.
 pub(crate) enum Side {
@@ -44,6 +45,14 @@ pub(crate) struct Sessions {
     unsent: Vec<Sent>,
     /// Room for the messages of the next datagram, reused.
     spare: Opened,
+}
+
+/// Who is at the other end of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// At a server.
+    pub(crate) identity: Arc<[u8]>,
 }
 
 /// Messages that came in one datagram.
@@ -113,14 +122,11 @@ impl Sessions {
         }
     }
 
-    /// Where a session's peer is.
-    pub(crate) fn remote(&self, stand_in: SocketAddr) -> Option<SocketAddr> {
-        self.endpoint.remote(self.session(stand_in)?)
-    }
-
-    /// A session's identity: at a server the peer's.
-    pub(crate) fn identity(&self, stand_in: SocketAddr) -> Option<&[u8]> {
-        self.endpoint.identity(self.session(stand_in)?)
+    /// The peer of a session.
+    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<Peer> {
+        let session = self.session(stand_in)?;
+        let address = self.endpoint.remote(session)?;
+        Some(Peer { address, identity: self.endpoint.identity(session)? })
     }
 
     /// Decrypts a datagram. [`Self::reuse`] takes the result back.

@@ -1,0 +1,137 @@
+//! `ebbtide map`: controls over networks that nobody chose.
+
+use super::campaign::in_pool;
+use super::run::controls;
+use crate::failure::Failure;
+use crate::output::map::{document, write};
+use crate::output::progress::Bar;
+use clap::Args;
+use ebbtide_sim::map::{MapError, Plan, Ranges, WORK, render};
+use ebbtide_sim::run::Progress;
+use ebbtide_sim::scenario::load;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Compare congestion controls over networks that are drawn from ranges
+#[derive(Args)]
+#[command(after_help = "Ranges, separated by commas where one of several is drawn: rate, uplink, \
+    round-trip, variation, buffer, clients, exchanges, workload, errors, max-retransmit, payload, \
+    direction, server. A buffer is in bytes, in multiples of rate times round trip (0.5..16 bdp), \
+    or infinite. Numbers are drawn evenly by their logarithm.")]
+pub(crate) struct MapArgs {
+    /// Ranges to draw networks from: all, lpwan, cellular, satellite, wifi, wired
+    #[arg(long, value_name = "NAME", default_value = "all")]
+    preset: String,
+    /// Another range in place of one of the preset's, such as clients=2..50
+    #[arg(long, value_name = "KEY=LOW..HIGH")]
+    range: Vec<String>,
+    /// How many networks to draw
+    #[arg(long, value_name = "N", default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    networks: u32,
+    /// Congestion controls, separated by commas, or `all`
+    #[arg(long, value_name = "NAME[,NAME...]", default_value = "ebb,fasor-token")]
+    cc: String,
+    /// What they are compared with: the best of these in each network [default: default, cocoa,
+    /// fasor, fasor-token, linux-rto, default-fb2, slow]
+    #[arg(long, value_name = "NAME[,NAME...]")]
+    against: Option<String>,
+    /// Replications of each control in each network
+    #[arg(long, value_name = "N", default_value_t = 4,
+        value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    reps: u32,
+    /// Seed of the draw and of every replication
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
+    seed: u64,
+    /// The most clients times exchanges of a network
+    #[arg(long, value_name = "N", default_value_t = WORK,
+        value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
+    work: u64,
+    /// Begin nothing after this time; networks that are not finished are left out by name
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    within: Option<u32>,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true)]
+    jobs: Option<u32>,
+    /// Keep results in this folder, with a page; what it already has is not run again
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
+    let ranges = Ranges::new(&args.preset, &args.range).map_err(Failure::usage)?;
+    let source = load("nb-iot").map_err(Failure::usage)?;
+    let published = args.against.as_deref().map(controls).transpose()?;
+    let plan = Plan::new(
+        source,
+        (&args.preset, ranges),
+        (controls(&args.cc)?, published),
+        (args.networks, args.reps, args.seed),
+        args.work,
+    )
+    .map_err(Failure::usage)?;
+    let watch = Watch::new(plan.pairs(), args.within);
+    let map = in_pool(args.jobs, || plan.run(args.out.as_deref(), &watch))?;
+    let map = map.map_err(|error: MapError| Failure::work(error))?;
+    let interrupted = watch.bar.finish();
+    let command = args.command();
+    let mut out = stdout().lock();
+    if args.json {
+        writeln!(out, "{:#}", document(&plan, &map, &command))?;
+    } else {
+        write(&mut out, &plan, &map)?;
+    }
+    if let Some(folder) = &args.out {
+        let path = folder.join("map.html");
+        std::fs::write(&path, render(&plan, &map, &command)).map_err(Failure::work)?;
+        if !args.json {
+            writeln!(out, "\nPage: {}", path.display())?;
+        }
+    }
+    if interrupted {
+        return Err(Failure::work("interrupted; with --out the same command continues"));
+    }
+    Ok(())
+}
+
+impl MapArgs {
+    /// The command that makes the same map.
+    fn command(&self) -> String {
+        let mut words = vec![format!("ebbtide map --preset {}", self.preset)];
+        words.extend(self.range.iter().map(|range| format!("--range '{range}'")));
+        words.push(format!("--networks {} --cc {}", self.networks, self.cc));
+        words.extend(self.against.iter().map(|against| format!("--against {against}")));
+        words.push(format!("--reps {} --seed {} --work {}", self.reps, self.seed, self.work));
+        words.join(" ")
+    }
+}
+
+/// A bar that stops the work when time is up.
+struct Watch {
+    bar: Bar,
+    until: Option<Instant>,
+}
+
+impl Watch {
+    #[expect(clippy::disallowed_methods, reason = "how long to work is the user's wall clock")]
+    fn new(pairs: usize, within: Option<u32>) -> Self {
+        let until = within.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()));
+        Self { bar: Bar::new(pairs), until }
+    }
+}
+
+impl Progress for Watch {
+    fn finished(&self, simulated_s: f64) {
+        self.bar.finished(simulated_s);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "see above")]
+    fn is_cancelled(&self) -> bool {
+        self.bar.is_cancelled() || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}

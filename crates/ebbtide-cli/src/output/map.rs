@@ -1,0 +1,146 @@
+//! What `map` prints.
+
+use super::{name, name_width, paragraph};
+use ebbtide_sim::map::{Map, Plan, Spread};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// The table of all controls and the worst networks of those that are compared.
+pub(crate) fn write(out: &mut impl Write, plan: &Plan, map: &Map) -> io::Result<()> {
+    writeln!(
+        out,
+        "{}: {} networks, {} replications, seed {}\n",
+        plan.preset,
+        map.cells.len(),
+        plan.reps,
+        plan.seed
+    )?;
+    let summaries = map.summaries();
+    let width = name_width(map.controls.iter(), 12, 20) + 1;
+    writeln!(
+        out,
+        "{:width$} {:>14} {:>18} {:>18} {:>6} {:>6}",
+        "", "share, points", "median", "90th percentile", "trans-", "unsafe"
+    )?;
+    writeln!(
+        out,
+        "{:width$} {:>14} {:>18} {:>18} {:>6}",
+        "control", "5 %, worst", "mean, 95 %, worst", "mean, 95 %, worst", "miss."
+    )?;
+    for s in &summaries {
+        writeln!(
+            out,
+            "{} {:>14} {:>18} {:>18} {:>6} {:>6}",
+            name(&s.cc, width),
+            format!("{:+.2} {:+.2}", 100.0 * s.share_p5, 100.0 * s.share_worst),
+            spread(s.median),
+            spread(s.p90),
+            s.cost.map_or_else(|| "-".to_owned(), |cost| format!("{:.3}", cost.mean)),
+            s.unsafe_in,
+        )?;
+    }
+    if let Some(first) = summaries.first() {
+        writeln!(out)?;
+        let text = format!(
+            "Against the best published control of each network; means are geometric, transmissions \
+             are those of fasor-token. {} networks are asked for more than they carry; unsafe are those \
+             where less than half of the capacity is delivered then.",
+            first.overloaded
+        );
+        paragraph(out, "", &text)?;
+    }
+    for cc in &plan.cc {
+        let worst = map.worst(plan, cc, 2);
+        if worst.is_empty() {
+            continue;
+        }
+        writeln!(out, "\nWorst for {cc}:")?;
+        for one in worst {
+            let value = if one.measure == "share" {
+                format!("{:+.2} points", 100.0 * one.value)
+            } else {
+                format!("{:.3}", one.value)
+            };
+            writeln!(
+                out,
+                "  {} {value}, network {}:\n    {}",
+                one.measure, one.network, one.command
+            )?;
+        }
+    }
+    if !map.left_out.is_empty() {
+        let numbers: Vec<String> = map.left_out.iter().map(u32::to_string).collect();
+        writeln!(out)?;
+        let text = format!("Left out, since time was up: networks {}.", numbers.join(", "));
+        paragraph(out, "", &text)?;
+    }
+    Ok(())
+}
+
+fn spread(spread: Option<Spread>) -> String {
+    let Some(s) = spread else { return "-".to_owned() };
+    format!("{:.3} {:.2} {:.2}", s.mean, s.p95, s.worst)
+}
+
+/// The map as one JSON document.
+pub(crate) fn document(plan: &Plan, map: &Map, command: &str) -> Value {
+    let three = |spread: Option<Spread>| {
+        spread.map(|s| json!({"mean": s.mean, "p95": s.p95, "worst": s.worst}))
+    };
+    let summaries = map.summaries().into_iter().map(|s| {
+        json!({
+            "cc": s.cc,
+            "share": {"p5": s.share_p5, "worst": s.share_worst},
+            "median": three(s.median),
+            "p90": three(s.p90),
+            "transmissions": three(s.cost),
+            "overloaded": s.overloaded,
+            "unsafe": s.unsafe_in,
+            "unsafe_with_a_share": s.unsafe_with_a_share,
+        })
+    });
+    let networks = map.cells.iter().map(|cell| {
+        let controls = map.controls.iter().zip(cell.measures.iter().zip(&cell.regrets));
+        let controls: serde_json::Map<String, Value> = controls
+            .map(|(cc, (measures, regret))| {
+                let value = json!({
+                    "measures": measures,
+                    "regret": {
+                        "share": regret.share, "median": regret.median,
+                        "p90": regret.p90, "transmissions": regret.cost,
+                    },
+                    "safe": measures.is_safe(&cell.network),
+                });
+                (cc.clone(), value)
+            })
+            .collect();
+        let settings: serde_json::Map<String, Value> = cell
+            .network
+            .settings
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone().into()))
+            .collect();
+        json!({
+            "network": cell.network.number,
+            "settings": settings,
+            "load": cell.network.load(),
+            "idle_s": cell.network.idle_s,
+            "exchange_s": cell.network.exchange_s,
+            "buffer_bdp": cell.network.buffer_bdp(),
+            "controls": controls,
+        })
+    });
+    let ranges: serde_json::Map<String, Value> =
+        plan.ranges.written().map(|(name, range)| (name.to_owned(), range.into())).collect();
+    json!({
+        "command": command,
+        "preset": plan.preset,
+        "ranges": ranges,
+        "reps": plan.reps,
+        "seed": plan.seed,
+        "published": plan.published,
+        "summaries": summaries.collect::<Vec<_>>(),
+        "networks": networks.collect::<Vec<_>>(),
+        "left_out": map.left_out,
+    })
+}

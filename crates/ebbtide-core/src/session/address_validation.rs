@@ -1,0 +1,156 @@
+//! Protects the victims of forged addresses: little is sent to an address before it has shown that it
+//! receives what is sent to it (RFC 9175 section 2.4).
+
+use super::message::Response;
+use super::recency::RecencyMap;
+use crate::time::{Duration, Instant};
+use crate::wire::{Code, OptionNumber};
+use core::hash::Hasher;
+use core::net::IpAddr;
+use rand_core::Rng;
+use siphasher::sip::SipHasher24;
+
+/// How long an Echo value is good in seconds (RFC 9175 section 2.3: the server decides what is fresh).
+const FRESH: u64 = 60;
+/// How long an address stays verified.
+const VERIFIED: Duration = Duration::from_secs(3600);
+/// Bytes of IPv4 and UDP headers, which an amplification counts on both sides. IPv6's are longer, on
+/// both sides: the ratio is smaller then.
+pub(super) const HEADERS: usize = 28;
+/// How many times the bytes of a request its responses may have in sum, if the address may be forged
+/// (RFC 9175 section 2.4: "anti-amplification").
+const FACTOR: usize = 3;
+
+/// Which addresses must show that they receive what is sent to them, before they are sent much.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// All but this machine's own.
+    #[default]
+    Remote,
+    /// All.
+    All,
+    /// None: the network keeps forged addresses out.
+    None,
+}
+
+impl Verify {
+    /// Whether an address has to show that it is there.
+    pub(super) fn concerns(self, from: IpAddr) -> bool {
+        match self {
+            Self::None => false,
+            Self::Remote => !from.is_loopback(),
+            Self::All => true,
+        }
+    }
+}
+
+/// Which addresses have echoed a challenge within the last hour.
+#[derive(Debug)]
+pub struct AddressValidation {
+    verify: Verify,
+    key: (u64, u64),
+    verified: RecencyMap<IpAddr, ()>,
+    max_addresses: usize,
+    challenged: u64,
+    exempt: fn(IpAddr) -> bool,
+}
+
+impl AddressValidation {
+    /// Nothing is verified yet. `rng` gives the key of the challenges, so it must be unpredictable.
+    /// Of more than `max_addresses` verified ones that which was verified first has to echo again.
+    #[must_use]
+    pub fn new(verify: Verify, max_addresses: usize, rng: &mut dyn Rng) -> Self {
+        let key = (rng.next_u64(), rng.next_u64());
+        Self { verify, key, verified: RecencyMap::new(), max_addresses, challenged: 0, exempt: |_| false }
+    }
+
+    /// Trusts the addresses for which `exempt` holds: a transport has verified them, as DTLS does.
+    pub fn set_exempt(&mut self, exempt: fn(IpAddr) -> bool) {
+        self.exempt = exempt;
+    }
+
+    /// Whether an address has shown that it is there, or need not.
+    pub fn trusts(&mut self, now: Instant, from: IpAddr) -> bool {
+        if !self.verify.concerns(from) || (self.exempt)(from) {
+            return true;
+        }
+        self.expire(now);
+        self.verified.get(&from).is_some()
+    }
+
+    /// How many datagrams of `length` bytes may be sent to an address in answer to a request of
+    /// `request` bytes, after `sent` bytes (with their headers) that were sent already; without limit
+    /// if the address is trusted.
+    pub fn allowance(
+        &mut self,
+        now: Instant,
+        from: IpAddr,
+        request: usize,
+        sent: usize,
+        length: usize,
+    ) -> u8 {
+        let times = (FACTOR * (request + HEADERS)).saturating_sub(sent) / (length + HEADERS);
+        let times = u8::try_from(times).unwrap_or(u8::MAX);
+        if times < u8::MAX && !self.trusts(now, from) { times } else { u8::MAX }
+    }
+
+    /// Learns from the value of a request's Echo option.
+    pub fn learn(&mut self, now: Instant, from: IpAddr, echo: &[u8]) {
+        let seconds = now.as_nanos() / 1_000_000_000;
+        let Some((stamp, _)) = echo.split_first_chunk::<4>() else { return };
+        let stamp = u64::from(u32::from_be_bytes(*stamp));
+        let fresh = stamp <= seconds && seconds - stamp <= FRESH;
+        if !fresh || self.echo(stamp, from) != echo {
+            return;
+        }
+        self.expire(now);
+        if self.verified.len() >= self.max_addresses && self.verified.get(&from).is_none() {
+            self.verified.pop_oldest(now, Duration::ZERO);
+        }
+        self.verified.insert(now, from, (), 0);
+    }
+
+    /// The challenge, counted: 4.01 with an Echo option (RFC 9175 section 2.3).
+    pub fn challenge(&mut self, now: Instant, from: IpAddr) -> Response {
+        self.challenged += 1;
+        let value = self.echo(now.as_nanos() / 1_000_000_000, from);
+        Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &value)
+    }
+
+    /// How often an address was challenged.
+    #[must_use]
+    pub fn challenged(&self) -> u64 {
+        self.challenged
+    }
+
+    /// Addresses that are verified.
+    pub fn verified(&mut self, now: Instant) -> usize {
+        self.expire(now);
+        self.verified.len()
+    }
+
+    fn expire(&mut self, now: Instant) {
+        while self.verified.pop_oldest(now, VERIFIED).is_some() {}
+    }
+
+    /// When, and a keyed hash of when and who.
+    fn echo(&self, seconds: u64, from: IpAddr) -> [u8; 12] {
+        let stamp = (seconds as u32).to_be_bytes();
+        let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
+        hasher.write(&stamp);
+        match from {
+            IpAddr::V4(v4) => hasher.write(&v4.octets()),
+            IpAddr::V6(v6) => hasher.write(&v6.octets()),
+        }
+        let mut value = [0; 12];
+        value[..4].copy_from_slice(&stamp);
+        value[4..].copy_from_slice(&hasher.finish().to_be_bytes());
+        value
+    }
+}
+
+/// Whether a message of at most `bound` bytes is within the limit for an address that may be forged,
+/// so that nothing need be known of the address.
+pub(super) fn is_short(request: usize, bound: usize) -> bool {
+    bound + HEADERS <= FACTOR * (request + HEADERS)
+}

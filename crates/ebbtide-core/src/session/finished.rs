@@ -1,0 +1,83 @@
+//! The last stage of a request: an answer that is sent as it is.
+
+use super::message::Response;
+use super::requester::{Incoming, Requester};
+use super::transport::{NotSent, Transport};
+use crate::exchange::ExchangeId;
+use crate::time::Instant;
+use crate::wire::OptionNumber;
+
+/// An answer that has passed all stages, or was stored when it had: nothing changes it any more.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    requester: Requester,
+    /// Nothing is an acknowledgement, to be followed by responses.
+    response: Option<Response>,
+}
+
+impl Finished {
+    pub(super) fn response(requester: Requester, response: Response) -> Self {
+        Self { requester, response: Some(response) }
+    }
+
+    /// An empty ACK, and the requester as it is when that has been sent: what follows is separate.
+    pub(super) fn acknowledgement(requester: Requester) -> (Self, Requester) {
+        let mut after = requester;
+        if let Incoming::Datagram(incoming) = &mut after.incoming {
+            *incoming = incoming.after_acknowledgement();
+        }
+        (Self { requester, response: None }, after)
+    }
+
+    /// Who is answered.
+    #[must_use]
+    pub fn requester(&self) -> &Requester {
+        &self.requester
+    }
+
+    /// The response; `None` for an acknowledgement without one.
+    #[must_use]
+    pub fn get(&self) -> Option<&Response> {
+        self.response.as_ref()
+    }
+
+    /// RFC 7252 section 8.2: a server should not answer a group's request if it has nothing useful to
+    /// say, as with an error or an empty payload. Which address to trust is useful: the client echoes
+    /// it (RFC 9175 section 2.3) and is told the rest.
+    #[must_use]
+    pub fn is_useful(&self) -> bool {
+        self.response.as_ref().is_some_and(|response| {
+            response.is_success() && !response.payload.is_empty()
+                || response.options.get(OptionNumber::ECHO).is_some()
+        })
+    }
+
+    /// Sends it. What comes back is the exchange of a separate response, which the caller limits to
+    /// [`Requester::allowance`] transmissions.
+    ///
+    /// # Errors
+    ///
+    /// See [`NotSent`]; it can be sent later then.
+    pub fn send(
+        &self,
+        now: Instant,
+        transport: &mut impl Transport,
+    ) -> Result<Option<ExchangeId>, NotSent> {
+        let incoming = &self.requester.incoming;
+        let Some(response) = &self.response else {
+            transport.acknowledge(now, &mut { *incoming });
+            return Ok(None);
+        };
+        if !self.requester.wants(response.code) {
+            transport.dismiss(now, incoming);
+            return Ok(None);
+        }
+        response.with_content(None, |content| transport.respond(now, incoming, content))
+    }
+
+    /// The same with another response, which takes its place if it cannot be sent.
+    #[must_use]
+    pub fn instead(&self, response: Response) -> Self {
+        Self::response(self.requester, response)
+    }
+}

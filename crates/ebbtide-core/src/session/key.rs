@@ -1,0 +1,54 @@
+//! What tells one transfer from another.
+
+use crate::wire::{Message, OptionNumber};
+use core::hash::Hasher;
+use core::net::SocketAddr;
+use siphasher::sip::SipHasher13;
+
+/// Which transfer a request belongs to: who asks, and a hash of all options that make the request
+/// (RFC 7959 section 2.3, RFC 9175 section 3.3: Request-Tag is among them). The hash has no secret:
+/// whoever finds two requests of one hash confuses its own transfers.
+pub(super) type TransferKey = (SocketAddr, u64);
+
+/// The key of all blocks of a transfer.
+pub(super) fn transfer_key(remote: SocketAddr, message: &Message<'_>) -> TransferKey {
+    (
+        remote,
+        hash(message, |number| number == OptionNumber::OBSERVE || is_of_blocks(number)).finish(),
+    )
+}
+
+/// The key of this very request, whether it carries an Echo option or not.
+pub(super) fn request_key(remote: SocketAddr, message: &Message<'_>) -> TransferKey {
+    let mut hasher = hash(message, |_| false);
+    hasher.write(message.payload());
+    (remote, hasher.finish())
+}
+
+fn is_of_blocks(number: OptionNumber) -> bool {
+    matches!(
+        number,
+        OptionNumber::BLOCK1
+            | OptionNumber::BLOCK2
+            | OptionNumber::Q_BLOCK1
+            | OptionNumber::Q_BLOCK2
+            | OptionNumber::SIZE1
+            | OptionNumber::SIZE2
+    )
+}
+
+fn hash(message: &Message<'_>, leave_out: impl Fn(OptionNumber) -> bool) -> SipHasher13 {
+    let mut hasher = SipHasher13::new();
+    hasher.write_u8(message.code().0);
+    for opt in message.options() {
+        let number = opt.number;
+        let left_out =
+            number == OptionNumber::ECHO || number.is_no_cache_key() || leave_out(number);
+        if !left_out || number == OptionNumber::REQUEST_TAG {
+            hasher.write_u16(number.0);
+            hasher.write_usize(opt.value.len());
+            hasher.write(opt.value);
+        }
+    }
+    hasher
+}

@@ -1,0 +1,240 @@
+//! Which observer is notified next, and which have to wait.
+
+use super::{CONFIRM_EVERY, Observer, ObserverId, Observers, SLACK, seconds};
+use crate::session::message::Response;
+use crate::time::Instant;
+use crate::wire::Token;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use core::net::{IpAddr, SocketAddr};
+
+/// Confirmable notifications under way from one socket: a change that very many observe must neither
+/// take all exchanges nor overflow the queues on the way.
+const MAX_UNDER_WAY: usize = 4096;
+/// Of these, those to observers that have never acknowledged one: a client that registers the addresses
+/// of others cannot hold up those that are there.
+const MAX_UNPROVEN: usize = 1024;
+
+/// The shortest queue of waiting observers that is searched for those that are gone.
+const MIN_SWEPT: usize = 64;
+
+/// A notification to be made.
+#[derive(Clone, Debug)]
+pub struct Due {
+    /// Whom it is for.
+    pub observer: ObserverId,
+    /// Where it goes.
+    pub remote: SocketAddr,
+    /// The token that it carries.
+    pub token: Token,
+    /// From which of our addresses it leaves, if that matters.
+    pub local: Option<IpAddr>,
+    /// The request that it answers anew.
+    pub request: Arc<[u8]>,
+    /// Whether it must be acknowledged.
+    pub confirmable: bool,
+    /// Whether the observer has acknowledged a notification before.
+    pub proven: bool,
+    /// The value of Observe, if it is a success.
+    pub sequence: u32,
+    /// What it says; what the handler answers, if nothing.
+    pub event: Option<Response>,
+    /// Bytes of the response to the request, with headers: they count against what an unverified
+    /// address may be sent.
+    pub sent: usize,
+}
+
+/// What a notification that found no room waits for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// The end of an exchange with this scope
+    /// ([`Endpoint::scope_of`](crate::endpoint::Endpoint::scope_of)).
+    Scope(SocketAddr),
+    /// The end of any exchange.
+    Any,
+}
+
+/// Who is notified, in which order.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// Those that are due: proven ones first.
+    proven: VecDeque<u32>,
+    unproven: VecDeque<u32>,
+    /// Those that wait for room.
+    parked: BTreeMap<SocketAddr, VecDeque<ObserverId>>,
+    parked_for_any: VecDeque<ObserverId>,
+    /// Confirmable notifications under way, and those to observers that are not proven.
+    under_way: usize,
+    unproven_under_way: usize,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, observer: &mut Observer, index: u32) {
+        if !observer.queued && !observer.busy {
+            observer.queued = true;
+            let queue = if observer.proven { &mut self.proven } else { &mut self.unproven };
+            queue.push_back(index);
+        }
+    }
+
+    /// The observer's notification is no longer under way.
+    pub(super) fn released(&mut self, observer: &mut Observer) {
+        if core::mem::take(&mut observer.busy) && core::mem::take(&mut observer.busy_confirmable) {
+            self.under_way -= 1;
+            self.unproven_under_way -= usize::from(!observer.proven);
+        }
+    }
+
+    fn any(&self) -> bool {
+        self.under_way < MAX_UNDER_WAY
+            && (!self.proven.is_empty()
+                || (self.unproven_under_way < MAX_UNPROVEN && !self.unproven.is_empty()))
+    }
+}
+
+impl Observers {
+    /// Whether there is an observer that is due and may be notified now.
+    #[inline]
+    #[must_use]
+    pub fn any_due(&self) -> bool {
+        self.due.any()
+    }
+
+    /// The next notification to be made; the observer is busy until [`Self::acknowledged`],
+    /// [`Self::arrived`], [`Self::postponed`] or the like is called.
+    pub fn pop_due(&mut self, now: Instant) -> Option<Due> {
+        while self.due.any() {
+            let index = self.due.proven.pop_front().or_else(|| self.due.unproven.pop_front())?;
+            let id = self.places.name(index);
+            // Its place may be empty by now, or another one's that is not due.
+            let Some(observer) = self.places.at_mut(index).filter(|observer| observer.queued)
+            else {
+                continue;
+            };
+            observer.queued = false;
+            let event = observer.events.as_mut().and_then(|events| events.pop_front());
+            if observer.busy || (event.is_none() && !observer.dirty) {
+                continue;
+            }
+            if event.is_none() {
+                observer.dirty = false;
+            }
+            observer.busy = true;
+            observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
+            // RFC 7641 section 7: without a sign of interest there are no further notifications.
+            let confirmable = observer.confirmable
+                || (observer.unverified && !observer.proven)
+                || seconds(now).saturating_sub(observer.confirmed) >= CONFIRM_EVERY - SLACK;
+            if confirmable {
+                observer.confirmed = seconds(now);
+                self.due.under_way += 1;
+                self.due.unproven_under_way += usize::from(!observer.proven);
+            }
+            observer.busy_confirmable = confirmable;
+            return Some(Due {
+                observer: id,
+                remote: observer.remote,
+                token: observer.token,
+                local: self.locals.get(observer.local),
+                request: observer.request.clone(),
+                confirmable,
+                proven: observer.proven,
+                sequence: observer.sequence,
+                event,
+                sent: observer.sent.into(),
+            });
+        }
+        None
+    }
+
+    /// A Confirmable notification was acknowledged: the next one may follow.
+    pub fn acknowledged(&mut self, observer: ObserverId) {
+        let Some(index) = self.places.find(observer) else { return };
+        if let Some(observer) = self.places.at_mut(index) {
+            self.due.released(observer);
+            observer.proven = true;
+        }
+        self.arrived(observer);
+    }
+
+    /// As far as one can know the notification has arrived: the next one may follow.
+    pub fn arrived(&mut self, observer: ObserverId) {
+        let Some(index) = self.places.find(observer) else { return };
+        let Some(observer) = self.places.at_mut(index) else { return };
+        self.due.released(observer);
+        if observer.has_news() {
+            self.due.push(observer, index);
+        }
+    }
+
+    /// The notification found no room: it is made again when there may be some, not before.
+    pub fn postponed(&mut self, id: ObserverId, event: Option<Response>, room: Room) {
+        let Some(index) = self.places.find(id) else { return };
+        let Some(observer) = self.places.at_mut(index) else { return };
+        match event {
+            None => observer.dirty = true,
+            Some(event) => observer.events.get_or_insert_default().push_front(event),
+        }
+        self.due.released(observer);
+        if observer.queued {
+            return;
+        }
+        observer.queued = true;
+        let waiting = match room {
+            Room::Scope(scope) => self.due.parked.entry(scope).or_default(),
+            Room::Any => &mut self.due.parked_for_any,
+        };
+        if waiting.len() >= MIN_SWEPT && waiting.len().is_power_of_two() {
+            // Those that are gone leave their names behind.
+            waiting.retain(|id| self.places.find(*id).is_some());
+        }
+        waiting.push_back(id);
+    }
+
+    /// An exchange with this scope has ended: one of those that wait for that may be notified.
+    pub fn room(&mut self, scope: SocketAddr) {
+        let parked = &mut self.due.parked;
+        // Most of the time nobody waits.
+        if !parked.is_empty() {
+            let mut waiting = parked.get_mut(&scope);
+            while let Some(id) = waiting.as_mut().and_then(|waiting| waiting.pop_front()) {
+                if let Some(index) = self.places.find(id) {
+                    unpark(
+                        &mut self.due.proven,
+                        &mut self.due.unproven,
+                        self.places.at(index),
+                        index,
+                    );
+                    break;
+                }
+            }
+            if waiting.is_some_and(|waiting| waiting.is_empty()) {
+                parked.remove(&scope);
+            }
+        }
+        while let Some(id) = self.due.parked_for_any.pop_front() {
+            if let Some(index) = self.places.find(id) {
+                unpark(&mut self.due.proven, &mut self.due.unproven, self.places.at(index), index);
+                break;
+            }
+        }
+    }
+
+    /// Observers that wait for room.
+    #[must_use]
+    pub fn parked(&self) -> usize {
+        let scopes: usize = self.due.parked.values().map(VecDeque::len).sum();
+        scopes + self.due.parked_for_any.len()
+    }
+}
+
+/// It stays `queued`, in another queue.
+fn unpark(
+    proven: &mut VecDeque<u32>,
+    unproven: &mut VecDeque<u32>,
+    observer: Option<&Observer>,
+    index: u32,
+) {
+    let is_proven = observer.is_some_and(|observer| observer.proven);
+    if is_proven { proven } else { unproven }.push_back(index);
+}

@@ -1,0 +1,296 @@
+//! Observers (RFC 7641): who is sent a notification when something changes.
+
+mod due;
+mod list;
+mod locals;
+mod table;
+
+pub use due::{Due, Room};
+pub use list::Subject;
+pub use table::ObserverId;
+
+use super::message::Response;
+use crate::exchange::hashed::Hashed;
+use crate::time::Instant;
+use crate::wire::Token;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use core::hash::BuildHasher;
+use core::net::{IpAddr, SocketAddr};
+use foldhash::quality::FixedState;
+use hashbrown::HashTable;
+use list::Links;
+use table::Places;
+
+/// Events that wait for one observer; beyond that the oldest is dropped, and counted.
+const MAX_EVENTS: usize = 16;
+/// A Confirmable notification is due at least this often, in seconds (RFC 7641 section 4.5).
+const CONFIRM_EVERY: u32 = 24 * 3600;
+/// Subtracted, so that a Confirmable notification is not a day and a moment after the last.
+const SLACK: u32 = 3600;
+
+/// What a client must say to be an observer (RFC 7641 section 4.1).
+#[derive(Copy, Clone, Debug)]
+pub struct Registration<'r> {
+    /// Who observes.
+    pub remote: SocketAddr,
+    /// The token of its request, which is that of all notifications.
+    pub token: Token,
+    /// From which of our addresses notifications leave, if that matters.
+    pub local: Option<IpAddr>,
+    /// Whether its address may be forged. Then its first notification is Confirmable, and there is
+    /// no other before it is acknowledged (RFC 7641 section 7).
+    pub unverified: bool,
+    /// What it observes.
+    pub subject: Subject,
+    /// The request: it is answered anew with each notification.
+    pub request: &'r [u8],
+    /// Bytes of the response to the request, as a datagram with the headers of UDP and IP.
+    pub sent: usize,
+}
+
+/// One observer: an endpoint and a token (RFC 7641 section 4.1).
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of one observer, a byte each")]
+struct Observer {
+    remote: SocketAddr,
+    token: Token,
+    local: locals::Local,
+    subject: u32,
+    confirmable: bool,
+    links: Links,
+    request: Arc<[u8]>,
+    sent: u16,
+    /// Of the last notification; 24 bits count.
+    sequence: u32,
+    unverified: bool,
+    /// Whether it has acknowledged a notification: then it is there, and wants them.
+    proven: bool,
+    /// Whether a notification is under way, and whether that is a Confirmable one.
+    busy: bool,
+    busy_confirmable: bool,
+    /// Whether the state has changed since the last notification.
+    dirty: bool,
+    /// Whether it is in a queue of those that are to be notified, or waits for room.
+    queued: bool,
+    /// When a notification was last Confirmable, in seconds.
+    confirmed: u32,
+    #[expect(clippy::box_collection, reason = "most observers have none: 8 bytes instead of 32")]
+    events: Option<Box<VecDeque<Response>>>,
+}
+
+/// Whole seconds, of which 136 years fit.
+fn seconds(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000_000) as u32
+}
+
+impl Observer {
+    fn has_news(&self) -> bool {
+        self.dirty || self.events.as_ref().is_some_and(|events| !events.is_empty())
+    }
+}
+
+/// The observers of one socket, or of one connection.
+#[derive(Debug)]
+pub struct Observers {
+    places: Places,
+    by_key: HashTable<u32>,
+    hasher: FixedState,
+    /// The first, the last and the number of a subject's observers, by the subject's number.
+    by_subject: BTreeMap<u32, list::Ends>,
+    due: due::Queue,
+    locals: locals::Locals,
+    dropped_events: u64,
+    refused: u64,
+    vanished: u64,
+}
+
+impl Observers {
+    /// Nobody observes yet. `seed` must be unpredictable on the open Internet: the table of observers
+    /// is hashed with it.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            places: Places::default(),
+            by_key: HashTable::new(),
+            hasher: FixedState::with_seed(seed),
+            by_subject: BTreeMap::new(),
+            due: due::Queue::default(),
+            locals: locals::Locals::default(),
+            dropped_events: 0,
+            refused: 0,
+            vanished: 0,
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// How many observe a subject.
+    #[must_use]
+    pub fn of(&self, subject: u32) -> usize {
+        self.by_subject.get(&subject).map_or(0, |ends| ends.count)
+    }
+
+    /// Registrations that found no room.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Observers that did not acknowledge a notification.
+    #[must_use]
+    pub fn vanished(&self) -> u64 {
+        self.vanished
+    }
+
+    /// Events that were dropped because their observer was too slow.
+    #[must_use]
+    pub fn dropped_events(&self) -> u64 {
+        self.dropped_events
+    }
+
+    fn hash(&self, remote: SocketAddr, token: Token) -> u64 {
+        self.hasher.hash_one((Hashed(remote), token))
+    }
+
+    fn find(&self, remote: SocketAddr, token: Token) -> Option<u32> {
+        let is = |index: &u32| {
+            self.places.at(*index).is_some_and(|o| o.remote == remote && o.token == token)
+        };
+        self.by_key.find(self.hash(remote, token), is).copied()
+    }
+
+    /// Registers an observer, or registers it anew, and gives its sequence number. `None` if there
+    /// are `max` already: the request is answered as if it had not asked.
+    ///
+    /// Registering anew for the same subject refreshes the request. For another subject it makes
+    /// another observer of it: nothing of the former one stays.
+    pub fn register(&mut self, now: Instant, new: &Registration<'_>, max: usize) -> Option<u32> {
+        let mut sequence = 2;
+        let mut proven = false;
+        if let Some(index) = self.find(new.remote, new.token) {
+            let observer = self.places.at_mut(index)?;
+            // A client takes the larger number for the newer state (RFC 7641 section 3.4).
+            sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
+            if observer.subject == new.subject.id {
+                observer.request = new.request.into();
+                observer.sent = u16::try_from(new.sent).unwrap_or(u16::MAX);
+                observer.sequence = sequence;
+                return Some(sequence);
+            }
+            proven = observer.proven;
+            self.remove_at(index);
+        }
+        if self.len() >= max {
+            self.refused += 1;
+            return None;
+        }
+        let index = self.places.add(Observer {
+            remote: new.remote,
+            token: new.token,
+            local: self.locals.intern(new.local),
+            subject: new.subject.id,
+            confirmable: new.subject.confirmable,
+            links: Links::default(),
+            request: new.request.into(),
+            sent: u16::try_from(new.sent).unwrap_or(u16::MAX),
+            sequence,
+            unverified: new.unverified,
+            proven,
+            busy: false,
+            busy_confirmable: false,
+            dirty: false,
+            queued: false,
+            confirmed: seconds(now),
+            events: None,
+        });
+        self.link(index);
+        let (places, hasher) = (&self.places, &self.hasher);
+        self.by_key.insert_unique(self.hash(new.remote, new.token), index, |&other| {
+            places.at(other).map_or(0, |other| hasher.hash_one((Hashed(other.remote), other.token)))
+        });
+        Some(sequence)
+    }
+
+    /// The client does not want notifications any more (RFC 7641 section 3.6).
+    pub fn deregister(&mut self, remote: SocketAddr, token: Token) {
+        if let Some(index) = self.find(remote, token) {
+            self.remove_at(index);
+        }
+    }
+
+    /// The state changed: every observer of the subject is due.
+    pub fn changed(&mut self, subject: u32) {
+        self.each(subject, |_, observer| observer.dirty = true);
+    }
+
+    /// One observer missed a change while it registered.
+    pub fn changed_for(&mut self, remote: SocketAddr, token: Token) {
+        if let Some(index) = self.find(remote, token)
+            && let Some(observer) = self.places.at_mut(index)
+        {
+            observer.dirty = true;
+            self.due.push(observer, index);
+        }
+    }
+
+    /// Something happened: every observer of the subject is sent this, one after the other.
+    pub fn event(&mut self, subject: u32, notification: &Response) {
+        self.each(subject, |dropped, observer| {
+            let events = observer.events.get_or_insert_default();
+            if events.len() >= MAX_EVENTS {
+                events.pop_front();
+                *dropped += 1;
+            }
+            events.push_back(notification.clone());
+        });
+    }
+
+    /// Every observer of a subject: only these are looked at.
+    fn each(&mut self, subject: u32, mut change: impl FnMut(&mut u64, &mut Observer)) {
+        let mut next = self.by_subject.get(&subject).map(|ends| ends.first);
+        while let Some(index) = next {
+            let Some(observer) = self.places.at_mut(index) else { return };
+            next = observer.links.next();
+            change(&mut self.dropped_events, observer);
+            self.due.push(observer, index);
+        }
+    }
+
+    /// Forgets an observer: it is gone, or does not want to be one.
+    pub fn remove(&mut self, observer: ObserverId) {
+        if let Some(index) = self.places.find(observer) {
+            self.remove_at(index);
+        }
+    }
+
+    /// The observer did not acknowledge a notification: it is gone (RFC 7641 section 4.5).
+    pub fn lost(&mut self, observer: ObserverId) {
+        if self.places.find(observer).is_some() {
+            self.vanished += 1;
+            self.remove(observer);
+        }
+    }
+
+    fn remove_at(&mut self, index: u32) {
+        let Some(observer) = self.places.at_mut(index) else { return };
+        self.due.released(observer);
+        let hash = self.hasher.hash_one((Hashed(observer.remote), observer.token));
+        if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
+            entry.remove();
+        }
+        self.unlink(index);
+        self.places.remove(index);
+    }
+}

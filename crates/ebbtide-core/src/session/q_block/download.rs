@@ -1,0 +1,107 @@
+//! A response's body that leaves in blocks.
+
+use super::part::RequestedBlocks;
+use crate::q_block::{QBlockParameters, Sender, Sending};
+use crate::session::message::Response;
+use crate::session::requester::Requester;
+use crate::time::Instant;
+use crate::wire::{Block, OptionNumber};
+use alloc::boxed::Box;
+use rand_core::Rng;
+
+/// One body, kept for the blocks that get lost.
+#[derive(Debug)]
+pub(in crate::session) struct Download {
+    response: Response,
+    szx: u8,
+    sender: Sender,
+    /// The first block that never left.
+    next: u32,
+    /// Who asked for the body, and who then asked for blocks of it again: answers carry their tokens (RFC 9177
+    /// section 7.2).
+    requester: Requester,
+    asked_again: Option<Requester>,
+}
+
+/// What is due for a download.
+#[derive(Debug)]
+pub(in crate::session) enum Step {
+    Send(Box<(Requester, Response)>),
+    Wait(Option<Instant>),
+}
+
+impl Download {
+    pub(in crate::session) fn begin(
+        response: Response,
+        szx: u8,
+        requester: Requester,
+        params: QBlockParameters,
+        rng: &mut dyn Rng,
+    ) -> Self {
+        let blocks = response.payload.len().div_ceil(16 << szx).min(Block::MAX_NUM as usize + 1);
+        let sender = Sender::download(blocks as u32, params, rng);
+        Self { response, szx, sender, next: 0, requester, asked_again: None }
+    }
+
+    pub(in crate::session) fn szx(&self) -> u8 {
+        self.szx
+    }
+
+    /// Bytes held.
+    pub(in crate::session) fn held(&self) -> usize {
+        self.response.payload.len()
+    }
+
+    /// The client wants more of it, or some of it again.
+    pub(in crate::session) fn on_request(
+        &mut self,
+        wanted: &RequestedBlocks,
+        requester: Requester,
+    ) {
+        match wanted {
+            RequestedBlocks::From(from) => self.sender.on_continue(*from),
+            RequestedBlocks::These(blocks) => {
+                self.sender.on_missing(blocks.iter().copied());
+                self.asked_again = Some(requester);
+            }
+            RequestedBlocks::Whole => {}
+        }
+    }
+
+    /// What is to be done now.
+    pub(in crate::session) fn poll(&mut self, now: Instant) -> Step {
+        match self.sender.poll(now) {
+            Sending::Block(num) => {
+                let again = num < self.next;
+                self.next = self.next.max(num + 1);
+                let mut response = slice(&self.response, num, self.szx);
+                let requester = match &self.asked_again {
+                    Some(requester) if again => {
+                        // RFC 9177 section 4.5: not in what was asked for again.
+                        response.options.remove(OptionNumber::OBSERVE);
+                        requester
+                    }
+                    _ => &self.requester,
+                };
+                Step::Send(Box::new((*requester, response)))
+            }
+            Sending::Wait(at) => Step::Wait(at),
+            Sending::GiveUp => Step::Wait(None),
+        }
+    }
+}
+
+/// One block of a response, with its size: exact, and in every block (RFC 9177 section 4.6).
+pub(in crate::session) fn slice(response: &Response, num: u32, szx: u8) -> Response {
+    let total = response.payload.len();
+    let start = ((num as usize) << (szx + 4)).min(total);
+    let end = (start + (16 << szx)).min(total);
+    let mut part = Response::new(response.code);
+    part.options = response.options.clone();
+    part.payload = response.payload.slice(start..end);
+    if let Ok(block) = Block::new(num, end < total, szx) {
+        part.options.push_uint(OptionNumber::Q_BLOCK2, block.to_uint());
+    }
+    part.options.push_uint(OptionNumber::SIZE2, u32::try_from(total).unwrap_or(u32::MAX));
+    part
+}

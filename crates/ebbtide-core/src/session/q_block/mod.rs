@@ -1,0 +1,10 @@
+//! Bodies in Non-confirmable blocks, from the server's side (RFC 9177).
+
+mod download;
+mod part;
+mod store;
+mod upload;
+
+pub(super) use download::{Download, slice};
+pub(super) use part::{BlockRequest, Part, RequestedBlocks};
+pub(super) use store::{QBlockTransfers, Taken};

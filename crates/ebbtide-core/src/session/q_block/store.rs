@@ -1,0 +1,181 @@
+//! All bodies under way in Non-confirmable blocks, with bounded memory, and when each is due.
+
+use super::download::{self, Download};
+use super::part::BlockRequest;
+use super::upload::{self, Upload, UploadState};
+use crate::q_block::QBlockParameters;
+use crate::session::finished::Finished;
+use crate::session::key::TransferKey;
+use crate::session::message::Response;
+use crate::session::requester::Requester;
+use crate::session::transfer_cache::TransferCache;
+use crate::time::Instant;
+use crate::wire::Block;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// What a block has led to.
+pub(in crate::session) enum Taken {
+    /// Nothing more, but for what there is to send.
+    Kept,
+    /// The body is whole: let the handler answer.
+    Whole(Bytes),
+    /// It was answered before.
+    Known(Response),
+}
+
+/// Bodies under way.
+#[derive(Debug)]
+pub(in crate::session) struct QBlockTransfers {
+    pub(in crate::session) bodies: TransferCache<Upload, Download>,
+    params: QBlockParameters,
+    max_bytes: usize,
+}
+
+impl QBlockTransfers {
+    pub(in crate::session) fn new(max_bytes: usize, params: QBlockParameters) -> Self {
+        // RFC 9177 sections 4.3 and 7.2.
+        let lifetime = params.non_partial_timeout();
+        Self { bodies: TransferCache::new(max_bytes, lifetime), params, max_bytes }
+    }
+
+    /// The longest body that may come in blocks of this size.
+    pub(in crate::session) fn longest(&self, block: Block, max_body: usize) -> usize {
+        Upload::longest(block.size(), max_body, self.max_bytes)
+    }
+
+    /// Takes a block of a request's body of `size` bytes.
+    pub(in crate::session) fn take(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        requester: Requester,
+        (block, size): (Block, usize),
+        payload: &[u8],
+        out: &mut Vec<Finished>,
+    ) -> Taken {
+        self.bodies.expire(now);
+        let uploads = &mut self.bodies.uploads;
+        if uploads.get(&key).is_none_or(|upload| !upload.fits(block, size)) {
+            // Another body may be there, under a tag that was used before.
+            let upload = Upload::begin(now, block, size, requester, self.params);
+            let held = upload.held();
+            self.bodies.begin_upload(now, key, upload, held);
+        }
+        let Some(upload) = self.bodies.uploads.get_mut(&key) else { return Taken::Kept };
+        if let UploadState::Done(response) = &upload.state {
+            return Taken::Known(response.clone());
+        }
+        upload.requester = requester;
+        let held = upload.take(now, block, payload);
+        if held > 0 {
+            self.bodies.grow_upload(now, key, held);
+        }
+        self.poll_upload(now, key, out).map_or(Taken::Kept, Taken::Whole)
+    }
+
+    /// The handler has answered an upload; this is the answer as it is sent.
+    pub(in crate::session) fn finish(&mut self, key: &TransferKey, answer: Response) {
+        if let Some(upload) = self.bodies.uploads.get_mut(key) {
+            upload.state = UploadState::Done(answer);
+        }
+    }
+
+    /// Whether a body is here in blocks of this size.
+    pub(in crate::session) fn has(&mut self, now: Instant, key: &TransferKey, szx: u8) -> bool {
+        self.bodies.expire(now);
+        self.bodies.downloads.get(key).is_some_and(|download| download.szx() == szx)
+    }
+
+    /// A client wants blocks of a body that is here.
+    pub(in crate::session) fn request(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        requester: Requester,
+        request: &BlockRequest,
+        out: &mut Vec<Finished>,
+    ) {
+        let Some(download) = self.bodies.downloads.get_mut(&key) else { return };
+        download.on_request(&request.blocks, requester);
+        self.bodies.downloads.advance(now, key);
+        self.poll_download(now, key, out);
+    }
+
+    /// Keeps a body, and begins to send it, unless it is longer than there is room.
+    pub(in crate::session) fn begin(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        download: Download,
+        out: &mut Vec<Finished>,
+    ) {
+        let held = download.held();
+        self.bodies.keep_download(now, key, download, held);
+        self.poll_download(now, key, out);
+    }
+
+    /// When something is due next.
+    pub(in crate::session) fn poll_timeout(&self) -> Option<Instant> {
+        [self.bodies.uploads.due(), self.bodies.downloads.due()].into_iter().flatten().min()
+    }
+
+    /// Does all that is due.
+    pub(in crate::session) fn handle_timeout(&mut self, now: Instant, out: &mut Vec<Finished>) {
+        while let Some(key) = self.bodies.uploads.pop_due(now) {
+            // It becomes whole by a block, never by time.
+            drop(self.poll_upload(now, key, out));
+        }
+        while let Some(key) = self.bodies.downloads.pop_due(now) {
+            self.poll_download(now, key, out);
+        }
+    }
+
+    fn poll_upload(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        out: &mut Vec<Finished>,
+    ) -> Option<Bytes> {
+        let uploads = &mut self.bodies.uploads;
+        let upload = uploads.get_mut(&key)?;
+        loop {
+            match upload.poll(now) {
+                upload::Step::Send(response) => {
+                    out.push(Finished::response(upload.requester, response));
+                }
+                upload::Step::Whole(body) => {
+                    let held = upload.held();
+                    uploads.shrink(&key, held);
+                    uploads.wait(&key, None);
+                    return Some(body);
+                }
+                upload::Step::Wait(at) => {
+                    uploads.wait(&key, at);
+                    return None;
+                }
+                upload::Step::Drop => {
+                    uploads.remove(&key);
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn poll_download(&mut self, now: Instant, key: TransferKey, out: &mut Vec<Finished>) {
+        let downloads = &mut self.bodies.downloads;
+        let Some(download) = downloads.get_mut(&key) else { return };
+        loop {
+            match download.poll(now) {
+                download::Step::Send(block) => {
+                    let (requester, response) = *block;
+                    out.push(Finished::response(requester, response));
+                }
+                download::Step::Wait(at) => {
+                    downloads.wait(&key, at);
+                    return;
+                }
+            }
+        }
+    }
+}

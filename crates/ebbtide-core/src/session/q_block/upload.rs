@@ -1,0 +1,146 @@
+//! A request's body, of which blocks arrive in any order.
+
+use crate::q_block::{Arrival, QBlockParameters, Receiver, Receiving};
+use crate::session::message::{ContentFormat, Response};
+use crate::session::requester::Requester;
+use crate::time::Instant;
+use crate::wire::{Block, Code, MissingBlocks, OptionNumber};
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use bytes::{Bytes, BytesMut};
+
+/// Bytes of the answer that names missing blocks, beside their numbers.
+const OVERHEAD: usize = 16;
+
+/// Bytes that a block takes beside its payload, about: an entry of a tree, and an allocation. Of blocks
+/// of 16 bytes it is the most.
+const ENTRY: usize = 64;
+
+/// One body.
+#[derive(Debug)]
+pub(in crate::session) struct Upload {
+    receiver: Receiver,
+    szx: u8,
+    size: usize,
+    /// What is here: memory is taken by what arrived, not by what was announced.
+    blocks: BTreeMap<u32, Bytes>,
+    /// Who sent the last block, whose token answers carry (RFC 9177 section 4.3).
+    pub(super) requester: Requester,
+    pub(super) state: UploadState,
+}
+
+#[derive(Debug)]
+pub(super) enum UploadState {
+    Arriving,
+    /// A handler is at work on it.
+    Working,
+    /// The answer, for duplicates.
+    Done(Response),
+}
+
+/// What is due for an upload.
+#[derive(Debug)]
+pub(super) enum Step {
+    Send(Response),
+    /// The body, which is held no longer.
+    Whole(Bytes),
+    Wait(Option<Instant>),
+    Drop,
+}
+
+impl Upload {
+    /// The longest body that may come in blocks of so many bytes: one that has room even if nothing
+    /// else has.
+    pub(super) fn longest(block: usize, max_body: usize, max_bytes: usize) -> usize {
+        // Each is in the tree, and has a bit at the receiver.
+        let room = max_bytes / (block + ENTRY + 1);
+        max_body.min(room.min(Block::MAX_NUM as usize + 1) * block)
+    }
+
+    /// The body that a block is of; the block itself is not taken yet.
+    pub(super) fn begin(
+        now: Instant,
+        block: Block,
+        size: usize,
+        requester: Requester,
+        params: QBlockParameters,
+    ) -> Self {
+        // A block of the body has a 20-bit number, and this is the last one's, and one.
+        let blocks = size.div_ceil(block.size()) as u32;
+        Self {
+            receiver: Receiver::new(now, blocks, params),
+            szx: block.szx(),
+            size,
+            blocks: BTreeMap::new(),
+            requester,
+            state: UploadState::Arriving,
+        }
+    }
+
+    /// Whether a block can be one of this body.
+    pub(super) fn fits(&self, block: Block, size: usize) -> bool {
+        self.szx == block.szx() && self.size == size
+    }
+
+    /// Takes a block: how many bytes are held more.
+    pub(super) fn take(&mut self, now: Instant, block: Block, payload: &[u8]) -> usize {
+        if !matches!(self.state, UploadState::Arriving)
+            || self.receiver.on_block(now, block.num()) != Arrival::New
+        {
+            return 0;
+        }
+        self.blocks.insert(block.num(), Bytes::copy_from_slice(payload));
+        payload.len() + ENTRY
+    }
+
+    /// Bytes held.
+    pub(super) fn held(&self) -> usize {
+        let blocks: usize = self.blocks.values().map(|payload| payload.len() + ENTRY).sum();
+        blocks + self.receiver.blocks() as usize / 8
+    }
+
+    /// What is to be done now.
+    pub(super) fn poll(&mut self, now: Instant) -> Step {
+        if !matches!(self.state, UploadState::Arriving) {
+            return Step::Wait(None);
+        }
+        // Blocks that are acknowledged need no other answer (RFC 9177 sections 4.3 and 5).
+        let confirmable = self.requester.is_confirmable();
+        loop {
+            match self.receiver.poll(now) {
+                Receiving::Complete => {
+                    self.state = UploadState::Working;
+                    let mut body = BytesMut::with_capacity(self.size);
+                    for block in core::mem::take(&mut self.blocks).into_values() {
+                        body.extend_from_slice(&block);
+                    }
+                    return Step::Whole(body.freeze());
+                }
+                Receiving::Wait(at) => return Step::Wait(Some(at)),
+                Receiving::GiveUp => return Step::Drop,
+                Receiving::Continue(_) | Receiving::Missing if confirmable => {}
+                Receiving::Continue(from) => {
+                    let mut response = Response::new(Code::CONTINUE);
+                    if let Ok(block) = Block::new(from.saturating_sub(1), true, self.szx) {
+                        response.options.push_uint(OptionNumber::Q_BLOCK1, block.to_uint());
+                    }
+                    return Step::Send(response);
+                }
+                Receiving::Missing => return Step::Send(self.ask(now)),
+            }
+        }
+    }
+
+    /// 4.08 with the numbers of what is missing (RFC 9177 section 5).
+    fn ask(&mut self, now: Instant) -> Response {
+        let missing: Vec<u32> = self.receiver.missing().collect();
+        let mut payload = vec![0; missing.len() * MissingBlocks::MAX_NUMBER_LEN];
+        let len = MissingBlocks::encode(missing, &mut payload);
+        payload.truncate(len);
+        self.receiver.sent(now, OVERHEAD + len);
+        Response::new(Code::REQUEST_ENTITY_INCOMPLETE)
+            .format(ContentFormat(MissingBlocks::CONTENT_FORMAT))
+            .payload(payload)
+    }
+}

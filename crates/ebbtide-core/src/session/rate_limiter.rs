@@ -1,0 +1,61 @@
+//! Protects a server from a client that asks too often (RFC 8516).
+
+use super::message::Response;
+use super::recency::RecencyMap;
+use crate::time::{Duration, Instant};
+use crate::wire::Code;
+use core::net::IpAddr;
+
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Bounds the requests a second of each address.
+#[derive(Debug)]
+pub struct RateLimiter {
+    /// Requests in one second.
+    rate: u32,
+    max_addresses: usize,
+    /// Requests left of the second that began with the first.
+    left: RecencyMap<IpAddr, u32>,
+    refused: u64,
+}
+
+impl RateLimiter {
+    /// At most `rate` requests in a second from one address. At most `max_addresses` are counted at
+    /// once; that whose second began first is forgotten then, which is to its advantage.
+    #[must_use]
+    pub const fn new(rate: u32, max_addresses: usize) -> Self {
+        Self { rate, max_addresses, left: RecencyMap::new(), refused: 0 }
+    }
+
+    /// Counts a request.
+    ///
+    /// # Errors
+    ///
+    /// If there were too many, the answer: 4.29, with Max-Age saying when to come again (RFC 8516
+    /// section 4).
+    pub fn admit(&mut self, now: Instant, from: IpAddr) -> Result<(), Response> {
+        while self.left.pop_oldest(now, WINDOW).is_some() {}
+        if self.left.get(&from).is_none() {
+            if self.left.len() >= self.max_addresses {
+                self.left.pop_oldest(now, Duration::ZERO);
+            }
+            self.left.insert(now, from, self.rate, 0);
+        }
+        match self.left.get_mut(&from) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                Ok(())
+            }
+            _ => {
+                self.refused += 1;
+                Err(Response::new(Code::TOO_MANY_REQUESTS).max_age(1))
+            }
+        }
+    }
+
+    /// Requests refused.
+    #[must_use]
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+}

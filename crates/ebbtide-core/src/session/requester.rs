@@ -1,0 +1,151 @@
+//! Who asked, and what a request says about its transfer.
+
+use super::message::BlockSizes;
+use crate::wire::{Block, Code, Message, OptionNumber, Token};
+use crate::{endpoint, stream};
+use core::net::{IpAddr, SocketAddr};
+
+/// A request as its transport knows it.
+#[derive(Copy, Clone, Debug)]
+pub enum Incoming {
+    /// It came in a datagram.
+    Datagram(endpoint::Incoming),
+    /// It came over a connection.
+    Stream(stream::Incoming),
+}
+
+/// Who asked, over whatever transport, and how an answer gets there.
+#[derive(Copy, Clone, Debug)]
+pub struct Requester {
+    /// The address.
+    pub remote: SocketAddr,
+    /// The token of the request.
+    pub token: Token,
+    /// The driver's number of the socket or connection that the request came by.
+    pub transport: u32,
+    /// From which of our addresses to answer, if that matters.
+    pub local: Option<IpAddr>,
+    /// Whether a group was asked (RFC 7252 section 8).
+    pub group: bool,
+    /// How often a separate response may be transmitted.
+    pub allowance: u8,
+    pub(super) incoming: Incoming,
+    /// Whether the address may be another's: a datagram's may, a connection's has answered.
+    pub(super) forgeable: bool,
+    /// Bytes of the request.
+    pub(super) request: usize,
+    /// Bytes of datagrams, with their headers, that were sent in answer already: an empty ACK's.
+    pub(super) sent: usize,
+    /// Classes of responses that the client does not want (RFC 7967 section 2.1).
+    pub(super) unwanted: u8,
+}
+
+impl Requester {
+    pub(super) fn new(
+        remote: SocketAddr,
+        incoming: Incoming,
+        message: &Message<'_>,
+        unwanted: u32,
+    ) -> Self {
+        Self {
+            remote,
+            token: message.token(),
+            transport: 0,
+            local: None,
+            group: false,
+            allowance: u8::MAX,
+            forgeable: matches!(incoming, Incoming::Datagram(_)),
+            incoming,
+            request: message.as_bytes().len(),
+            sent: 0,
+            unwanted: unwanted as u8,
+        }
+    }
+
+    /// Whether the client wants responses with this code: RFC 7967 section 2.1: 2 stands for 2.xx, 8
+    /// for 4.xx, 16 for 5.xx.
+    #[must_use]
+    pub fn wants(&self, code: Code) -> bool {
+        let class = 1_u8.checked_shl(u32::from(code.class()).saturating_sub(1)).unwrap_or(0);
+        self.unwanted & class == 0
+    }
+
+    /// Whether its answer can only be a separate response now.
+    pub(super) fn is_confirmable(&self) -> bool {
+        use crate::wire::Type;
+        matches!(self.incoming, Incoming::Datagram(incoming) if incoming.kind == Type::Confirmable)
+    }
+}
+
+/// What the options of a request say to the session, read in one pass.
+#[derive(Copy, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, read in one pass")]
+pub(super) struct Facts {
+    pub(super) sizes: BlockSizes,
+    pub(super) block1: Option<Block>,
+    pub(super) block2: Option<Block>,
+    /// A block option has no meaning (RFC 7959 section 2.2).
+    pub(super) bad_block: bool,
+    pub(super) q_block: bool,
+    pub(super) observe: Option<u32>,
+    pub(super) size1: Option<u32>,
+    pub(super) echo: bool,
+    pub(super) proxy: bool,
+    pub(super) if_match: bool,
+    pub(super) if_none_match: bool,
+    pub(super) unwanted: u32,
+}
+
+impl Facts {
+    pub(super) fn read(message: &Message<'_>, sizes: BlockSizes) -> Self {
+        let mut facts = Self {
+            sizes,
+            block1: None,
+            block2: None,
+            bad_block: false,
+            q_block: false,
+            observe: None,
+            size1: None,
+            echo: false,
+            proxy: false,
+            if_match: false,
+            if_none_match: false,
+            unwanted: 0,
+        };
+        for opt in message.options() {
+            match opt.number {
+                // The most frequent ones say nothing here.
+                OptionNumber::URI_PATH | OptionNumber::URI_QUERY | OptionNumber::URI_HOST => {}
+                OptionNumber::BLOCK1 | OptionNumber::BLOCK2 => {
+                    let block = sizes.read(&opt);
+                    facts.bad_block |= block.is_err();
+                    let place = match opt.number {
+                        OptionNumber::BLOCK1 => &mut facts.block1,
+                        _ => &mut facts.block2,
+                    };
+                    *place = (*place).or(block.ok());
+                }
+                OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2 => facts.q_block = true,
+                OptionNumber::OBSERVE => facts.observe = facts.observe.or(opt.as_uint()),
+                OptionNumber::SIZE1 => facts.size1 = facts.size1.or(opt.as_uint()),
+                OptionNumber::ECHO => facts.echo = true,
+                OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => facts.proxy = true,
+                OptionNumber::IF_MATCH => facts.if_match = true,
+                OptionNumber::IF_NONE_MATCH => facts.if_none_match = true,
+                OptionNumber::NO_RESPONSE => facts.unwanted = opt.as_uint().unwrap_or(0),
+                _ => {}
+            }
+        }
+        facts
+    }
+
+    /// Whether the request is a part of a transfer in the blocks of RFC 7959.
+    pub(super) fn is_part(&self) -> bool {
+        self.block1.is_some() || self.block2.is_some() || self.bad_block
+    }
+
+    /// Whether it begins an upload of several blocks.
+    pub(super) fn begins_upload(&self) -> bool {
+        self.block1.is_some_and(|block| block.num() == 0 && block.more())
+    }
+}

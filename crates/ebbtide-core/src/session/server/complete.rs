@@ -1,0 +1,226 @@
+//! From the application's answer to what is sent.
+
+use super::stages::{Answered, Handled, Origin, Outgoing, Way};
+use super::{Server, Share, Tables};
+use crate::session::address_validation::{HEADERS, is_short};
+use crate::session::finished::Finished;
+use crate::session::key::TransferKey;
+use crate::session::message::Response;
+use crate::session::observers::{Observers, Registration, Subject};
+use crate::session::requester::{Facts, Requester};
+use crate::time::Instant;
+use crate::wire::{Code, HEADER_LEN, OptionNumber};
+
+/// Where a request that observes is registered.
+#[derive(Debug)]
+pub struct Observe<'o> {
+    /// The observers of the transport that the request came by.
+    pub observers: &'o mut Observers,
+    /// What the route's observers observe.
+    pub subject: Subject,
+    /// How many may register.
+    pub max: usize,
+    /// Whether the subject has changed since the handler began: what it answered may be the state
+    /// before.
+    pub missed_a_change: bool,
+}
+
+/// Bytes that options of ours may add: Block1, Block2 and Size2, an ETag, Observe.
+const BLOCK1: usize = 5;
+const BLOCK2: usize = 5 + 6 + 9;
+const OBSERVE: usize = 4;
+
+impl<S: Share<Tables>> Server<S> {
+    /// Makes of the application's answer what is sent.
+    pub fn complete(
+        &self,
+        now: Instant,
+        mut handled: Handled<'_>,
+        observe: Option<Observe<'_>>,
+    ) -> Outgoing {
+        if !handled.response.code.is_response() {
+            handled.response = Response::new(Code::INTERNAL_SERVER_ERROR);
+        }
+        if matches!(handled.origin.way, Way::QBlock { .. }) {
+            return self.complete_q_block(now, handled, observe);
+        }
+        match self.answer(now, handled, observe.is_some()) {
+            Ok(answered) => Outgoing::One(self.size(now, answered, observe)),
+            Err(finished) => Outgoing::One(finished),
+        }
+    }
+
+    /// Checks that the answer may be sent to its address; a challenge if not. Nothing expensive has
+    /// been done for it before.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the answer is sent as it is, without an allocation"
+    )]
+    pub(super) fn answer<'m>(
+        &self,
+        now: Instant,
+        mut handled: Handled<'m>,
+        observable: bool,
+    ) -> Result<Answered<'m>, Finished> {
+        let Handled { origin, request, response } = &mut handled;
+        let requester = &mut origin.requester;
+        if !requester.forgeable {
+            return Ok(Answered(handled));
+        }
+        let facts = &origin.facts;
+        let mut bound = length(requester, response);
+        if let Some((offset, block)) = block_of(response, facts) {
+            bound = bound - response.payload.len()
+                + block.min(response.payload.len().saturating_sub(offset))
+                + BLOCK2;
+        }
+        bound += if facts.block1.is_some() { BLOCK1 } else { 0 };
+        let registers = observable && facts.observe == Some(0) && response.is_success();
+        bound += if registers { OBSERVE } else { 0 };
+        // There must be room for a notification after the response to a registration.
+        let needed = if registers { 2 } else { 1 };
+        requester.allowance = allowance(self, now, requester, bound, needed);
+        if requester.allowance >= needed {
+            return Ok(Answered(handled));
+        }
+        let (requester, facts) = (*requester, *facts);
+        let uploaded = facts.block1.is_some_and(|block| block.num() > 0);
+        if uploaded {
+            // The client sends the last block again, with the echo.
+            drop(self.size(now, Answered(handled), None));
+        } else if !is_repeatable(request.code(), &facts) {
+            let key = request.request_key(&requester);
+            let answer = handled.response;
+            self.tables.with(|tables| tables.withheld.keep(now, key, answer));
+        }
+        Err(self.challenged(now, requester))
+    }
+
+    /// Puts a long answer into blocks, and registers an observer.
+    fn size(&self, now: Instant, answered: Answered<'_>, observe: Option<Observe<'_>>) -> Finished {
+        let Answered(handled) = answered;
+        let observes = handled.observes();
+        let Handled { origin: Origin { requester, facts, .. }, request, mut response } = handled;
+        if block_of(&response, &facts).is_some() {
+            let key = request.transfer_key(&requester);
+            response = in_blocks(self, now, key, &facts, response);
+        }
+        if let Some(block1) = facts.block1 {
+            response.options.set_uint(OptionNumber::BLOCK1, block1.to_uint());
+            if block1.num() > 0 {
+                let key = request.transfer_key(&requester);
+                self.tables.with(|tables| tables.blocks.finish(key, &response));
+            }
+        }
+        if observes && let Some(observe) = observe {
+            register(
+                now,
+                &requester,
+                facts.observe,
+                request.bytes(),
+                &mut response,
+                observe,
+                || self.trusts(now, &requester),
+            );
+        }
+        Finished::response(requester, response)
+    }
+}
+
+/// Registers an observer, or removes it (RFC 7641 section 4.1).
+pub(super) fn register(
+    now: Instant,
+    requester: &Requester,
+    option: Option<u32>,
+    request: &[u8],
+    response: &mut Response,
+    observe: Observe<'_>,
+    trusted: impl FnOnce() -> bool,
+) {
+    let (remote, token) = (requester.remote, requester.token);
+    if option == Some(1) {
+        observe.observers.deregister(remote, token);
+        return;
+    }
+    if !response.is_success() {
+        return;
+    }
+    let registration = Registration {
+        remote,
+        token,
+        local: requester.local,
+        unverified: requester.forgeable && !trusted(),
+        subject: observe.subject,
+        request,
+        sent: requester.sent + length(requester, response) + OBSERVE + HEADERS,
+    };
+    let registered = observe.observers.register(now, &registration, observe.max);
+    if let Some(sequence) = registered {
+        response.options.set_uint(OptionNumber::OBSERVE, sequence);
+        if observe.missed_a_change {
+            observe.observers.changed_for(remote, token);
+        }
+    }
+}
+
+/// Whether a request may be processed again.
+fn is_repeatable(code: Code, facts: &Facts) -> bool {
+    match code {
+        Code::GET | Code::FETCH => true,
+        code => code.is_idempotent() && !facts.if_match && !facts.if_none_match,
+    }
+}
+
+/// Bytes of the datagram of a response.
+pub(super) fn length(requester: &Requester, response: &Response) -> usize {
+    let content = response.with_content(None, |content| content.encoded_len());
+    HEADER_LEN + requester.token.len() + content
+}
+
+/// How often an answer of so many bytes may be sent. What is known of the address is looked up only if
+/// the request alone does not allow as often as needed, or the answer is a separate one, which may be
+/// repeated.
+pub(super) fn allowance<S: Share<Tables>>(
+    server: &Server<S>,
+    now: Instant,
+    requester: &Requester,
+    length: usize,
+    needed: u8,
+) -> u8 {
+    let Requester { remote, request, sent, forgeable, .. } = *requester;
+    if !forgeable {
+        return u8::MAX;
+    }
+    if sent == 0 && is_short(request, usize::from(needed) * (length + HEADERS) - HEADERS) {
+        return needed;
+    }
+    let from = remote.ip();
+    server.tables.with(|tables| tables.validation.allowance(now, from, request, sent, length))
+}
+
+/// Where the block begins that is sent of a response, and how long it is, if it does not travel whole.
+fn block_of(response: &Response, facts: &Facts) -> Option<(usize, usize)> {
+    // The handler makes blocks itself.
+    if response.options.get(OptionNumber::BLOCK2).is_some() {
+        return None;
+    }
+    let sizes = facts.block2.map_or(facts.sizes, |asked| facts.sizes.at_most(asked.szx()));
+    // What went wrong is said as it is, whichever block was asked for.
+    let later = facts.block2.is_some_and(|asked| asked.num() > 0) && response.is_success();
+    let offset = facts.block2.map_or(0, |asked| asked.offset() as usize);
+    (response.payload.len() > sizes.whole || later).then_some((offset, sizes.block))
+}
+
+/// The block of a long response that is sent; the whole of it is kept.
+pub(super) fn in_blocks<S: Share<Tables>>(
+    server: &Server<S>,
+    now: Instant,
+    key: TransferKey,
+    facts: &Facts,
+    response: Response,
+) -> Response {
+    let sizes = facts.block2.map_or(facts.sizes, |asked| facts.sizes.at_most(asked.szx()));
+    let first = || sizes.at(0, false, sizes.szx).ok();
+    let Some(wanted) = facts.block2.or_else(first) else { return response };
+    server.tables.with(|tables| tables.blocks.keep(now, key, response, wanted, sizes))
+}

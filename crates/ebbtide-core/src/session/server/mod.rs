@@ -1,0 +1,240 @@
+//! The server: one way from a request to its answer, whatever the transport.
+//!
+//! # Contract
+//!
+//! A request passes these stages in this order. Each is a type that only the stage before it makes, so
+//! that none is skipped and none is passed twice:
+//!
+//! ```text
+//! Received -> (rate) Admitted -> (address) Verified -> (permission) Permitted -> (blocks) Assembled
+//!   -> the application -> Handled -> (amplification) Answered -> (blocks, observe) Finished -> sent
+//! ```
+//!
+//! * [`Server::receive`] takes a [`Received`] to [`Verified`].
+//! * The application looks at the request, of whose body maybe only the first block is here, and
+//!   refuses it with [`Verified::refuse`] or permits it with [`Verified::permit`]: nothing has been
+//!   stored before.
+//! * [`Server::assemble`] gives an [`Assembled`] request once its body is whole.
+//! * The application answers it at once ([`Assembled::handled`]), or keeps a [`PendingRequest`] and
+//!   answers later: both are a [`Handled`].
+//! * [`Server::complete`] makes of it what is sent; each [`Finished`] is sent by
+//!   [`Finished::send`](super::Finished::send).
+//! * At any stage the server may have the answer itself: [`Next::Send`]. An answer that was stored is a
+//!   [`Finished`](super::Finished) one and passes no stage again.
+//! * [`Server::poll_timeout`] says when [`Server::handle_timeout`] has something to send.
+//!
+//! A handler never runs twice for one request: not for a copy of it, and not because its answer has to
+//! wait until the address has echoed a challenge.
+
+mod assemble;
+mod complete;
+mod limits;
+mod q_block;
+mod receive;
+mod stages;
+mod withheld;
+
+pub use complete::Observe;
+pub use limits::{Load, Refusals, SessionConfig};
+pub use stages::{
+    Assembled, Handled, Next, Outgoing, PendingRequest, Permitted, Received, Verified,
+};
+
+use super::address_validation::AddressValidation;
+use super::blocks::BlockTransfers;
+use super::finished::Finished;
+use super::message::{BlockSizes, Response};
+use super::q_block::QBlockTransfers;
+use super::rate_limiter::RateLimiter;
+use super::requester::Requester;
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::fmt;
+use rand_core::Rng;
+use withheld::Withheld;
+
+/// Where a server keeps what its sockets share: it is reached only when a stage needs it, so that a
+/// driver of several threads locks it as seldom as possible.
+pub trait Share<T> {
+    /// Changes what is shared. `change` calls nothing that shares again.
+    fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R;
+}
+
+impl<T> Share<T> for RefCell<T> {
+    fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.borrow_mut())
+    }
+}
+
+/// What all sockets and connections of a server share.
+pub struct Tables {
+    validation: AddressValidation,
+    limiter: Option<RateLimiter>,
+    blocks: BlockTransfers,
+    q_blocks: QBlockTransfers,
+    withheld: Withheld,
+    rng: Box<dyn Rng + Send>,
+}
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables")
+            .field("validation", &self.validation)
+            .field("limiter", &self.limiter)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tables {
+    /// Nothing is known yet. `rng` must be unpredictable on the open Internet: it gives the key of the
+    /// challenges.
+    #[must_use]
+    pub fn new(config: &SessionConfig, mut rng: Box<dyn Rng + Send>) -> Self {
+        let validation = AddressValidation::new(config.verify, config.max_addresses, &mut *rng);
+        Self {
+            validation,
+            limiter: config.max_rate.map(|rate| RateLimiter::new(rate, config.max_addresses)),
+            blocks: BlockTransfers::new(config.max_block_bytes, config.exchange_lifetime),
+            q_blocks: QBlockTransfers::new(config.max_block_bytes, config.q_block),
+            withheld: Withheld::new(config.max_withheld),
+            rng,
+        }
+    }
+
+    /// Trusts the addresses for which `exempt` holds: a transport has verified them, as DTLS does.
+    #[must_use]
+    pub fn exempt(mut self, exempt: fn(core::net::IpAddr) -> bool) -> Self {
+        self.validation.set_exempt(exempt);
+        self
+    }
+}
+
+/// The server's side of the session. See the [module](self) for how it is driven.
+#[derive(Debug)]
+pub struct Server<S> {
+    config: SessionConfig,
+    tables: S,
+}
+
+impl<S: Share<Tables>> Server<S> {
+    /// A server over tables made with the same configuration.
+    #[must_use]
+    pub const fn new(config: SessionConfig, tables: S) -> Self {
+        Self { config, tables }
+    }
+
+    /// Its configuration.
+    #[must_use]
+    pub const fn config(&self) -> &SessionConfig {
+        &self.config
+    }
+
+    /// What fits into a datagram.
+    #[must_use]
+    pub fn datagram_sizes(&self) -> BlockSizes {
+        BlockSizes::of_datagrams(self.config.block_szx)
+    }
+
+    /// Whether an address has to show that it is there before it is sent much.
+    pub fn trusts(&self, now: Instant, requester: &Requester) -> bool {
+        let from = requester.remote.ip();
+        !requester.forgeable || self.tables.with(|tables| tables.validation.trusts(now, from))
+    }
+
+    /// How often a notification of `length` bytes may be transmitted to an observer that has
+    /// acknowledged none: the request that registered it had `request` bytes, and was answered by
+    /// `sent` bytes with their headers.
+    pub fn notification_allowance(
+        &self,
+        now: Instant,
+        remote: core::net::SocketAddr,
+        request: usize,
+        sent: usize,
+        length: usize,
+    ) -> u8 {
+        if !self.config.verify.concerns(remote.ip()) {
+            return u8::MAX;
+        }
+        self.tables.with(|tables| {
+            tables.validation.allowance(now, remote.ip(), request, sent, length).max(1)
+        })
+    }
+
+    /// The block of a notification that is sent if it is long (RFC 7959 section 2.6); the others are
+    /// kept for the observer to fetch.
+    pub fn size_notification(
+        &self,
+        now: Instant,
+        remote: core::net::SocketAddr,
+        request: &crate::wire::Message<'_>,
+        response: Response,
+        sizes: BlockSizes,
+    ) -> Response {
+        if response.payload.len() <= sizes.whole {
+            return response;
+        }
+        let facts = super::requester::Facts::read(request, sizes);
+        let key = super::key::transfer_key(remote, request);
+        complete::in_blocks(self, now, key, &facts, response)
+    }
+
+    /// When [`Self::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.tables.with(|tables| tables.q_blocks.poll_timeout())
+    }
+
+    /// Does what is due: blocks of bodies that leave in sets, requests for blocks that are missing
+    /// (RFC 9177).
+    pub fn handle_timeout(&self, now: Instant) -> Vec<Finished> {
+        let mut out = Vec::new();
+        self.tables.with(|tables| tables.q_blocks.handle_timeout(now, &mut out));
+        out
+    }
+
+    /// What is held for requests that are not finished.
+    pub fn load(&self, now: Instant) -> Load {
+        self.tables.with(|tables| {
+            let (bytes, uploads, downloads) = tables.blocks.bodies.held(now);
+            let quick = tables.q_blocks.bodies.held(now);
+            Load {
+                block_bytes: bytes + quick.0,
+                uploads: uploads + quick.1,
+                downloads: downloads + quick.2,
+                withheld: tables.withheld.len(now),
+                verified: tables.validation.verified(now),
+            }
+        })
+    }
+
+    /// What has been turned away.
+    pub fn refusals(&self) -> Refusals {
+        self.tables.with(|tables| Refusals {
+            challenged: tables.validation.challenged(),
+            too_many_requests: tables.limiter.as_ref().map_or(0, RateLimiter::refused),
+            uploads_evicted: tables.blocks.bodies.evicted + tables.q_blocks.bodies.evicted,
+            ..Refusals::default()
+        })
+    }
+
+    /// The challenge for a requester that has not shown that it is there, as an answer.
+    fn challenged(&self, now: Instant, requester: Requester) -> Finished {
+        let from = requester.remote.ip();
+        let challenge = self.tables.with(|tables| tables.validation.challenge(now, from));
+        Finished::response(requester, challenge)
+    }
+
+    /// A stored answer, or a challenge if it is longer than may be sent to an address that may be
+    /// forged. It stays stored.
+    fn stored(&self, now: Instant, requester: Requester, response: Response) -> Finished {
+        let length = complete::length(&requester, &response);
+        match complete::allowance(self, now, &requester, length, 1) {
+            0 => self.challenged(now, requester),
+            allowance => Finished::response(Requester { allowance, ..requester }, response),
+        }
+    }
+}
+
+/// How long an answer is withheld until the address has echoed: as long as the challenge is good.
+const WITHHELD: Duration = Duration::from_secs(60);

@@ -1,0 +1,232 @@
+//! The stages of requests in the blocks of RFC 9177.
+
+use super::complete::{self, Observe};
+use super::stages::{Answered, Assembled, Handled, Next, Origin, Outgoing, Received, Way};
+use super::{Server, Share, Tables};
+use crate::session::blocks::{too_large, with_etag};
+use crate::session::finished::Finished;
+use crate::session::key::{TransferKey, transfer_key};
+use crate::session::message::Response;
+use crate::session::q_block::{BlockRequest, Download, Part, RequestedBlocks, Taken, slice};
+use crate::session::requester::Requester;
+use crate::time::Instant;
+use crate::wire::{Block, Code, OptionNumber};
+use alloc::vec;
+use alloc::vec::Vec;
+
+impl<S: Share<Tables>> Server<S> {
+    pub(super) fn assemble_q_block<'m>(
+        &self,
+        now: Instant,
+        received: Received<'m>,
+        part: Part,
+        max_body: usize,
+    ) -> Next<'m, Assembled<'m>> {
+        let key = transfer_key(received.requester.remote, &received.message);
+        match part {
+            Part::Block { block, size } => {
+                self.take_q_block(now, received, key, (block, size), max_body)
+            }
+            Part::Request(wanted) => self.request_q_blocks(now, received, key, wanted),
+        }
+    }
+
+    /// A block of a request's body.
+    fn take_q_block<'m>(
+        &self,
+        now: Instant,
+        received: Received<'m>,
+        key: TransferKey,
+        (block, size): (Block, usize),
+        max_body: usize,
+    ) -> Next<'m, Assembled<'m>> {
+        let requester = received.requester;
+        let mut out = Vec::new();
+        let taken = self.tables.with(|tables| {
+            let longest = tables.q_blocks.longest(block, max_body);
+            if size > longest {
+                return Err(too_large(longest));
+            }
+            let payload = received.message.payload();
+            Ok(tables.q_blocks.take(now, key, requester, (block, size), payload, &mut out))
+        });
+        match taken {
+            Err(answer) => return Next::Send(Outgoing::One(Finished::response(requester, answer))),
+            Ok(Taken::Kept) if out.is_empty() => {
+                acknowledge(requester, &mut out);
+            }
+            Ok(Taken::Kept) => {}
+            Ok(Taken::Known(answer)) => out.push(self.stored(now, requester, answer)),
+            Ok(Taken::Whole(body)) => {
+                let way = Way::QBlock { wanted: None, uploaded: true };
+                let Received { requester, message, facts } = received;
+                let origin = Origin { requester, facts, way };
+                return Next::Proceed(Assembled { origin, message, body: Some(body) });
+            }
+        }
+        Next::Send(Outgoing::Many(out))
+    }
+
+    /// A request for blocks of a response, and maybe for the response in the first place.
+    fn request_q_blocks<'m>(
+        &self,
+        now: Instant,
+        received: Received<'m>,
+        key: TransferKey,
+        wanted: BlockRequest,
+    ) -> Next<'m, Assembled<'m>> {
+        let Received { mut requester, message, facts } = received;
+        let mut out = Vec::new();
+        if wanted.blocks != RequestedBlocks::Whole {
+            let single =
+                matches!(&wanted.blocks, RequestedBlocks::These(blocks) if blocks.len() == 1);
+            let here = self.tables.with(|tables| tables.q_blocks.has(now, &key, wanted.szx));
+            if here {
+                if !single {
+                    requester = acknowledge(requester, &mut out);
+                }
+                let before = out.len();
+                self.tables
+                    .with(|tables| tables.q_blocks.request(now, key, requester, &wanted, &mut out));
+                if out.len() == before && single {
+                    acknowledge(requester, &mut out);
+                }
+                return Next::Send(Outgoing::Many(out));
+            }
+            // What changes nothing may be asked for again.
+            if !matches!(message.code(), Code::GET | Code::FETCH) {
+                let answer = Response::new(Code::REQUEST_ENTITY_INCOMPLETE);
+                return Next::Send(Outgoing::One(Finished::response(requester, answer)));
+            }
+        }
+        let way = Way::QBlock { wanted: Some(wanted), uploaded: false };
+        Next::Proceed(Assembled { origin: Origin { requester, facts, way }, message, body: None })
+    }
+
+    /// Makes of the application's answer what is sent of it now, and keeps it for what follows.
+    pub(super) fn complete_q_block(
+        &self,
+        now: Instant,
+        mut handled: Handled<'_>,
+        observe: Option<Observe<'_>>,
+    ) -> Outgoing {
+        let Way::QBlock { wanted, uploaded } = handled.origin.way.clone() else {
+            return Outgoing::Many(Vec::new());
+        };
+        let ours = self.config.block_szx.min(Block::MAX_SZX);
+        let szx = wanted.as_ref().map_or(ours, |wanted| wanted.szx.min(ours));
+        // The handler serves blocks itself, the usual ones, which every client understands.
+        let is_block = handled.response.options.get(OptionNumber::BLOCK2).is_some();
+        if !is_block && !handled.response.is_success() {
+            handled.response.payload.truncate(16 << szx);
+        }
+        let long = !is_block && handled.response.payload.len() > 16 << szx;
+        // Whoever uploads has shown that it is there, before the handler ran.
+        if long && !uploaded && !self.trusts(now, &handled.origin.requester) {
+            return Outgoing::One(self.challenged(now, handled.origin.requester));
+        }
+        if !long && wanted.is_some() && !is_block {
+            // In an error as well: libcoap's client takes it for the sign that it is understood.
+            handled.response = slice(&handled.response, 0, szx);
+        }
+        // What is kept for later blocks has no Observe option.
+        let observes = handled.observes();
+        let key = handled.request.transfer_key(&handled.origin.requester);
+        if !long {
+            let answered = if uploaded {
+                Ok(Answered(handled))
+            } else {
+                self.answer(now, handled, observe.is_some())
+            };
+            let Handled { origin, request, mut response } = match answered {
+                Ok(Answered(handled)) => handled,
+                Err(challenge) => return Outgoing::One(challenge),
+            };
+            if uploaded {
+                self.tables.with(|tables| tables.q_blocks.finish(&key, response.clone()));
+            }
+            let requester = origin.requester;
+            if observes && let Some(observe) = observe {
+                let option = origin.facts.observe;
+                let bytes = request.bytes();
+                complete::register(now, &requester, option, bytes, &mut response, observe, || {
+                    self.trusts(now, &requester)
+                });
+            }
+            return Outgoing::One(Finished::response(requester, response));
+        }
+        let Handled { origin: Origin { requester, facts, .. }, request, response } = handled;
+        // RFC 9177 section 4.4: the same in every block of a body, and another for another body.
+        let mut response = with_etag(response);
+        if uploaded {
+            let answer = slice(&response, 0, szx);
+            self.tables.with(|tables| tables.q_blocks.finish(&key, answer));
+        }
+        if observes && let Some(observe) = observe {
+            let bytes = request.bytes();
+            complete::register(
+                now,
+                &requester,
+                facts.observe,
+                bytes,
+                &mut response,
+                observe,
+                || true,
+            );
+        }
+        self.send_blocks(now, key, requester, response, szx, wanted.map(|wanted| wanted.blocks))
+    }
+
+    fn send_blocks(
+        &self,
+        now: Instant,
+        key: TransferKey,
+        mut requester: Requester,
+        response: Response,
+        szx: u8,
+        wanted: Option<RequestedBlocks>,
+    ) -> Outgoing {
+        let params = self.config.q_block;
+        let set = |from| (from..params.end_of_set(from)).collect();
+        let count = response.payload.len().div_ceil(16 << szx) as u32;
+        let mut out = Vec::new();
+        let these: Vec<u32> = match wanted {
+            Some(RequestedBlocks::These(blocks)) => blocks,
+            Some(RequestedBlocks::From(from)) => set(from),
+            // It cannot be kept: the handler is asked again for every set.
+            _ if response.payload.len() > self.config.max_block_bytes => set(0),
+            Some(RequestedBlocks::Whole) | None => {
+                requester = acknowledge(requester, &mut out);
+                self.tables.with(|tables| {
+                    let download =
+                        Download::begin(response, szx, requester, params, &mut *tables.rng);
+                    tables.q_blocks.begin(now, key, download, &mut out);
+                });
+                return Outgoing::Many(out);
+            }
+        };
+        let these: Vec<u32> = these.into_iter().filter(|&num| num < count).collect();
+        match *these.as_slice() {
+            [] => {
+                let answer = Response::error(Code::BAD_REQUEST, "no such block");
+                return Outgoing::Many(vec![Finished::response(requester, answer)]);
+            }
+            [_] => {}
+            _ => requester = acknowledge(requester, &mut out),
+        }
+        out.extend(
+            these.into_iter().map(|num| Finished::response(requester, slice(&response, num, szx))),
+        );
+        Outgoing::Many(out)
+    }
+}
+
+/// Acknowledges a Confirmable request that has no answer yet, or that several responses follow: all
+/// of a body's blocks are Confirmable then, or none (RFC 9177 section 7).
+fn acknowledge(requester: Requester, out: &mut Vec<Finished>) -> Requester {
+    let (acknowledgement, after) = Finished::acknowledgement(requester);
+    if requester.is_confirmable() {
+        out.push(acknowledgement);
+    }
+    after
+}

@@ -1,0 +1,109 @@
+//! Bodies under way in both directions, with bounded memory: which of them goes when there is no room.
+
+use super::key::TransferKey;
+use super::recency::RecencyMap;
+use crate::time::{Duration, Instant};
+
+/// Transfers in each direction.
+const MAX_TRANSFERS: usize = 1024;
+
+/// Uploads and downloads that take so many bytes at the most, together.
+#[derive(Debug)]
+pub(super) struct TransferCache<U, D> {
+    pub(super) uploads: RecencyMap<TransferKey, U>,
+    pub(super) downloads: RecencyMap<TransferKey, D>,
+    max_bytes: usize,
+    /// How long a transfer may pause.
+    lifetime: Duration,
+    /// Uploads that were given up for want of room.
+    pub(super) evicted: u64,
+}
+
+impl<U, D> TransferCache<U, D> {
+    pub(super) fn new(max_bytes: usize, lifetime: Duration) -> Self {
+        let (uploads, downloads) = (RecencyMap::new(), RecencyMap::new());
+        Self { uploads, downloads, max_bytes, lifetime, evicted: 0 }
+    }
+
+    /// Bytes of bodies, uploads, and downloads that are kept.
+    pub(super) fn held(&mut self, now: Instant) -> (usize, usize, usize) {
+        self.expire(now);
+        (self.bytes(), self.uploads.len(), self.downloads.len())
+    }
+
+    fn bytes(&self) -> usize {
+        self.uploads.bytes() + self.downloads.bytes()
+    }
+
+    /// Whether half of the room for uploads is taken.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.uploads.len() >= MAX_TRANSFERS / 2 || self.bytes() >= self.max_bytes / 2
+    }
+
+    /// Gives up what has paused for too long.
+    pub(super) fn expire(&mut self, now: Instant) {
+        while self.uploads.pop_oldest(now, self.lifetime).is_some() {}
+        while self.downloads.pop_oldest(now, self.lifetime).is_some() {}
+    }
+
+    /// Begins an upload, in place of what there was under this key.
+    pub(super) fn begin_upload(&mut self, now: Instant, key: TransferKey, upload: U, bytes: usize) {
+        self.uploads.remove(&key);
+        if self.uploads.len() >= MAX_TRANSFERS {
+            self.evict_upload(now);
+        }
+        self.make_room(now, bytes);
+        self.uploads.insert(now, key, upload, bytes);
+    }
+
+    /// Makes room for the next bytes of an upload; nothing if it was given up itself, the only one.
+    pub(super) fn grow_upload(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        by: usize,
+    ) -> Option<&mut U> {
+        self.uploads.advance(now, key);
+        self.make_room(now, by);
+        self.uploads.grow(&key, by);
+        self.uploads.get_mut(&key)
+    }
+
+    /// Keeps a download, in place of what there was under this key, unless it alone is longer than all
+    /// may be.
+    pub(super) fn keep_download(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        download: D,
+        bytes: usize,
+    ) {
+        self.downloads.remove(&key);
+        if bytes > self.max_bytes {
+            return;
+        }
+        if self.downloads.len() >= MAX_TRANSFERS {
+            self.downloads.pop_oldest(now, Duration::ZERO);
+        }
+        self.make_room(now, bytes);
+        self.downloads.insert(now, key, download, bytes);
+    }
+
+    /// Gives up what has not advanced for longest until so many bytes find room: downloads first,
+    /// since the handler can be asked again.
+    fn make_room(&mut self, now: Instant, bytes: usize) {
+        while self.bytes() + bytes > self.max_bytes {
+            if self.downloads.pop_oldest(now, Duration::ZERO).is_none() && !self.evict_upload(now) {
+                return;
+            }
+        }
+    }
+
+    /// Of uploads that are never finished, those go that have not advanced for longest: one that
+    /// goes on stays.
+    fn evict_upload(&mut self, now: Instant) -> bool {
+        let evicted = self.uploads.pop_oldest(now, Duration::ZERO).is_some();
+        self.evicted += u64::from(evicted);
+        evicted
+    }
+}

@@ -1,0 +1,115 @@
+//! What an answer leaves by.
+
+use super::requester::Incoming;
+use crate::exchange::ExchangeId;
+use crate::time::Instant;
+use crate::wire::Content;
+use crate::{endpoint, stream};
+use core::fmt;
+
+/// What takes answers to requests: an endpoint or a connection.
+pub trait Transport {
+    /// Answers a request. What comes back is the exchange of a separate response.
+    ///
+    /// # Errors
+    ///
+    /// See [`NotSent`]; nothing was sent then, and the request can still be answered.
+    fn respond(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        content: &Content<'_>,
+    ) -> Result<Option<ExchangeId>, NotSent>;
+
+    /// Tells the client that its request has arrived, if that makes sense here: a response may
+    /// follow, or not.
+    fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming);
+
+    /// No response follows.
+    fn dismiss(&mut self, now: Instant, incoming: &Incoming);
+}
+
+impl Transport for endpoint::Endpoint {
+    fn respond(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        content: &Content<'_>,
+    ) -> Result<Option<ExchangeId>, NotSent> {
+        let Incoming::Datagram(incoming) = incoming else { return Err(NotSent::OtherTransport) };
+        Self::respond(self, now, incoming, content).map_err(NotSent::Datagram)
+    }
+
+    fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming) {
+        if let Incoming::Datagram(incoming) = incoming {
+            Self::acknowledge(self, now, incoming);
+        }
+    }
+
+    /// A Confirmable request is acknowledged all the same (RFC 7967 section 2.1).
+    fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
+        Transport::acknowledge(self, now, &mut { *incoming });
+    }
+}
+
+impl Transport for stream::Connection {
+    fn respond(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        content: &Content<'_>,
+    ) -> Result<Option<ExchangeId>, NotSent> {
+        let Incoming::Stream(incoming) = incoming else { return Err(NotSent::OtherTransport) };
+        Self::respond(self, now, incoming, content).map_err(NotSent::Stream)?;
+        Ok(None)
+    }
+
+    fn acknowledge(&mut self, _: Instant, _: &mut Incoming) {}
+
+    fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
+        if let Incoming::Stream(incoming) = incoming {
+            Self::dismiss(self, now, incoming);
+        }
+    }
+}
+
+/// Why an answer was not sent.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum NotSent {
+    /// The endpoint refused it.
+    Datagram(endpoint::SendError),
+    /// The connection refused it.
+    Stream(stream::SendError),
+    /// The request did not come by this transport.
+    OtherTransport,
+}
+
+impl NotSent {
+    /// Whether the same answer may be sent later: when an exchange has ended, or the driver has sent
+    /// what waits.
+    #[must_use]
+    pub fn is_for_want_of_room(self) -> bool {
+        use endpoint::SendError;
+        matches!(
+            self,
+            Self::Datagram(
+                SendError::QueueFull
+                    | SendError::TooManyExchanges
+                    | SendError::TooManyPeers
+                    | SendError::OutboxFull
+            )
+        )
+    }
+}
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Datagram(error) => error.fmt(f),
+            Self::Stream(error) => error.fmt(f),
+            Self::OtherTransport => f.write_str("the request came by another transport"),
+        }
+    }
+}
+
+impl core::error::Error for NotSent {}

@@ -1,0 +1,226 @@
+//! Requests through the stages of a server's session.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
+mod session_harness;
+
+use ebbtide_core::session::{Response, Verify};
+use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
+use session_harness::{Ask, Bench, Does, HEADERS, ask, at, code, echo_of, options, peer};
+
+const BLOCK1: u16 = 27;
+const BLOCK2: u16 = 23;
+const ECHO: u16 = 252;
+
+fn trusting() -> Bench {
+    Bench::new(
+        |config| config.verify = Verify::None,
+        |_, body| Does::Answers(Response::new(Code::CHANGED).payload(body.to_vec())),
+    )
+}
+
+fn block(id: u16, option: u8, payload: &[u8]) -> Ask {
+    ask(Code::PUT, id, "up").option(BLOCK1, &[option]).payload(payload)
+}
+
+#[test]
+fn a_repeated_last_block_is_answered_as_the_first_time_with_one_block_option() {
+    let mut server = trusting();
+    let first = server.take(peer(1), &block(1, 0x08, &[7; 16]).bytes());
+    assert_eq!((code(&first[0]), options(&first[0])), (Code::CONTINUE, vec![(BLOCK1, vec![0x08])]));
+    for id in 2..6 {
+        let sent = server.take(peer(1), &block(id, 0x10, &[7; 4]).bytes());
+        assert_eq!(code(&sent[0]), Code::CHANGED);
+        assert_eq!(options(&sent[0]), [(BLOCK1, vec![0x10])], "copy {id}");
+        assert_eq!(Message::parse(&sent[0]).unwrap().payload(), [7; 20]);
+    }
+    assert_eq!(server.calls, 1, "what is finished is not handled again");
+}
+
+#[test]
+fn a_long_answer_to_an_upload_is_repeated_block_by_block_without_a_second_block_option() {
+    let mut server = Bench::new(
+        |config| {
+            config.verify = Verify::None;
+            config.block_szx = 0;
+        },
+        |_, _| Does::Answers(Response::content(vec![5; 40])),
+    );
+    server.take(peer(1), &block(1, 0x08, &[7; 16]).bytes());
+    let first = server.take(peer(1), &block(2, 0x10, &[7; 4]).bytes());
+    let again = server.take(peer(1), &block(3, 0x10, &[7; 4]).bytes());
+    assert_eq!(options(&first[0]), options(&again[0]));
+    let numbers: Vec<u16> = options(&first[0]).iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [4, BLOCK2, BLOCK1, 28]);
+    let second = server.take(peer(1), &ask(Code::PUT, 4, "up").option(BLOCK2, &[0x10]).bytes());
+    assert_eq!(Message::parse(&second[0]).unwrap().payload(), [5; 16]);
+    assert_eq!(server.calls, 1);
+}
+
+#[test]
+fn a_post_whose_answer_is_long_is_handled_once_though_its_address_is_challenged() {
+    let mut server = Bench::new(
+        |_| {},
+        |_, _| Does::Answers(Response::new(Code::CREATED).payload(vec![b'x'; 300])),
+    );
+    let post = |id| ask(Code::POST, id, "p").payload(b"order");
+    let challenge = server.take(peer(1), &post(1).bytes());
+    assert_eq!((code(&challenge[0]), server.calls), (Code::UNAUTHORIZED, 1));
+    let echoed = post(2).option(ECHO, &echo_of(&challenge[0]));
+    let answer = server.take(peer(1), &echoed.bytes());
+    assert_eq!((code(&answer[0]), server.calls), (Code::CREATED, 1));
+    assert_eq!(Message::parse(&answer[0]).unwrap().payload(), vec![b'x'; 300]);
+    // The next one is another request.
+    let answer = server.take(peer(1), &post(3).bytes());
+    assert_eq!((code(&answer[0]), server.calls), (Code::CREATED, 2));
+}
+
+#[test]
+fn the_same_post_again_before_the_echo_is_challenged_and_not_handled() {
+    let mut server = Bench::new(
+        |_| {},
+        |_, _| Does::Answers(Response::new(Code::CREATED).payload(vec![b'x'; 300])),
+    );
+    let post = |id| ask(Code::POST, id, "p").payload(b"order");
+    server.take(peer(1), &post(1).bytes());
+    let challenge = server.take(peer(1), &post(2).bytes());
+    assert_eq!((code(&challenge[0]), server.calls), (Code::UNAUTHORIZED, 1));
+    // Two requests were made, both echo, and each is handled once.
+    let echo = echo_of(&challenge[0]);
+    server.take(peer(1), &post(3).option(ECHO, &echo).bytes());
+    server.take(peer(1), &post(4).option(ECHO, &echo).bytes());
+    assert_eq!(server.calls, 2);
+}
+
+#[test]
+fn posts_of_unknown_addresses_are_challenged_before_their_handlers_once_many_answers_wait() {
+    let mut server = Bench::new(
+        |config| config.max_withheld = 8,
+        |_, _| Does::Answers(Response::new(Code::CREATED).payload(vec![b'x'; 300])),
+    );
+    for n in 1..=100 {
+        let sent = server.take(peer(n), &ask(Code::POST, n.into(), "p").bytes());
+        assert_eq!(code(&sent[0]), Code::UNAUTHORIZED);
+    }
+    assert_eq!(server.calls, 4, "half of the room");
+    assert_eq!(server.session.load(at(100)).withheld, 4);
+    // When the challenges are stale the answers are dropped.
+    assert_eq!(server.session.load(at(161)).withheld, 0);
+}
+
+#[test]
+fn a_post_with_a_short_answer_needs_no_echo() {
+    let mut server = Bench::new(|_| {}, |_, _| Does::Answers(Response::new(Code::CHANGED)));
+    let sent = server.take(peer(1), &ask(Code::POST, 1, "p").bytes());
+    assert_eq!(code(&sent[0]), Code::CHANGED);
+}
+
+#[test]
+fn no_answer_is_longer_than_three_times_its_request_before_the_address_has_echoed() {
+    for length in 0..200 {
+        let mut server =
+            Bench::new(|_| {}, move |_, _| Does::Answers(Response::content(vec![1; length])));
+        let request = ask(Code::GET, 1, "x").bytes();
+        let sent = server.take(peer(1), &request);
+        let bytes: usize = sent.iter().map(|datagram| datagram.len() + HEADERS).sum();
+        assert!(bytes <= 3 * (request.len() + HEADERS), "{length}: {bytes}");
+        // It is not stricter than it must be either: all but the last byte of what is allowed is used.
+        let plain = 4 + 2 + usize::from(length > 0) + length + HEADERS;
+        let challenged = code(&sent[0]) == Code::UNAUTHORIZED;
+        assert_eq!(challenged, plain > 3 * (request.len() + HEADERS), "{length}");
+    }
+}
+
+#[test]
+fn a_separate_answer_counts_the_acknowledgement_and_is_repeated_no_more_than_allowed() {
+    let mut server = Bench::new(|_| {}, |_, _| Does::Waits);
+    let request = ask(Code::GET, 1, "x").bytes();
+    assert!(server.take(peer(1), &request).is_empty());
+    let acknowledgement = server.pending[0].acknowledge();
+    server.send_one(&acknowledgement);
+    let mut bytes: usize = server.drain().iter().map(|datagram| datagram.len() + HEADERS).sum();
+    assert_eq!(bytes, 4 + HEADERS);
+    let sent = server.answer(Response::content(vec![1; 30]));
+    assert_eq!(Message::parse(&sent[0]).unwrap().kind(), Type::Confirmable);
+    bytes += sent.iter().map(|datagram| datagram.len() + HEADERS).sum::<usize>();
+    assert!(bytes <= 3 * (request.len() + HEADERS), "{bytes}");
+}
+
+#[test]
+fn a_verified_address_has_to_echo_again_after_an_hour() {
+    let mut server = Bench::new(|_| {}, |_, _| Does::Answers(Response::content(vec![1; 500])));
+    let get = |id| ask(Code::GET, id, "x");
+    let challenge = server.take(peer(1), &get(1).bytes());
+    let echoed = get(2).option(ECHO, &echo_of(&challenge[0]));
+    assert_eq!(code(&server.take(peer(1), &echoed.bytes())[0]), Code::CONTENT);
+    server.now = at(100 + 3599);
+    assert_eq!(code(&server.take(peer(1), &get(3).bytes())[0]), Code::CONTENT);
+    server.now = at(100 + 3600);
+    assert_eq!(code(&server.take(peer(1), &get(4).bytes())[0]), Code::UNAUTHORIZED);
+}
+
+#[test]
+fn an_upload_that_is_longer_than_the_route_allows_is_refused_at_its_first_block() {
+    let mut server = trusting();
+    server.max_body = 100;
+    let announced = block(1, 0x08, &[7; 16]).option(60, &[101]);
+    let sent = server.take(peer(1), &announced.bytes());
+    assert_eq!(code(&sent[0]), Code::REQUEST_ENTITY_TOO_LARGE);
+    assert_eq!(options(&sent[0]), [(BLOCK1, vec![0x08]), (60, vec![100])]);
+    let whole = ask(Code::PUT, 2, "up").payload(&[0; 101]);
+    assert_eq!(code(&server.take(peer(1), &whole.bytes())[0]), Code::REQUEST_ENTITY_TOO_LARGE);
+    assert_eq!((server.calls, server.session.load(at(100)).uploads), (0, 0));
+}
+
+#[test]
+fn later_blocks_of_an_observed_body_carry_no_observe_option() {
+    let mut server = Bench::new(
+        |config| {
+            config.verify = Verify::None;
+            config.block_szx = 0;
+        },
+        |_, _| Does::Answers(Response::content(vec![5; 40])),
+    );
+    let first = server.take(peer(1), &ask(Code::GET, 1, "s").option(6, &[]).bytes());
+    let has = |bytes: &[u8]| Message::parse(bytes).unwrap().option(OptionNumber::OBSERVE).is_some();
+    assert!(has(&first[0]));
+    let second = server.take(peer(1), &ask(Code::GET, 2, "s").option(BLOCK2, &[0x10]).bytes());
+    assert_eq!(Message::parse(&second[0]).unwrap().payload(), [5; 16]);
+    assert!(!has(&second[0]), "RFC 7959 section 2.6");
+    assert_eq!((server.observers.len(), server.calls), (1, 1));
+}
+
+#[test]
+fn a_request_that_is_answered_later_registers_its_observer_then() {
+    let mut server = Bench::new(|config| config.verify = Verify::None, |_, _| Does::Waits);
+    assert!(server.take(peer(1), &ask(Code::GET, 1, "s").option(6, &[]).bytes()).is_empty());
+    assert!(server.observers.is_empty());
+    let sent = server.answer(Response::content("state"));
+    assert!(Message::parse(&sent[0]).unwrap().option(OptionNumber::OBSERVE).is_some());
+    assert_eq!(server.observers.len(), 1);
+}
+
+#[test]
+fn only_an_address_that_echoes_is_remembered_while_half_of_the_memory_is_taken() {
+    let mut server = Bench::new(|_| {}, |_, _| Does::Answers(Response::new(Code::CHANGED)));
+    for n in 0..40_000_u32 {
+        let [_, _, a, b] = n.to_be_bytes();
+        let from = std::net::SocketAddr::from(([192, 0, a, b], 5683));
+        server.take(from, &ask(Code::POST, 1, "p").bytes());
+    }
+    assert_eq!((server.endpoint.remembered(), server.calls), (32_768, 32_768));
+    let post = |id| ask(Code::POST, id, "p");
+    let challenge = server.take(peer(1), &post(9).bytes());
+    assert_eq!(code(&challenge[0]), Code::UNAUTHORIZED);
+    let echoed = post(10).option(ECHO, &echo_of(&challenge[0])).bytes();
+    assert_eq!(code(&server.take(peer(1), &echoed)[0]), Code::CHANGED);
+    // A copy of it is known.
+    let calls = server.calls;
+    assert_eq!(code(&server.take(peer(1), &echoed)[0]), Code::CHANGED);
+    assert_eq!(server.calls, calls);
+}

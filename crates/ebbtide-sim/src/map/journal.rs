@@ -1,0 +1,101 @@
+//! What has been computed, one line each in a file, so that a map can be continued.
+
+use super::measures::Measures;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Mutex;
+
+/// The file's name in the folder of results.
+const NAME: &str = "networks.jsonl";
+
+/// One line: a control in a network.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// What the figures depend on, hashed.
+    key: String,
+    network: u32,
+    cc: String,
+    measures: Measures,
+}
+
+/// Lines that are there, and a file that takes more.
+pub(super) struct Journal {
+    known: BTreeMap<String, Measures>,
+    file: Option<Mutex<File>>,
+}
+
+impl Journal {
+    /// One that forgets.
+    pub(super) const fn nowhere() -> Self {
+        Self { known: BTreeMap::new(), file: None }
+    }
+
+    /// Reads what a folder has and keeps more there. A line that was cut off is computed again.
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let path = folder.join(NAME);
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        let mut known = BTreeMap::new();
+        for line in BufReader::new(&file).lines() {
+            if let Ok(line) = serde_json::from_str::<Line>(&line?) {
+                known.insert(line.key, line.measures);
+            }
+        }
+        end_last_line(&mut file)?;
+        Ok(Self { known, file: Some(Mutex::new(file)) })
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Measures> {
+        self.known.get(key).copied()
+    }
+
+    pub(super) fn add(
+        &self,
+        key: String,
+        (network, cc): (u32, &str),
+        measures: Measures,
+    ) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let line = Line { key, network, cc: cc.to_owned(), measures };
+        let mut text = serde_json::to_string(&line).map_err(io::Error::other)?;
+        text.push('\n');
+        let mut file = file.lock().map_err(|_| io::Error::other("another thread failed"))?;
+        file.write_all(text.as_bytes())
+    }
+}
+
+/// What was cut off must not become the beginning of the next line.
+fn end_last_line(file: &mut File) -> io::Result<()> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(());
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    if last == *b"\n" { Ok(()) } else { file.write_all(b"\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_kept_is_found_again_and_a_line_that_was_cut_off_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let measures = Measures { asked: 3, delivered: 2, ..Measures::default() };
+        let journal = Journal::open(folder.path()).unwrap();
+        journal.add("a".to_owned(), (0, "ebb"), measures).unwrap();
+        let path = folder.path().join(NAME);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"key\":\"b\",\"netw");
+        std::fs::write(&path, text).unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        assert_eq!((journal.get("a"), journal.get("b")), (Some(measures), None));
+        journal.add("c".to_owned(), (1, "ebb"), measures).unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        assert_eq!((journal.get("a"), journal.get("c")), (Some(measures), Some(measures)));
+    }
+}

@@ -1,0 +1,297 @@
+//! What networks are drawn from: for each property the values and ranges that it may have.
+
+use crate::scenario::ScenarioError;
+use crate::scenario::units::{Rate, Time};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+
+/// A property of a network that is drawn.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    /// Rate of the link from the server to the clients.
+    Rate,
+    /// Rate of the link from the clients to the server, as a multiple of the other one.
+    Uplink,
+    /// Propagation to the server and back.
+    RoundTrip,
+    /// Width of the range that each packet's delay is drawn from, in percent of the delay; large ones
+    /// reorder.
+    Variation,
+    /// Bytes that wait before each link: a number, a multiple of rate times round trip, or no bound.
+    Buffer,
+    /// Clients.
+    Clients,
+    /// Exchanges of a client.
+    Exchanges,
+    /// When requests are made.
+    Workload,
+    /// The profile of link errors.
+    Errors,
+    /// MAX_RETRANSMIT.
+    MaxRetransmit,
+    /// Bytes of payload.
+    Payload,
+    /// Whether the payload is in the responses or in the requests.
+    Direction,
+    /// The longest that the server takes for a request; the shortest is nothing.
+    Server,
+}
+
+/// One value, or a range whose logarithm is drawn from evenly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// From `low` to `high`, in the property's smallest unit.
+    Number { low: u64, high: u64 },
+    /// Thousandths of rate times round trip.
+    Bdp { low: u64, high: u64 },
+    /// A name.
+    Word(String),
+}
+
+/// The properties in the order of the coordinates that they are drawn by, their names, and how
+/// `--range` writes their values.
+pub(super) const PROPERTIES: [(Property, &str, &str); 13] = [
+    (Property::Rate, "rate", "2 kbit/s..1 Mbit/s"),
+    (Property::RoundTrip, "round-trip", "20 ms..8 s"),
+    (Property::Clients, "clients", "2..500"),
+    (Property::Buffer, "buffer", "infinite,500..200000,0.5..16 bdp"),
+    (Property::Errors, "errors", "none,low,medium,high"),
+    (Property::MaxRetransmit, "max-retransmit", "4,20"),
+    (Property::Workload, "workload", "continuous,random"),
+    (Property::Payload, "payload", "10,60,120"),
+    (Property::Exchanges, "exchanges", "10..40"),
+    (Property::Variation, "variation", "2,2,2,10..100"),
+    (Property::Server, "server", "0 s,0 s,0 s,20 ms..2 s"),
+    (Property::Direction, "direction", "down,down,down,up"),
+    (Property::Uplink, "uplink", "1..4"),
+];
+
+/// Named ranges: what differs from `all`.
+const PRESETS: [(&str, &[(Property, &str)]); 6] = [
+    ("all", &[]),
+    (
+        "lpwan",
+        &[
+            (Property::Rate, "500 bit/s..60 kbit/s"),
+            (Property::RoundTrip, "300 ms..8 s"),
+            (Property::Payload, "10,30,60"),
+        ],
+    ),
+    ("cellular", &[(Property::Rate, "20 kbit/s..1 Mbit/s"), (Property::RoundTrip, "50 ms..2 s")]),
+    (
+        "satellite",
+        &[
+            (Property::Rate, "2 kbit/s..500 kbit/s"),
+            (Property::RoundTrip, "500 ms..3 s"),
+            (Property::Clients, "2..100"),
+        ],
+    ),
+    (
+        "wifi",
+        &[
+            (Property::Rate, "250 kbit/s..20 Mbit/s"),
+            (Property::RoundTrip, "2 ms..100 ms"),
+            (Property::Variation, "10..100"),
+            (Property::MaxRetransmit, "4"),
+        ],
+    ),
+    (
+        "wired",
+        &[
+            (Property::Rate, "1 Mbit/s..100 Mbit/s"),
+            (Property::RoundTrip, "1 ms..150 ms"),
+            (Property::Errors, "none,none,none,low"),
+            (Property::MaxRetransmit, "4"),
+        ],
+    ),
+];
+
+/// The ranges of a map.
+#[derive(Clone, Debug)]
+pub struct Ranges {
+    choices: Vec<(Property, Vec<Choice>)>,
+    /// As they were written, in the order of the properties.
+    written: Vec<(&'static str, String)>,
+}
+
+impl Ranges {
+    /// The names of the presets.
+    pub fn presets() -> impl Iterator<Item = &'static str> {
+        PRESETS.iter().map(|(name, _)| *name)
+    }
+
+    /// A preset with some ranges in place of its own, each `KEY=VALUES`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such preset or key, a value cannot be read, or a range is empty.
+    pub fn new(preset: &str, changes: &[String]) -> Result<Self, ScenarioError> {
+        let Some((_, own)) = PRESETS.iter().find(|(name, _)| *name == preset) else {
+            let names: Vec<&str> = Self::presets().collect();
+            let message = format!("no such preset; there are {}", names.join(", "));
+            return Err(ScenarioError::argument("--preset", preset, &message));
+        };
+        let mut ranges = Self { choices: Vec::new(), written: Vec::new() };
+        for (property, name, text) in PROPERTIES {
+            let text = own.iter().find(|(own, _)| *own == property).map_or(text, |(_, text)| text);
+            ranges.choices.push((property, parse(property, name, text)?));
+            ranges.written.push((name, text.to_owned()));
+        }
+        for change in changes {
+            let (key, values) = change.split_once('=').unwrap_or((change, ""));
+            let key = key.trim();
+            let Some(place) = PROPERTIES.iter().position(|(_, name, _)| *name == key) else {
+                let names: Vec<&str> = PROPERTIES.iter().map(|(_, name, _)| *name).collect();
+                let message = format!("no such range; there are {}", names.join(", "));
+                return Err(ScenarioError::argument("--range", key, &message));
+            };
+            let (property, name, _) = PROPERTIES[place];
+            ranges.choices[place].1 = parse(property, name, values)?;
+            values.trim().clone_into(&mut ranges.written[place].1);
+        }
+        Ok(ranges)
+    }
+
+    /// Every property and its range, as they are written.
+    pub fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.written.iter().map(|(name, text)| (*name, text.as_str()))
+    }
+
+    /// The choices of a property.
+    pub(super) fn choices(&self, property: Property) -> &[Choice] {
+        let own = self.choices.iter().find(|(own, _)| *own == property);
+        own.map_or(&[], |(_, choices)| choices.as_slice())
+    }
+}
+
+/// Reads alternatives that are separated by commas.
+fn parse(property: Property, name: &str, text: &str) -> Result<Vec<Choice>, ScenarioError> {
+    let one = |part: &str| {
+        let fail = |message: &str| {
+            ScenarioError::argument("--range", &format!("{name}={}", part.trim()), message)
+        };
+        if is_word(property) {
+            return match part.trim() {
+                "" => Err(fail("a name is missing")),
+                word => Ok(Choice::Word(word.to_owned())),
+            };
+        }
+        let part = part.trim();
+        if property == Property::Buffer && part == "infinite" {
+            return Ok(Choice::Word(part.to_owned()));
+        }
+        let bdp = (property == Property::Buffer).then(|| part.strip_suffix("bdp")).flatten();
+        let (low, high) = match bdp.unwrap_or(part).split_once("..") {
+            Some((low, high)) => (low.trim(), high.trim()),
+            None => (bdp.unwrap_or(part).trim(), bdp.unwrap_or(part).trim()),
+        };
+        let read =
+            |text: &str| if bdp.is_some() { thousandths(text) } else { number(property, text) };
+        let (Some(least), Some(most)) = (read(low), read(high)) else {
+            return Err(fail(&format!("cannot be read; write it as in {}", example(property))));
+        };
+        if least > most {
+            return Err(fail("makes no network: the range is empty, its first end is the larger"));
+        }
+        let may_be_zero = matches!(
+            property,
+            Property::Server | Property::Variation | Property::MaxRetransmit | Property::Payload
+        );
+        if least == 0 && (most > 0 || !may_be_zero) {
+            return Err(fail(
+                "makes no network: logarithms are drawn, so a range cannot begin at 0; where 0 is \
+                 possible, write it apart, as in 0,1..10",
+            ));
+        }
+        if property == Property::MaxRetransmit && most > 254 {
+            return Err(fail("makes no network: MAX_RETRANSMIT is at most 254"));
+        }
+        if property == Property::Variation && most > 200 {
+            return Err(fail(
+                "makes no network: 200 percent reach from no delay to twice the delay",
+            ));
+        }
+        Ok(match bdp {
+            Some(_) => Choice::Bdp { low: least, high: most },
+            None => Choice::Number { low: least, high: most },
+        })
+    };
+    text.split(',').map(one).collect()
+}
+
+/// Whether the property has names for values.
+const fn is_word(property: Property) -> bool {
+    matches!(property, Property::Workload | Property::Errors | Property::Direction)
+}
+
+/// How a property's ranges are written.
+fn example(property: Property) -> &'static str {
+    PROPERTIES.iter().find(|(own, ..)| *own == property).map_or("", |(_, _, text)| text)
+}
+
+/// A number in the property's smallest unit.
+fn number(property: Property, text: &str) -> Option<u64> {
+    let from_text: StrDeserializer<'_, ValueError> = text.into_deserializer();
+    match property {
+        Property::Rate => Rate::deserialize(from_text).ok().map(|rate| rate.0),
+        Property::RoundTrip | Property::Server => {
+            Time::deserialize(from_text).ok().map(|time| time.0)
+        }
+        Property::Uplink => thousandths(text),
+        _ => text.parse().ok(),
+    }
+}
+
+/// A decimal number with up to three digits behind the point, in thousandths.
+fn thousandths(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+    if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let fraction: u64 = format!("{fraction:0<3}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(change: &str) -> String {
+        Ranges::new("all", &[change.to_owned()]).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_preset_can_be_read() {
+        for preset in Ranges::presets() {
+            assert_eq!(Ranges::new(preset, &[]).unwrap().written().count(), PROPERTIES.len());
+        }
+    }
+
+    #[test]
+    fn ranges_that_make_no_network_are_refused_by_name() {
+        for (change, expected) in [
+            ("rate=1 Mbit/s..2 kbit/s", "rate=1 Mbit/s..2 kbit/s: makes no network"),
+            ("clients=0..10", "clients=0..10: makes no network"),
+            ("clients=0", "clients=0: makes no network"),
+            ("buffer=4..2 bdp", "buffer=4..2 bdp: makes no network"),
+            ("max-retransmit=300", "max-retransmit=300: makes no network"),
+            ("variation=300", "variation=300: makes no network"),
+            ("rate=fast", "rate=fast: cannot be read; write it as in 2 kbit/s..1 Mbit/s"),
+            ("errors=", "errors=: a name is missing"),
+            ("speed=1", "speed: no such range; there are rate, round-trip"),
+        ] {
+            assert!(refusal(change).contains(expected), "{}", refusal(change));
+        }
+        let preset = Ranges::new("mars", &[]).unwrap_err().to_string();
+        assert!(preset.contains("mars: no such preset; there are all, lpwan"), "{preset}");
+    }
+
+    #[test]
+    fn a_change_replaces_the_range_of_the_preset() {
+        let ranges = Ranges::new("lpwan", &["buffer=0.5..2 bdp,infinite".to_owned()]).unwrap();
+        let expected = [Choice::Bdp { low: 500, high: 2000 }, Choice::Word("infinite".to_owned())];
+        assert_eq!(ranges.choices(Property::Buffer), expected);
+        assert_eq!(ranges.choices(Property::Rate), [Choice::Number { low: 500, high: 60_000 }]);
+    }
+}

@@ -1,0 +1,132 @@
+//! How much worse a control is in a network than the best published control there.
+
+use super::measures::Measures;
+
+/// The published controls that others are measured by, unless the caller names others.
+pub const PUBLISHED: [&str; 7] =
+    ["default", "cocoa", "fasor", "fasor-token", "linux-rto", "default-fb2", "slow"];
+/// The control whose transmissions others are measured by.
+pub const COST_OF: &str = "fasor-token";
+/// Who delivers at most so much less than the best counts for the best time.
+const ABOUT_AS_MUCH: f64 = 0.005;
+/// Times count only where the best published control delivers at least so much: elsewhere they are
+/// those of the few exchanges that did not fail.
+const ENOUGH: f64 = 0.5;
+
+/// A control in one network beside the best published ones.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Regret {
+    /// Delivered share less the best one's; below zero if it is worse.
+    pub share: f64,
+    /// The median of the clients' times over the best one, where times count.
+    pub median: Option<f64>,
+    /// Their 90th percentile over the best one, where times count.
+    pub p90: Option<f64>,
+    /// Transmissions, probes included, per delivered exchange over `fasor-token`'s.
+    pub cost: Option<f64>,
+}
+
+/// The best of the published controls in one network.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Reference {
+    share: f64,
+    median_us: u64,
+    p90_us: u64,
+    cost: Option<f64>,
+}
+
+impl Reference {
+    /// From the figures of the published controls; `cost_of` are `fasor-token`'s.
+    #[must_use]
+    pub fn of(published: &[Measures], cost_of: Option<Measures>) -> Option<Self> {
+        let share = published.iter().map(Measures::share).max_by(f64::total_cmp)?;
+        let near = || published.iter().filter(|m| m.share() >= share - ABOUT_AS_MUCH);
+        Some(Self {
+            share,
+            median_us: near().map(|m| m.median_us).min()?,
+            p90_us: near().map(|m| m.p90_us).min()?,
+            cost: cost_of.filter(|m| m.delivered > 0).map(|m| m.cost()),
+        })
+    }
+
+    /// How a control compares.
+    #[must_use]
+    pub fn regret(&self, measures: &Measures) -> Regret {
+        let counts = self.share >= ENOUGH;
+        let over = |own: u64, best: u64| counts.then(|| own as f64 / best.max(1) as f64);
+        Regret {
+            share: measures.share() - self.share,
+            median: over(measures.median_us, self.median_us),
+            p90: over(measures.p90_us, self.p90_us),
+            cost: self.cost.filter(|_| measures.delivered > 0).map(|cost| measures.cost() / cost),
+        }
+    }
+}
+
+/// Factors over many networks.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Spread {
+    /// Their geometric mean.
+    pub mean: f64,
+    /// What 95 % of them do not exceed.
+    pub p95: f64,
+    /// The largest.
+    pub worst: f64,
+}
+
+impl Spread {
+    /// Of factors in any order; `None` of none.
+    #[must_use]
+    pub fn of(factors: impl Iterator<Item = f64>) -> Option<Self> {
+        let mut factors: Vec<f64> = factors.collect();
+        factors.sort_unstable_by(f64::total_cmp);
+        let worst = *factors.last()?;
+        let mean = factors.iter().map(|factor| ln(*factor)).sum::<f64>() / factors.len() as f64;
+        Some(Self { mean: exp(mean), p95: crate::stats::quantile(&factors, 0.95), worst })
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "shown with four digits, where the last bit is not")]
+pub(super) fn ln(value: f64) -> f64 {
+    value.max(1e-12).ln()
+}
+
+#[expect(clippy::disallowed_methods, reason = "see above")]
+fn exp(value: f64) -> f64 {
+    (value.exp() * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measures(delivered: u64, median_us: u64, messages: u64) -> Measures {
+        let p90_us = 2 * median_us;
+        Measures { asked: 1000, delivered, median_us, p90_us, messages, ..Measures::default() }
+    }
+
+    #[test]
+    fn only_those_that_deliver_about_as_much_as_the_best_count_for_the_best_time() {
+        let published = [measures(1000, 40, 1500), measures(996, 30, 0), measures(900, 10, 0)];
+        let reference = Reference::of(&published, Some(published[0])).unwrap();
+        let regret = reference.regret(&measures(990, 60, 1980));
+        assert_eq!((regret.median, regret.p90), (Some(2.0), Some(2.0)));
+        assert!((regret.share + 0.01).abs() < 1e-9);
+        assert!((regret.cost.unwrap() - 2.0 / 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn times_do_not_count_where_the_best_delivers_less_than_half() {
+        let reference = Reference::of(&[measures(499, 40, 0)], None).unwrap();
+        let regret = reference.regret(&measures(600, 4000, 0));
+        assert_eq!((regret.median, regret.p90, regret.cost), (None, None, None));
+        assert!(regret.share > 0.1);
+    }
+
+    #[test]
+    fn a_spread_is_the_geometric_mean_and_the_upper_tail() {
+        let spread = Spread::of([0.5, 2.0].into_iter()).unwrap();
+        assert_eq!((spread.mean, spread.worst), (1.0, 2.0));
+        assert_eq!(Spread::of(std::iter::empty()), None);
+    }
+}

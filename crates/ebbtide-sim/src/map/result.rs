@@ -1,0 +1,159 @@
+//! What a map shows.
+
+use super::measures::Measures;
+use super::network::Network;
+use super::regret::{COST_OF, Reference, Regret, Spread};
+use super::run::Plan;
+use crate::stats::quantile;
+
+/// Networks, and each control's figures in those that were finished.
+#[derive(Clone, Debug)]
+pub struct Map {
+    /// Every control, those that are compared first.
+    pub controls: Vec<String>,
+    /// The networks that every control was finished in.
+    pub cells: Vec<MapCell>,
+    /// The numbers of the networks that are left out, since time was up.
+    pub left_out: Vec<u32>,
+}
+
+/// One network and what every control came to.
+#[derive(Clone, Debug)]
+pub struct MapCell {
+    /// The network.
+    pub network: Network,
+    /// The figures, in the order of the controls.
+    pub measures: Vec<Measures>,
+    /// How each control compares with the best published one.
+    pub regrets: Vec<Regret>,
+}
+
+/// A control over all networks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The control.
+    pub cc: String,
+    /// Delivered share less the best published one's: what 95 % of the networks reach.
+    pub share_p5: f64,
+    /// The same, in the worst network.
+    pub share_worst: f64,
+    /// Medians over the best published one.
+    pub median: Option<Spread>,
+    /// 90th percentiles over the best published one.
+    pub p90: Option<Spread>,
+    /// Transmissions, probes included, per delivered exchange over `fasor-token`'s.
+    pub cost: Option<Spread>,
+    /// Networks that are asked for more than they carry.
+    pub overloaded: usize,
+    /// Those of them where goodput fell below half of the capacity.
+    pub unsafe_in: usize,
+    /// Those of these where each client's share is at least one exchange a minute.
+    pub unsafe_with_a_share: usize,
+}
+
+/// A network where a control is worst, and in what.
+#[derive(Clone, Debug)]
+pub struct Worst {
+    /// The measure: `share`, `median` or `p90`.
+    pub measure: &'static str,
+    /// The regret.
+    pub value: f64,
+    /// The network's number.
+    pub network: u32,
+    /// The command that runs the control beside the published ones there.
+    pub command: String,
+}
+
+impl Map {
+    pub(super) fn new(plan: &Plan, controls: &[&str], measured: &[Option<Measures>]) -> Self {
+        let mut map = Self { controls: Vec::new(), cells: Vec::new(), left_out: Vec::new() };
+        map.controls = controls.iter().map(|name| (*name).to_owned()).collect();
+        let place = |name: &str| controls.iter().position(|own| *own == name);
+        let published: Vec<usize> = plan.published.iter().filter_map(|name| place(name)).collect();
+        for (network, measures) in plan.networks.iter().zip(measured.chunks(controls.len().max(1)))
+        {
+            let whole: Option<Vec<Measures>> = measures.iter().copied().collect();
+            let compared = whole.and_then(|measures| {
+                let best: Vec<Measures> = published.iter().map(|place| measures[*place]).collect();
+                let cost_of = place(COST_OF).map(|place| measures[place]);
+                let reference = Reference::of(&best, cost_of)?;
+                let regrets = measures.iter().map(|own| reference.regret(own)).collect();
+                Some(MapCell { network: network.clone(), measures, regrets })
+            });
+            match compared {
+                Some(cell) => map.cells.push(cell),
+                None => map.left_out.push(network.number),
+            }
+        }
+        map
+    }
+
+    /// Each control over all networks; none of an empty map.
+    #[must_use]
+    pub fn summaries(&self) -> Vec<Summary> {
+        let controls = self.controls.iter().enumerate();
+        controls.filter(|_| !self.cells.is_empty()).map(|(i, cc)| self.summary(i, cc)).collect()
+    }
+
+    fn summary(&self, place: usize, cc: &str) -> Summary {
+        let regrets = || self.cells.iter().map(|cell| cell.regrets[place]);
+        let mut shares: Vec<f64> = regrets().map(|regret| regret.share).collect();
+        shares.sort_unstable_by(f64::total_cmp);
+        let safety = || {
+            let judged = |cell: &MapCell| cell.measures[place].is_safe(&cell.network);
+            self.cells.iter().filter_map(move |cell| Some((cell, judged(cell)?)))
+        };
+        let is_unsafe = |(_, safe): &(&MapCell, bool)| !safe;
+        Summary {
+            cc: cc.to_owned(),
+            share_p5: quantile(&shares, 0.05),
+            share_worst: quantile(&shares, 0.0),
+            median: Spread::of(regrets().filter_map(|regret| regret.median)),
+            p90: Spread::of(regrets().filter_map(|regret| regret.p90)),
+            cost: Spread::of(regrets().filter_map(|regret| regret.cost)),
+            overloaded: safety().count(),
+            unsafe_in: safety().filter(is_unsafe).count(),
+            unsafe_with_a_share: safety()
+                .filter(|pair| is_unsafe(pair) && pair.0.network.has_a_share())
+                .count(),
+        }
+    }
+
+    /// The networks where a control is worst, `count` by each measure, the worst first.
+    #[must_use]
+    pub fn worst(&self, plan: &Plan, cc: &str, count: usize) -> Vec<Worst> {
+        let Some(place) = self.controls.iter().position(|own| own == cc) else {
+            return Vec::new();
+        };
+        let by: [(&'static str, fn(&Regret) -> Option<f64>, bool); 3] = [
+            ("share", |regret| Some(regret.share), true),
+            ("median", |regret| regret.median, false),
+            ("p90", |regret| regret.p90, false),
+        ];
+        let mut worst = Vec::new();
+        for (measure, value, least_is_worst) in by {
+            let mut cells: Vec<(f64, &MapCell)> = self
+                .cells
+                .iter()
+                .filter_map(|cell| Some((value(&cell.regrets[place])?, cell)))
+                .collect();
+            cells.sort_by(|a, b| {
+                let order = a.0.total_cmp(&b.0);
+                if least_is_worst { order } else { order.reverse() }
+            });
+            worst.extend(cells.into_iter().take(count).map(|(value, cell)| Worst {
+                measure,
+                value,
+                network: cell.network.number,
+                command: plan.command(&cell.network, &self.beside(plan, cc)),
+            }));
+        }
+        worst
+    }
+
+    /// A control and the published ones, as `--cc` takes them.
+    fn beside(&self, plan: &Plan, cc: &str) -> String {
+        let others = plan.published.iter().map(String::as_str).filter(|other| *other != cc);
+        std::iter::once(cc).chain(others).collect::<Vec<_>>().join(",")
+    }
+}

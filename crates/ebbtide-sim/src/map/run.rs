@@ -1,0 +1,189 @@
+//! Running a map: every control in every network.
+
+use super::journal::Journal;
+use super::measures::Measures;
+use super::network::Network;
+use super::ranges::Ranges;
+use super::regret::{COST_OF, PUBLISHED};
+use super::result::Map;
+use crate::record::Store;
+use crate::run::{Progress, RunError, VERSION, simulate};
+use crate::scenario::{Control, ScenarioError, Source};
+use rayon::prelude::*;
+use std::fmt;
+use std::path::Path;
+
+/// The most clients times exchanges of one network, unless the caller says otherwise: it bounds what
+/// one network costs.
+pub const WORK: u64 = 6000;
+
+/// What is to be mapped.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenario that networks are made from.
+    pub source: Source,
+    /// The ranges' preset, by name.
+    pub preset: String,
+    /// What networks are drawn from.
+    pub ranges: Ranges,
+    /// The networks.
+    pub networks: Vec<Network>,
+    /// The controls that are compared.
+    pub cc: Vec<String>,
+    /// The controls that they are compared with.
+    pub published: Vec<String>,
+    /// Replications of each control in each network.
+    pub reps: u32,
+    /// Seed of the draw and of every replication.
+    pub seed: u64,
+}
+
+/// Why a map could not be made.
+#[derive(Debug)]
+pub enum MapError {
+    /// A replication could not be run.
+    Run {
+        /// The control, and the network as the command that runs it.
+        command: String,
+        /// Why.
+        error: RunError,
+    },
+    /// Results could not be kept.
+    Journal(std::io::Error),
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run { command, error } => write!(f, "{command}: {error}"),
+            Self::Journal(error) => write!(f, "results cannot be kept: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for MapError {}
+
+impl Plan {
+    /// Draws the networks and checks the controls.
+    ///
+    /// # Errors
+    ///
+    /// If a network cannot be or a control is not known; the message names it.
+    pub fn new(
+        source: Source,
+        (preset, ranges): (&str, Ranges),
+        (cc, published): (Vec<String>, Option<Vec<String>>),
+        (networks, reps, seed): (u32, u32, u64),
+        work: u64,
+    ) -> Result<Self, ScenarioError> {
+        let networks = Network::draw(&source, &ranges, (seed, networks), work)?;
+        let published = published.unwrap_or_else(|| PUBLISHED.map(str::to_owned).to_vec());
+        let plain = source.scenario(&[])?;
+        for name in cc.iter().chain(&published) {
+            plain.control_config(name)?;
+        }
+        Ok(Self { source, preset: preset.to_owned(), ranges, networks, cc, published, reps, seed })
+    }
+
+    /// The controls to run: those compared, those compared with, and the one that costs are
+    /// measured by; each once.
+    #[must_use]
+    pub fn controls(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        let named = self.cc.iter().chain(&self.published).map(String::as_str);
+        for name in named.chain([COST_OF]) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        all
+    }
+
+    /// How many pairs of network and control there are.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        self.networks.len() * self.controls().len()
+    }
+
+    /// The seed of a network's replications, the same for all controls. Each network has its own, or
+    /// the luck of one would be that of all.
+    const fn seed_of(&self, network: &Network) -> u64 {
+        self.seed.wrapping_mul(1_000_000).wrapping_add(network.number as u64)
+    }
+
+    /// The command that runs some controls in a network again.
+    #[must_use]
+    pub fn command(&self, network: &Network, controls: &str) -> String {
+        crate::run::run_command(
+            &self.source.place,
+            &network.settings,
+            controls,
+            (self.reps, self.seed_of(network)),
+        )
+    }
+
+    /// Runs what is missing, on the current rayon pool, network after network. Pairs that have not begun
+    /// when `progress` says that time is up are left out.
+    ///
+    /// # Errors
+    ///
+    /// The first failure; what was finished before is kept if there is a folder.
+    pub fn run(&self, folder: Option<&Path>, progress: &impl Progress) -> Result<Map, MapError> {
+        let journal = match folder {
+            Some(folder) => Journal::open(folder).map_err(MapError::Journal)?,
+            None => Journal::nowhere(),
+        };
+        let controls = self.controls();
+        let count = controls.len();
+        let measured: Result<Vec<Option<Measures>>, MapError> = (0..self.networks.len() * count)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|pair| {
+                let measures = self.one(
+                    &self.networks[pair / count],
+                    controls[pair % count],
+                    &journal,
+                    progress,
+                )?;
+                progress.finished(0.0);
+                Ok(measures)
+            })
+            .collect();
+        Ok(Map::new(self, &controls, &measured?))
+    }
+
+    /// A control in a network: read, run, or left out.
+    fn one(
+        &self,
+        network: &Network,
+        cc: &str,
+        journal: &Journal,
+        progress: &impl Progress,
+    ) -> Result<Option<Measures>, MapError> {
+        let key = self.key(network, cc);
+        if let Some(known) = journal.get(&key) {
+            return Ok(Some(known));
+        }
+        let fail = |error| MapError::Run { command: self.command(network, cc), error };
+        let control: Vec<Control> = network.scenario.control_config(cc).into_iter().collect();
+        let mut records = Vec::new();
+        for replication in 0..self.reps {
+            if progress.is_cancelled() {
+                return Ok(None);
+            }
+            let record =
+                simulate(&network.scenario, &control, self.seed_of(network), replication, false);
+            records.push(record.map_err(fail)?);
+        }
+        let measures = Measures::of(network, &records);
+        journal.add(key, (network.number, cc), measures).map_err(MapError::Journal)?;
+        Ok(Some(measures))
+    }
+
+    fn key(&self, network: &Network, cc: &str) -> String {
+        let settings: String =
+            network.settings.iter().map(|(key, value)| format!("{key}={value};")).collect();
+        let run = format!("{} {}", self.reps, self.seed_of(network));
+        Store::key(&[&self.source.text, &settings, cc, &run, VERSION])
+    }
+}

@@ -1,0 +1,149 @@
+//! The JSON document of `run --json`.
+
+use super::campaign::{Campaign, CellResult, CellSpec, Results, VERSION};
+use crate::judge::{Judgement, Outcome, SHARES, Verdict};
+use crate::report::{Cell, PacketCounts, Summary};
+use serde_json::{Map, Value, json};
+
+/// One document: `scenario`, `seed`, `version` and one cell per combination and control.
+#[must_use]
+pub fn document(campaign: &Campaign, results: &Results) -> Value {
+    let judged = results.judged(campaign.percentile);
+    let verdict_on = |cell: &Cell| {
+        let of =
+            |(group, _): &&(Vec<&CellResult>, Verdict)| group[0].cell.settings == cell.settings;
+        judged.iter().find(of).and_then(|(_, verdict)| verdict.of(&cell.cc))
+    };
+    let cells: Vec<Value> = results
+        .cells
+        .iter()
+        .map(|(index, result)| {
+            let cell = &result.cell;
+            let mut object = Map::new();
+            object.insert("cc".into(), cell.cc.clone().into());
+            for (key, value) in &cell.settings {
+                object.insert(key.clone(), as_written(value));
+            }
+            let rest = json!({
+                "reps": cell.reps,
+                "fct_s": summary(&cell.fct),
+                "fct_median_ci95_s": [number(cell.fct_ci.0), number(cell.fct_ci.1)],
+                "fct_limit_s": cell.fct_limit_s,
+                "unnecessary_retransmissions": summary(&cell.unnecessary),
+                "duplicate_responses": summary(&cell.duplicates),
+                "exchanges_by_retransmissions": cell.by_retransmissions,
+                "completed": cell.completed,
+                "failed": cell.failed,
+                "packets": {"up": packets(&cell.packets.up), "down": packets(&cell.packets.down)},
+                "rtt_s": summary(&cell.rtt),
+                "exchange_duration_s": summary(&cell.duration),
+                "timeouts": summary(&cell.timeouts),
+                "probes": summary(&cell.probes),
+                "largest_timeout_s": summary(&cell.largest_timeout),
+                "utilisation": {"up": cell.utilisation_up, "down": cell.utilisation_down},
+                "goodput_bps": number(cell.goodput_bps),
+                "jain": number(cell.jain),
+                "events": result.events,
+                "wall_s": result.wall_s,
+                "sim_s": result.sim_s,
+            });
+            if let Value::Object(rest) = rest {
+                object.extend(rest);
+            }
+            object.extend(outcome(&cell.outcome));
+            let judgement = verdict_on(cell).map(Judgement::word);
+            object.insert("judgement".into(), judgement.into());
+            let notes = campaign.cells.get(*index).map_or(&[][..], CellSpec::notes);
+            if !notes.is_empty() {
+                object.insert("notes".into(), notes.into());
+            }
+            if let Some(mesh) = &cell.mesh {
+                object.insert("mesh".into(), serde_json::to_value(mesh).unwrap_or_default());
+            }
+            if let Some(wifi) = &cell.wifi {
+                object.insert("wifi".into(), serde_json::to_value(wifi).unwrap_or_default());
+            }
+            if let Some(tcp) = &cell.background {
+                object.insert("background".into(), serde_json::to_value(tcp).unwrap_or_default());
+            }
+            if let Some(flows) = &cell.flows {
+                object.insert("flows".into(), serde_json::to_value(flows).unwrap_or_default());
+            }
+            if !result.halves.is_empty() {
+                let halves = result.halves.iter();
+                let halves = halves.map(|half| {
+                    json!({"cc": half.cc, "fct_s": summary(&half.fct),
+                           "unnecessary_retransmissions": summary(&half.unnecessary)})
+                });
+                object.insert("halves".into(), halves.collect());
+            }
+            Value::Object(object)
+        })
+        .collect();
+    json!({
+        "scenario": campaign.source.place,
+        "seed": campaign.seed,
+        "version": VERSION,
+        "cells": cells,
+        "settings": judged.iter().map(|(group, verdict)| setting(group, verdict)).collect::<Vec<Value>>(),
+    })
+}
+
+/// The figures that a cell is judged by.
+fn outcome(outcome: &Outcome) -> Map<String, Value> {
+    let all = &outcome.all;
+    let by = all.delivered_by_s.iter().zip(SHARES);
+    let by: Map<String, Value> =
+        by.map(|(time, share)| (share.to_string(), (*time).into())).collect();
+    let value = json!({
+        "asked": outcome.asked,
+        "delivered": number(all.delivered),
+        "arrived": number(all.arrived),
+        "unnecessary_share": number(all.unnecessary_share),
+        "transmissions_per_delivered": number(all.transmissions_per_delivered),
+        "bytes_per_delivered": number(all.bytes_per_delivered),
+        "delivered_by_s": by,
+        "goodput_share": number(all.goodput_share),
+        "deadline_missed": all.deadline_missed,
+        "fairness": number(all.fairness),
+    });
+    if let Value::Object(object) = value { object } else { Map::new() }
+}
+
+/// The judgement on a setting.
+fn setting(group: &[&CellResult], verdict: &Verdict) -> Value {
+    let settings = group.first().map_or(&[][..], |result| &result.cell.settings);
+    let settings: Map<String, Value> =
+        settings.iter().map(|(key, value)| (key.clone(), as_written(value))).collect();
+    json!({
+        "settings": settings,
+        "verdict": {
+            "sentence": verdict.sentence, "choose": verdict.choose, "percentile": verdict.percent,
+        },
+    })
+}
+
+/// Numbers as numbers: `clients` is compared and plotted, not only printed.
+fn as_written(value: &str) -> Value {
+    value.parse().map_or_else(|_| value.into(), Value::Number)
+}
+
+fn summary(s: &Summary) -> Value {
+    json!({
+        "min": number(s.min), "p10": number(s.p10), "p25": number(s.p25),
+        "median": number(s.median), "p75": number(s.p75), "p90": number(s.p90),
+        "max": number(s.max),
+    })
+}
+
+/// Null where there is no number.
+fn number(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+fn packets(p: &PacketCounts) -> Value {
+    json!({
+        "sent": p.sent, "delivered": p.delivered,
+        "dropped_queue": p.dropped_queue, "lost_link": p.lost_link,
+    })
+}

@@ -1,0 +1,242 @@
+//! What requests come by and answers leave by: a socket or a connection, and the two are alike here.
+
+use super::observe::Observed;
+use crate::net::clock::Clock;
+use crate::net::dtls::Peer;
+use crate::net::pending::{Open, Owner};
+use crate::net::shared::{Shared, State};
+use crate::stream::{self, Link};
+use ebbtide_core::endpoint::Reliability;
+use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent, Observers, Response, Room};
+use ebbtide_core::stream::SendError;
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Code, Opt, OptionNumber, encode_uint};
+use std::net::SocketAddr;
+use std::sync::MutexGuard;
+use tokio::sync::oneshot;
+
+/// A socket or a connection.
+pub(super) trait Carrier: Observed + 'static {
+    /// What is locked.
+    type State: Sink;
+
+    fn lock(&self) -> MutexGuard<'_, Self::State>;
+
+    /// Changes the state from outside the driver, which then sends what has to be sent.
+    fn with<R>(&self, change: impl FnOnce(&mut Self::State, Instant) -> R) -> R;
+
+    fn clock(&self) -> Clock;
+
+    /// Who is behind the address of a requester, if its transport knows more of it.
+    fn peer(&self, remote: SocketAddr) -> Option<Peer>;
+}
+
+/// What answers and notifications are sent by.
+pub(super) trait Sink {
+    fn observers(&mut self) -> &mut Observers;
+
+    /// What fits into one message.
+    fn sizes(&self, datagrams: BlockSizes) -> BlockSizes;
+
+    /// Sends an answer.
+    fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent>;
+
+    /// An answer cannot be sent, whenever it is tried, nor can an error in its place.
+    fn give_up(&mut self, now: Instant);
+
+    /// Waits until an answer to this address may find room.
+    fn wait_for_room(&mut self, remote: SocketAddr) -> Option<oneshot::Receiver<()>>;
+
+    /// Sends a notification. `allowance` limits its transmissions, given its length.
+    fn notify(
+        &mut self,
+        now: Instant,
+        due: &Due,
+        response: &Response,
+        allowance: impl FnOnce(usize) -> u8,
+    );
+}
+
+impl Carrier for Shared {
+    type State = State;
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        Self::lock(self)
+    }
+
+    fn with<R>(&self, change: impl FnOnce(&mut State, Instant) -> R) -> R {
+        Self::with(self, change)
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn peer(&self, remote: SocketAddr) -> Option<Peer> {
+        Self::peer(self, remote)
+    }
+}
+
+impl Carrier for Link {
+    type State = stream::State;
+
+    fn lock(&self) -> MutexGuard<'_, stream::State> {
+        Self::lock(self)
+    }
+
+    fn with<R>(&self, change: impl FnOnce(&mut stream::State, Instant) -> R) -> R {
+        Self::with(self, change)
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn peer(&self, _: SocketAddr) -> Option<Peer> {
+        None
+    }
+}
+
+/// Calls `with` with the Observe option of a notification: RFC 7641 section 4.2, an error ends the
+/// observation and has none. Over a connection nobody looks at the number, but the option must be there
+/// (RFC 8323 section 7.1).
+fn with_sequence<R>(due: &Due, code: Code, with: impl FnOnce(Option<Opt<'_>>) -> R) -> R {
+    let mut value = [0; 4];
+    let value = encode_uint(due.sequence, &mut value);
+    with((code.class() == 2).then_some(Opt { number: OptionNumber::OBSERVE, value }))
+}
+
+impl Sink for State {
+    fn observers(&mut self) -> &mut Observers {
+        &mut self.observers
+    }
+
+    fn sizes(&self, datagrams: BlockSizes) -> BlockSizes {
+        datagrams
+    }
+
+    fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent> {
+        let exchange = finished.send(now, &mut self.endpoint)?;
+        let requester = finished.requester();
+        let local = requester.local;
+        if let Some(exchange) = exchange {
+            if requester.allowance < u8::MAX {
+                self.endpoint.limit_transmissions(exchange, requester.allowance.max(1));
+            }
+            let (owner, remote) = (Owner::Response, requester.remote);
+            self.pending.opened(Open { exchange, owner, remote, local });
+        }
+        self.drain(local);
+        Ok(())
+    }
+
+    /// What then fails has been counted by the endpoint.
+    fn give_up(&mut self, _: Instant) {}
+
+    fn wait_for_room(&mut self, remote: SocketAddr) -> Option<oneshot::Receiver<()>> {
+        let scope = self.endpoint.scope_of(remote);
+        Some(self.waiting.wait(scope))
+    }
+
+    fn notify(
+        &mut self,
+        now: Instant,
+        due: &Due,
+        response: &Response,
+        allowance: impl FnOnce(usize) -> u8,
+    ) {
+        let reliability = if due.confirmable || !response.is_success() {
+            Reliability::Confirmable
+        } else {
+            Reliability::NonConfirmable
+        };
+        let (remote, local) = (due.remote, due.local);
+        let mut length = 0;
+        let sent = with_sequence(due, response.code, |sequence| {
+            response.with_content(sequence, |content| {
+                length = 4 + due.token.len() + content.encoded_len();
+                self.endpoint.notify(now, (remote, due.token), content, reliability)
+            })
+        });
+        match sent {
+            Ok(exchange) => {
+                if !due.proven {
+                    self.endpoint.limit_transmissions(exchange, allowance(length));
+                }
+                let owner = if response.is_success() {
+                    Owner::Notification(due.observer)
+                } else {
+                    self.observers.remove(due.observer);
+                    Owner::Response
+                };
+                self.pending.opened(Open { exchange, owner, remote, local });
+            }
+            Err(error) if NotSent::Datagram(error).is_for_want_of_room() => {
+                tracing::debug!(peer = %remote, %error, "notification postponed");
+                let room = if error == ebbtide_core::endpoint::SendError::QueueFull {
+                    Room::Scope(self.endpoint.scope_of(remote))
+                } else {
+                    Room::Any
+                };
+                self.observers.postponed(due.observer, due.event.clone(), room);
+            }
+            Err(error) => {
+                tracing::warn!(peer = %remote, %error, "notification not sent");
+                self.observers.remove(due.observer);
+            }
+        }
+        self.drain(local);
+    }
+}
+
+impl Sink for stream::State {
+    fn observers(&mut self) -> &mut Observers {
+        &mut self.observers
+    }
+
+    fn sizes(&self, _: BlockSizes) -> BlockSizes {
+        BlockSizes::of_connection(&self.connection, 0)
+    }
+
+    fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent> {
+        match finished.send(now, &mut self.connection) {
+            Ok(_) | Err(NotSent::Stream(SendError::Closed)) => Ok(()),
+            Err(NotSent::Stream(SendError::OutputFull)) => {
+                self.connection.abort(now, "too many answers wait to be taken");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn give_up(&mut self, now: Instant) {
+        self.connection.abort(now, "no answer can be sent");
+    }
+
+    fn wait_for_room(&mut self, _: SocketAddr) -> Option<oneshot::Receiver<()>> {
+        None
+    }
+
+    fn notify(
+        &mut self,
+        now: Instant,
+        due: &Due,
+        response: &Response,
+        _: impl FnOnce(usize) -> u8,
+    ) {
+        let sent = with_sequence(due, response.code, |sequence| {
+            response
+                .with_content(sequence, |content| self.connection.notify(now, due.token, content))
+        });
+        match sent {
+            Ok(()) if response.is_success() => self.observers.arrived(due.observer),
+            Ok(()) => self.observers.remove(due.observer),
+            Err(SendError::Closed) => self.observers.lost(due.observer),
+            Err(error) => {
+                // No room: the next change tries again.
+                tracing::warn!(peer = %due.remote, %error, "notification not sent");
+                self.observers.arrived(due.observer);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Answers that are sent later: of slow handlers, to groups, and those that wait for room.
+
+use super::carrier::{Carrier, Sink};
+use super::panics;
+use super::router::BoxFuture;
+use super::service::{Service, give_up};
+use crate::net::clock::fraction;
+use ebbtide_core::session::Finished;
+use ebbtide_core::session::server::PendingRequest;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long an answer waits for the end of an exchange before it is tried anyway.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Counts a task that works on a request, and no longer when it is over, however it ends.
+pub(super) struct Working(pub(super) Service);
+
+impl Working {
+    /// `None` if as many work as may.
+    pub(super) fn begin(service: &Service) -> Option<Self> {
+        let inner = &service.inner;
+        let working = Self(service.clone());
+        let before = inner.working.fetch_add(1, Ordering::Relaxed);
+        (before < inner.config.max_working).then_some(working)
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.inner.working.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
+/// repeating it (RFC 7252 section 5.2.2).
+pub(super) async fn finish<C: Carrier>(
+    carrier: Arc<C>,
+    working: Working,
+    mut pending: PendingRequest,
+    subject: Option<(super::Subject, u64)>,
+    future: BoxFuture,
+) {
+    let service = &working.0;
+    let patience = service.config().acknowledge_after;
+    let mut answer = pin!(panics::caught(future));
+    let answered = match tokio::time::timeout(patience, answer.as_mut()).await {
+        Ok(answered) => answered,
+        Err(_) => {
+            let acknowledgement = pending.acknowledge();
+            carrier.with(|state, now| {
+                // An acknowledgement finds room, or is sent for the next copy of the request.
+                let _ = state.send(now, &acknowledgement);
+            });
+            answer.await
+        }
+    };
+    let response = answered.unwrap_or_else(|caught| service.panicked(&caught));
+    let handled = pending.handled(response);
+    let subject = subject.filter(|_| handled.observes());
+    if let Some((subject, _)) = &subject {
+        subject.attach(&carrier);
+    }
+    let q_block = handled.is_q_block();
+    let mut waiting = Vec::new();
+    carrier.with(|state, now| {
+        let subject = subject.as_ref().map(|(subject, began)| (subject, *began));
+        service.complete(now, state, handled, subject).for_each(|finished| {
+            if finished.requester().group {
+                at_leisure(service, &carrier, finished);
+            } else if let Err(error) = state.send(now, &finished) {
+                if error.is_for_want_of_room() {
+                    waiting.push(finished);
+                } else {
+                    give_up(state, now, &finished, error);
+                }
+            }
+        });
+    });
+    if q_block {
+        service.pace();
+    }
+    for finished in waiting {
+        wait(&*carrier, &finished).await;
+    }
+}
+
+/// Sends an answer as soon as there is room.
+pub(super) fn when_there_is_room<C: Carrier>(
+    service: &Service,
+    carrier: &Arc<C>,
+    finished: Finished,
+) {
+    let Some(working) = Working::begin(service) else {
+        tracing::warn!(peer = %finished.requester().remote, "too many responses wait to be sent");
+        return;
+    };
+    let carrier = carrier.clone();
+    tokio::spawn(async move {
+        wait(&*carrier, &finished).await;
+        drop(working);
+    });
+}
+
+/// What has been acknowledged is answered, however long it takes until there is room.
+async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
+    loop {
+        let room = carrier.with(|state, now| match state.send(now, finished) {
+            Ok(()) => None,
+            Err(error) if error.is_for_want_of_room() => {
+                state.wait_for_room(finished.requester().remote)
+            }
+            Err(error) => {
+                give_up(state, now, finished, error);
+                None
+            }
+        });
+        let Some(room) = room else { return };
+        // An exchange that ended, or the time: both mean to try again.
+        let _ = tokio::time::timeout(PATIENCE, room).await;
+    }
+}
+
+/// Answers a request to a group: not at once, so that the members' answers do not collide, and
+/// not at all if there is nothing to say (RFC 7252 section 8.2).
+pub(super) fn at_leisure<C: Carrier>(service: &Service, carrier: &Arc<C>, finished: Finished) {
+    if !finished.is_useful() {
+        return;
+    }
+    let Some(working) = Working::begin(service) else { return };
+    let leisure = service.config().net.endpoint.params.default_leisure.to_duration();
+    let part = fraction();
+    let carrier = carrier.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(leisure.mul_f64(part)).await;
+        wait(&*carrier, &finished).await;
+        drop(working);
+    });
+}

@@ -1,0 +1,19 @@
+//! What several threads share.
+
+use ebbtide_core::session::server::Share;
+use std::sync::{Mutex, PoisonError};
+
+#[derive(Debug)]
+pub(super) struct Locked<T>(Mutex<T>);
+
+impl<T> Locked<T> {
+    pub(super) const fn new(shared: T) -> Self {
+        Self(Mutex::new(shared))
+    }
+}
+
+impl<T> Share<T> for Locked<T> {
+    fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

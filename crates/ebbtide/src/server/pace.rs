@@ -1,0 +1,67 @@
+//! What is due for bodies in Non-confirmable blocks without anything arriving: the next set, a request
+//! for what is missing.
+
+use super::carrier::Carrier;
+use super::service::{Inner, Service};
+use ebbtide_core::session::server::Outgoing;
+use ebbtide_core::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// When the task that does what is due looks again, if it runs.
+#[derive(Debug, Default)]
+pub(super) struct Pace(Mutex<Option<Instant>>);
+
+impl Service {
+    /// Sees to it that what is due is done: by one task for all bodies, which ends when nothing is.
+    pub(super) fn pace(&self) {
+        let Some(due) = self.session().poll_timeout() else { return };
+        let mut looks = self.inner.pace.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match *looks {
+            Some(looks) if looks <= due => return,
+            Some(_) => self.inner.earlier.notify_one(),
+            None => {
+                tokio::spawn(pace(Arc::downgrade(&self.inner), due));
+            }
+        }
+        *looks = Some(due);
+    }
+
+    /// Does what is due; when there is more to do.
+    fn proceed(&self) -> Option<Instant> {
+        let due = self.session().handle_timeout(self.clock().now());
+        let next = {
+            let mut looks = self.inner.pace.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *looks = self.session().poll_timeout();
+            *looks
+        };
+        for finished in due {
+            // Each leaves by the socket that its request came by, if that is still there.
+            let sockets = self.inner.sockets.get();
+            let number = finished.requester().transport as usize;
+            let socket = sockets.and_then(|sockets| sockets.get(number)?.upgrade());
+            if let Some(shared) = socket {
+                let outgoing = Outgoing::One(finished);
+                Carrier::with(&*shared, |state, now| self.send_all(&shared, state, now, outgoing));
+            }
+        }
+        next
+    }
+}
+
+/// Keeps no server alive that nobody else does.
+async fn pace(inner: Weak<Inner>, mut due: Instant) {
+    loop {
+        let Some((clock, earlier)) = inner
+            .upgrade()
+            .map(|inner| (Service { inner: inner.clone() }.clock(), inner.earlier.clone()))
+        else {
+            return;
+        };
+        let _ = tokio::time::timeout_at(clock.to_tokio(due), earlier.notified()).await;
+        let Some(inner) = inner.upgrade() else { return };
+        match (Service { inner }).proceed() {
+            Some(next) => due = next,
+            None => return,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Panics of handlers: a bug in one must not end what serves the others.
+
+use super::router::BoxFuture;
+use crate::message::Response;
+use std::any::Any;
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
+
+/// What a handler panicked with.
+pub(super) struct Caught(Box<dyn Any + Send>);
+
+impl fmt::Display for Caught {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| self.0.downcast_ref::<String>().map(String::as_str));
+        f.write_str(text.unwrap_or("no message"))
+    }
+}
+
+/// Calls a handler. What it shares with other calls is as it left it: a mutex of its own is poisoned.
+pub(super) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Caught> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(Caught)
+}
+
+/// Waits for a handler.
+pub(super) async fn caught(mut future: BoxFuture) -> Result<Response, Caught> {
+    poll_fn(|cx| match catch(|| future.as_mut().poll(cx)) {
+        Ok(Poll::Ready(response)) => Poll::Ready(Ok(response)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(caught) => Poll::Ready(Err(caught)),
+    })
+    .await
+}

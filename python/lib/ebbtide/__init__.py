@@ -1,0 +1,89 @@
+"""Congestion-safe CoAP: clients, servers, and a deterministic testbed.
+
+The testbed runs the same endpoints as the clients and servers, under a virtual clock::
+
+    import ebbtide
+
+    result = ebbtide.run("nb-iot", set={"clients": [50, 100]}, cc=["default", "fasor"], reps=5)
+    print(result.summary())
+
+A client::
+
+    print(ebbtide.get("coap://192.0.2.7/temperature").text)
+
+Modules: :mod:`ebbtide.aio` (asyncio), :mod:`ebbtide.figures` (matplotlib).
+"""
+
+from __future__ import annotations
+
+from ebbtide._campaign import Campaign, Failed, Missing
+from ebbtide._coap import (
+    Call,
+    Client,
+    Observation,
+    Reply,
+    Resource,
+    Router,
+    Server,
+    get,
+    post,
+    put,
+    reply,
+)
+from ebbtide._ebbtide import (
+    VERSION,
+    ConnectionLost,
+    EbbtideError,
+    NoAnswer,
+    ProtocolError,
+    ResetError,
+    Response,
+    RunError,
+    Subject,
+    TooLargeError,
+)
+from ebbtide._results import Result, replay, reproduce, run
+from ebbtide._scenario import Scenario, controls, scenario, scenarios
+from ebbtide._tuning import Calibration, Tuning, calibrate, tune
+
+#: The version; results carry it, since another one may compute others.
+__version__ = VERSION
+
+__all__ = [
+    "Calibration",
+    "Call",
+    "Campaign",
+    "Client",
+    "ConnectionLost",
+    "EbbtideError",
+    "Failed",
+    "Missing",
+    "NoAnswer",
+    "Observation",
+    "ProtocolError",
+    "Reply",
+    "ResetError",
+    "Resource",
+    "Response",
+    "Result",
+    "Router",
+    "RunError",
+    "Scenario",
+    "Server",
+    "Subject",
+    "TooLargeError",
+    "Tuning",
+    "__version__",
+    "calibrate",
+    "controls",
+    "get",
+    "post",
+    "put",
+    "replay",
+    "reply",
+    "reproduce",
+    "run",
+    "scenario",
+    "scenarios",
+    "tune",
+]

@@ -1,0 +1,440 @@
+"""CoAP for callers that wait: a client, and a server on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from ebbtide import _ebbtide
+from ebbtide._ebbtide import Response, Subject
+
+Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE", "FETCH", "PATCH", "iPATCH"]
+METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "DELETE", "FETCH", "PATCH", "iPATCH")
+
+CONTENT_FORMAT = 12
+URI_QUERY = 15
+MAX_AGE = 14
+ETAG = 4
+
+
+def settings_of(
+    control: str | None = None,
+    nstart: int | None = None,
+    busy_poll: float = 0.0,
+    ca: bytes | None = None,
+    insecure: bool = False,
+    certificate: bytes | None = None,
+    key: bytes | None = None,
+) -> dict[str, object]:
+    """Give settings as the native half takes them."""
+    return {
+        "control": control,
+        "nstart": nstart,
+        "busy_poll": float(busy_poll),
+        "ca": ca,
+        "insecure": insecure,
+        "certificate": certificate,
+        "key": key,
+    }
+
+
+def bytes_of(payload: bytes | bytearray | memoryview | str) -> bytes:
+    """Give a payload's bytes; text as UTF-8. Raises TypeError for anything else."""
+    if isinstance(payload, bytes):
+        return payload
+    if isinstance(payload, str):
+        return payload.encode()
+    if isinstance(payload, (bytearray, memoryview)):
+        return bytes(payload)
+    raise TypeError(f"payload: takes bytes or text, not {type(payload).__name__}")
+
+
+def how_of(how: Mapping[str, Any]) -> dict[str, object] | None:
+    """Give how a request is sent, as the native half takes it; None for the usual way."""
+    if not how:
+        return None
+    known: dict[str, object] = {
+        "options": [],
+        "format": None,
+        "accept": None,
+        "confirmable": True,
+        "timeout": None,
+        "block_size": None,
+        "q_block": False,
+    }
+    for name, value in how.items():
+        if name not in known:
+            raise TypeError(f"'{name}' is not one of {', '.join(known)}")
+        known[name] = str(value) if name in ("format", "accept") and value is not None else value
+    return known
+
+
+class Client:
+    """A CoAP client that waits for each answer.
+
+    It may be used by any number of threads at once; all share sockets, connections and what
+    congestion control has learnt.
+
+    ``control``: congestion control as ``--cc`` has it, such as ``"fasor-token"`` (the default).
+    ``nstart``: how many exchanges with one peer may be open at once (RFC 7252 section 4.7),
+    default 1. ``busy_poll``: seconds that a socket goes on asking for datagrams before it sleeps.
+    For ``coaps+tcp`` and ``coaps+ws``: ``ca`` (PEM) instead of the system's authorities,
+    ``insecure`` to trust anybody, ``certificate`` and ``key`` (PEM) of our own.
+
+    Raises ValueError for settings that are not possible.
+    """
+
+    def __init__(
+        self,
+        *,
+        control: str | None = None,
+        nstart: int | None = None,
+        busy_poll: float = 0.0,
+        ca: bytes | None = None,
+        insecure: bool = False,
+        certificate: bytes | None = None,
+        key: bytes | None = None,
+    ) -> None:
+        self._native = _ebbtide.Client(
+            settings_of(control, nstart, busy_poll, ca, insecure, certificate, key)
+        )
+
+    def request(self, method: Method, uri: str, payload: bytes | str = b"", **how: Any) -> Response:
+        """Send a request and wait for its response.
+
+        ``how``: ``format`` and ``accept`` (names such as ``"application/json"`` or numbers),
+        ``timeout`` (seconds, all retransmissions and blocks included; by default the message layer
+        decides), ``confirmable=False``, ``block_size`` (bytes), ``q_block=True`` (RFC 9177), and
+        ``options``, pairs of number and bytes.
+
+        A response with an error code is not an exception: see ``Response.is_success``.
+
+        Raises ValueError for what is not possible, TimeoutError (NoAnswer) if nothing answers,
+        ConnectionRefusedError if no program listens at that port, ConnectionError otherwise, and
+        OSError if a name has no address.
+        """
+        return self._native.request(method, uri, bytes_of(payload), how_of(how))
+
+    def get(self, uri: str, **how: Any) -> Response:
+        """Send a GET; see :meth:`request`."""
+        return self._native.request("GET", uri, b"", how_of(how))
+
+    def put(self, uri: str, payload: bytes | str = b"", **how: Any) -> Response:
+        """Send a PUT; see :meth:`request`."""
+        return self.request("PUT", uri, payload, **how)
+
+    def post(self, uri: str, payload: bytes | str = b"", **how: Any) -> Response:
+        """Send a POST; see :meth:`request`."""
+        return self.request("POST", uri, payload, **how)
+
+    def delete(self, uri: str, **how: Any) -> Response:
+        """Send a DELETE; see :meth:`request`."""
+        return self.request("DELETE", uri, **how)
+
+    def fetch(self, uri: str, payload: bytes | str = b"", **how: Any) -> Response:
+        """Send a FETCH (RFC 8132); see :meth:`request`."""
+        return self.request("FETCH", uri, payload, **how)
+
+    def observe(self, uri: str, **how: Any) -> Observation:
+        """Observe a resource (RFC 7641): iterate over its states, now and whenever it changes."""
+        return Observation(self._native.observe("GET", uri, b"", how_of(how)))
+
+    def ping(self, uri: str) -> float | None:
+        """Send a CoAP ping, and give the round trip in seconds, if the answer told."""
+        return self._native.ping(uri)
+
+
+class Observation:
+    """A resource that is observed: an iterator over its states."""
+
+    def __init__(self, native: _ebbtide.Observation) -> None:
+        self._native = native
+
+    def __iter__(self) -> Iterator[Response]:
+        """Give itself."""
+        return self
+
+    def __next__(self) -> Response:
+        """Wait for the next state; the end is that of the server."""
+        state = self._native.next()
+        if state is None:
+            raise StopIteration
+        return state
+
+    def __enter__(self) -> Observation:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it."""
+        self.close()
+
+    def close(self) -> None:
+        """End it: the server learns of that with its next notification."""
+        self._native.close()
+
+
+_shared: Client | None = None
+_sharing = threading.Lock()
+
+
+def shared() -> Client:
+    """Give the client that :func:`get`, :func:`put` and :func:`post` use."""
+    global _shared
+    with _sharing:
+        if _shared is None:
+            _shared = Client()
+        return _shared
+
+
+def get(uri: str, **how: Any) -> Response:
+    """Send a GET and wait; see :meth:`Client.request`."""
+    return shared().get(uri, **how)
+
+
+def put(uri: str, payload: bytes | str = b"", **how: Any) -> Response:
+    """Send a PUT and wait; see :meth:`Client.request`."""
+    return shared().put(uri, payload, **how)
+
+
+def post(uri: str, payload: bytes | str = b"", **how: Any) -> Response:
+    """Send a POST and wait; see :meth:`Client.request`."""
+    return shared().post(uri, payload, **how)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a handler gives: a code, a payload, options."""
+
+    #: None for that of success: 2.05 of GET and FETCH, 2.04 of the others.
+    code: str | None = None
+    payload: bytes = b""
+    options: list[tuple[int, bytes]] = field(default_factory=list)
+
+
+def uint(value: int) -> bytes:
+    """Give an option's value of an unsigned integer (RFC 7252 section 3.2)."""
+    return value.to_bytes((value.bit_length() + 7) // 8, "big")
+
+
+def reply(
+    payload: bytes | str = b"",
+    *,
+    code: str | None = None,
+    format: int | None = None,
+    max_age: int | None = None,
+    etag: bytes | None = None,
+    options: Sequence[tuple[int, bytes]] = (),
+) -> Reply:
+    """Give what a handler answers.
+
+    ``code`` such as ``"4.04"``, None for success; ``format`` a number of a content format;
+    ``max_age`` seconds; ``etag`` 1 to 8 bytes; ``options`` pairs of number and bytes.
+    """
+    extra = list(options)
+    if format is not None:
+        extra.append((CONTENT_FORMAT, uint(format)))
+    if max_age is not None:
+        extra.append((MAX_AGE, uint(max_age)))
+    if etag is not None:
+        extra.append((ETAG, etag))
+    return Reply(code, bytes_of(payload), extra)
+
+
+class Call:
+    """A request as a handler sees it."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _ebbtide.Incoming) -> None:
+        self._native = native
+
+    @property
+    def method(self) -> str:
+        """The method, such as ``"GET"``."""
+        return self._native.method
+
+    @property
+    def payload(self) -> bytes:
+        """The payload; of a block-wise transfer the whole body."""
+        return self._native.payload
+
+    @property
+    def text(self) -> str:
+        """The payload as text; what is not UTF-8 is replaced."""
+        return self._native.payload.decode(errors="replace")
+
+    @property
+    def remote(self) -> tuple[str, int]:
+        """Who asks: address and port."""
+        return self._native.remote
+
+    @property
+    def options(self) -> list[tuple[int, bytes]]:
+        """The options: number and value."""
+        return self._native.options
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The arguments of the query; one without a value has an empty one."""
+        found = (v.decode(errors="replace") for n, v in self.options if n == URI_QUERY)
+        return {name: value for name, _, value in (one.partition("=") for one in found)}
+
+    def param(self, name: str) -> str:
+        """Give the segment that stood for ``{name}`` in the route. Raises KeyError for others."""
+        value = self._native.param(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+
+#: What a handler may give: a payload, a reply with code and options, or nothing, an empty success.
+Answer: TypeAlias = "Reply | bytes | str | None"
+#: A function or a coroutine function.
+Handler: TypeAlias = "Callable[[Call], Answer | Awaitable[Answer]]"
+
+
+@dataclass
+class Resource:
+    """A resource: its handlers by method, and what ``/.well-known/core`` says of it."""
+
+    path: str
+    handlers: dict[str, Handler] = field(default_factory=dict)
+    attributes: list[tuple[str, str]] = field(default_factory=list)
+    subject: Subject | None = None
+
+    def changed(self) -> None:
+        """Tell every observer: each is sent what the GET handler then says.
+
+        Raises ValueError if the resource is not observable.
+        """
+        if self.subject is None:
+            raise ValueError(f"{self.path}: is not observable; say so where it is routed")
+        self.subject.changed()
+
+
+class Router:
+    """The resources of a server, by path.
+
+    A segment ``{name}`` stands for any one segment, a last one ``{*name}`` for any number.
+    """
+
+    def __init__(self) -> None:
+        self.resources: dict[str, Resource] = {}
+
+    def resource(
+        self,
+        path: str,
+        *,
+        observable: bool = False,
+        confirmable: bool = True,
+        attributes: Mapping[str, str] | None = None,
+    ) -> Resource:
+        """Give the resource at a path, made if need be.
+
+        ``observable``: clients may observe it. ``confirmable``: whether notifications are.
+        ``attributes``: for ``/.well-known/core``, such as ``{"rt": "temperature"}``.
+        """
+        resource = self.resources.setdefault(path, Resource(path))
+        if observable and resource.subject is None:
+            resource.subject = Subject(confirmable)
+        resource.attributes += list((attributes or {}).items())
+        return resource
+
+    def route(
+        self, path: str, *methods: Method, observable: bool = False
+    ) -> Callable[[Handler], Handler]:
+        """Decorate a handler, a function or a coroutine function, of these methods (GET).
+
+        Raises ValueError for a method that does not exist.
+        """
+        for method in methods:
+            if method not in METHODS:
+                raise ValueError(f"method: '{method}' is not one of {', '.join(METHODS)}")
+
+        def add(handler: Handler) -> Handler:
+            resource = self.resource(path, observable=observable)
+            for method in methods or ("GET",):
+                resource.handlers[method] = handler
+            return handler
+
+        return add
+
+
+def address_of(bind: str) -> tuple[str, str, int]:
+    """Take an address apart: ``"127.0.0.1:5683"``, ``"[::]:5683"``, ``"coap+tcp://..."``.
+
+    Raises ValueError for what is not one.
+    """
+    scheme, _, rest = bind.rpartition("://")
+    try:
+        parts = urlsplit(f"//{rest}")
+        if not parts.hostname or parts.path:
+            raise ValueError
+        port = parts.port if parts.port is not None else 5683
+    except ValueError:
+        example = "'127.0.0.1:5683' or 'coap+tcp://[::]:5683'"
+        raise ValueError(f"bind: '{bind}' is not an address such as {example}") from None
+    return scheme or "coap", parts.hostname, port
+
+
+class Server:
+    """A CoAP server on a thread of its own, for programs without an asyncio loop.
+
+    Handlers run one after the other on that thread; coroutines run in its loop. ``bind``: addresses
+    such as ``"127.0.0.1:5683"`` or ``"coaps+tcp://0.0.0.0:5684"``; port 0 takes a free one
+    (:attr:`addresses`). The other arguments are those of :class:`Client`. Use it in a ``with``
+    statement, or call :meth:`close`.
+
+    Raises OSError if an address cannot be bound, ValueError for what is not possible.
+    """
+
+    def __init__(self, router: Router, *bind: str, **settings: Any) -> None:
+        from ebbtide import aio
+
+        self._loop = asyncio.new_event_loop()
+        started: Future[Any] = Future()
+
+        def serve() -> None:
+            asyncio.set_event_loop(self._loop)
+
+            async def start() -> Any:
+                return aio.Server(router, *bind, **settings)
+
+            try:
+                started.set_result(self._loop.run_until_complete(start()))
+            except BaseException as error:
+                started.set_exception(error)
+                self._loop.close()
+                return
+            self._loop.run_forever()
+            self._loop.close()
+
+        self._thread = threading.Thread(target=serve, name="ebbtide-server", daemon=True)
+        self._thread.start()
+        self._server: aio.Server = started.result()
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it serves, as URIs without a path."""
+        return self._server.addresses
+
+    def close(self) -> None:
+        """Stop serving; requests that handlers work on are not answered any more."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._server.close)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def __enter__(self) -> Server:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop serving."""
+        self.close()

@@ -1,0 +1,284 @@
+//! The client, for callers that wait and for asyncio.
+
+use crate::attended::{self, Promise};
+use crate::message::{How, Response, request};
+use crate::queue::{Happened, Queue};
+use crate::{errors, runtime};
+use ebbtide::stream::{Identity, Trust};
+use ebbtide::{Config, Error};
+use ebbtide_core::cc::Config as Control;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::task::AbortHandle;
+
+/// Messages that may wait until congestion control lets them leave for one peer.
+const WAITING: u16 = 16_384;
+
+/// Settings of a client or server, from Python's arguments.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Settings {
+    control: Option<String>,
+    nstart: Option<u16>,
+    busy_poll: f64,
+    ca: Option<Vec<u8>>,
+    insecure: bool,
+    certificate: Option<Vec<u8>>,
+    key: Option<Vec<u8>>,
+}
+
+impl Settings {
+    /// The library's settings.
+    pub(crate) fn config(&self) -> PyResult<Config> {
+        let mut config = match &self.control {
+            None => Config::default(),
+            Some(text) => {
+                let wrong = |error: &dyn std::fmt::Display| {
+                    PyValueError::new_err(format!("control: {error}"))
+                };
+                let mut parts = text.split(':');
+                let name = parts.next().unwrap_or_default();
+                let mut control = Control::parse(name).map_err(|error| wrong(&error))?;
+                for part in parts {
+                    let (key, value) = part.split_once('=').unwrap_or((part, ""));
+                    control.set(key, value).map_err(|error| wrong(&error))?;
+                }
+                Config::with_control(control)
+            }
+        };
+        // In Python many requests are begun with one line, and wait their turn.
+        config.endpoint.limits.queue_per_peer = WAITING;
+        if let Some(nstart) = self.nstart {
+            config = config.nstart(nstart);
+        }
+        config.busy_poll = Duration::try_from_secs_f64(self.busy_poll)
+            .map_err(|error| PyValueError::new_err(format!("busy_poll: {error}")))?;
+        let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+        if self.insecure {
+            config.stream.trust = Trust::dangerously_anyone();
+        } else if let Some(pem) = &self.ca {
+            config.stream.trust = Trust::authorities(pem).map_err(|error| wrong(&error))?;
+        }
+        config.stream.identity = self.identity()?;
+        Ok(config)
+    }
+
+    /// The certificate, if one is given.
+    pub(crate) fn identity(&self) -> PyResult<Option<Identity>> {
+        match (&self.certificate, &self.key) {
+            (None, None) => Ok(None),
+            (Some(chain), key) => {
+                let identity = Identity::from_pem(chain, key.as_ref().unwrap_or(chain));
+                identity.map(Some).map_err(|error| PyValueError::new_err(error.to_string()))
+            }
+            (None, Some(_)) => Err(PyValueError::new_err("key: a certificate belongs to it")),
+        }
+    }
+}
+
+/// A CoAP client.
+#[pyclass(frozen)]
+pub(crate) struct Client {
+    client: ebbtide::Client,
+    runtime: Handle,
+}
+
+/// A request under way; to cancel it ends the exchange.
+#[pyclass(frozen)]
+pub(crate) struct Call(AbortHandle);
+
+#[pymethods]
+impl Call {
+    fn cancel(&self) {
+        self.0.abort();
+    }
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    fn new(settings: Settings) -> PyResult<Self> {
+        let client = ebbtide::Client::with_config(settings.config()?);
+        Ok(Self { client, runtime: runtime::handle()? })
+    }
+
+    /// Sends a request and waits.
+    #[pyo3(signature = (method, uri, payload, how=None))]
+    fn request(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        uri: &str,
+        payload: &[u8],
+        how: Option<How>,
+    ) -> PyResult<Response> {
+        let (client, request) = (self.client.clone(), request(method, uri, payload, how)?);
+        let answer = self.wait(py, async move { client.request(request).await })?;
+        Ok(Response(answer.map_err(|error| errors::request(&error))?))
+    }
+
+    /// Sends a request; `future` gets the response from `queue`.
+    #[pyo3(signature = (queue, future, method, uri, payload, how=None))]
+    fn submit(
+        &self,
+        queue: &Queue,
+        future: Py<PyAny>,
+        method: &str,
+        uri: &str,
+        payload: &[u8],
+        how: Option<How>,
+    ) -> PyResult<Call> {
+        let (client, request) = (self.client.clone(), request(method, uri, payload, how)?);
+        let queue = queue.clone();
+        let task = self.runtime.spawn(async move {
+            let answer = client.request(request).await;
+            queue.push(Happened::Answered(future, answer));
+        });
+        Ok(Call(task.abort_handle()))
+    }
+
+    /// A CoAP ping: the round trip in seconds, if the answer told.
+    fn ping(&self, py: Python<'_>, uri: String) -> PyResult<Option<f64>> {
+        let client = self.client.clone();
+        let answer = self.wait(py, async move { round_trip(&client, &uri).await })?;
+        answer.map_err(|error| errors::request(&error))
+    }
+
+    fn submit_ping(&self, queue: &Queue, future: Py<PyAny>, uri: String) -> Call {
+        let (client, queue) = (self.client.clone(), queue.clone());
+        let task = self.runtime.spawn(async move {
+            let answer = round_trip(&client, &uri).await;
+            queue.push(Happened::Pinged(future, answer));
+        });
+        Call(task.abort_handle())
+    }
+
+    /// Observes a resource. The registration leaves with the first state that is asked for.
+    #[pyo3(signature = (method, uri, payload, how=None))]
+    fn observe(
+        &self,
+        method: &str,
+        uri: &str,
+        payload: &[u8],
+        how: Option<How>,
+    ) -> PyResult<Observation> {
+        Ok(Observation {
+            client: self.client.clone(),
+            runtime: self.runtime.clone(),
+            state: Arc::new(Mutex::new(State::Asked(request(method, uri, payload, how)?))),
+        })
+    }
+
+    /// Exchanges that have not ended.
+    fn open_exchanges(&self) -> usize {
+        self.client.open_exchanges()
+    }
+}
+
+impl Client {
+    fn wait<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> PyResult<T> {
+        wait(py, &self.runtime, work)
+    }
+}
+
+/// Waits for what the sockets' thread works on; a signal ends it.
+fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    runtime: &Handle,
+    work: impl Future<Output = T> + Send + 'static,
+) -> PyResult<T> {
+    let mut task = None;
+    let begin = |promise: Promise<T>| {
+        task = Some(runtime.spawn(async move { promise.keep(work.await) }));
+        Ok(())
+    };
+    let ended = attended::wait(py, begin, |_| Ok(()));
+    if ended.is_err()
+        && let Some(task) = task
+    {
+        task.abort();
+    }
+    ended
+}
+
+async fn round_trip(client: &ebbtide::Client, uri: &str) -> Result<Option<f64>, Error> {
+    let sample = client.ping(uri).await?;
+    Ok(sample.map(|sample| f64::from(sample.since_first.get()) / 1e6))
+}
+
+enum State {
+    Asked(ebbtide::Request),
+    Observing(ebbtide::client::Observation),
+    Ended,
+}
+
+/// A resource that is observed.
+#[pyclass(frozen)]
+pub(crate) struct Observation {
+    client: ebbtide::Client,
+    runtime: Handle,
+    state: Arc<Mutex<State>>,
+}
+
+#[pymethods]
+impl Observation {
+    /// Waits for the next state; `None` at the end.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Response>> {
+        let next = next(self.client.clone(), self.state.clone());
+        let answer = wait(py, &self.runtime, next)?;
+        answer.map(|answer| answer.map(Response).map_err(|e| errors::request(&e))).transpose()
+    }
+
+    /// `future` gets the next state from `queue`, or `None` at the end.
+    fn submit_next(&self, queue: &Queue, future: Py<PyAny>) -> Call {
+        let (queue, next) = (queue.clone(), next(self.client.clone(), self.state.clone()));
+        let task = self.runtime.spawn(async move {
+            let answer = next.await;
+            queue.push(Happened::Observed(future, answer));
+        });
+        Call(task.abort_handle())
+    }
+
+    /// Ends it: the server learns of that from the Reset that its next notification gets.
+    fn close(&self) {
+        let state = self.state.clone();
+        self.runtime.spawn(async move { *state.lock().await = State::Ended });
+    }
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+async fn next(
+    client: ebbtide::Client,
+    state: Arc<Mutex<State>>,
+) -> Option<Result<ebbtide::Response, Error>> {
+    let mut state = state.lock().await;
+    if let State::Asked(request) = &*state {
+        match client.observe_with(request.clone()).await {
+            Ok(observation) => *state = State::Observing(observation),
+            Err(error) => {
+                *state = State::Ended;
+                return Some(Err(error));
+            }
+        }
+    }
+    let State::Observing(observation) = &mut *state else { return None };
+    let next = observation.next().await;
+    if next.is_none() {
+        *state = State::Ended;
+    }
+    next
+}

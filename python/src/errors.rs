@@ -1,0 +1,74 @@
+//! What went wrong, as Python's exceptions.
+
+use ebbtide_sim::record::StoreError;
+use ebbtide_sim::run::CampaignError;
+use ebbtide_sim::scenario::ScenarioError;
+use pyo3::create_exception;
+use pyo3::exceptions::{
+    PyConnectionError, PyException, PyOSError, PyRuntimeError, PyTimeoutError, PyValueError,
+};
+use pyo3::prelude::*;
+
+create_exception!(ebbtide, EbbtideError, PyException, "Something of Ebbtide went wrong.");
+create_exception!(ebbtide, RunError, PyRuntimeError, "A replication could not be run.");
+create_exception!(
+    ebbtide,
+    NoAnswer,
+    PyTimeoutError,
+    "The exchange ended without an answer: after MAX_RETRANSMIT retransmissions, or the time given."
+);
+create_exception!(ebbtide, ResetError, PyConnectionError, "The peer reset the message.");
+create_exception!(
+    ebbtide,
+    ConnectionLost,
+    PyConnectionError,
+    "A connection ended before the answer, could not be made, or did not take the message."
+);
+create_exception!(ebbtide, ProtocolError, EbbtideError, "The peer did not keep to a protocol.");
+create_exception!(
+    ebbtide,
+    TooLargeError,
+    EbbtideError,
+    "A body is longer than the client wants to hold."
+);
+
+/// An argument of the caller's that is not possible.
+pub(crate) fn argument(error: &ScenarioError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Results that cannot be kept or read.
+pub(crate) fn store(error: &StoreError) -> PyErr {
+    PyOSError::new_err(error.to_string())
+}
+
+pub(crate) fn campaign(error: &CampaignError) -> PyErr {
+    match error {
+        CampaignError::Store(error) => store(error),
+        CampaignError::Run { .. } => RunError::new_err(error.to_string()),
+    }
+}
+
+/// Why a request got no response.
+pub(crate) fn request(error: &ebbtide::Error) -> PyErr {
+    use ebbtide::Error;
+    let text = error.to_string();
+    match error {
+        Error::Uri(_) => PyValueError::new_err(text),
+        Error::Bind(_) | Error::Resolve { .. } => PyOSError::new_err(text),
+        Error::Failed { .. } | Error::TimedOut { .. } => NoAnswer::new_err(text),
+        Error::Network { source, .. } => match source.kind() {
+            std::io::ErrorKind::ConnectionRefused => {
+                pyo3::exceptions::PyConnectionRefusedError::new_err(text)
+            }
+            _ => PyConnectionError::new_err(text),
+        },
+        Error::NotSent { .. } | Error::Connection { .. } | Error::Tls { .. } => {
+            ConnectionLost::new_err(text)
+        }
+        Error::Reset { .. } => ResetError::new_err(text),
+        Error::Protocol { .. } => ProtocolError::new_err(text),
+        Error::TooLarge { .. } => TooLargeError::new_err(text),
+        _ => EbbtideError::new_err(text),
+    }
+}

@@ -1,0 +1,504 @@
+//! The testbed: campaigns planned, run, read back and reported on.
+
+use crate::{attended, errors};
+use ebbtide_core::cc::Algorithm;
+use ebbtide_sim::record::{AIR, Capture, Claim, PLACES, Store, Trace};
+use ebbtide_sim::report::render;
+use ebbtide_sim::reproduce::{Paper, check_statements, compare, pages, plan};
+use ebbtide_sim::run::{
+    Campaign, CellSpec, Progress, Results, Shard, document, left_out, report, simulate_with,
+};
+use ebbtide_sim::scenario::units::in_base_unit;
+use ebbtide_sim::scenario::{self, Axis, BUILTIN, Q_BLOCK, Q_BLOCK_ABOUT, Source, TCP, TCP_ABOUT};
+use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Tells work on other threads to begin nothing more.
+#[pyclass(frozen, from_py_object)]
+#[derive(Clone, Default)]
+pub(crate) struct Cancel {
+    told: Arc<AtomicBool>,
+    finished: Arc<AtomicU64>,
+}
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Replications that have begun end; no other one begins.
+    fn cancel(&self) {
+        self.told.store(true, Ordering::Relaxed);
+    }
+
+    /// Replications that are done.
+    #[getter]
+    fn finished(&self) -> u64 {
+        self.finished.load(Ordering::Relaxed)
+    }
+}
+
+impl Progress for Cancel {
+    fn finished(&self, _simulated_s: f64) {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
+    }
+}
+
+/// A campaign: what is to be run, every key and value checked.
+#[pyclass(frozen)]
+pub(crate) struct Plan {
+    campaign: Arc<Campaign>,
+}
+
+#[pymethods]
+impl Plan {
+    #[new]
+    #[pyo3(signature = (place, text, axes, cc, reps=None, seed=None))]
+    fn new(
+        place: String,
+        text: String,
+        axes: Vec<(String, Vec<String>)>,
+        cc: Vec<String>,
+        reps: Option<u32>,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
+        let axes = axes.into_iter().map(|(key, values)| Axis { key, values }).collect();
+        let planned = Campaign::plan(Source::new(place, text), axes, cc, (reps, seed));
+        Self::of(planned.map_err(|error| errors::argument(&error))?)
+    }
+
+    /// The experiments of papers.
+    #[staticmethod]
+    #[pyo3(signature = (papers, reps=None, seed=None))]
+    fn of_papers(papers: Vec<String>, reps: Option<u32>, seed: Option<u64>) -> PyResult<Self> {
+        let known: Vec<&str> = Paper::ALL.iter().map(|paper| paper.name()).collect();
+        if let Some(name) = papers.iter().find(|name| !known.contains(&name.as_str())) {
+            let hint = scenario::did_you_mean(name, known.iter().copied());
+            let known = known.join(", ");
+            let text = format!("papers: '{name}' cannot be reproduced; there are {known}{hint}");
+            return Err(PyValueError::new_err(text));
+        }
+        let planned = plan(&Paper::named(&papers), (reps, seed));
+        Self::of(planned.map_err(|error| errors::argument(&error))?)
+    }
+
+    /// The campaign that a folder of results is of.
+    #[staticmethod]
+    fn of_folder(folder: PathBuf) -> PyResult<Self> {
+        let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
+        let manifest = store.load_manifest().map_err(|error| errors::store(&error))?;
+        let planned = Campaign::from_manifest(&manifest);
+        Self::of(planned.map_err(|error| errors::argument(&error))?)
+    }
+
+    /// The same with other numbers of replications, one per cell.
+    fn with_reps(&self, reps: Vec<u32>) -> PyResult<Self> {
+        let mut campaign = (*self.campaign).clone();
+        if reps.len() != campaign.cells.len() {
+            return Err(PyValueError::new_err("reps: takes one number per cell"));
+        }
+        campaign.reps = reps.iter().copied().max().unwrap_or_default();
+        for (spec, reps) in campaign.cells.iter_mut().zip(reps) {
+            spec.reps = reps;
+        }
+        Ok(Self { campaign: Arc::new(campaign) })
+    }
+
+    #[getter]
+    fn place(&self) -> &str {
+        &self.campaign.source.place
+    }
+
+    #[getter]
+    fn text(&self) -> &str {
+        &self.campaign.source.text
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.campaign.seed
+    }
+
+    #[getter]
+    fn runs(&self) -> usize {
+        self.campaign.runs()
+    }
+
+    #[getter]
+    fn command(&self) -> &str {
+        &self.campaign.command
+    }
+
+    /// The papers that are reproduced; none for a run.
+    #[getter]
+    fn papers(&self) -> Vec<String> {
+        self.campaign.papers.clone()
+    }
+
+    /// The keys that take more than one value.
+    fn swept(&self) -> Vec<String> {
+        self.campaign.swept()
+    }
+
+    /// Each cell: control, settings, replications, and about how many messages one takes.
+    fn cells(&self) -> Vec<(String, Vec<(String, String)>, u32, u64)> {
+        let cells = self.campaign.cells.iter();
+        cells
+            .map(|spec| (spec.cc.clone(), spec.settings.clone(), spec.reps, messages(spec)))
+            .collect()
+    }
+
+    /// The `ebbtide replay` of one replication.
+    fn replay_command(&self, cell: usize, replication: u32) -> PyResult<String> {
+        Ok(self.campaign.replay_command(self.cell(cell)?, replication))
+    }
+
+    /// What the folder of results says of itself, as JSON.
+    fn manifest(&self) -> PyResult<String> {
+        serde_json::to_string_pretty(&self.campaign.manifest()).map_err(unwritable)
+    }
+
+    fn save_manifest(&self, folder: PathBuf) -> PyResult<()> {
+        let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
+        store.save_manifest(&self.campaign.manifest()).map_err(|error| errors::store(&error))
+    }
+
+    /// The replications that a folder does not have, as (cell, replication), and all keys by cell.
+    fn missing(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<(usize, u32)>> {
+        let campaign = self.campaign.clone();
+        py.detach(move || {
+            let there = match folder.join("runs").is_dir() {
+                true => Store::open(&folder)?.keys()?,
+                false => BTreeSet::new(),
+            };
+            let cells = campaign.cells.iter().enumerate();
+            Ok(cells
+                .flat_map(|(index, spec)| {
+                    let key = campaign.keys(spec);
+                    let there = &there;
+                    let missing = (0..spec.reps).filter(move |rep| !there.contains(&key(*rep)));
+                    missing.map(move |rep| (index, rep)).collect::<Vec<_>>()
+                })
+                .collect())
+        })
+        .map_err(|error| errors::store(&error))
+    }
+
+    /// The keys of all replications of each cell.
+    fn keys(&self, py: Python<'_>) -> Vec<Vec<String>> {
+        let campaign = self.campaign.clone();
+        py.detach(move || {
+            let cells = campaign.cells.iter();
+            cells.map(|spec| (0..spec.reps).map(campaign.keys(spec)).collect()).collect()
+        })
+    }
+
+    /// As `ebbtide run`: runs what is missing into a folder.
+    #[pyo3(signature = (folder, jobs=None, shard=None, progress=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        folder: PathBuf,
+        jobs: Option<usize>,
+        shard: Option<(u32, u32)>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Figures> {
+        let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
+        // Nobody else writes into the folder until its report is there.
+        let claim =
+            store.claim(&self.campaign.manifest()).map_err(|error| errors::store(&error))?;
+        let shard = shard.map(|(index, of)| Shard { index, of });
+        self.attended(py, (store, Some(claim)), jobs, shard, progress)
+    }
+
+    /// The figures of what a folder has; nothing is run.
+    #[pyo3(signature = (folder, jobs=None))]
+    fn read(&self, py: Python<'_>, folder: PathBuf, jobs: Option<usize>) -> PyResult<Figures> {
+        let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
+        // A share of the work that nobody has.
+        let nothing = Shard { index: u32::MAX, of: 1 };
+        self.attended(py, (store, None), jobs, Some(nothing), None)
+    }
+
+    /// Puts results together in few files, and says how many there are.
+    fn compact(&self, py: Python<'_>, folder: PathBuf, most_rows: usize) -> PyResult<usize> {
+        let campaign = self.campaign.clone();
+        let compacted = py.detach(move || campaign.compact(&folder, most_rows));
+        compacted.map_err(|error| errors::store(&error))
+    }
+
+    /// The keys whose files differ, byte by byte, or that one folder has and the other has not.
+    fn differing(&self, py: Python<'_>, one: PathBuf, other: PathBuf) -> PyResult<Vec<String>> {
+        let campaign = self.campaign.clone();
+        py.detach(move || {
+            let (one, other) = (Store::open(&one)?, Store::open(&other)?);
+            let keys = campaign.cells.iter().flat_map(|spec| {
+                let key = campaign.keys(spec);
+                (0..spec.reps).map(key).collect::<Vec<_>>()
+            });
+            // What is damaged differs.
+            let differs = |key: &String| match (one.file(key), other.file(key)) {
+                (Ok(one), Ok(other)) => one != other,
+                _ => true,
+            };
+            Ok(keys.filter(differs).collect())
+        })
+        .map_err(|error| errors::store(&error))
+    }
+
+    /// Everything that happens in one replication, as JSON lines and as a capture.
+    #[pyo3(signature = (cell, replication, trace=None, pcap=None))]
+    fn replay(
+        &self,
+        py: Python<'_>,
+        cell: usize,
+        replication: u32,
+        trace: Option<PathBuf>,
+        pcap: Option<PathBuf>,
+    ) -> PyResult<()> {
+        let spec = self.cell(cell)?.clone();
+        let seed = self.campaign.seed;
+        let work = move || -> Result<(), PyErr> {
+            let lines = trace.as_deref().map(create).transpose()?;
+            let capture = match &pcap {
+                None => None,
+                Some(path) if spec.scenario.network.mesh.is_some() => {
+                    Some(Capture::of_frames(create(path)?, &AIR)?)
+                }
+                Some(path) => Some(Capture::new(create(path)?, &PLACES)?),
+            };
+            let trace = Trace::new(lines, capture);
+            let ran = simulate_with(&spec.scenario, &spec.controls, (seed, replication), trace);
+            let (_, trace) = ran.map_err(|error| errors::RunError::new_err(error.to_string()))?;
+            Ok(trace.finish()?)
+        };
+        let begin = |promise: attended::Promise<_>| {
+            std::thread::Builder::new().name("ebbtide".into()).spawn(move || {
+                promise.keep(work());
+            })?;
+            Ok(())
+        };
+        attended::wait(py, begin, |_| Ok(()))?
+    }
+}
+
+/// The document of `run --json`, each cell's replications, what is left out, how many were there.
+type Figures = (String, String, Option<String>, u64);
+
+impl Plan {
+    fn of(campaign: Campaign) -> PyResult<Self> {
+        Ok(Self { campaign: Arc::new(campaign) })
+    }
+
+    fn cell(&self, index: usize) -> PyResult<&CellSpec> {
+        let count = self.campaign.cells.len();
+        let wrong = || PyIndexError::new_err(format!("cell {index}: there are {count}, from 0"));
+        self.campaign.cells.get(index).ok_or_else(wrong)
+    }
+
+    /// Runs on a pool of threads, and writes the report.
+    fn attended(
+        &self,
+        py: Python<'_>,
+        (store, claim): (Store, Option<Claim>),
+        jobs: Option<usize>,
+        shard: Option<Shard>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Figures> {
+        let cancel = Cancel::default();
+        let (campaign, hears) = (self.campaign.clone(), cancel.clone());
+        let work = move || -> PyResult<Figures> {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
+            let pool = pool.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+            let ran = pool.install(|| campaign.run(Some(&store), shard, &hears));
+            let results = ran.map_err(|error| errors::campaign(&error))?;
+            save_report(&store, &campaign, &results)?;
+            drop(claim);
+            let document = document(&campaign, &results).to_string();
+            let per_run = per_run(&results).to_string();
+            Ok((document, per_run, left_out(&campaign, &results), results.reused))
+        };
+        let begin = |promise: attended::Promise<_>| {
+            std::thread::Builder::new().name("ebbtide".into()).spawn(move || {
+                promise.keep(work());
+            })?;
+            Ok(())
+        };
+        let all = self.campaign.runs();
+        let glance = |py: Python<'_>| match &progress {
+            None => Ok(()),
+            Some(progress) => progress.call1(py, (cancel.finished(), all)).map(drop),
+        };
+        let ended = attended::wait(py, begin, glance);
+        if ended.is_err() {
+            cancel.cancel();
+        }
+        ended?
+    }
+}
+
+fn save_report(store: &Store, campaign: &Campaign, results: &Results) -> PyResult<()> {
+    let save = |name: &str, text: &str| {
+        store.save_text(name, text).map(drop).map_err(|error| errors::store(&error))
+    };
+    if campaign.papers.is_empty() {
+        return save("report.html", &render(&report(campaign, results)));
+    }
+    let papers = Paper::named(&campaign.papers);
+    for page in pages(&papers, campaign, results) {
+        save(&format!("{}.html", page.name), &render(&page.report))?;
+    }
+    let compared: Vec<Value> = papers
+        .iter()
+        .flat_map(|paper| {
+            compare(*paper, campaign, results).into_iter().map(|row| {
+                json!({"paper": paper.name(), "table": row.table, "cell": row.cell, "cc": row.cc,
+                       "quantity": row.quantity, "published": row.published,
+                       "measured": row.measured, "relative": row.relative,
+                       "within": row.within, "is_outside": row.is_outside()})
+            })
+        })
+        .collect();
+    let statements: Vec<Value> = papers
+        .iter()
+        .flat_map(|paper| {
+            check_statements(*paper, campaign, results).into_iter().map(|statement| {
+                json!({"paper": paper.name(), "says": statement.says, "holds": statement.holds,
+                       "measured": statement.measured})
+            })
+        })
+        .collect();
+    save("compared.json", &json!({"figures": compared, "statements": statements}).to_string())
+}
+
+/// Each cell's figures of single replications, in order: what intervals and paired comparisons are
+/// made from.
+fn per_run(results: &Results) -> Value {
+    let cells = results.cells.iter().map(|(index, result)| {
+        let medians: Vec<f64> = result.per_run.iter().map(|run| run.median_fct).collect();
+        let unnecessary: Vec<f64> = result.per_run.iter().map(|run| run.unnecessary).collect();
+        json!({"cell": index, "median_fct_s": medians, "unnecessary": unnecessary})
+    });
+    Value::Array(cells.collect())
+}
+
+/// About how many messages a replication takes, to compare costs.
+fn messages(spec: &CellSpec) -> u64 {
+    let scenario = &spec.scenario;
+    u64::from(scenario.clients.count).max(1) * u64::from(scenario.workload.exchanges).max(1)
+}
+
+fn create(path: &Path) -> PyResult<BufWriter<File>> {
+    let failed = |error: std::io::Error| {
+        PyOSError::new_err((error.raw_os_error(), error.to_string(), path.display().to_string()))
+    };
+    File::create(path).map(BufWriter::new).map_err(failed)
+}
+
+fn unwritable(error: serde_json::Error) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
+
+/// Cells of one piece of work: settings, control and the numbers of the replications.
+type Work = Vec<(Vec<(String, String)>, String, Vec<u32>)>;
+/// What came of it: keys, those that failed as (key, cell, replication, error, replay), seconds.
+type Done = (Vec<String>, Vec<(String, String, u32, String, String)>, f64);
+
+/// Runs a piece of work on this thread and writes one file, the interpreter released.
+#[pyfunction]
+#[pyo3(signature = (place, text, seed, work, folder, cancel=None))]
+pub(crate) fn run_chunk(
+    py: Python<'_>,
+    place: String,
+    text: String,
+    seed: u64,
+    work: Work,
+    folder: PathBuf,
+    cancel: Option<Cancel>,
+) -> PyResult<Done> {
+    let cancel = cancel.unwrap_or_default();
+    py.detach(move || {
+        let source = Source::new(place, text);
+        let mut whole: Option<Campaign> = None;
+        let mut tasks = Vec::new();
+        for (settings, cc, replications) in work {
+            let axes = settings.into_iter().map(|(key, value)| Axis { key, values: vec![value] });
+            let run = (replications.iter().max().map(|last| last.saturating_add(1)), Some(seed));
+            let planned = Campaign::plan(source.clone(), axes.collect(), vec![cc], run);
+            let planned = planned.map_err(|error| errors::argument(&error))?;
+            let whole =
+                whole.get_or_insert_with(|| Campaign { cells: Vec::new(), ..planned.clone() });
+            tasks.extend(replications.iter().map(|rep| (whole.cells.len(), *rep)));
+            whole.cells.extend(planned.cells);
+        }
+        let Some(campaign) = whole else { return Ok((Vec::new(), Vec::new(), 0.0)) };
+        let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
+        let done = campaign.run_chunk(&tasks, &store, &cancel);
+        let done = done.map_err(|error| errors::store(&error))?;
+        let failed = done.failed.into_iter();
+        let failed = failed.map(|run| (run.key, run.cell, run.replication, run.error, run.replay));
+        Ok((done.keys, failed.collect(), done.wall_s))
+    })
+}
+
+/// A built-in scenario or a file: its place and text, checked.
+#[pyfunction]
+pub(crate) fn scenario_of_name(name: &str) -> PyResult<(String, String)> {
+    let source = scenario::load(name).map_err(|error| errors::argument(&error))?;
+    Ok((source.place, source.text))
+}
+
+/// A scenario from JSON: its text as TOML, checked.
+#[pyfunction]
+pub(crate) fn scenario_of_json(place: String, json: &str) -> PyResult<String> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        PyValueError::new_err(format!("{place}: is not a scenario: {error}"))
+    };
+    let table: toml::Table = serde_json::from_str(json).map_err(|error| wrong(&error))?;
+    let text = toml::to_string(&table).map_err(|error| wrong(&error))?;
+    let source = Source::new(place.clone(), text);
+    source.scenario(&[]).map_err(|error| errors::argument(&error))?;
+    Ok(source.text)
+}
+
+/// The built-in scenarios: name, title, and the short names of their settings.
+#[pyfunction]
+pub(crate) fn scenarios() -> PyResult<Vec<(&'static str, String, Vec<String>)>> {
+    BUILTIN
+        .iter()
+        .map(|builtin| {
+            let scenario = scenario::load(builtin.name).and_then(|source| source.scenario(&[]));
+            let scenario = scenario.map_err(|error| errors::argument(&error))?;
+            Ok((builtin.name, scenario.title, scenario.keys.into_keys().collect()))
+        })
+        .collect()
+}
+
+/// What `cc` can name: name, source, and what it is.
+#[pyfunction]
+pub(crate) fn controls() -> Vec<(&'static str, &'static str, &'static str)> {
+    let controls = Algorithm::ALL.iter().map(|a| (a.name(), a.source(), a.about()));
+    controls
+        .chain([(TCP, scenario::TCP_SOURCE, TCP_ABOUT)])
+        .chain([(Q_BLOCK, scenario::Q_BLOCK_SOURCE, Q_BLOCK_ABOUT)])
+        .collect()
+}
+
+/// A quantity such as `30 kbit/s` in its base unit: 30000.0 and `bit/s`.
+#[pyfunction]
+pub(crate) fn quantity(text: &str) -> Option<(f64, &'static str)> {
+    in_base_unit(text)
+}

@@ -1,0 +1,223 @@
+//! The server: resources whose handlers are Python's.
+
+use crate::client::Settings;
+use crate::message::{Options, code_of, dotted};
+use crate::queue::{Happened, Queue};
+use crate::runtime;
+use bytes::Bytes;
+use ebbtide::server::{OwnedCall, Resource, Router, ServerConfig};
+use ebbtide::stream::Listen;
+use ebbtide::{Code, OptionNumber};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::net::ToSocketAddrs;
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::oneshot;
+
+/// Whom to tell when a resource changes.
+#[pyclass(frozen, from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Subject(ebbtide::server::Subject);
+
+#[pymethods]
+impl Subject {
+    #[new]
+    #[pyo3(signature = (confirmable=true))]
+    fn new(confirmable: bool) -> Self {
+        Self(match confirmable {
+            true => ebbtide::server::Subject::new(),
+            false => ebbtide::server::Subject::non_confirmable(),
+        })
+    }
+
+    /// The state changed: every observer is sent what the GET handler then says.
+    fn changed(&self) -> PyResult<()> {
+        let runtime = runtime::handle()?;
+        let _inside = runtime.enter();
+        self.0.changed();
+        Ok(())
+    }
+
+    /// How many observe it.
+    #[getter]
+    fn observers(&self) -> usize {
+        self.0.observers()
+    }
+}
+
+/// A request that waits for its handler.
+#[pyclass(frozen)]
+pub(crate) struct Incoming {
+    route: usize,
+    method: Code,
+    call: OwnedCall,
+    reply: Mutex<Option<oneshot::Sender<ebbtide::Response>>>,
+}
+
+#[pymethods]
+impl Incoming {
+    /// Which of the server's routes.
+    #[getter]
+    fn route(&self) -> usize {
+        self.route
+    }
+
+    #[getter]
+    fn method(&self) -> &'static str {
+        self.method.name().unwrap_or_default()
+    }
+
+    /// Who asks: address and port.
+    #[getter]
+    fn remote(&self) -> (String, u16) {
+        (self.call.remote().ip().to_string(), self.call.remote().port())
+    }
+
+    #[getter]
+    fn payload<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.call.payload())
+    }
+
+    fn param(&self, name: &str) -> Option<&str> {
+        self.call.param(name)
+    }
+
+    #[getter]
+    fn options<'py>(&self, py: Python<'py>) -> Vec<(u16, Bound<'py, PyBytes>)> {
+        let message = self.call.message();
+        let options = message.iter().flat_map(|message| message.options());
+        options.map(|option| (option.number.0, PyBytes::new(py, option.value))).collect()
+    }
+
+    /// Answers; only the first answer counts.
+    #[pyo3(signature = (code, payload, options))]
+    fn reply(&self, code: &str, payload: &[u8], options: Options) -> PyResult<()> {
+        let response = ebbtide::Response::new(code_of(code)?);
+        let response = response.payload(Bytes::copy_from_slice(payload));
+        let response = options.iter().fold(response, |response, (number, value)| {
+            response.option(OptionNumber(*number), value)
+        });
+        let sender = self.reply.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            // Who asked may have gone.
+            let _ = sender.send(response);
+        }
+        Ok(())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Incoming {} from {}>", dotted(self.method), self.call.remote())
+    }
+}
+
+/// A route: path, methods, attributes for `/.well-known/core`, and whom to tell of changes.
+type Route = (String, Vec<String>, Vec<(String, String)>, Option<Subject>);
+
+/// A CoAP server; it serves until it is closed or dropped.
+#[pyclass(frozen)]
+pub(crate) struct Server {
+    server: Mutex<Option<ebbtide::Server>>,
+    addresses: Vec<(String, String, u16)>,
+}
+
+#[pymethods]
+impl Server {
+    /// Serves `routes` at `addresses`, each a scheme, a host and a port.
+    #[new]
+    fn new(
+        queue: &Queue,
+        routes: Vec<Route>,
+        addresses: Vec<(String, String, u16)>,
+        settings: Settings,
+    ) -> PyResult<Self> {
+        let router = routes.into_iter().enumerate().fold(Ok(Router::new()), |router, each| {
+            let (index, (path, methods, attributes, subject)) = each;
+            let mut resource =
+                methods.iter().try_fold(Resource::default(), |resource, method| {
+                    handled(resource, method, index, queue.clone())
+                })?;
+            for (name, value) in attributes {
+                resource = resource.attribute(name, value);
+            }
+            if let Some(subject) = &subject {
+                resource = resource.observable(&subject.0);
+            }
+            Ok::<_, PyErr>(router?.route(&path, resource))
+        })?;
+        let config = ServerConfig { net: settings.config()?, ..ServerConfig::default() };
+        let runtime = runtime::handle()?;
+        let _inside = runtime.enter();
+        let (datagrams, streams): (Vec<_>, Vec<_>) =
+            addresses.into_iter().partition(|(scheme, _, _)| scheme == "coap");
+        let datagrams = datagrams.into_iter().map(|(_, host, port)| (host, port));
+        let failed = |error: ebbtide::BindError| PyOSError::new_err(error.to_string());
+        let mut server = ebbtide::Server::with_config(router, config, datagrams).map_err(failed)?;
+        for (scheme, host, port) in streams {
+            let mut found = (host.as_str(), port).to_socket_addrs()?;
+            let missing = || PyOSError::new_err(format!("'{host}' has no address"));
+            let at = found.next().ok_or_else(missing)?;
+            let identity = || {
+                let missing = "bind: coaps+tcp and coaps+ws need certificate and key";
+                settings.identity()?.ok_or_else(|| PyValueError::new_err(missing))
+            };
+            let at = match scheme.as_str() {
+                "coap+tcp" => Listen::Tcp(at),
+                "coaps+tcp" => Listen::Tls(at, identity()?),
+                "coap+ws" => Listen::Ws(at),
+                "coaps+ws" => Listen::Wss(at, identity()?),
+                _ => {
+                    return Err(PyValueError::new_err(format!(
+                        "bind: '{scheme}' is not one of coap, coap+tcp, coaps+tcp, coap+ws, coaps+ws"
+                    )));
+                }
+            };
+            server = server.listen(at).map_err(failed)?;
+        }
+        let udp = server.local_addrs().into_iter().map(|at| ("coap".to_owned(), at));
+        let streams = server.listeners().into_iter();
+        let streams = streams.map(|(scheme, at)| (scheme.to_string(), at));
+        let addresses =
+            udp.chain(streams).map(|(scheme, at)| (scheme, at.ip().to_string(), at.port()));
+        let addresses = addresses.collect();
+        Ok(Self { server: Mutex::new(Some(server)), addresses })
+    }
+
+    /// Where it serves: scheme, address and port.
+    #[getter]
+    fn addresses(&self) -> Vec<(String, String, u16)> {
+        self.addresses.clone()
+    }
+
+    fn close(&self) -> PyResult<()> {
+        let runtime = runtime::handle()?;
+        let _inside = runtime.enter();
+        drop(self.server.lock().unwrap_or_else(PoisonError::into_inner).take());
+        Ok(())
+    }
+}
+
+/// A resource whose requests of one method go to the loop.
+fn handled(resource: Resource, method: &str, route: usize, queue: Queue) -> PyResult<Resource> {
+    let handler = move |code: Code| {
+        move |call: OwnedCall| {
+            let (sender, receiver) = oneshot::channel();
+            let reply = Mutex::new(Some(sender));
+            queue.push(Happened::Asked(Incoming { route, method: code, call, reply }));
+            async move {
+                let gone = || ebbtide::Response::new(Code::INTERNAL_SERVER_ERROR);
+                receiver.await.unwrap_or_else(|_| gone())
+            }
+        }
+    };
+    Ok(match method {
+        "GET" => resource.get_async(handler(Code::GET)),
+        "POST" => resource.post_async(handler(Code::POST)),
+        "PUT" => resource.put_async(handler(Code::PUT)),
+        "DELETE" => resource.delete_async(handler(Code::DELETE)),
+        "FETCH" => resource.fetch_async(handler(Code::FETCH)),
+        "PATCH" => resource.patch_async(handler(Code::PATCH)),
+        "iPATCH" => resource.ipatch_async(handler(Code::IPATCH)),
+        _ => return Err(PyValueError::new_err(format!("method: '{method}' is not known"))),
+    })
+}
