@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 /// The longest identity that DTLS carries here.
 const MAX_IDENTITY: usize = 128;
 
-/// Who we are, with coaps
+/// Our identity, with coaps
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct PskArgs {
     /// Our identity, for coaps
@@ -107,7 +107,7 @@ impl KeyFile {
         Ok(Self { path: path.into(), keys: Arc::new(RwLock::new(keys)) })
     }
 
-    /// Reads it again: how many keys there are now. If it is wrong the old ones stay.
+    /// Reads it again: how many keys there are now. A file that is not valid leaves the old ones.
     pub(crate) fn reload(&self) -> Result<usize, String> {
         let keys = read(&self.path)?;
         let count = keys.len();

@@ -61,7 +61,14 @@ impl AddressValidation {
     #[must_use]
     pub fn new(verify: Verify, max_addresses: usize, rng: &mut dyn Rng) -> Self {
         let key = (rng.next_u64(), rng.next_u64());
-        Self { verify, key, verified: RecencyMap::new(), max_addresses, challenged: 0, exempt: |_| false }
+        Self {
+            verify,
+            key,
+            verified: RecencyMap::new(),
+            max_addresses,
+            challenged: 0,
+            exempt: |_| false,
+        }
     }
 
     /// Trusts the addresses for which `exempt` holds: a transport has verified them, as DTLS does.

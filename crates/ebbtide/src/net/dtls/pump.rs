@@ -1,4 +1,4 @@
-//! What sessions want to be done, and what their changes mean for the endpoint.
+//! The tasks of the sessions, and the consequences of their changes for the endpoint.
 
 use super::super::pending::Answer;
 use super::super::shared::State;
@@ -75,7 +75,12 @@ impl State {
             Event::RoundTrip { session, sample } => self.on_round_trip(session, &sample),
             Event::Established { session, resumed } => {
                 self.on_established(session);
-                tracing::debug!(session = session.as_u64(), resumed, "DTLS session established");
+                let sessions = self.dtls.as_ref();
+                let scope = sessions.and_then(|sessions| sessions.stand_in(session));
+                let remote = sessions.and_then(|sessions| sessions.endpoint.remote(session));
+                if let (Some(scope), Some(remote)) = (scope, remote) {
+                    tracing::debug!(%scope, %remote, resumed, "DTLS session established");
+                }
             }
             Event::Ended { session, remote, identity, established, reason } => {
                 let identity = String::from_utf8_lossy(&identity).escape_debug().to_string();
@@ -87,7 +92,8 @@ impl State {
                 self.on_ended(session, established, reason);
             }
             Event::AddressChanged { session, from, to } => {
-                tracing::debug!(session = session.as_u64(), %from, %to, "DTLS peer moved");
+                let scope = self.dtls.as_ref().and_then(|sessions| sessions.stand_in(session));
+                tracing::debug!(?scope, %from, %to, "DTLS peer moved");
             }
             _ => {}
         }
