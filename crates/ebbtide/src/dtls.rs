@@ -26,5 +26,5 @@
 
 pub use crate::net::dtls::config::{DtlsBind, DtlsConfig, KeyLogger, Keys};
 pub use ebbtide_dtls::{
-    CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskLookup,
+    CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskLookup, SavedSession,
 };

@@ -117,6 +117,29 @@ async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session()
 }
 
 #[tokio::test]
+async fn another_client_resumes_the_session_that_was_saved() {
+    let server = bind(&Subject::default(), ([127, 0, 0, 1], 0).into());
+    let at = server.dtls_addrs()[0];
+    let first = client("device", b"secret");
+    assert_eq!(first.dtls_session(at).map(|_| ()), None);
+    let asked = async {
+        let uri = format!("coaps://{at}/hello");
+        assert!(first.get(uri.as_str()).await.unwrap().is_success());
+        let saved = first.dtls_session(at);
+        assert!(saved.is_some());
+        let mut config = Config::default();
+        let psk = Psk::new(b"secret").unwrap();
+        let credentials = Credentials { saved, ..Credentials::new("device", psk) };
+        config.dtls.credentials = Some(credentials);
+        let second = Client::with_config(config);
+        assert!(second.get(uri.as_str()).await.unwrap().is_success());
+        let counters = server.dtls_counters();
+        assert_eq!((counters[0].established, counters[0].resumed), (2, 1));
+    };
+    asked.await;
+}
+
+#[tokio::test]
 async fn the_secrets_of_a_session_are_logged_for_who_asks() {
     let (_server, at) = serve(&Subject::default());
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();

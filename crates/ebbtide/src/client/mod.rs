@@ -31,6 +31,7 @@ use drive::Drive;
 use ebbtide_core::cc::{Config as Control, Metrics, Sample};
 use ebbtide_core::endpoint::{Counters, Reliability};
 use ebbtide_core::session::client::RequestParts;
+use ebbtide_dtls::SavedSession;
 use rooms::Rooms;
 use session::Session;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -304,6 +305,15 @@ impl Client {
     pub fn set_control(&self, remote: SocketAddr, control: Control) -> Result<(), Error> {
         let chosen = |state: &mut State, now| state.endpoint.set_control(now, remote, control);
         Ok(self.inner.socket(remote)?.with(chosen)?)
+    }
+
+    /// The session with a server over DTLS, to be resumed by another client: put it into the
+    /// [`Credentials`](crate::dtls::Credentials). `None` if there is no session, or the server does not
+    /// resume it. It is as secret as the key.
+    #[must_use]
+    pub fn dtls_session(&self, remote: SocketAddr) -> Option<SavedSession> {
+        let shared = self.inner.opened(address::any(remote.is_ipv4()))?;
+        shared.lock().dtls.as_ref()?.saved(remote)
     }
 
     /// What congestion control knows about a peer, if it has been spoken to.

@@ -238,6 +238,13 @@ impl Server {
         self.addresses(true)
     }
 
+    /// What each socket for `coaps` has counted of sessions and handshakes.
+    #[must_use]
+    pub fn dtls_counters(&self) -> Vec<ebbtide_dtls::Counters> {
+        let sockets = self.sockets.iter().map(|(shared, _)| shared.lock());
+        sockets.filter_map(|state| Some(state.dtls.as_ref()?.counters())).collect()
+    }
+
     fn addresses(&self, dtls: bool) -> Vec<SocketAddr> {
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
         let sockets = sockets.filter(|shared| shared.lock().dtls.is_some() == dtls);

@@ -129,6 +129,11 @@ impl Sessions {
         Some(Peer { address, identity: self.endpoint.identity(session)? })
     }
 
+    /// What the sessions have counted.
+    pub(crate) fn counters(&self) -> ebbtide_dtls::Counters {
+        self.endpoint.counters()
+    }
+
     /// Decrypts a datagram. [`Self::reuse`] takes the result back.
     pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Opened {
         let mut opened = core::mem::take(&mut self.spare);

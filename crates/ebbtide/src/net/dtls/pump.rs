@@ -62,7 +62,7 @@ impl State {
                 continue;
             };
             let mut credentials = credentials.clone();
-            credentials.saved = link.saved.take();
+            credentials.saved = link.saved.take().or(credentials.saved);
             link.flight = self.endpoint.begin_flight(now, address::stand_in(is_ipv4, number));
             let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
             let session = sessions.endpoint.connect(now, link.remote, credentials, timing);
