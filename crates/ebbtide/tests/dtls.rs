@@ -4,8 +4,10 @@ use ebbtide::dtls::{Credentials, DtlsBind, Failure, KeyLogger, Psk};
 use ebbtide::server::{Call, Router, ServerConfig, Subject, get, put};
 use ebbtide::{Client, Code, Config, Error, Response, Server};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::net::UdpSocket;
 
 fn keys(identity: &[u8]) -> Option<Psk> {
     (identity == b"device").then(|| Psk::new(b"secret")).flatten()
@@ -114,6 +116,64 @@ async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session()
         tokio::time::timeout(Duration::from_secs(60), client.get(uri.as_str())).await.unwrap();
     assert!(matches!(lost, Err(Error::Failed { remote, .. }) if remote == at), "{lost:?}");
     assert!(client.get(uri.as_str()).await.unwrap().is_success());
+}
+
+/// A NAT between a client and `server`, which forgets its mapping when the flag is set and makes another.
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+async fn nat(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+    let bind = || UdpSocket::bind("127.0.0.1:0");
+    let (front, before, after) =
+        (bind().await.unwrap(), bind().await.unwrap(), bind().await.unwrap());
+    let address = front.local_addr().unwrap();
+    let rebound = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&rebound);
+    tokio::spawn(async move {
+        let mut client = None;
+        let (mut up, mut old, mut new) = ([0; 2048], [0; 2048], [0; 2048]);
+        loop {
+            let is_rebound = flag.load(Ordering::Relaxed);
+            tokio::select! {
+                Ok((length, from)) = front.recv_from(&mut up) => {
+                    client = Some(from);
+                    let back = if is_rebound { &after } else { &before };
+                    let _ = back.send_to(&up[..length], server).await;
+                }
+                Ok(length) = before.recv(&mut old) => {
+                    // A mapping that is forgotten lets nothing through.
+                    if let Some(client) = client.filter(|_| !flag.load(Ordering::Relaxed)) {
+                        let _ = front.send_to(&old[..length], client).await;
+                    }
+                }
+                Ok(length) = after.recv(&mut new) => {
+                    if let Some(client) = client {
+                        let _ = front.send_to(&new[..length], client).await;
+                    }
+                }
+            }
+        }
+    });
+    (address, rebound)
+}
+
+#[tokio::test]
+async fn an_observation_goes_on_without_a_handshake_when_the_nat_rebinds() {
+    let counter = Subject::default();
+    let server = bind(&counter, ([127, 0, 0, 1], 0).into());
+    let (at, rebound) = nat(server.dtls_addrs()[0]).await;
+    let client = client("device", b"secret");
+    let mut observation = client.observe(format!("coaps://{at}/count").as_str()).await.unwrap();
+    assert!(observation.next().await.unwrap().is_ok());
+    rebound.store(true, Ordering::Relaxed);
+    // The server learns the new address from the next thing that the client sends.
+    assert!(client.get(format!("coaps://{at}/hello").as_str()).await.unwrap().is_success());
+    for _ in 0..3 {
+        counter.changed();
+        let state =
+            tokio::time::timeout(Duration::from_secs(20), observation.next()).await.unwrap();
+        assert_eq!(state.unwrap().unwrap().text(), "state");
+    }
+    let counted = server.dtls_counters()[0];
+    assert_eq!((counted.established, counted.addresses_changed), (1, 1));
 }
 
 #[tokio::test]

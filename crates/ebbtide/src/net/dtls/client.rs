@@ -144,7 +144,7 @@ impl Sessions {
         Some(address::stand_in(self.is_ipv4, index as u64))
     }
 
-    /// What resumes the session with a server later.
+    /// The secrets that resume the session with a server later.
     pub(crate) fn saved(&self, remote: SocketAddr) -> Option<SavedSession> {
         let links = self.links.as_ref()?;
         links.links.get(*links.by_remote.get(&remote)?)?.saved.clone()

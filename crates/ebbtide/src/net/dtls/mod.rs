@@ -47,7 +47,7 @@ pub(crate) struct Sessions {
     spare: Opened,
 }
 
-/// Who is at the other end of a session.
+/// The peer of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
@@ -129,7 +129,7 @@ impl Sessions {
         Some(Peer { address, identity: self.endpoint.identity(session)? })
     }
 
-    /// What the sessions have counted.
+    /// The counters of the sessions.
     pub(crate) fn counters(&self) -> ebbtide_dtls::Counters {
         self.endpoint.counters()
     }
