@@ -27,7 +27,7 @@ impl Default for DtlsConfig {
     }
 }
 
-/// Where a server serves over DTLS, and to whom.
+/// A socket of a server that speaks DTLS, with the keys of its clients.
 #[derive(Clone, Debug)]
 pub struct DtlsBind {
     /// The address of its socket.

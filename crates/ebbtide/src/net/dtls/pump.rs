@@ -25,6 +25,9 @@ impl State {
                     self.on_session(event);
                 }
                 Output::Timeout(at) => {
+                    if let Some((remote, reason)) = sessions.endpoint.take_refused() {
+                        tracing::warn!(%remote, %reason, "DTLS handshake refused");
+                    }
                     sessions.deadline = at;
                     return changed;
                 }
