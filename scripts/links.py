@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the links of all tracked Markdown files: the file exists, and so does the heading.
 
-    scripts/links.py            fails if a link within the repository leads nowhere
+    scripts/links.py            fails if a link within the repository leads nowhere, or if docs/SUMMARY.md
+                                lists a page twice or leaves one out
 
 Links to other hosts are not followed. An anchor is the heading's text as GitHub and mdBook derive it.
 """
@@ -65,6 +66,16 @@ def problems(path: Path) -> list[str]:
     return wrong
 
 
+def summary() -> list[str]:
+    """Pages that the site's summary lists twice or leaves out."""
+    docs = ROOT / "docs"
+    listed = LINK.findall((docs / "SUMMARY.md").read_text(encoding="utf-8"))
+    pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
+    twice = [f"docs/SUMMARY.md: {name} is listed twice" for name in sorted(set(listed)) if listed.count(name) > 1]
+    missing = [f"docs/SUMMARY.md: {name} is not listed" for name in sorted(pages) if name not in [*listed, "SUMMARY.md"]]
+    return twice + missing
+
+
 def main() -> int:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
@@ -72,6 +83,7 @@ def main() -> int:
     ).stdout.splitlines()
     paths = [ROOT / name for name in sorted(set(listed)) if (ROOT / name).exists()]
     wrong = [problem for path in paths for problem in problems(path)]
+    wrong += summary()
     print("\n".join(wrong + [f"{len(wrong)} broken links in {len(paths)} files"]))
     return 1 if wrong else 0
 

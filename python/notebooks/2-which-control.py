@@ -35,7 +35,7 @@ crowd = frame[frame["clients"] == 100]
 figures.cdf(crowd, "fct_s", size="screen")
 
 # %% [markdown]
-# What a client of the plain control does in the crowd, exchange by exchange:
+# One client of the plain control in the crowd, exchange by exchange:
 
 # %%
 events = ebbtide.replay(

@@ -2,8 +2,8 @@
 
 use crate::{attended, errors};
 use ebbtide_core::cc::Algorithm;
-use ebbtide_sim::record::{AIR, Capture, Claim, PLACES, Store, Trace};
-use ebbtide_sim::report::render;
+use ebbtide_sim::record::{AIR, Capture, Claim, Only, PLACES, Store, Tap, Trace};
+use ebbtide_sim::report::{Report, render};
 use ebbtide_sim::reproduce::{Paper, check_statements, compare, pages, plan};
 use ebbtide_sim::run::{
     Campaign, CellSpec, Progress, Results, Shard, document, left_out, report, simulate_with,
@@ -280,7 +280,8 @@ impl Plan {
                 }
                 Some(path) => Some(Capture::new(create(path)?, &PLACES)?),
             };
-            let trace = Trace::new(lines, capture);
+            let taps = capture.into_iter().map(|capture| Tap { place: None, capture }).collect();
+            let trace = Trace::new(lines, taps, Only::default());
             let ran = simulate_with(&spec.scenario, &spec.controls, (seed, replication), trace);
             let (_, trace) = ran.map_err(|error| errors::RunError::new_err(error.to_string()))?;
             Ok(trace.finish()?)
@@ -355,7 +356,8 @@ fn save_report(store: &Store, campaign: &Campaign, results: &Results) -> PyResul
         store.save_text(name, text).map(drop).map_err(|error| errors::store(&error))
     };
     if campaign.papers.is_empty() {
-        return save("report.html", &render(&report(campaign, results)));
+        let command = campaign.command_into(store.folder());
+        return save("report.html", &render(&Report { command, ..report(campaign, results) }));
     }
     let papers = Paper::named(&campaign.papers);
     for page in pages(&papers, campaign, results) {

@@ -235,7 +235,8 @@ def test_results_of_another_version_are_refused(campaign: Make) -> None:
     manifest.write_text(manifest.read_text().replace(f'"{ebbtide.__version__}"', '"0.0.1"'))
     with pytest.raises(ValueError, match=r"version 0.0.1, and this is .*choose another folder"):
         campaign()
-    with pytest.raises(ValueError, match=r"version 0\.0\.1"):
+    # It was changed after it was sealed.
+    with pytest.raises(OSError, match="not what was written"):
         ebbtide.Campaign.open(made.folder)
     with pytest.raises(FileNotFoundError, match="no manifest"):
         ebbtide.Campaign.open(made.folder / "chunks")

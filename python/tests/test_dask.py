@@ -36,13 +36,13 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture
-def expected(tmp_path: Path) -> ebbtide.Campaign:
-    made = ebbtide.Campaign("nb-iot", AXES, CONTROLS, REPS, folder=tmp_path / "expected")
-    return made.run()
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> ebbtide.Campaign:
+    folder = tmp_path_factory.mktemp("expected")
+    return ebbtide.Campaign("nb-iot", AXES, CONTROLS, REPS, folder=folder).run()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None

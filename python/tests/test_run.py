@@ -26,7 +26,9 @@ def test_results_are_those_of_the_command_line_byte_for_byte(cli: str, tmp_path:
     assert names == sorted(path.relative_to(ours) for path in ours.rglob("*") if path.is_file())
     assert len([name for name in names if name.suffix == ".parquet"]) == 8
     for name in names:
-        assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
+        # The report names its folder.
+        mine = (ours / name).read_bytes().replace(str(ours).encode(), str(theirs).encode())
+        assert mine == (theirs / name).read_bytes(), name
     documents = [result.json(), json.loads(printed)]
     for document in documents:
         for cell in document["cells"]:

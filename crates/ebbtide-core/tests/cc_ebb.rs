@@ -569,3 +569,29 @@ fn marks_are_a_setting() {
         assert_eq!(sent[1].option(common::node::COUNT).is_some(), text.ends_with("option"));
     }
 }
+
+#[test]
+fn the_worked_example_of_the_specification_is_what_happens() {
+    let mut config = config("ebb");
+    config.params.max_retransmit = 20;
+    let mut node = Node::with_rng(config, common::Constant::lowest());
+    node.get();
+    let original = node.one();
+    assert_eq!(timeout(&original), 1.5);
+    node.wait(1.0);
+    node.arrive(&original.answer());
+    node.get();
+    let mut last = node.one();
+    for (armed, ordinal) in [(1.4375, 1), (1.4375, 2), (5.75, 3)] {
+        assert_eq!(timeout(&last), armed);
+        node.wait(armed);
+        last = node.one();
+        assert_eq!(last.ordinal(), ordinal);
+    }
+    assert_eq!(timeout(&last), 11.5);
+    let third = last;
+    node.wait(1.0);
+    node.arrive(&third.answer());
+    node.get();
+    assert_eq!(timeout(&node.one()), 1.328125);
+}

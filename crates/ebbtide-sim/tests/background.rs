@@ -5,7 +5,7 @@ mod common;
 
 use common::{assert_near, controls, run, scenario};
 use ebbtide_core::time::Instant;
-use ebbtide_sim::net::{Aim, Delay, Fate, Link, Loss, LossModel};
+use ebbtide_sim::net::{Delay, Fate, Link, Loss, LossModel, TargetedLoss};
 use ebbtide_sim::random::Streams;
 use ebbtide_sim::record::{BackgroundFlow, RunRecord};
 use ebbtide_sim::run::{Details, Recorder, simulate_with};
@@ -172,13 +172,13 @@ fn just_the_packets_that_are_named_are_lost() {
 }
 
 #[test]
-fn aims_count_only_what_they_would_hit_and_leave_the_luck_of_others_alone() {
-    let link = |aims: &[Aim]| {
+fn targeted_losses_count_only_matching_packets_and_leave_the_luck_of_others_alone() {
+    let link = |targets: &[TargetedLoss]| {
         let stream = |what| Streams::new(5, 0).stream(what);
         let model = LossModel::Independent(ebbtide_sim::random::Probability::new(0.2));
         let loss = Loss::new(model, stream("packets"), stream("states"));
         let mut link = Link::new(1_000_000, None, Delay::fixed(0), loss, stream("delay"));
-        link.aim(aims.iter().copied());
+        link.lose(targets.iter().copied());
         let lost = (0..1000u32).filter(|n| {
             let at = Instant::from_nanos(u64::from(*n) * 1_000_000);
             matches!(link.send_of(Some(n % 2), at, 10), Fate::Lost { .. })
@@ -186,7 +186,12 @@ fn aims_count_only_what_they_would_hit_and_leave_the_luck_of_others_alone() {
         lost.collect::<Vec<_>>()
     };
     let chance = link(&[]);
-    let aim = Aim { count: 3, client: Some(1), skip: 5, after: Instant::from_nanos(100_000_000) };
+    let aim = TargetedLoss {
+        count: 3,
+        client: Some(1),
+        skip: 5,
+        after: Instant::from_nanos(100_000_000),
+    };
     let mut expected: Vec<u32> = chance.iter().copied().chain([111, 113, 115]).collect();
     expected.sort_unstable();
     expected.dedup();

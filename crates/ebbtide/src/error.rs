@@ -3,6 +3,7 @@
 use crate::message::UriError;
 use core::fmt::{self, Write as _};
 use ebbtide_core::endpoint::{Failure, SendError};
+use ebbtide_core::session::StatusError;
 use ebbtide_core::stream::{self, Closed, Fault};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -138,6 +139,9 @@ pub enum Error {
         /// The limit in bytes.
         limit: usize,
     },
+    /// The server's answer is an error, and the caller takes it for one
+    /// ([`Response::error_for_status`](crate::Response::error_for_status)).
+    Status(StatusError),
     /// The endpoint was closed, or the runtime that it was driven by has ended.
     Closed,
 }
@@ -161,6 +165,7 @@ impl Error {
             | Self::Resolve { .. }
             | Self::Send(_)
             | Self::TooLarge { .. }
+            | Self::Status(_)
             | Self::Closed => {}
         }
         self
@@ -291,6 +296,7 @@ impl fmt::Display for Error {
             Self::TimedOut { remote } => write!(f, "no answer from {remote} within the time given"),
             Self::Protocol { remote, what } => write!(f, "{remote} broke the protocol: {what}"),
             Self::TooLarge { limit } => write!(f, "the body is longer than {limit} bytes"),
+            Self::Status(error) => error.fmt(f),
             Self::Closed => f.write_str("the endpoint is closed"),
         }
     }
@@ -302,6 +308,7 @@ impl core::error::Error for Error {
             Self::Uri(error) => Some(error),
             Self::Bind(error) => Some(error),
             Self::Send(error) => Some(error),
+            Self::Status(error) => Some(error),
             Self::NotSent { reason, .. } => Some(reason),
             Self::Connection { reason, .. } => Some(reason),
             Self::Dtls { reason, .. } => Some(reason),
@@ -322,6 +329,12 @@ impl From<UriError> for Error {
 impl From<BindError> for Error {
     fn from(error: BindError) -> Self {
         Self::Bind(error)
+    }
+}
+
+impl From<StatusError> for Error {
+    fn from(error: StatusError) -> Self {
+        Self::Status(error)
     }
 }
 

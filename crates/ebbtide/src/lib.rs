@@ -41,7 +41,8 @@ pub use ebbtide_core as core;
 pub use ebbtide_core::wire::{Code, OptionNumber};
 pub use error::{BindError, Error};
 pub use message::{
-    BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, Uri, UriError,
+    BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, StatusError, Uri,
+    UriError,
 };
 pub use net::config::Config;
 pub use net::socket;

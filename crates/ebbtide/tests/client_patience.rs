@@ -108,6 +108,29 @@ async fn a_non_confirmable_request_is_waited_for_as_long_as_a_confirmable_one_is
 }
 
 #[tokio::test]
+async fn a_client_sends_from_the_address_that_it_is_told() {
+    let free = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let client = Client::with_config(Config { local_address: Some(free), ..Config::default() });
+    let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("coap://{}/", peer.local_addr().unwrap());
+    let asked = tokio::spawn(async move { client.get(uri).await });
+    let mut buf = [0; 64];
+    let heard = tokio::time::timeout(Duration::from_secs(10), peer.recv_from(&mut buf)).await;
+    assert_eq!(heard.unwrap().unwrap().1, free);
+    asked.abort();
+}
+
+#[tokio::test]
+async fn an_error_of_the_server_can_be_an_error_of_the_caller() {
+    let server = Server::bind(Router::new(), ["127.0.0.1:0"]).unwrap();
+    let uri = format!("coap://{}/x", server.local_addrs()[0]);
+    let response = Client::new().unwrap().get(uri).await.unwrap();
+    let error = Error::from(response.error_for_status().unwrap_err());
+    assert!(error.to_string().starts_with("4.04 Not Found"), "{error}");
+    assert!(Response::content("fine").error_for_status().is_ok());
+}
+
+#[tokio::test]
 async fn a_link_local_address_needs_its_interface() {
     let refused = Client::new().unwrap().get("coap://[fe80::1]/x").await.unwrap_err();
     let said = refused.to_string();

@@ -23,7 +23,7 @@ fn uri(server: &Server, path: &str) -> String {
 #[tokio::test]
 async fn a_handler_that_panics_is_answered_with_an_error_and_the_others_are_served() {
     let router = Router::new()
-        .route("/now", get(|_: &Call<'_>| panic!("a bug")))
+        .route("/now", get(|_: &Call<'_>| -> Response { panic!("a bug") }))
         .route("/first", get_async(|_| async { panic!("a bug in the first poll") }))
         .route(
             "/later",

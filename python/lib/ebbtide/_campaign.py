@@ -262,7 +262,7 @@ class Campaign:
 
     def arrow(self) -> Any:
         """Give one row per client as a ``pyarrow.Table``, as :meth:`ebbtide.Result.arrow`."""
-        return _frames.table(self._folder, self._keys())
+        return _frames.table(self._folder, self._plan)
 
     def df(self) -> Any:
         """Give one row per client as a pandas DataFrame."""
@@ -279,20 +279,22 @@ class Campaign:
         median(fct_ns) / 1e9 FROM runs GROUP BY ALL``. Files are read where they are.
         """
         duckdb = need("duckdb", "dataframe")
-        pieces = _frames.pieces(self._folder, self._keys())
+        pieces, whole = _frames.pieces(self._folder, self._plan.keys())
         if not pieces:
             raise ValueError(f"{self._folder}: has no replication of this campaign; run it first")
         with duckdb.connect() as connection:
-            if any(rows is not None for _, rows in pieces):
-                # Some replications are there twice: only Arrow can take rows by their number.
-                connection.register("runs", self.arrow())
-                return connection.sql(query).df()
-            # Only of quotes can a file's name break out of the list.
+            # Only by quotes can a file's name break out of the list.
             names = [f"'{str(path).replace(chr(39), chr(39) * 2)}'" for path, _ in pieces]
             files = f"read_parquet([{', '.join(names)}])"
+            typed = _frames.settings_table(self._cells)
             texts = connection.sql(f"SELECT DISTINCT settings FROM {files}").fetchall()
-            typed = _frames.settings_table(text for (text,) in texts)
-            connection.register("typed_settings", typed)
+            known = set(typed["settings"].to_pylist())
+            if not whole or any(text not in known for (text,) in texts):
+                # Some replications are there twice, or under settings that are written otherwise.
+                connection.register("runs", self.arrow())
+                return connection.sql(query).df()
+            connection.register("all_settings", typed)
+            connection.sql("CREATE VIEW typed_settings AS SELECT DISTINCT * FROM all_settings")
             connection.sql(
                 f"CREATE VIEW runs AS SELECT * FROM {files} JOIN typed_settings USING (settings)"
             )
@@ -386,9 +388,6 @@ class Campaign:
         cells = len(self._cells)
         return f"<Campaign {self._plan.place}: {cells} cells, {self._plan.runs} runs>"
 
-    def _keys(self) -> frozenset[str]:
-        return frozenset(key for cell in self._plan.keys() for key in cell)
-
     def _per_run(self, figure: str) -> dict[int, list[float]]:
         """Give the figure of each replication of each complete cell."""
         _, per_run, _, _ = self._plan.read(self._folder)
@@ -396,19 +395,22 @@ class Campaign:
 
     def _seconds_per_message(self) -> float | None:
         """Give what finished pieces say of costs: wall-clock seconds per message."""
-        messages = dict(
-            zip(
-                (key for cell in self._plan.keys() for key in cell),
-                (weight for _, _, reps, weight in self._cells for _ in range(reps)),
-                strict=True,
-            )
-        )
+        lists = sorted((self._folder / "chunks").glob("*.keys"))[:100]
+        if not lists:
+            return None
+        weights = {
+            key: weight
+            for keys, (_, _, _, weight) in zip(self._plan.keys(), self._cells, strict=True)
+            for key in keys
+        }
         wall_s, weight = 0.0, 0
-        for path in sorted((self._folder / "chunks").glob("*.keys"))[:100]:
+        for path in lists:
             first, *rest = path.read_text().splitlines()
-            own = [messages.get(line.split(" ")[0]) for line in rest]
-            if own and None not in own:
-                wall_s += float(first.split(" ")[1])
+            own = [weights.get(line.split(" ")[0]) for line in rest]
+            seconds = float(first.split(" ")[1])
+            # Files that were put together do not say what they took.
+            if seconds > 0 and own and None not in own:
+                wall_s += seconds
                 weight += sum(value or 0 for value in own)
         return max(wall_s, 1e-6) / weight if weight else None
 

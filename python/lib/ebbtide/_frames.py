@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,89 +37,103 @@ def column(values: Sequence[int | float | bool | str], texts: Sequence[str]) -> 
     return list(texts)
 
 
-def settings_table(settings: Iterable[str]) -> Any:
-    """Give an Arrow table: each JSON text of settings once, and its keys as typed columns."""
+#: What a plan says of its cells: control, settings, replications, messages.
+Cells = list[tuple[str, list[tuple[str, str]], int, int]]
+
+
+def settings_text(settings: Sequence[tuple[str, str]]) -> str:
+    """Give settings as the files have them: one JSON object."""
+    return json.dumps(dict(settings), separators=(",", ":"), ensure_ascii=False)
+
+
+def settings_table(cells: Cells) -> Any:
+    """Give an Arrow table of a row per cell: the settings as text, and each as a typed column."""
     pyarrow = need("pyarrow", "dataframe")
-    texts = list(dict.fromkeys(settings))
-    parsed: list[dict[str, str]] = [json.loads(text) for text in texts]
-    keys = list(dict.fromkeys(key for one in parsed for key in one))
-    columns: dict[str, Any] = {"settings": texts}
-    for key in keys:
-        if any(key not in one for one in parsed):
-            columns[key] = [one.get(key) for one in parsed]
-            continue
-        own = [one[key] for one in parsed]
-        columns[key] = column([typed(text) for text in own], own)
+    columns: dict[str, Any] = {"settings": [settings_text(settings) for _, settings, _, _ in cells]}
+    for key in dict.fromkeys(key for _, settings, _, _ in cells for key, _ in settings):
+        own = [dict(settings).get(key) for _, settings, _, _ in cells]
+        texts = [text for text in own if text is not None]
+        columns[key] = (
+            column([typed(text) for text in texts], texts) if len(texts) == len(own) else own
+        )
     return pyarrow.table(columns)
 
 
-def pieces(folder: Path, keys: frozenset[str]) -> list[tuple[Path, list[tuple[int, int]] | None]]:
-    """Give the files that hold these replications: each with its rows, or None for all of them.
+#: A file of results, and of its rows: first, how many, and the cell that they are of.
+Piece = tuple[Path, list[tuple[int, int, int]]]
 
-    A replication that is in several files is taken from the first.
+
+def pieces(folder: Path, keys: Sequence[Sequence[str]]) -> tuple[list[Piece], bool]:
+    """Give the files that hold these replications, listed by cell, with the rows that are wanted.
+
+    A replication that is in several files is taken from the first. Also whether all rows of all
+    files are wanted.
     """
-    wanted = set(keys)
-    found: list[tuple[Path, list[tuple[int, int]] | None]] = []
+    wanted = {key: cell for cell, own in enumerate(keys) for key in own}
+    found: list[Piece] = []
+    whole = True
     for path in sorted((folder / "runs").glob("*.parquet")):
-        if path.stem in wanted:
-            wanted.discard(path.stem)
-            found.append((path, None))
+        cell = wanted.pop(path.stem, None)
+        if cell is not None:
+            found.append((path, [(0, -1, cell)]))
     for path in sorted((folder / "chunks").glob("*.keys")):
-        ranges: list[tuple[int, int]] = []
-        start, whole = 0, True
+        ranges: list[tuple[int, int, int]] = []
+        skipped = False
+        start = 0
         for line in path.read_text().splitlines()[1:]:
             key, rows = line.split(" ")
-            if key in wanted:
-                wanted.discard(key)
-                if ranges and sum(ranges[-1]) == start:
-                    ranges[-1] = (ranges[-1][0], ranges[-1][1] + int(rows))
-                else:
-                    ranges.append((start, int(rows)))
+            cell = wanted.pop(key, None)
+            if cell is None:
+                skipped = True
+            elif ranges and ranges[-1][0] + ranges[-1][1] == start and ranges[-1][2] == cell:
+                ranges[-1] = (ranges[-1][0], ranges[-1][1] + int(rows), cell)
             else:
-                whole = False
+                ranges.append((start, int(rows), cell))
             start += int(rows)
         if ranges:
-            found.append((path.with_suffix(".parquet"), None if whole else ranges))
-    return found
+            found.append((path.with_suffix(".parquet"), ranges))
+            whole = whole and not skipped
+    return found, whole
 
 
-def table(folder: Path, keys: frozenset[str]) -> Any:
-    """Give an Arrow table of one row per client of these replications, settings typed."""
-    pyarrow = need("pyarrow", "dataframe")
-    parquet = need("pyarrow.parquet", "dataframe")
-    parts = []
-    for path, ranges in pieces(folder, keys):
-        whole = parquet.ParquetFile(path).read().replace_schema_metadata(None)
-        parts += [whole] if ranges is None else [whole.slice(*rows) for rows in ranges]
-    if not parts:
+def table(folder: Path, plan: _ebbtide.Plan) -> Any:
+    """Give an Arrow table of one row per client, in the order of the plan, settings typed."""
+    numpy, pyarrow = need("numpy", "dataframe"), need("pyarrow", "dataframe")
+    parquet, compute = need("pyarrow.parquet", "dataframe"), need("pyarrow.compute", "dataframe")
+    files, _ = pieces(folder, plan.keys())
+    if not files:
         raise ValueError(f"{folder}: has no replication of this campaign; run it first")
-    rows = pyarrow.concat_tables(parts)
-    index = rows.schema.get_field_index("settings")
-    # As text: Arrow neither sorts nor encodes its type for JSON.
-    rows = rows.set_column(index, "settings", rows["settings"].cast(pyarrow.string()))
-    return with_settings(rows)
-
-
-def with_settings(rows: Any) -> Any:
-    """Add the settings' typed columns, and times in seconds."""
-    pyarrow = need("pyarrow", "dataframe")
-    compute = need("pyarrow.compute", "dataframe")
+    parts, cells = [], []
+    for path, ranges in files:
+        whole = parquet.ParquetFile(path).read().replace_schema_metadata(None)
+        for first, count, cell in ranges:
+            part = whole.slice(first, count if count >= 0 else None)
+            parts.append(part)
+            cells.append(numpy.full(part.num_rows, cell, dtype=numpy.int32))
+    rows = pyarrow.concat_tables(parts).append_column("", pyarrow.array(numpy.concatenate(cells)))
     # The same rows in the same order, however they were spread over files.
-    order = ("settings", "cc", "replication", "client")
-    rows = rows.sort_by([(name, "ascending") for name in order])
-    encoded = compute.dictionary_encode(rows["settings"].combine_chunks())
-    typed_settings = settings_table(encoded.dictionary.to_pylist())
-    for name in typed_settings.column_names[1:]:
-        values = typed_settings[name].combine_chunks().take(encoded.indices)
-        rows = rows.append_column(name if name not in rows.column_names else f"set.{name}", values)
+    order = [(name, "ascending") for name in ("", "replication", "client")]
+    rows = rows.take(compute.sort_indices(rows.select(["", "replication", "client"]), order))
+    cell_of = rows[""].combine_chunks()
+    rows = rows.drop_columns([""])
+    settings = settings_table(plan.cells())
+    for name in settings.column_names:
+        values = settings[name].combine_chunks()
+        if name == "settings":
+            values = values.dictionary_encode()
+            rows = rows.set_column(rows.schema.get_field_index(name), name, values.take(cell_of))
+        else:
+            name = name if name not in rows.column_names else f"set.{name}"
+            rows = rows.append_column(name, values.take(cell_of))
     if "fct_ns" in rows.column_names:
         seconds = compute.divide(rows["fct_ns"].cast(pyarrow.float64()), 1e9)
         rows = rows.append_column("fct_s", seconds)
     # What repeats is stored once: ten thousand rows of one control share one text.
-    for name in ("scenario", "settings", "cc", "version"):
-        index = rows.schema.get_field_index(name)
-        rows = rows.set_column(index, name, rows[name].dictionary_encode())
-    return rows
+    for name in ("scenario", "cc", "version", "scenario_hash"):
+        if name in rows.column_names:
+            index = rows.schema.get_field_index(name)
+            rows = rows.set_column(index, name, rows[name].dictionary_encode())
+    return rows.combine_chunks()
 
 
 def to_pandas(rows: Any) -> Any:

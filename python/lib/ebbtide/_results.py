@@ -79,8 +79,7 @@ class Result:
         name, numbers as numbers: times in s, rates in bit/s, sizes in bytes. Polars takes it
         without a copy: ``polars.from_arrow(result.arrow())``.
         """
-        keys = frozenset(key for cell in self._plan.keys() for key in cell)
-        return _frames.table(self._folder, keys)
+        return _frames.table(self._folder, self._plan)
 
     def df(self) -> Any:
         """Give one row per client as a pandas DataFrame; see :meth:`arrow`."""

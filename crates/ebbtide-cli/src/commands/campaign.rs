@@ -1,11 +1,12 @@
 //! What the commands that run campaigns have in common.
 
+use super::forecast::forecast;
 use crate::failure::Failure;
 use crate::output::progress::Bar;
 use clap::Args;
 use ebbtide_sim::judge::Percentile;
 use ebbtide_sim::record::{Claim, Store};
-use ebbtide_sim::run::{Campaign, CampaignError, Results, Shard};
+use ebbtide_sim::run::{Campaign, Results, Shard};
 use std::path::PathBuf;
 
 /// How much to run, from which seed, and where results go.
@@ -44,6 +45,8 @@ pub(crate) struct Ran {
 impl CampaignArgs {
     /// Runs what is missing, with a progress bar.
     pub(crate) fn run(&self, campaign: &Campaign, shard: Option<Shard>) -> Result<Ran, Failure> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        forecast(campaign, self.jobs.map_or(cores, |jobs| jobs as usize))?;
         let store = self.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
         let claim = store.as_ref().map(|store| store.claim(&campaign.manifest()));
         let claim = claim.transpose().map_err(Failure::work)?;

@@ -1,4 +1,4 @@
-//! `ebbtide map`: controls over networks that nobody chose.
+//! `ebbtide map`: controls over networks drawn from ranges.
 
 use super::campaign::in_pool;
 use super::run::controls;

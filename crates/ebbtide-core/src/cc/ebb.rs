@@ -14,15 +14,13 @@ use crate::time::{Duration, Instant, Micros};
 ///   was spent. If neither comes the message is repeated twice after a long interval, and then at
 ///   growing ones.
 /// * **Known, no queue** (the last round trip is near the smallest): a silence is a loss. The
-///   message is repeated after the same short timeout a few times, then with doubled ones that are
-///   no shorter than RFC 7252's.
+///   message is repeated after the same short timeout a few times, then with doubled ones. If nearly
+///   every second transmission is lost a buffer must be full, and timeouts double from the start.
 /// * **Known, queue** (it is not): a silence is most likely the queue. A probe asks first, and
 ///   timeouts double from the start.
 ///
-/// * **Erratic** (round trips vary by a large part of their length, as where radios share a channel):
-///   they tell nothing of a queue. Timeouts are RFC 7252's, or longer.
-///
-/// An exchange asks once. Copies are marked, so that every answer is a sample. A peer that does not
+/// An exchange asks once. After one that was given up, or nearly, the next one begins with the
+/// timeouts that it had reached. Copies are marked, so that every answer is a sample. A peer that does not
 /// answer probes gets FASOR, whose estimator this is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ebb {
@@ -31,34 +29,64 @@ pub struct Ebb {
     /// The smallest round trip of late; it creeps upwards, or a path change would never be
     /// noticed. Zero before the first sample.
     least: Micros,
-    /// The round trip of the last probe, zero before the first. No timeout is computed from it alone.
-    path: Micros,
     /// When an answer was last learnt from, in seconds since the driver's epoch.
     fed: u32,
     /// How long a verdict is kept waiting for an answer that the probe may have overtaken, ms.
     guard: u16,
-    /// Probes in a row that stayed unanswered although the path carried an answer after them.
-    silent: u8,
-    /// Samples taken, at most [`GROWN`].
-    samples: u8,
+    /// The round trip of the last probe, ms, zero before the first. No timeout is computed from it
+    /// alone.
+    path: u16,
     /// The least timeout of the next original, in hundredths of a second: what the last exchange
     /// that was given up, or nearly was, had backed off to.
     held: u16,
-    /// Exchanges given up in a row, at most [`MOST_FAILS`].
-    fails: u8,
     /// Copies per exchange of late, in sixteenths.
     copies: u8,
+    counts: Counts,
+}
+
+/// Three small numbers in a byte.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+struct Counts(u8);
+
+impl Counts {
+    /// Probes in a row that stayed unanswered although the path carried an answer after them, at
+    /// most [`SILENT`].
+    const fn silent(self) -> u8 {
+        self.0 & 3
+    }
+
+    /// Samples taken, at most [`GROWN`].
+    const fn samples(self) -> u8 {
+        self.0 >> 2 & 3
+    }
+
+    /// Exchanges given up in a row, at most [`MOST_FAILS`].
+    const fn fails(self) -> u8 {
+        self.0 >> 4
+    }
+
+    fn set_silent(&mut self, silent: u8) {
+        self.0 = self.0 & !3 | silent.min(SILENT);
+    }
+
+    fn set_samples(&mut self, samples: u8) {
+        self.0 = self.0 & !(3 << 2) | samples.min(GROWN) << 2;
+    }
+
+    fn set_fails(&mut self, fails: u8) {
+        self.0 = self.0 & 15 | fails.min(MOST_FAILS) << 4;
+    }
 }
 
 /// There is one for each peer, of which a server may have many.
-const _: () = assert!(size_of::<Ebb>() <= 40, "the state of a peer has grown");
+const _: () = assert!(size_of::<Ebb>() <= 36, "the state of a peer has grown");
 
 /// How many unanswered probes tell that a peer does not answer any.
 const SILENT: u8 = 3;
 /// Samples from which on an estimate is trusted; with one it may have met a queue that was about to
 /// grow.
 const GROWN: u8 = 2;
-/// What doubled timeouts are multiplied by while nothing but one sample is known of the path.
+/// The factor of doubled timeouts while nothing but one sample is known of the path.
 const DOUBT: u32 = 2;
 /// Doublings of a timeout are limited to 2^5, beside the bound in seconds.
 const MOST_DOUBLINGS: u8 = 5;
@@ -80,7 +108,7 @@ const CONGESTED: u8 = 14;
 /// An estimate that was not fed for longer is stale: for as long cocoa-03 section 4.3 has it kept.
 const STALE: Duration = Duration::from_secs(255);
 
-/// What left last in an exchange.
+/// The last departure of an exchange.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Last {
     /// The original, or a copy that followed a silence.
@@ -130,21 +158,19 @@ impl Ebb {
         Self {
             fasor: Fasor::fast_slow_fast(marking),
             least: Micros::ZERO,
-            path: Micros::ZERO,
+            path: 0,
             fed: 0,
             guard: 0,
-            silent: 0,
-            samples: 0,
             held: 0,
-            fails: 0,
             copies: 0,
+            counts: Counts(0),
         }
     }
 
     /// Whether one round trip is all that is known: it may have met a queue that was about to grow.
     /// The answer of a probe that came as well is a second one.
     fn doubtful(&self) -> bool {
-        self.samples == 1 && self.path == Micros::ZERO
+        self.counts.samples() == 1 && self.path == 0
     }
 
     /// Whether a queue stands: the last round trip was well above the smallest.
@@ -181,7 +207,7 @@ impl Ebb {
     /// MAX_RETRANSMIT, so that backoff gets the rest.
     fn short_repeats(&self, cx: &Context<'_>) -> u8 {
         let most = cx.settings.copies.min(cx.params.max_retransmit / 2);
-        match (self.queued() || self.congested(), self.samples < GROWN) {
+        match (self.queued() || self.congested(), self.counts.samples() < GROWN) {
             (true, _) => 0,
             (false, true) => most.min(1),
             (false, false) => most,
@@ -198,7 +224,7 @@ impl Ebb {
     /// this ordinal: first as long as the queues whose senders are to be spared a copy, twice
     /// as long with each copy from the second on, and with each exchange given up before.
     fn interval(&self, base: Micros, ordinal: u8, cx: &Context<'_>) -> Micros {
-        let doublings = ordinal.clamp(1, 7) - 1 + self.fails;
+        let doublings = ordinal.clamp(1, 7) - 1 + self.counts.fails();
         base.scale(cx.settings.probe_growth.into(), 1).scale(1 << doublings, 1)
     }
 
@@ -250,12 +276,16 @@ impl Ebb {
     /// Drops an estimate that is too old to repeat by; the timeout stays as long as it was.
     fn age(&mut self, cx: &mut Context<'_>) -> Micros {
         let fed = Instant::ZERO + Duration::from_secs(self.fed.into());
-        if !cx.settings.ageing || self.samples == 0 || cx.now.saturating_since(fed) <= STALE {
+        if !cx.settings.ageing
+            || self.counts.samples() == 0
+            || cx.now.saturating_since(fed) <= STALE
+        {
             return Micros::ZERO;
         }
         let timeout = self.first_timeout(cx);
-        let Self { guard, held, fails, copies, .. } = *self;
-        *self = Self { guard, held, fails, copies, ..Self::new(self.fasor.marking) };
+        let Self { guard, held, copies, counts, .. } = *self;
+        *self = Self { guard, held, copies, ..Self::new(self.fasor.marking) };
+        self.counts.set_fails(counts.fails());
         timeout
     }
 
@@ -264,7 +294,7 @@ impl Ebb {
         let aged = self.age(cx);
         // Another control may have begun the exchange: then its timeout is the least.
         slot.base = self.first_timeout(cx).max(aged).max(slot.armed);
-        let blind = self.samples == 0;
+        let blind = self.counts.samples() == 0;
         Memory { last: Last::Copy, blind, unheard: false, steps: 0 }
     }
 }
@@ -280,7 +310,7 @@ impl CongestionControl for Ebb {
         slot: &mut Slot,
         cx: &mut Context<'_>,
     ) -> Micros {
-        if self.silent >= SILENT {
+        if self.counts.silent() >= SILENT {
             return self.fasor.on_transmit(transmission, slot, cx);
         }
         let mut memory = Memory::load(slot.tag);
@@ -297,7 +327,8 @@ impl CongestionControl for Ebb {
             Kind::Message if after == Last::Verdict && memory.blind => {
                 // The path is known, the peer's processing time is not: RFC 7252 section 4.8.2
                 // allows it ACK_TIMEOUT.
-                slot.base = self.path.scale(3, 2).max(cx.params.ack_timeout);
+                slot.base =
+                    Micros::from_millis(self.path.into()).scale(3, 2).max(cx.params.ack_timeout);
                 memory.blind = false;
             }
             Kind::Message if after == Last::Verdict => {}
@@ -316,15 +347,15 @@ impl CongestionControl for Ebb {
             true => self.interval(slot.base, transmission.ordinal, cx),
             false => self.backed_off(slot.base, memory.steps, cx),
         };
-        let is_last =
-            transmission.kind == Kind::Message && transmission.ordinal >= cx.params.max_retransmit;
+        let is_last = transmission.kind == Kind::Message
+            && transmission.ordinal >= cx.params.max_retransmit.max(1);
         Self::bounded(timeout, memory, slot.base, is_last, cx)
     }
 
     fn on_expire(&mut self, slot: &Slot, _cx: &mut Context<'_>) -> Expiry {
         let memory = Memory::load(slot.tag);
         let ask = (memory.blind || self.queued()) && memory.steps == 0;
-        if ask && self.silent < SILENT { Expiry::Probe } else { Expiry::Repeat }
+        if ask && self.counts.silent() < SILENT { Expiry::Probe } else { Expiry::Repeat }
     }
 
     fn on_probe(
@@ -337,8 +368,8 @@ impl CongestionControl for Ebb {
         if echo.since < self.least.scale(1, 4) {
             return None;
         }
-        self.silent = 0;
-        self.path = echo.since;
+        self.counts.set_silent(0);
+        self.path = u16::try_from(echo.since.get() / 1000).unwrap_or(u16::MAX).max(1);
         // It left before the last copy and says nothing about it.
         if echo.since > echo.since_last {
             return None;
@@ -352,7 +383,7 @@ impl CongestionControl for Ebb {
     fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
         let memory = Memory::load(slot.tag);
         self.fasor.on_feedback(slot, sample, cx);
-        self.fails = 0;
+        self.counts.set_fails(0);
         let copies = sample.retransmissions();
         self.count(copies);
         let was_near = copies.saturating_add(NEAR) >= cx.params.max_retransmit;
@@ -372,9 +403,9 @@ impl CongestionControl for Ebb {
             }
             Some(_) if memory.last == Last::Sentenced => self.guard /= 2,
             Some(ordinal) if memory.unheard && ordinal == last => {
-                self.silent = self.silent.saturating_add(1)
+                self.counts.set_silent(self.counts.silent() + 1)
             }
-            None if memory.unheard => self.silent = self.silent.saturating_add(1),
+            None if memory.unheard => self.counts.set_silent(self.counts.silent() + 1),
             _ => {}
         }
         let unambiguous = match sample.answered {
@@ -392,7 +423,7 @@ impl CongestionControl for Ebb {
             least if rtt < least => rtt,
             least => least.saturating_add(rtt.saturating_sub(least).scale(1, 64)),
         };
-        self.samples = (self.samples + 1).min(GROWN);
+        self.counts.set_samples(self.counts.samples() + 1);
         self.fed = u32::try_from(cx.now.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX);
     }
 
@@ -405,9 +436,9 @@ impl CongestionControl for Ebb {
     ) {
         self.fasor.on_close(slot, outcome, retransmissions, cx);
         if outcome == Outcome::GaveUp {
-            self.fails = (self.fails + 1).min(MOST_FAILS);
+            self.counts.set_fails(self.counts.fails() + 1);
             self.count(retransmissions);
-            let is_known = self.samples > 0;
+            let is_known = self.counts.samples() > 0;
             self.hold(if is_known { slot.armed.min(LONGEST) } else { Micros::ZERO });
         }
     }
@@ -418,8 +449,8 @@ impl CongestionControl for Ebb {
 
     fn metrics(&self) -> Metrics {
         let state = match () {
-            () if self.silent >= SILENT => "FASOR",
-            () if self.samples == 0 => "BLIND",
+            () if self.counts.silent() >= SILENT => "FASOR",
+            () if self.counts.samples() == 0 => "BLIND",
             () if self.queued() => "QUEUE",
             () => "CLEAR",
         };

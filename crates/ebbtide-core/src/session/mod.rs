@@ -21,7 +21,7 @@ mod transport;
 
 pub use address_validation::{AddressValidation, Verify};
 pub use finished::Finished;
-pub use message::{BlockSizes, BurstMark, ContentFormat, Options, Response};
+pub use message::{BlockSizes, BurstMark, ContentFormat, Options, Response, StatusError};
 pub use observers::{Due, ObserverId, Observers, Registration, Room, Subject};
 pub use rate_limiter::RateLimiter;
 pub use requester::{Incoming, Requester};

@@ -8,13 +8,18 @@
     reason = "shared by several tests, of which each uses a part; in a test a panic is how it fails"
 )]
 
-use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Incoming, Output, Received as Datagram};
+use ebbtide_core::ExchangeId;
+use ebbtide_core::endpoint::{
+    Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability,
+};
 use ebbtide_core::session::server::{
     Next, Observe, Outgoing, PendingRequest, Received, Server, SessionConfig, Tables,
 };
-use ebbtide_core::session::{Finished, Observers, Response, Subject, Verify};
+use ebbtide_core::session::{Finished, ObserverId, Observers, Response, Room, Subject, Verify};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
+use ebbtide_core::wire::{
+    Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type, encode_uint,
+};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::cell::RefCell;
@@ -49,6 +54,10 @@ pub(crate) struct Bench {
     pub(crate) now: Instant,
     pub(crate) max_body: usize,
     pub(crate) pending: Vec<PendingRequest>,
+    /// All that left, and to whom.
+    pub(crate) log: Vec<(SocketAddr, Vec<u8>)>,
+    /// Notifications under way.
+    notifications: Vec<(ExchangeId, ObserverId)>,
     /// How often the application was asked.
     pub(crate) calls: usize,
     handler: Handler,
@@ -70,6 +79,8 @@ impl Bench {
             now: at(100),
             max_body: usize::MAX,
             pending: Vec::new(),
+            log: Vec::new(),
+            notifications: Vec::new(),
             calls: 0,
             handler: Box::new(handler),
         }
@@ -86,7 +97,16 @@ impl Bench {
         });
         match received {
             Datagram::Request(incoming, message) => self.request(incoming, message, vouched),
-            Datagram::Acknowledged { .. } | Datagram::Reset { .. } => {}
+            Datagram::Acknowledged { exchange, .. } => {
+                if let Some(observer) = self.ended(exchange) {
+                    self.observers.acknowledged(observer);
+                }
+            }
+            Datagram::Reset { exchange, .. } => {
+                if let Some(observer) = self.ended(exchange) {
+                    self.observers.remove(observer);
+                }
+            }
             Datagram::Ignored(_) => {}
             other => panic!("{other:?}"),
         }
@@ -134,7 +154,9 @@ impl Bench {
     fn send(&mut self, outgoing: Outgoing) {
         let (now, endpoint) = (self.now, &mut self.endpoint);
         outgoing.for_each(|finished| {
-            finished.send(now, endpoint).unwrap();
+            if let Some(exchange) = finished.send(now, endpoint).unwrap() {
+                endpoint.limit_transmissions(exchange, finished.requester().allowance);
+            }
         });
     }
 
@@ -156,12 +178,68 @@ impl Bench {
         self.drain()
     }
 
+    fn ended(&mut self, exchange: ExchangeId) -> Option<ObserverId> {
+        let at = self.notifications.iter().position(|(known, _)| *known == exchange)?;
+        Some(self.notifications.swap_remove(at).1)
+    }
+
+    /// Sends the notifications that are due.
+    pub(crate) fn notify(&mut self, response: &Response) {
+        while let Some(due) = self.observers.pop_due(self.now) {
+            let mut value = [0; 4];
+            let value = encode_uint(due.sequence, &mut value);
+            let observe = Opt { number: OptionNumber::OBSERVE, value };
+            let to = (due.remote, due.token);
+            let mut length = 0;
+            let (now, endpoint) = (self.now, &mut self.endpoint);
+            let sent = response.with_content(Some(observe), |content| {
+                length = 4 + due.token.len() + content.encoded_len();
+                endpoint.notify(now, to, content, Reliability::Confirmable)
+            });
+            match sent {
+                Ok(exchange) => {
+                    if !due.proven {
+                        let request = due.request.len();
+                        let allowance = self
+                            .session
+                            .notification_allowance(now, due.remote, request, due.sent, length);
+                        self.endpoint.limit_transmissions(exchange, allowance);
+                    }
+                    self.notifications.push((exchange, due.observer));
+                }
+                Err(_) => {
+                    let scope = self.endpoint.scope_of(due.remote);
+                    self.observers.postponed(due.observer, due.event, Room::Scope(scope));
+                }
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn advance(&mut self, to: Instant) {
+        while let Output::Timeout(Some(due)) = self.endpoint.poll_output()
+            && due <= to
+        {
+            self.now = due;
+            self.endpoint.handle_timeout(due);
+            self.drain();
+        }
+        self.now = to;
+    }
+
     pub(crate) fn drain(&mut self) -> Vec<Vec<u8>> {
         let mut sent = Vec::new();
         loop {
             match self.endpoint.poll_output() {
-                Output::Transmit(transmit) => sent.push(transmit.datagram.to_vec()),
-                Output::Event(_) => {}
+                Output::Transmit(transmit) => {
+                    self.log.push((transmit.to, transmit.datagram.to_vec()));
+                    sent.push(transmit.datagram.to_vec());
+                }
+                Output::Event(Event::Failed { exchange, .. }) => {
+                    if let Some(observer) = self.ended(exchange) {
+                        self.observers.lost(observer);
+                    }
+                }
                 Output::Timeout(_) => return sent,
             }
         }

@@ -26,7 +26,7 @@ mod tests;
 pub use summary::{DirectionSummary, LATENESS_LIMIT, Lateness, Summary};
 
 use crate::engine::Engine;
-use crate::net::{Fate, LinkCounts, Way};
+use crate::net::{Fate, LinkCounts, Path};
 use crate::random::Streams;
 use crate::scenario::Scenario;
 use ebbtide_core::time::{Duration, Instant};
@@ -65,8 +65,8 @@ enum Event {
 /// driver needs to hand a packet over.
 #[derive(Debug)]
 pub struct Emulation<P> {
-    up: Way,
-    down: Way,
+    up: Path,
+    down: Path,
     engine: Engine<Event>,
     packets: Packets<P>,
     /// The latest instant that was given: time does not run backwards.
@@ -92,8 +92,8 @@ impl<P> Emulation<P> {
         let streams = Streams::new(seed, 0);
         let (network, loss) = (&scenario.network, scenario.loss_model());
         Ok(Self {
-            up: Way::new("up", &network.up, loss, &streams),
-            down: Way::new("down", &network.down, loss, &streams),
+            up: Path::new("up", &network.up, loss, &streams),
+            down: Path::new("down", &network.down, loss, &streams),
             engine: Engine::new(0),
             packets: Packets::default(),
             now: Instant::ZERO,
@@ -190,7 +190,7 @@ impl<P> Emulation<P> {
 }
 
 /// The delay of the further way for one packet.
-fn draw(way: &mut Way) -> Duration {
-    let (delay, rng) = &mut way.beyond;
+fn draw(path: &mut Path) -> Duration {
+    let (delay, rng) = &mut path.beyond;
     Duration::from_nanos(delay.draw(rng))
 }

@@ -11,6 +11,9 @@ const ENOUGH: f64 = 0.999;
 /// More than this share of the packets dropped is worth a word.
 const DROPS: f64 = 0.01;
 
+/// A control that needs so much fewer transmissions is said to.
+const CHEAPER: f64 = 0.1;
+
 /// Controls named with their figures at most.
 const MOST_LISTED: usize = 4;
 
@@ -170,6 +173,12 @@ fn others(
     };
     let later = |one: usize| {
         let Some(place) = place else { return String::new() };
+        let each = |one: usize| candidates[one].outcome.all.transmissions_per_delivered;
+        // What is slower may be cheaper by far: that is for the reader to weigh.
+        let cost = match each(one) < (1.0 - CHEAPER) * each(best) {
+            true => format!(", {:.2} transmissions", each(one)),
+            false => String::new(),
+        };
         let time =
             |figures: &super::RunFigures| figures.delivered_by_s[place].unwrap_or(f64::INFINITY);
         let by = difference(&candidates[one], &candidates[best], &time);
@@ -177,8 +186,8 @@ fn others(
             format!("{}{}", if seconds < 0.0 { "−" } else { "+" }, significant(seconds.abs()))
         };
         match by.half > 0.0 {
-            true => format!("{} ± {} s", sign(by.mean), significant(by.half)),
-            false => format!("{} s", sign(by.mean)),
+            true => format!("{} ± {} s{cost}", sign(by.mean), significant(by.half)),
+            false => format!("{} s{cost}", sign(by.mean)),
         }
     };
     let mut parts = Vec::new();

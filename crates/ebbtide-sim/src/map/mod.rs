@@ -1,7 +1,7 @@
 //! Maps: many networks drawn from stated ranges, several controls in each.
 //!
-//! A scenario says how a control does in a network that somebody chose; a map says how it does in those that
-//! nobody did. [`Ranges`] say what is drawn from, [`Network::draw`] draws, [`Plan::run`] runs every
+//! A scenario says how a control does in a network that was chosen; a map says how it does in those
+//! that were not. [`Ranges`] say what is drawn from, [`Network::draw`] draws, [`Plan::run`] runs every
 //! control in every network under the same seeds, and [`Map`] compares: each control with the best
 //! published one of the network ([`Regret`]), over all networks ([`Summary`]).
 

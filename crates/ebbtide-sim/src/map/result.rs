@@ -125,13 +125,13 @@ impl Map {
         let Some(place) = self.controls.iter().position(|own| own == cc) else {
             return Vec::new();
         };
-        let by: [(&'static str, fn(&Regret) -> Option<f64>, bool); 3] = [
-            ("share", |regret| Some(regret.share), true),
-            ("median", |regret| regret.median, false),
-            ("p90", |regret| regret.p90, false),
-        ];
         let mut worst = Vec::new();
-        for (measure, value, least_is_worst) in by {
+        for measure in ["share", "median", "p90"] {
+            let value = |regret: &Regret| match measure {
+                "share" => Some(regret.share),
+                "median" => regret.median,
+                _ => regret.p90,
+            };
             let mut cells: Vec<(f64, &MapCell)> = self
                 .cells
                 .iter()
@@ -139,7 +139,7 @@ impl Map {
                 .collect();
             cells.sort_by(|a, b| {
                 let order = a.0.total_cmp(&b.0);
-                if least_is_worst { order } else { order.reverse() }
+                if measure == "share" { order } else { order.reverse() }
             });
             worst.extend(cells.into_iter().take(count).map(|(value, cell)| Worst {
                 measure,

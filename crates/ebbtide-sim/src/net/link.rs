@@ -1,6 +1,6 @@
 //! A link: a buffer with tail drop, a serialiser, then delay and loss.
 
-use super::aimed::{Aim, Aimed};
+use super::targeted_loss::{TargetedLoss, Targeting};
 use super::{Delay, Loss};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
@@ -98,7 +98,7 @@ pub struct Link<R> {
     buffer: Option<u64>,
     delay: Delay,
     loss: Loss<R>,
-    aimed: Vec<Aimed>,
+    targeting: Vec<Targeting>,
     /// When each waiting packet starts to be transmitted, and its length.
     waiting: VecDeque<(Instant, u32)>,
     waiting_bytes: u64,
@@ -120,7 +120,7 @@ impl<R: Rng> Link<R> {
             buffer,
             delay,
             loss,
-            aimed: Vec::new(),
+            targeting: Vec::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             counts: LinkCounts {
@@ -137,9 +137,9 @@ impl<R: Rng> Link<R> {
         }
     }
 
-    /// Loses these packets on purpose, beside what the loss model loses.
-    pub fn aim(&mut self, aims: impl IntoIterator<Item = Aim>) {
-        self.aimed.extend(aims.into_iter().map(Aimed::new));
+    /// Loses these packets on purpose, in addition to those of the loss model.
+    pub fn lose(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
+        self.targeting.extend(targets.into_iter().map(Targeting::new));
     }
 
     /// Hands a packet of `bytes` to the link. Calls are in the order of time.
@@ -169,8 +169,8 @@ impl<R: Rng> Link<R> {
         self.counts.bytes_serialised += u64::from(bytes);
         self.counts.busy_ns += left.as_nanos() - start.as_nanos();
         let mut is_lost = self.loss.loses(left);
-        for aimed in &mut self.aimed {
-            is_lost |= aimed.loses(left, client);
+        for targeting in &mut self.targeting {
+            is_lost |= targeting.loses(left, client);
         }
         if is_lost {
             self.counts.lost_link += 1;

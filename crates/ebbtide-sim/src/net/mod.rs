@@ -1,14 +1,14 @@
 //! Models of networks. They compute fates from instants and lengths, and know neither the engine
 //! nor CoAP: the emulator drives the same models with the wall clock.
 
-mod aimed;
 mod delay;
 mod link;
 mod loss;
-mod way;
+mod path;
+mod targeted_loss;
 
-pub use aimed::Aim;
 pub use delay::Delay;
 pub use link::{Fate, Link, LinkCounts, Serialiser};
 pub use loss::{Loss, LossModel};
-pub use way::Way;
+pub use path::Path;
+pub use targeted_loss::TargetedLoss;

@@ -26,7 +26,7 @@ const PARTS: &str = "ebbtide.parts";
 /// Files whose parts are remembered: those that are read at once by as many threads.
 const REMEMBERED: usize = 4;
 
-/// What a file says of one of its parts, in the order of the rows.
+/// The entry of a part in the metadata of its file, in the order of the rows.
 #[derive(Serialize, Deserialize)]
 struct Part {
     key: String,
@@ -252,7 +252,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Lists a folder, which need not be there. What is in no list is not looked at.
+    /// Lists a folder, which need not be there. Files without a list are passed over.
     pub(super) fn open(folder: &Path) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten();
         let mut lists: Vec<PathBuf> = entries
@@ -287,7 +287,8 @@ impl Chunks {
     pub(super) fn file(&self, key: &str) -> Result<Option<Bytes>> {
         let Some(path) = self.places.get(key) else { return Ok(None) };
         let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = recent().iter().find(|(known, _)| known == path).map(|(_, parts)| parts.clone());
+        let known =
+            recent().iter().find(|(known, _)| known == path).map(|(_, parts)| parts.clone());
         if let Some(parts) = known {
             return Ok(parts.get(key).cloned());
         }

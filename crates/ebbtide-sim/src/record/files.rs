@@ -120,7 +120,6 @@ impl Store {
     }
 
     /// The keys of replications that have their first parts in common, which are hashed once.
-    #[must_use]
     pub fn keys_with(first: &[&str]) -> impl Fn(&[&str]) -> String + use<> {
         // Lengths first: parts that run together differently are different.
         let text = |parts: &[&str]| -> String {
@@ -232,7 +231,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or is not as it was written.
+    /// Returns an error if it cannot be read, or is not as it was written.
     pub fn file(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let path = self.run_path(key);
         let bytes = match fs::read(&path) {
@@ -261,7 +260,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn keys(&self) -> Result<BTreeSet<String>, StoreError> {
         let runs = self.folder.join("runs");
         let entries = fs::read_dir(&runs).map_err(|error| failure(&runs, &error))?;
@@ -278,7 +277,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the record cannot be written as Parquet, which none of ours cannot.
+    /// Returns an error if the record cannot be written as Parquet, which none of ours cannot.
     pub(crate) fn encode(
         key: &str,
         (scenario, scenario_hash, settings, cc): (&str, &str, &str, &str),
@@ -294,18 +293,18 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// Returns an error if it cannot be written.
     pub(crate) fn save(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
         write_whole(&self.run_path(key), bytes)
     }
 
-    /// Keeps the files of several replications as one, and says where: `chunks/NAME.parquet`, beside
-    /// it the keys of what it has. The name is that of its keys, so that the same ones make the
+    /// Keeps the files of several replications as one, and says where: `chunks/NAME.parquet`, and
+    /// `NAME.keys` with the keys of what it has. The name is that of its keys, so that the same ones make the
     /// same file, however often.
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// Returns an error if it cannot be written.
     pub fn save_chunk(
         &self,
         parts: &[(String, Bytes)],
@@ -326,7 +325,7 @@ impl Store {
         Ok(path)
     }
 
-    /// Removes all files of results but these.
+    /// Removes all other files of results.
     pub(crate) fn remove_all_but(&self, kept: &[PathBuf]) -> Result<(), StoreError> {
         let remove = |path: PathBuf| match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failure(&path, &error)),
@@ -350,7 +349,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// Returns an error if it cannot be written.
     pub fn save_failure(&self, key: &str, text: &str) -> Result<PathBuf, StoreError> {
         let folder = self.folder.join("failed");
         fs::create_dir_all(&folder).map_err(|error| failure(&folder, &error))?;

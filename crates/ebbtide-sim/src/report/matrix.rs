@@ -97,7 +97,11 @@ fn entry(cell: Option<&Cell>, setting: &Setting<'_>, shown: usize) -> String {
     let never = || "never".to_owned();
     let time = setting.verdict.percent.and_then(|percent| time_of(cell, percent));
     let figures = [
-        percent(all.delivered, if all.delivered > 0.99 && all.delivered < 1.0 { 2 } else { 0 }),
+        match all.delivered {
+            share if share > 0.9999 && share < 1.0 => "&gt;99.99\u{a0}%".to_owned(),
+            share if share > 0.99 && share < 1.0 => percent(share, 2),
+            share => percent(share, 0),
+        },
         time.map_or_else(never, |time| format!("{}\u{a0}s", brief(time))),
         cell.multiple().map_or_else(never, |times| fixed(times, 2)),
         fixed(all.transmissions_per_delivered, 2),

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// What came of a piece of work.
+/// The outcome of a piece of work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChunkDone {
     /// The keys of the replications that are now on disk.
@@ -36,13 +36,13 @@ pub struct FailedRun {
 
 impl Campaign {
     /// Runs these replications, each an index into [`Campaign::cells`] and a number, one after the
-    /// other on this thread, and keeps them as one file. What fails is written to `failed/` and
+    /// other on this thread, and keeps them as one file. A failure is written to `failed/` and
     /// counted, a panic included, and the rest goes on. Those that have not begun when `progress`
     /// cancels are left out.
     ///
     /// # Errors
     ///
-    /// If results cannot be kept; what was finished is then lost, and nothing is half there.
+    /// Returns an error if results cannot be kept; what was finished is then lost, and nothing is half there.
     pub fn run_chunk(
         &self,
         tasks: &[(usize, u32)],
@@ -84,12 +84,12 @@ impl Campaign {
     }
 
     /// Puts the results that a folder has of this campaign together in few files, sorted by cell, each of
-    /// about `most_rows` rows, removes the others, and says how many files there are. What is read
+    /// about `most_rows` rows, removes the others, and says how many files there are. The results read
     /// afterwards is the same; an interruption leaves some replications twice, which does no harm.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be read or written; nothing is removed before what replaces it is there.
+    /// Returns an error if the folder cannot be read or written; nothing is removed before what replaces it is there.
     pub fn compact(&self, folder: &Path, most_rows: usize) -> Result<usize, StoreError> {
         let store = Store::open(folder)?;
         let mut kept = Vec::new();

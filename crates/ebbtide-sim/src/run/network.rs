@@ -6,7 +6,7 @@ use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
 use crate::host::{self, Tag};
 use crate::medium::ieee80211;
-use crate::net::{Delay, Fate, Link, Way};
+use crate::net::{Delay, Fate, Link, Path};
 use crate::random::Streams;
 use crate::record::{Delivery, WifiRecord};
 use crate::scenario::{Control, Scenario};
@@ -74,8 +74,8 @@ impl Net {
     pub(super) fn new(scenario: &Scenario, controls: &[Control], streams: &Streams) -> Self {
         let network = &scenario.network;
         let loss = scenario.loss_model();
-        let up = Way::new("up", &network.up, loss, streams);
-        let down = Way::new("down", &network.down, loss, streams);
+        let up = Path::new("up", &network.up, loss, streams);
+        let down = Path::new("down", &network.down, loss, streams);
         let clients = scenario.clients.count;
         let stations = clients + network.background.stations();
         Self {

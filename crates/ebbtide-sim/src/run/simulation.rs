@@ -219,7 +219,7 @@ impl<R: Recorder> Simulation<R> {
             if self.is_over || self.undone == 0 {
                 self.background.end();
             }
-            self.happens(now, event);
+            self.dispatch(now, event);
             if let Some(error) = self.net.error.take() {
                 return Err(error);
             }
@@ -230,7 +230,7 @@ impl<R: Recorder> Simulation<R> {
         Ok(())
     }
 
-    fn happens(&mut self, now: Instant, event: Event) {
+    fn dispatch(&mut self, now: Instant, event: Event) {
         let others = (&mut self.net, &mut self.engine, &mut self.recorder);
         if self.background.handle(now, event, others) {
             return;
@@ -345,7 +345,7 @@ impl<R: Recorder> Simulation<R> {
     fn in_cell(&mut self, now: Instant, event: ieee80211::Event) {
         self.net.in_cell(now, event, &mut self.engine);
         while let Some(place) = self.net.crossed(now, &mut self.engine, &mut self.recorder) {
-            self.happens(now, Event::AtClient(place));
+            self.dispatch(now, Event::AtClient(place));
         }
     }
 

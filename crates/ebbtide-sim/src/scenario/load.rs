@@ -83,17 +83,20 @@ impl Source {
         let mut table: Table =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
         let mut scenario = plain.clone();
-        let mut set_by: Vec<(String, String)> = Vec::new();
+        let mut set_by: Vec<(String, Override)> = Vec::new();
         for change in overrides {
             let argument = format!("{}={}", change.key, change.value);
             let fail = |message: &str| ScenarioError::argument("--set", &argument, message);
             for path in self.paths(&plain, &change.key)? {
-                if let Some((_, other)) = set_by.iter().find(|(known, _)| *known == path) {
+                // Of one key the last value counts; that another one means the same is a mistake.
+                let clash =
+                    set_by.iter().find(|(known, by)| *known == path && by.key != change.key);
+                if let Some((_, Override { key, value })) = clash {
                     let message =
-                        format!("sets {path}, and so does --set {other}; keep one of them");
+                        format!("sets {path}, and so does --set {key}={value}; keep one of them");
                     return Err(fail(&message));
                 }
-                set_by.push((path.clone(), argument.clone()));
+                set_by.push((path.clone(), change.clone()));
                 let value = change.value_for(&table, &path);
                 set(&mut table, &path, value).map_err(|message| fail(&message))?;
             }

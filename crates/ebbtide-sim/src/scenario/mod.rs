@@ -3,10 +3,10 @@
 //! The built-in ones are such files too (`scenarios/` of the repository); a user copies and
 //! changes them. Every key is documented on the field that it fills.
 
-mod aims;
 mod background;
 mod builtin;
 mod control;
+mod drops;
 mod error;
 mod flow;
 mod load;
@@ -21,10 +21,10 @@ mod validate;
 mod wifi;
 mod wording;
 
-pub use aims::Drops;
 pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
 pub use control::Control;
+pub use drops::Drops;
 pub use error::ScenarioError;
 pub use flow::{Each, FlowWorkload};
 pub use load::{Source, load};

@@ -68,7 +68,7 @@ fn network(s: &Scenario) -> Check {
         if s.network.mesh.is_none() || !link.is_missing() {
             range(!link.is_missing(), &format!("network.{name}"), "is missing")?;
         }
-        super::aims::check(s, name, link)?;
+        super::drops::check(s, name, link)?;
         let longest = |ends: (u64, u64)| ends.1 <= LONGEST.0;
         let key = |key: &str| format!("network.{name}.{key}");
         range(

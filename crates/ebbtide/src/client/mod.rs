@@ -405,7 +405,12 @@ impl Inner {
             true => Ipv4Addr::UNSPECIFIED.into(),
             false => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let address = SocketAddr::new(any, 0);
+        // A chosen address is that of the plain socket: two cannot have it.
+        let local = self
+            .config
+            .local_address
+            .filter(|local| is_dtls.is_none() && local.is_ipv4() == remote.is_ipv4());
+        let address = local.unwrap_or(SocketAddr::new(any, 0));
         let opened = Shared::new(address, &self.config, None)?;
         if is_dtls.is_some() {
             let secured = opened.secure(Side::Client, &self.config);

@@ -6,7 +6,7 @@ mod shown;
 mod uri;
 
 pub(crate) use ebbtide_core::session::BlockSizes as Sizes;
-pub use ebbtide_core::session::{BurstMark, ContentFormat, Options, Response};
+pub use ebbtide_core::session::{BurstMark, ContentFormat, Options, Response, StatusError};
 pub use request::Request;
 pub use scheme::Scheme;
 pub(crate) use shown::{Shown, ShownFrame};

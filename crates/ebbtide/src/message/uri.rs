@@ -41,7 +41,7 @@ pub struct Uri {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UriError {
-    /// It does not begin with a scheme that is spoken here and `://`.
+    /// It does not begin with a scheme that is supported here and `://`.
     Scheme(String),
     /// No host, or one with characters that no host has.
     Host(String),

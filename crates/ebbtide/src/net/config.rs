@@ -5,6 +5,7 @@ use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
 use ebbtide_core::q_block::QBlockParameters;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Settings of a [`Client`](crate::Client) or a [`Server`](crate::Server).
@@ -22,6 +23,9 @@ pub struct Config {
     /// [`q_block`](crate::Request::q_block), and a server's to clients that ask for it. Whether they are
     /// understood at all is [`EndpointConfig::q_block`], by default yes.
     pub q_block: QBlockParameters,
+    /// The address and port that a client's UDP socket is bound to, for peers of its family; port 0 is any.
+    /// By default the system chooses both. A server is told where to bind.
+    pub local_address: Option<SocketAddr>,
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
     /// DTLS: `coaps`.
@@ -39,6 +43,7 @@ impl Default for Config {
             max_body: 16 << 20,
             block_szx: 6,
             q_block: QBlockParameters::DEFAULT,
+            local_address: None,
             stream: StreamConfig::default(),
             dtls: DtlsConfig::default(),
             busy_poll: Duration::ZERO,

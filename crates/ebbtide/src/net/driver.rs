@@ -29,6 +29,9 @@ const NOTIFICATIONS: usize = 256;
 /// to send as well would wake it for every datagram that leaves.
 const SEND_AGAIN: Duration = Duration::from_millis(1);
 
+/// Bytes that wait for a socket that takes no more: from then on nothing is received.
+const DEAF: usize = 256 << 10;
+
 /// Drives `shared` until it is closed.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -82,15 +85,22 @@ impl Driver {
             }
             let more;
             (state, more) = notify(&self.shared, state, now);
-            let sent = self.flush(&mut state, now);
+            let mut sent = self.flush(&mut state, now);
+            while sent.is_ok() && state.is_full {
+                // The endpoint has more.
+                state.drain(None);
+                sent = self.flush(&mut state, now);
+            }
             self.retry = sent.is_err().then(|| now + SEND_AGAIN);
+            // Requests whose answers cannot leave stay where the system drops them if there are more.
+            let deaf = sent.is_err() && state.out.len_bytes() >= DEAF;
             if state.closed && (state.out.is_empty() || sent.is_err()) {
                 return Poll::Ready(());
             }
             let woken = state.take_wakers();
             drop(state);
             woken.into_iter().for_each(Waker::wake);
-            if self.receive(cx) {
+            if !deaf && self.receive(cx) {
                 self.heard = now;
             } else if !more && self.wait(cx) {
                 if self.polls_busily() {
@@ -260,7 +270,8 @@ fn notify<'s>(
     let Some(service) = &shared.service else { return (state, false) };
     for _ in 0..NOTIFICATIONS {
         // Half of the exchanges are left for separate responses and requests.
-        if !state.observers.any_due() || state.endpoint.is_half_full() {
+        let full = state.out.len_bytes() >= DEAF;
+        if !state.observers.any_due() || state.endpoint.is_half_full() || full {
             return (state, false);
         }
         let Some(due) = state.observers.pop_due(now) else { break };

@@ -61,6 +61,11 @@ pub(crate) struct State {
     pub(crate) out: Outbound<Sent>,
     /// On a socket that speaks DTLS.
     pub(crate) dtls: Option<Box<Sessions>>,
+    /// Bytes that may wait for the socket before no more is taken from the endpoint, in whose own queue
+    /// as many again find room.
+    max_unsent: usize,
+    /// Whether that is so.
+    pub(crate) is_full: bool,
     pub(crate) observers: Observers,
     /// What waits for room in a queue.
     pub(crate) waiting: Waiting,
@@ -120,6 +125,8 @@ impl Shared {
                 pending: Pending::default(),
                 out: Outbound::default(),
                 dtls: None,
+                max_unsent: config.endpoint.limits.outbox_bytes,
+                is_full: false,
                 observers,
                 waiting: Waiting::default(),
                 deadline: None,
@@ -263,10 +270,13 @@ impl crate::client::Exchanges for Shared {
 }
 
 impl State {
-    /// Takes what the endpoint wants to be done; called after each call that changed it.
+    /// Takes what the endpoint wants to be done; called after each call that changed it. What the
+    /// socket does not take stays in the endpoint's own queue, which is bounded
+    /// ([`Limits::outbox_bytes`](ebbtide_core::endpoint::Limits)).
     #[inline]
     pub(crate) fn drain(&mut self, from: Option<IpAddr>) {
-        loop {
+        self.is_full = self.out.len_bytes() >= self.max_unsent;
+        while !self.is_full {
             match self.endpoint.poll_output() {
                 Output::Transmit(transmit) => {
                     trace::sent(&transmit);
@@ -297,6 +307,7 @@ impl State {
                             sessions.send(&mut self.out, (to, local), message);
                         }
                     }
+                    self.is_full = self.out.len_bytes() >= self.max_unsent;
                     if left {
                         // A message of the queue has left it.
                         self.room(to);
@@ -465,4 +476,38 @@ fn room(endpoint: &Endpoint, observers: &mut Observers, waiting: &mut Waiting, r
     let scope = endpoint.scope_of(remote);
     observers.room(scope);
     waiting.room(scope);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_core::endpoint::{Reliability, SendError};
+    use ebbtide_core::wire::{Code, Content};
+
+    #[tokio::test]
+    async fn what_waits_for_a_socket_is_bounded_and_what_finds_no_room_is_refused_and_counted() {
+        const LIMIT: usize = 2000;
+        let mut config = Config::default();
+        config.endpoint.limits.outbox_bytes = LIMIT;
+        let shared = Shared::new(([127, 0, 0, 1], 0).into(), &config, None).unwrap();
+        let mut state = shared.lock();
+        let content = Content { code: Code::GET, options: &[], payload: &[0; 100] };
+        let mut refused = 0;
+        for n in 0..1000_u16 {
+            let remote = SocketAddr::from(([192, 0, 2, 1], 1024 + n));
+            let asked =
+                state.endpoint.request(Instant::ZERO, remote, &content, Reliability::Confirmable);
+            // A datagram that finds no room is as if the network had lost it.
+            refused += usize::from(asked == Err(SendError::OutboxFull));
+            state.drain(None);
+            assert!(state.out.len_bytes() < LIMIT + 200, "{}", state.out.len_bytes());
+        }
+        assert!(state.is_full);
+        let counted = state.endpoint.counters().outbox_full;
+        assert!(counted > 900 && refused == 0, "{counted}, {refused}");
+        // Once the socket has taken what waits, the rest follows.
+        state.out = Outbound::default();
+        state.drain(None);
+        assert!(!state.out.is_empty());
+    }
 }

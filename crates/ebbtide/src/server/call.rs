@@ -97,6 +97,14 @@ impl<'a> Call<'a> {
             .ok()
     }
 
+    /// The route's names with the segments that stood for them, in the route's order. A segment that
+    /// is not UTF-8 is left out.
+    #[cfg(feature = "serde")]
+    pub(crate) fn params(&self) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
+        let names = self.names.iter().map(String::as_str);
+        names.filter_map(|name| Some((name, self.param(name)?)))
+    }
+
     /// The path as one text, with a slash before each segment.
     #[must_use]
     pub fn path(&self) -> String {

@@ -39,7 +39,7 @@ pub struct Delivery<'d> {
 ///
 /// ```
 /// use ebbtide::server::{Router, in_order, post};
-/// let router = Router::new().route("/log", post(in_order(|message| {
+/// let router: Router = Router::new().route("/log", post(in_order(|message| {
 ///     println!("{:?}: {} bytes", message.mark, message.payload.len());
 /// })));
 /// ```

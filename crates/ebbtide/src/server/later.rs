@@ -2,7 +2,7 @@
 
 use super::carrier::{Carrier, Sink};
 use super::panics;
-use super::router::BoxFuture;
+use super::reply::BoxFuture;
 use super::service::{Service, give_up};
 use crate::net::clock::fraction;
 use ebbtide_core::session::Finished;

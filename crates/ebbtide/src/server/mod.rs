@@ -2,25 +2,43 @@
 
 mod call;
 mod carrier;
+mod extract;
 mod group;
+mod handler;
 mod in_order;
+mod into_response;
 mod later;
+mod layer;
+mod lifecycle;
 mod locked;
 mod observe;
 mod pace;
 mod panics;
+mod reply;
+mod resource;
 mod router;
 mod service;
+mod test_server;
 mod well_known;
 
 pub use call::{Call, OwnedCall};
+pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
+#[cfg(feature = "serde")]
+pub use extract::{Cbor, Data, Json, Path, Query};
 pub use group::{ALL_COAP_NODES, interface_index};
+pub use handler::Handler;
 pub use in_order::{Delivery, in_order};
+pub use into_response::{HandlerError, IntoResponse};
+pub use layer::{AccessLog, Authorize, ConcurrencyLimit, Layer, Next, Timeout};
+pub use lifecycle::ServerHandle;
 pub use observe::Subject;
-pub use router::{
-    Resource, Router, delete, delete_async, fetch, fetch_async, get, get_async, ipatch,
-    ipatch_async, patch, patch_async, post, post_async, put, put_async,
+pub use reply::Reply;
+pub use resource::{
+    Resource, delete, delete_async, fetch, fetch_async, get, get_async, ipatch, ipatch_async,
+    patch, patch_async, post, post_async, put, put_async,
 };
+pub use router::Router;
+pub use test_server::TestServer;
 
 pub use ebbtide_core::session::Verify;
 pub use ebbtide_core::session::server::Refusals;
@@ -279,7 +297,7 @@ impl Server {
         Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally, report)
     }
 
-    /// Serves until this future is dropped.
+    /// Serves until this future is dropped, or the server is ended by its [`Self::handle`].
     ///
     /// # Errors
     ///

@@ -4,6 +4,7 @@ use crate::message::Response;
 use crate::net::shared::Shared;
 use crate::stream::Link;
 use ebbtide_core::session::Observers;
+use ebbtide_core::wire::{Code, Message};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// use ebbtide::{Response, server::{Call, Router, Subject, get}};
 ///
 /// let temperature = Subject::new();
-/// let router = Router::new().route(
+/// let router: Router = Router::new().route(
 ///     "/temperature",
 ///     get(|_: &Call<'_>| Response::content("22.3 C")).observable(&temperature),
 /// );
@@ -95,6 +96,39 @@ impl Subject {
     pub fn changed(&self) {
         self.inner.changes.fetch_add(1, Ordering::SeqCst);
         self.each(|observers| observers.changed(self.inner.id));
+    }
+
+    /// The state at one path changed, such as `/rooms/kitchen` of a route `/rooms/{room}`: only the
+    /// observers of that path are notified. Path segments are compared as they are, without
+    /// percent-encoding.
+    ///
+    /// ```
+    /// use ebbtide::server::{Path, Router, Subject, get};
+    ///
+    /// let rooms = Subject::new();
+    /// let show = |Path(room): Path<String>| format!("the state of {room}");
+    /// let router: Router = Router::new().route("/rooms/{room}", get(show).observable(&rooms));
+    /// rooms.changed_at("/rooms/kitchen");
+    /// ```
+    pub fn changed_at(&self, path: &str) {
+        self.inner.changes.fetch_add(1, Ordering::SeqCst);
+        let path = path.trim_matches('/');
+        let concerns = |request: &[u8]| {
+            // The request was a message when it came.
+            let Ok(message) = Message::parse(request) else { return false };
+            if path.is_empty() {
+                return message.path().next().is_none();
+            }
+            message.path().eq(path.split('/').map(str::as_bytes))
+        };
+        self.each(|observers| observers.changed_where(self.inner.id, concerns));
+    }
+
+    /// Ends all observations with this error, such as 4.04 for a resource that is gone (RFC 7641
+    /// section 4.2). A code that is not an error is sent as 5.03.
+    pub fn clear(&self, code: Code) {
+        let is_error = matches!(code.class(), 4 | 5);
+        self.event(&Response::new(if is_error { code } else { Code::SERVICE_UNAVAILABLE }));
     }
 
     /// Something happened: every observer is sent `notification`, one after the other; at most

@@ -1,6 +1,6 @@
 //! Panics of handlers: a bug in one must not end what serves the others.
 
-use super::router::BoxFuture;
+use super::reply::BoxFuture;
 use crate::message::Response;
 use std::any::Any;
 use std::fmt;

@@ -1,215 +1,51 @@
 //! Which handler a request goes to.
 
-use super::call::{Call, MAX_PARAMS, OwnedCall, Params};
+use super::call::{MAX_PARAMS, Params};
+use super::layer::Layer;
+use super::resource::Resource;
 use super::well_known;
 use crate::message::Response;
-use ebbtide_core::wire::{Code, Message, Path};
-use std::future::Future;
-use std::pin::Pin;
-
-/// A response that is still being made.
-pub(super) type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-/// What a handler gives.
-pub(super) enum Reply {
-    /// At once: it rides on the acknowledgement.
-    Now(Response),
-    /// When it is ready; acknowledged before, if that takes long.
-    Later(BoxFuture),
-}
-
-type Handler = Box<dyn Fn(&Call<'_>) -> Reply + Send + Sync>;
-type Authorize = Box<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
-
-/// The methods that a resource can have: 0.01 to 0.07.
-const METHODS: usize = 7;
-
-/// A resource: a handler per method, and what `/.well-known/core` says about it.
-pub struct Resource {
-    handlers: [Option<Handler>; METHODS],
-    pub(super) attributes: Vec<(String, String)>,
-    pub(super) subject: Option<super::Subject>,
-    pub(super) hidden: bool,
-    /// Whether its handlers obey If-Match and If-None-Match.
-    pub(super) conditional: bool,
-    pub(super) max_body: usize,
-    pub(super) authorize: Option<Authorize>,
-}
-
-impl Default for Resource {
-    fn default() -> Self {
-        Self {
-            handlers: Default::default(),
-            attributes: Vec::new(),
-            subject: None,
-            hidden: false,
-            conditional: false,
-            max_body: usize::MAX,
-            authorize: None,
-        }
-    }
-}
-
-impl core::fmt::Debug for Resource {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Resource").field("attributes", &self.attributes).finish_non_exhaustive()
-    }
-}
-
-macro_rules! methods {
-    ($($name:ident $name_async:ident $index:literal $what:literal;)*) => {
-        $(
-            #[doc = concat!("A resource that answers ", $what, " at once: `handler` must not block.")]
-            pub fn $name(
-                handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
-            ) -> Resource {
-                Resource::default().$name(handler)
-            }
-
-            #[doc = concat!("A resource that answers ", $what, " when it can; what takes long is \
-                acknowledged first and answered by a separate response (RFC 7252 section 5.2.2).")]
-            pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
-                handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
-            ) -> Resource {
-                Resource::default().$name_async(handler)
-            }
-        )*
-
-        impl Resource {
-            $(
-                #[doc = concat!("Answers ", $what, " at once: `handler` must not block.")]
-                #[must_use]
-                pub fn $name(
-                    self,
-                    handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
-                ) -> Self {
-                    self.on($index, Box::new(move |call| Reply::Now(handler(call))))
-                }
-
-                #[doc = concat!("Answers ", $what, " when it can.")]
-                #[must_use]
-                pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
-                    self,
-                    handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
-                ) -> Self {
-                    self.on($index, Box::new(move |call| Reply::Later(Box::pin(handler(call.to_owned())))))
-                }
-            )*
-        }
-    };
-}
-
-methods! {
-    get get_async 1 "GET";
-    post post_async 2 "POST";
-    put put_async 3 "PUT";
-    delete delete_async 4 "DELETE";
-    fetch fetch_async 5 "FETCH";
-    patch patch_async 6 "PATCH";
-    ipatch ipatch_async 7 "iPATCH";
-}
-
-impl Resource {
-    fn on(mut self, method: usize, handler: Handler) -> Self {
-        if let Some(place) = self.handlers.get_mut(method - 1) {
-            *place = Some(handler);
-        }
-        self
-    }
-
-    /// Says something about the resource in `/.well-known/core`, such as `rt` (RFC 6690 section 3).
-    #[must_use]
-    pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.attributes.push((name.into(), value.into()));
-        self
-    }
-
-    /// Keeps it out of `/.well-known/core`.
-    #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.hidden = true;
-        self
-    }
-
-    /// Lets clients observe it (RFC 7641): they are told when `subject` says so.
-    #[must_use]
-    pub fn observable(mut self, subject: &super::Subject) -> Self {
-        self.subject = Some(subject.clone());
-        self
-    }
-
-    /// Says that the handlers obey If-Match and If-None-Match (RFC 7252 section 5.10.8). Otherwise a
-    /// request with one of these is answered 4.02 (Bad Option): a condition is never ignored.
-    #[must_use]
-    pub fn conditional(mut self) -> Self {
-        self.conditional = true;
-        self
-    }
-
-    /// Bounds the bodies of requests; one that is longer is answered 4.13 (Request Entity Too Large)
-    /// with the bound in Size1, as soon as it is known, before it is stored. The bound of the whole
-    /// server holds as well ([`Config::max_body`](crate::Config::max_body)).
-    #[must_use]
-    pub fn max_body(mut self, bytes: usize) -> Self {
-        self.max_body = bytes;
-        self
-    }
-
-    /// Asks `authorize` before anything is stored or handled: an `Err` is the answer, such as 4.01 or
-    /// 4.03. It sees every message of a request: of a body in blocks each block, the first one first.
-    /// It must not block.
-    ///
-    /// ```
-    /// # use ebbtide::{Code, Response, server::{Call, Router, put}};
-    /// let upload = put(|_: &Call<'_>| Response::new(Code::CHANGED)).authorize(|call| {
-    ///     let key = call.query().any(|argument| argument == "key=12345");
-    ///     if key { Ok(()) } else { Err(Response::new(Code::UNAUTHORIZED)) }
-    /// });
-    /// let router = Router::new().route("/firmware", upload);
-    /// ```
-    #[must_use]
-    pub fn authorize(
-        mut self,
-        authorize: impl Fn(&Call<'_>) -> Result<(), Response> + Send + Sync + 'static,
-    ) -> Self {
-        self.authorize = Some(Box::new(authorize));
-        self
-    }
-
-    fn handler(&self, method: Code) -> Option<&Handler> {
-        self.handlers.get(usize::from(method.0).wrapping_sub(1))?.as_ref()
-    }
-
-    /// Whether there is a handler for a method.
-    pub(super) fn answers(&self, method: Code) -> bool {
-        self.handler(method).is_some()
-    }
-
-    pub(super) fn call(&self, call: &Call<'_>) -> Reply {
-        match self.handler(call.method()) {
-            Some(handler) => handler(call),
-            None => Reply::Now(Response::new(Code::METHOD_NOT_ALLOWED)),
-        }
-    }
-}
+use ebbtide_core::wire::{Message, Path};
 
 /// The resources of a server by path.
 ///
 /// A segment `{name}` stands for any one segment, a last segment `{*name}` for any number of them.
 /// What is spelled out goes before what stands for anything.
-#[derive(Debug, Default)]
-pub struct Router {
+///
+/// `S` is the state that handlers take by `State<S>`; a server takes a router without one, which
+/// [`Self::with_state`] makes.
+#[derive(Debug)]
+pub struct Router<S = ()> {
     root: Node,
-    pub(super) routes: Vec<Route>,
+    pub(super) routes: Vec<Route<S>>,
+}
+
+impl<S> Default for Router<S> {
+    fn default() -> Self {
+        Self { root: Node::default(), routes: Vec::new() }
+    }
+}
+
+impl<S> Clone for Router<S> {
+    fn clone(&self) -> Self {
+        Self { root: self.root.clone(), routes: self.routes.clone() }
+    }
 }
 
 #[derive(Debug)]
-pub(super) struct Route {
+pub(super) struct Route<S = ()> {
     pub(super) path: String,
     pub(super) names: Vec<String>,
-    pub(super) resource: Resource,
+    pub(super) resource: Resource<S>,
     /// How many segments come before a last `{*name}`.
     rest: Option<usize>,
+}
+
+impl<S> Clone for Route<S> {
+    fn clone(&self) -> Self {
+        let (path, names) = (self.path.clone(), self.names.clone());
+        Self { path, names, resource: self.resource.clone(), rest: self.rest }
+    }
 }
 
 impl Route {
@@ -231,7 +67,7 @@ impl Route {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Node {
     fixed: Vec<(Box<[u8]>, Node)>,
     any: Option<Box<Node>>,
@@ -239,8 +75,8 @@ struct Node {
     route: Option<usize>,
 }
 
-impl Router {
-    /// No resources.
+impl<S: Send + Sync + 'static> Router<S> {
+    /// A router without resources.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -249,7 +85,7 @@ impl Router {
     /// Adds a resource at a path such as `/rooms/{room}/light`; of two at one path the later one
     /// stays. At most four parameters are captured, the rest match without a name.
     #[must_use]
-    pub fn route(mut self, path: &str, resource: Resource) -> Self {
+    pub fn route(mut self, path: &str, resource: Resource<S>) -> Self {
         let index = self.routes.len();
         let mut names = Vec::new();
         let mut node = &mut self.root;
@@ -287,6 +123,67 @@ impl Router {
         self
     }
 
+    /// Adds the routes of another router. Of two at one path, the other's stays.
+    #[must_use]
+    pub fn merge(self, other: Self) -> Self {
+        self.nest("", other)
+    }
+
+    /// Adds the routes of another router below a path such as `/rooms/{room}`.
+    #[must_use]
+    pub fn nest(self, prefix: &str, other: Self) -> Self {
+        let prefix = prefix.trim_end_matches('/');
+        other.routes.into_iter().fold(self, |router, route| {
+            let path = route.path.trim_start_matches('/');
+            let path = if path.is_empty() { prefix.to_owned() } else { format!("{prefix}/{path}") };
+            router.route(&path, route.resource)
+        })
+    }
+
+    /// Answers what no other route does, instead of 4.04: a route `/{*path}` that is not listed in
+    /// `/.well-known/core`.
+    #[must_use]
+    pub fn fallback(self, resource: Resource<S>) -> Self {
+        self.route("/{*path}", resource.hidden())
+    }
+
+    /// Puts a layer around all routes that there are by now. Of several, the one that was added last
+    /// sees a request first.
+    #[must_use]
+    pub fn layer(mut self, layer: impl Layer + Clone) -> Self {
+        for route in &mut self.routes {
+            route.resource = core::mem::take(&mut route.resource).layer(layer.clone());
+        }
+        self
+    }
+
+    /// Gives the handlers their state. The router then takes another one, or none.
+    ///
+    /// ```
+    /// use ebbtide::server::{Router, State, get};
+    /// use std::sync::Arc;
+    ///
+    /// async fn name(State(names): State<Arc<Vec<String>>>) -> Option<String> {
+    ///     names.first().cloned()
+    /// }
+    ///
+    /// let names = Arc::new(vec!["kitchen".to_owned()]);
+    /// let router: Router = Router::new().route("/name", get(name)).with_state(names);
+    /// ```
+    #[must_use]
+    pub fn with_state<T>(self, state: S) -> Router<T>
+    where
+        S: Clone,
+    {
+        let routes = self.routes.into_iter().map(|route| {
+            let resource = route.resource.with_state(&state);
+            Route { path: route.path, names: route.names, resource, rest: route.rest }
+        });
+        Router { root: self.root, routes: routes.collect() }
+    }
+}
+
+impl Router {
     /// The route of a request, with its parameters; the answer if there is none.
     pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<(&Route, Params<'a>), Response> {
         let mut params = Params::default();
@@ -328,8 +225,9 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
+    use super::super::get;
     use super::*;
-    use ebbtide_core::wire::{Encoder, MessageId, OptionNumber, Token, Type};
+    use ebbtide_core::wire::{Code, Encoder, MessageId, OptionNumber, Token, Type};
 
     fn find(router: &Router, path: &[&str]) -> Option<(String, Vec<String>)> {
         let mut buf = [0; 128];
@@ -348,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_spelled_out_goes_first_and_dead_ends_are_left_again() {
-        let resource = || get(|_: &Call<'_>| Response::new(Code::CONTENT));
+        let resource = || get(|| Code::CONTENT);
         let router = Router::new()
             .route("/", resource())
             .route("/rooms/kitchen", resource())

@@ -5,7 +5,8 @@ use super::call::{Call, Params};
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
 use super::panics::{self, Caught};
-use super::router::{BoxFuture, Reply, Route, Router};
+use super::reply::{Answer, BoxFuture, Reply};
+use super::router::{Route, Router};
 use crate::message::Response;
 use crate::metrics::{Load, Reports};
 use crate::net::clock::{Clock, seeded};
@@ -25,7 +26,7 @@ use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, Type};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
@@ -47,6 +48,8 @@ pub(super) struct Inner {
     pub(super) sockets: OnceLock<Vec<Weak<Shared>>>,
     /// Requests that asynchronous handlers are at work on, or whose answers wait for room.
     pub(super) working: AtomicUsize,
+    /// For how many seconds a server that is ending sends clients away; 0 while it serves.
+    pub(super) refuses_for: AtomicU32,
     overloaded: AtomicU64,
     handler_panics: AtomicU64,
     /// See [`super::pace`].
@@ -78,6 +81,7 @@ impl Service {
             session: Server::new(session, tables),
             sockets: OnceLock::new(),
             working: AtomicUsize::new(0),
+            refuses_for: AtomicU32::new(0),
             overloaded: AtomicU64::new(0),
             handler_panics: AtomicU64::new(0),
             pace: super::pace::Pace::default(),
@@ -134,12 +138,12 @@ impl Service {
             params,
             rest: rest.as_deref(),
         };
-        match self.call(route, &call) {
-            Reply::Now(response) => {
+        match self.call(route, &call).0 {
+            Answer::Now(response) => {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, Some((route, began)))
             }
-            Reply::Later(future) => {
+            Answer::Later(future) => {
                 self.later(carrier, now, assembled, (route, began), future, span)
             }
         }
@@ -152,6 +156,10 @@ impl Service {
         verified: &Verified<'m>,
         peer: Option<&Peer>,
     ) -> Result<(&Route, Params<'m>), Response> {
+        let refuses_for = self.inner.refuses_for.load(Ordering::Relaxed);
+        if refuses_for > 0 {
+            return Err(Response::new(Code::SERVICE_UNAVAILABLE).max_age(refuses_for));
+        }
         if verified.is_for_a_proxy() {
             // RFC 7252 section 5.10.2.
             return Err(Response::new(Code::PROXYING_NOT_SUPPORTED));
@@ -189,7 +197,7 @@ impl Service {
     /// Calls a handler.
     fn call(&self, route: &Route, call: &Call<'_>) -> Reply {
         panics::catch(|| route.resource.call(call))
-            .unwrap_or_else(|caught| Reply::Now(self.panicked(&caught)))
+            .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)))
     }
 
     /// The answer of a handler that panicked, counted and logged.
@@ -320,9 +328,9 @@ impl Service {
 
     /// Makes and sends a notification, or starts to.
     fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
-        match self.state_for(&due, carrier.peer(due.remote).as_ref()) {
-            Reply::Now(response) => self.send_notification(&**carrier, now, &due, response),
-            Reply::Later(future) => {
+        match self.state_for(&due, carrier.peer(due.remote).as_ref()).0 {
+            Answer::Now(response) => self.send_notification(&**carrier, now, &due, response),
+            Answer::Later(future) => {
                 let (service, carrier) = (self.clone(), carrier.clone());
                 tokio::spawn(async move {
                     let response = match panics::caught(future).await {
@@ -339,10 +347,10 @@ impl Service {
     fn state_for(&self, due: &Due, peer: Option<&Peer>) -> Reply {
         // It was a message when it came.
         let Ok(message) = Message::parse(&due.request) else {
-            return Reply::Now(Response::new(Code::INTERNAL_SERVER_ERROR));
+            return Reply::now(Response::new(Code::INTERNAL_SERVER_ERROR));
         };
         if let Some(event) = due.event.clone() {
-            return Reply::Now(event);
+            return Reply::now(event);
         }
         match self.inner.router.find(&message) {
             Ok((route, params)) => {
@@ -352,7 +360,7 @@ impl Service {
                 let call = Call { remote, peer, message, payload, names, params, rest };
                 self.call(route, &call)
             }
-            Err(refusal) => Reply::Now(refusal),
+            Err(refusal) => Reply::now(refusal),
         }
     }
 

@@ -85,9 +85,17 @@ impl Listener {
 
     /// Accepts no more and releases what is open.
     pub(crate) fn close(&self) {
-        self.task.abort();
-        let links: Vec<_> = self.shared.links().values().filter_map(Weak::upgrade).collect();
-        links.iter().for_each(|link| link.release());
+        self.closer()();
+    }
+
+    /// What [`Self::close`] does, for whoever does not have the listener.
+    pub(crate) fn closer(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let (shared, task) = (self.shared.clone(), self.task.abort_handle());
+        Arc::new(move || {
+            task.abort();
+            let links: Vec<_> = shared.links().values().filter_map(Weak::upgrade).collect();
+            links.iter().for_each(|link| link.release());
+        })
     }
 
     /// Adds what connections that are not over have counted.

@@ -50,16 +50,17 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
         parts: AtomicU64::new(0),
     });
     let readers = Arc::new(Semaphore::new(READERS));
-    let mut resource = get_async({
-        let files = files.clone();
-        move |call| -> Answering {
+    let reading = || {
+        let (files, readers) = (files.clone(), readers.clone());
+        get_async(move |call| -> Answering {
             let (files, readers) = (files.clone(), readers.clone());
             Box::pin(async move {
                 let place = readers.acquire_owned().await.ok();
                 work(files, place, call, Files::get).await
             })
-        }
-    });
+        })
+    };
+    let mut resource = reading();
     if access.writable {
         let writers = Arc::new(Semaphore::new(WRITERS));
         let changing = |answer: Answer| {
@@ -77,7 +78,9 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
         };
         resource = resource.put_async(changing(Files::put)).delete_async(changing(Files::delete));
     }
-    Router::new().route("/{*path}", resource.conditional())
+    Router::new()
+        .route("/{*path}", resource.conditional())
+        .route("/.well-known/core", reading().hidden())
 }
 
 type Answer = fn(&Files, &Message<'_>, &[u8]) -> io::Result<Response>;

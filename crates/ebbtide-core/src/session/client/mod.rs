@@ -7,12 +7,15 @@
 
 mod download;
 mod observation;
+mod progress;
 mod q_block;
 mod request;
+mod step;
 mod transfer;
 mod upload;
 
 pub use observation::{Observation, ObservationSettings, Watch};
+pub use progress::UploadProgress;
 pub use request::{Patience, RequestParts, TransferSettings};
-pub use transfer::{Loss, Outgoing, Step, Transfer, TransferError};
-pub use upload::UploadProgress;
+pub use step::{Loss, Outgoing, Step, TransferError};
+pub use transfer::Transfer;

@@ -1,7 +1,8 @@
 //! Observing a resource from the client's side (RFC 7641 section 3).
 
 use super::request::{Patience, RequestParts, TransferSettings, pause};
-use super::transfer::{Loss, Outgoing, Step, Transfer, TransferError};
+use super::step::{Loss, Outgoing, Step, TransferError};
+use super::transfer::Transfer;
 use crate::Freshness;
 use crate::session::Response;
 use crate::time::{Duration, Instant};

@@ -1,16 +1,17 @@
 //! One request and its response, however many exchanges that takes.
 
 use super::download::{Begun, Download, Got, Unfit};
+use super::progress::UploadProgress;
 use super::q_block::{Content, Doing, Meaning, QBlock};
 use super::request::{RequestParts, TransferSettings, pause};
-use super::upload::{Place, Upload, UploadProgress, Verdict};
+use super::step::{Loss, Outgoing, Step, TransferError};
+use super::upload::{Place, Upload, Verdict};
 use crate::session::{BurstMark, Options, Response};
 use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, OptionNumber};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
-use core::fmt;
 use rand_core::Rng;
 
 /// How often a server may ask for an Echo within one transfer (RFC 9175 section 2.3).
@@ -25,82 +26,6 @@ const Q_BLOCKS: usize = 64;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause, before it is drawn: a path that comes back is found soon.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-
-/// What a transfer wants.
-#[derive(Debug)]
-pub enum Step {
-    /// Start this exchange.
-    Send(Outgoing),
-    /// Nobody waits for an answer to this exchange any more.
-    Cancel(u32),
-    /// Nothing before something arrives, or before this instant.
-    Wait(Option<Instant>),
-    /// It is over. What is still under way is to be cancelled.
-    Done(Result<Response, TransferError>),
-}
-
-/// A message to send.
-#[derive(Clone, Debug)]
-pub struct Outgoing {
-    /// What the transfer calls the exchange; unique within the transfer.
-    pub id: u32,
-    /// The method.
-    pub code: Code,
-    /// Its options.
-    pub options: Options,
-    /// Its payload.
-    pub payload: Bytes,
-    /// Whether it goes past congestion control, as the blocks of RFC 9177 do
-    /// ([`Endpoint::request_block`](crate::endpoint::Endpoint::request_block)).
-    pub q_block: bool,
-}
-
-/// What became of a message without an answer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// It did not leave: there is no route.
-    Unsent,
-    /// Nothing answered it, so that nobody knows whether it arrived.
-    Unanswered,
-    /// It is longer than the path or the endpoint takes.
-    TooLong,
-    /// There is no room for it at this endpoint.
-    NoRoom,
-    /// Another try would change nothing: a Reset, or a port without a program.
-    Final,
-}
-
-/// Why a transfer ended without a response.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum TransferError {
-    /// The last message that was lost ended it.
-    Lost,
-    /// The peer answered none of the Non-confirmable blocks.
-    NoResponse,
-    /// The time that the caller gave has passed.
-    TimedOut,
-    /// A body is longer than this limit.
-    TooLarge {
-        /// In bytes.
-        limit: usize,
-    },
-    /// The peer broke this rule.
-    Protocol(&'static str),
-}
-
-impl fmt::Display for TransferError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost => f.write_str("a message was lost"),
-            Self::NoResponse => f.write_str("no response in time"),
-            Self::TimedOut => f.write_str("no answer within the time given"),
-            Self::TooLarge { limit } => write!(f, "the body is longer than {limit} bytes"),
-            Self::Protocol(what) => write!(f, "the peer broke the protocol: {what}"),
-        }
-    }
-}
-
-impl core::error::Error for TransferError {}
 
 /// What a message is for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -8,4 +8,4 @@ mod response;
 pub use block_sizes::BlockSizes;
 pub use burst::BurstMark;
 pub use options::Options;
-pub use response::{ContentFormat, Response};
+pub use response::{ContentFormat, Response, StatusError};

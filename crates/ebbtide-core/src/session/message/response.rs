@@ -3,6 +3,7 @@
 use super::options::Options;
 use crate::wire::{Body, Code, Message, Opt, OptionNumber};
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::string::String;
 use bytes::Bytes;
 
@@ -95,6 +96,16 @@ impl Response {
         self.code.class() == 2
     }
 
+    /// The response itself if its [code is a success](Self::is_success), else an error that says what the
+    /// server said.
+    ///
+    /// # Errors
+    ///
+    /// If the code is not of class 2.
+    pub fn error_for_status(self) -> Result<Self, StatusError> {
+        if self.is_success() { Ok(self) } else { Err(StatusError(Box::new(self))) }
+    }
+
     /// The options.
     #[must_use]
     pub fn options(&self) -> &Options {
@@ -142,6 +153,32 @@ impl Response {
         })
     }
 }
+
+/// A response that is not a success; see [`Response::error_for_status`].
+#[derive(Clone, Debug)]
+pub struct StatusError(Box<Response>);
+
+impl StatusError {
+    /// The response.
+    #[must_use]
+    pub fn response(&self) -> &Response {
+        &self.0
+    }
+}
+
+impl core::fmt::Display for StatusError {
+    /// Its code, and the diagnostic text if it has one (RFC 7252 section 5.5.2), control characters escaped.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let code = self.0.code;
+        write!(f, "{code} {}", code.name().unwrap_or("unknown code"))?;
+        match self.0.text() {
+            text if text.is_empty() || self.0.content_format().is_some() => Ok(()),
+            text => write!(f, ": {}", text.escape_debug()),
+        }
+    }
+}
+
+impl core::error::Error for StatusError {}
 
 /// The format of a payload (RFC 7252 section 12.3).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

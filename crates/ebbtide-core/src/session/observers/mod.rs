@@ -16,6 +16,7 @@ use crate::wire::Token;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::net::{IpAddr, SocketAddr};
 use foldhash::quality::FixedState;
@@ -235,6 +236,24 @@ impl Observers {
         self.each(subject, |_, observer| observer.dirty = true);
     }
 
+    /// The state changed for some: every observer of the subject whose request `concerns` is due.
+    pub fn changed_where(&mut self, subject: u32, mut concerns: impl FnMut(&[u8]) -> bool) {
+        self.each_where(
+            subject,
+            |observer| concerns(&observer.request),
+            |_, observer| {
+                observer.dirty = true;
+            },
+        );
+    }
+
+    /// Nobody is to observe any more: every observer is sent this error, which ends its observation
+    /// (RFC 7641 section 4.2).
+    pub fn end_all(&mut self, error: &Response) {
+        let subjects: Vec<u32> = self.by_subject.keys().copied().collect();
+        subjects.into_iter().for_each(|subject| self.event(subject, error));
+    }
+
     /// One observer missed a change while it registered.
     pub fn changed_for(&mut self, remote: SocketAddr, token: Token) {
         if let Some(index) = self.find(remote, token)
@@ -258,13 +277,24 @@ impl Observers {
     }
 
     /// Every observer of a subject: only these are looked at.
-    fn each(&mut self, subject: u32, mut change: impl FnMut(&mut u64, &mut Observer)) {
+    fn each(&mut self, subject: u32, change: impl FnMut(&mut u64, &mut Observer)) {
+        self.each_where(subject, |_| true, change);
+    }
+
+    fn each_where(
+        &mut self,
+        subject: u32,
+        mut concerns: impl FnMut(&Observer) -> bool,
+        mut change: impl FnMut(&mut u64, &mut Observer),
+    ) {
         let mut next = self.by_subject.get(&subject).map(|ends| ends.first);
         while let Some(index) = next {
             let Some(observer) = self.places.at_mut(index) else { return };
             next = observer.links.next();
-            change(&mut self.dropped_events, observer);
-            self.due.push(observer, index);
+            if concerns(observer) {
+                change(&mut self.dropped_events, observer);
+                self.due.push(observer, index);
+            }
         }
     }
 

@@ -30,6 +30,9 @@ pub(super) struct Context<'a> {
     pub(super) palette: Palette,
     figures: u32,
     drawings: u32,
+    /// Set while figures are made of which one at a time is shown: they share a number, and this
+    /// tells their places on the page apart.
+    alternative: Option<String>,
 }
 
 /// What stands with a figure.
@@ -43,7 +46,7 @@ pub(super) struct Caption<'a> {
 impl<'a> Context<'a> {
     pub(super) fn new(report: &'a Report) -> Self {
         let (grid, palette) = (Grid::of(report), Palette::of(report));
-        Self { report, grid, palette, figures: 0, drawings: 0 }
+        Self { report, grid, palette, figures: 0, drawings: 0, alternative: None }
     }
 
     /// Words for the next drawing.
@@ -54,11 +57,12 @@ impl<'a> Context<'a> {
 
     /// A numbered figure with its caption and the command that reproduces it.
     pub(super) fn figure(&mut self, caption: &Caption<'_>, body: &str) -> String {
-        self.figures += 1;
+        self.figures += u32::from(self.alternative.is_none());
         let (number, text) = (self.figures, escape(&caption.text));
+        let place = self.alternative.as_ref().map_or_else(String::new, |own| format!("-{own}"));
         let command = command::for_cells(caption.cells, &self.report.command);
         format!(
-            "<figure id=\"figure-{number}\">\n<figcaption><b>Figure {number}.</b> \
+            "<figure id=\"figure-{number}{place}\">\n<figcaption><b>Figure {number}.</b> \
              {text}</figcaption>\n\
              {body}{}</figure>\n",
             // The command of the whole page stands there once.

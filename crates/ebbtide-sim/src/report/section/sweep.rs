@@ -68,9 +68,13 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
         return String::new();
     }
     let mut parts = String::new();
+    let mut count = 0;
     for key in &keys {
         let mut own = String::new();
         for measure in measures(context) {
+            // The first one takes a number, the others share it.
+            context.alternative = (count > 0).then(|| count.to_string());
+            count += 1;
             let figure = figure(context, key, &keys, measure);
             own.push_str(&format!(
                 "<div data-choice=\"sweep-figure\" data-value=\"{}\">{figure}</div>\n",
@@ -82,6 +86,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
             crate::report::text::escape(key)
         ));
     }
+    context.alternative = None;
     let option = |value: &str, words: &str| {
         let (value, words) =
             (crate::report::text::escape(value), crate::report::text::escape(words));

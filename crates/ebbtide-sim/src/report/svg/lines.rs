@@ -117,7 +117,7 @@ fn names(
         *height = height.max(next);
         next = *height + gap;
     }
-    let mut below = bottom + 6.0;
+    let mut below = bottom - 6.0;
     for (height, line) in places.iter_mut().rev() {
         *height = height.min(below);
         below = *height - gap;

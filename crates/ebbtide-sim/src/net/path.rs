@@ -9,15 +9,15 @@ use rand_chacha::ChaCha8Rng;
 /// Its streams of randomness are named here, once: whoever drives a scenario's path meets the same
 /// luck.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct Path {
     /// The bottleneck.
     pub link: Link<ChaCha8Rng>,
     /// The further way, and what draws from it.
     pub beyond: (Delay, ChaCha8Rng),
 }
 
-impl Way {
-    /// The way called `name` (`"up"` from the clients to the server, `"down"` back).
+impl Path {
+    /// The path called `name` (`"up"` from the clients to the server, `"down"` back).
     #[must_use]
     pub fn new(name: &str, spec: &LinkSpec, loss: LossModel, streams: &Streams) -> Self {
         let packets = streams.stream(&format!("link/{name}/loss"));
@@ -25,7 +25,7 @@ impl Way {
         let delays = streams.stream(&format!("link/{name}/delay"));
         let loss = Loss::new(loss, packets, states);
         let mut link = Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays);
-        link.aim(spec.drops.iter().map(|drops| drops.0));
+        link.lose(spec.drops.iter().map(|drops| drops.0));
         Self { link, beyond: (spec.beyond.delay(), streams.stream(&format!("beyond/{name}"))) }
     }
 }

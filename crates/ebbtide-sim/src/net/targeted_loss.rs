@@ -2,36 +2,36 @@
 
 use ebbtide_core::time::Instant;
 
-/// Which packets of a link are lost, after the queue as all losses.
+/// Packets of a link that are lost on purpose; like all losses, after the queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aim {
-    /// How many in a row.
+pub struct TargetedLoss {
+    /// The number of packets lost in a row.
     pub count: u32,
     /// Only packets of this client; `None` means all clients.
     pub client: Option<u32>,
-    /// Those that leave the queue from this instant on.
+    /// Only packets that leave the queue at this instant or later.
     pub after: Instant,
-    /// But for so many that come first.
+    /// The number of matching packets that are spared first.
     pub skip: u32,
 }
 
-/// An [`Aim`] at work.
+/// A [`TargetedLoss`] with the number of packets that it has seen.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Aimed {
-    aim: Aim,
-    /// Packets so far that it would have been true of.
+pub(super) struct Targeting {
+    target: TargetedLoss,
+    /// Packets so far that match it.
     seen: u32,
 }
 
-impl Aimed {
-    pub(super) const fn new(aim: Aim) -> Self {
-        Self { aim, seen: 0 }
+impl Targeting {
+    pub(super) const fn new(target: TargetedLoss) -> Self {
+        Self { target, seen: 0 }
     }
 
     /// Whether a packet of `client` that leaves the queue at `now` is lost. Calls are in the order
     /// of time.
     pub(super) fn loses(&mut self, now: Instant, client: Option<u32>) -> bool {
-        let Aim { count, client: whose, after, skip } = self.aim;
+        let TargetedLoss { count, client: whose, after, skip } = self.target;
         if now < after || (whose.is_some() && whose != client) {
             return false;
         }

@@ -3,7 +3,7 @@
 use super::units::Time;
 use super::validate::{Check, LONGEST, range};
 use super::{LinkSpec, Scenario};
-use crate::net::Aim;
+use crate::net::TargetedLoss;
 use ebbtide_core::time::Instant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,7 +12,7 @@ use std::fmt;
 /// a row, of which client (anybody's without), from when on, and how many are let through before.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "String")]
-pub struct Drops(pub Aim);
+pub struct Drops(pub TargetedLoss);
 
 /// As a file may write it; a bare number is a count.
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ impl TryFrom<Written> for Drops {
 
     fn try_from(written: Written) -> Result<Self, String> {
         match written {
-            Written::Count(count) => Ok(Self(Aim { count, ..Aim::default() })),
+            Written::Count(count) => Ok(Self(TargetedLoss { count, ..TargetedLoss::default() })),
             Written::Text(text) => parse(&text).ok_or_else(|| {
                 format!(
                     "'{text}' is not a number of packets such as \"1\", \"2 of client 0 after 20 s\" \
@@ -44,7 +44,7 @@ fn parse(text: &str) -> Option<Drops> {
     let (text, after) = split(text, " after ");
     let (count, client) = split(text, " of client ");
     let number = |text: &str| text.trim().parse::<u32>().ok();
-    Some(Drops(Aim {
+    Some(Drops(TargetedLoss {
         count: number(count)?,
         client: client.map(|client| number(client).ok_or(())).transpose().ok()?,
         after: match after {
@@ -67,7 +67,7 @@ impl From<Drops> for String {
 
 impl fmt::Display for Drops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Aim { count, client, after, skip } = self.0;
+        let TargetedLoss { count, client, after, skip } = self.0;
         write!(f, "{count}")?;
         if let Some(client) = client {
             write!(f, " of client {client}")?;
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let aim = |count, client, seconds: u64, skip| Aim {
+        let aim = |count, client, seconds: u64, skip| TargetedLoss {
             count,
             client,
             after: Instant::from_nanos(seconds * 1_000_000_000),

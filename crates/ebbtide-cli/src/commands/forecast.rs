@@ -1,0 +1,95 @@
+//! What a campaign will take, before it begins.
+
+use crate::failure::Failure;
+use ebbtide_sim::run::Campaign;
+
+/// Memory of a simulated client with its exchanges and its results, measured at 100,000 and at
+/// 1,000,000 clients, rounded up.
+const BYTES_PER_CLIENT: u64 = 8000;
+
+/// Processor time of a packet in a large run, measured at 100,000 clients; small ones take a quarter.
+const SECONDS_PER_PACKET: f64 = 2.4e-6;
+
+/// From so many seconds on a forecast is worth a line.
+const LONG: f64 = 60.0;
+
+/// Says how long a long campaign takes at least, and refuses one that does not fit in memory.
+pub(super) fn forecast(campaign: &Campaign, jobs: usize) -> Result<(), Failure> {
+    let available = available_bytes();
+    let clients = campaign.cells.iter().map(|cell| cell.scenario.clients.count).max();
+    let at_once = jobs.min(campaign.runs()).max(1) as u64;
+    let each = u64::from(clients.unwrap_or(0)) * BYTES_PER_CLIENT;
+    let needed = each.saturating_mul(at_once);
+    if let Some(available) = available.filter(|available| needed > *available) {
+        return Err(Failure::usage(too_much((needed, each, available), at_once)));
+    }
+    let seconds = seconds(campaign) / at_once as f64;
+    if seconds > LONG {
+        eprintln!(
+            "about {} of memory and {:.0} min or more: every exchange once, without repetitions",
+            size(needed),
+            (seconds / 60.0).ceil()
+        );
+    }
+    Ok(())
+}
+
+/// What does not fit, and the way out.
+fn too_much((needed, each, available): (u64, u64, u64), at_once: u64) -> String {
+    let way_out = if at_once > 1 && each <= available {
+        format!("--jobs {} fits", available / each.max(1))
+    } else {
+        let most = available / BYTES_PER_CLIENT;
+        format!("at most {most} clients fit (--set clients.count={most})")
+    };
+    format!(
+        "{at_once} replications at once need about {} of memory, and {} are available; {way_out}",
+        size(needed),
+        size(available)
+    )
+}
+
+/// Processor time for each exchange once.
+fn seconds(campaign: &Campaign) -> f64 {
+    let cells = campaign.cells.iter().filter(|cell| cell.scenario.network.mesh.is_none());
+    let packets = cells.map(|cell| {
+        let exchanges = f64::from(cell.scenario.workload.exchanges);
+        2.0 * f64::from(cell.scenario.clients.count) * exchanges * f64::from(cell.reps)
+    });
+    packets.sum::<f64>() * SECONDS_PER_PACKET
+}
+
+/// Memory that can be taken without swapping; `None` where the system does not say.
+fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000_000 => format!("{:.0} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::too_much;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_way_out() {
+        let text = too_much((32_000_000_000, 8_000_000_000, 17_000_000_000), 4);
+        assert_eq!(
+            text,
+            "4 replications at once need about 32.0 GB of memory, and 17.0 GB are available; --jobs 2 \
+             fits"
+        );
+        let text = too_much((8_000_000_000, 8_000_000_000, 4_000_000_000), 1);
+        assert!(
+            text.ends_with("at most 500000 clients fit (--set clients.count=500000)"),
+            "{text}"
+        );
+    }
+}

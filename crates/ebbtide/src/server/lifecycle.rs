@@ -1,0 +1,128 @@
+//! How a server ends: at once, or in good order.
+
+use super::service::Service;
+use super::{Listener, Server};
+use crate::message::Response;
+use crate::net::shared::Shared;
+use core::fmt;
+use ebbtide_core::wire::Code;
+use std::future::Future;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// How often it is looked whether all is done.
+const POLL: Duration = Duration::from_millis(5);
+/// How long the sockets may take to be closed afterwards.
+const CLOSING: Duration = Duration::from_millis(200);
+
+/// Ends a [`Server`] from elsewhere. Clones end the same server.
+#[derive(Clone)]
+pub struct ServerHandle {
+    service: Service,
+    sockets: Vec<Weak<Shared>>,
+    listeners: Vec<Arc<dyn Fn() + Send + Sync>>,
+}
+
+impl fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandle").field("sockets", &self.sockets.len()).finish_non_exhaustive()
+    }
+}
+
+impl ServerHandle {
+    /// Ends the server in good order: new requests are answered 5.03 with Max-Age, observers are told
+    /// by a 5.03 that their observations have ended, handlers that are at work finish, and what was
+    /// acknowledged is answered. After that, or after `grace` whatever is left, connections are released
+    /// and sockets closed. [`Server::run`] then returns, and the addresses are free to be bound
+    /// again. True if nothing was left.
+    ///
+    /// Dropping this future leaves the server as it is then: it refuses what is new, and goes on
+    /// otherwise.
+    pub async fn shutdown(&self, grace: Duration) -> bool {
+        let seconds = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX).max(1);
+        self.service.inner.refuses_for.store(seconds, Ordering::SeqCst);
+        let goodbye = Response::new(Code::SERVICE_UNAVAILABLE).max_age(seconds);
+        for shared in self.sockets.iter().filter_map(Weak::upgrade) {
+            shared.with(|state, _| state.observers.end_all(&goodbye));
+        }
+        #[expect(clippy::disallowed_methods, reason = "the grace is a span of real time")]
+        let end = Instant::now() + grace;
+        let done = timeout_at(end, async {
+            while !self.is_idle() {
+                sleep(POLL).await;
+            }
+        });
+        let done = done.await.is_ok();
+        self.close();
+        let closed = async {
+            while self.sockets.iter().any(|shared| shared.strong_count() > 0) {
+                sleep(POLL).await;
+            }
+        };
+        // A server that is not dropped keeps its sockets.
+        let _ = tokio::time::timeout(CLOSING, closed).await;
+        done
+    }
+
+    /// Stops serving at once. What handlers are at work on is not answered any more.
+    pub fn close(&self) {
+        self.sockets.iter().filter_map(Weak::upgrade).for_each(|shared| shared.close());
+        self.listeners.iter().for_each(|close| close());
+    }
+
+    /// Whether nothing is under way that was acknowledged, and no observer is yet to be told.
+    fn is_idle(&self) -> bool {
+        let sockets = self.sockets.iter().filter_map(Weak::upgrade);
+        self.service.inner.working.load(Ordering::SeqCst) == 0
+            && sockets.into_iter().all(|shared| {
+                let state = shared.lock();
+                state.endpoint.open_exchanges() == 0 && state.observers.is_empty()
+            })
+    }
+}
+
+impl Server {
+    /// Ends this server from elsewhere, also while [`Self::run`] has it. Of connections, those count
+    /// that [`Self::listen`] was called for before.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle {
+            service: self.service.clone(),
+            sockets: self.sockets.iter().map(|(shared, _)| Arc::downgrade(shared)).collect(),
+            listeners: self.listeners.iter().map(Listener::closer).collect(),
+        }
+    }
+
+    /// Serves until `signal` is ready, and then ends in good order, see [`ServerHandle::shutdown`].
+    ///
+    /// ```no_run
+    /// # use ebbtide::server::{Router, Server, get};
+    /// # use std::time::Duration;
+    /// # async fn example(stop: tokio::sync::oneshot::Receiver<()>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::bind(Router::new().route("/hello", get(|| "hello")), ["0.0.0.0:5683"])?;
+    /// let stopped = async { stop.await.unwrap_or_default() };
+    /// server.run_until(stopped, Duration::from_secs(10)).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub async fn run_until(
+        self,
+        signal: impl Future<Output = ()>,
+        grace: Duration,
+    ) -> io::Result<()> {
+        let handle = self.handle();
+        let mut running = core::pin::pin!(self.run());
+        tokio::select! {
+            ended = &mut running => return ended,
+            () = signal => {}
+        }
+        let (ended, _) = tokio::join!(running, handle.shutdown(grace));
+        ended
+    }
+}

@@ -1,0 +1,224 @@
+//! What answers at one path.
+
+use super::call::{Call, OwnedCall};
+use super::handler::Handler;
+use super::layer::{Layer, Next};
+use super::reply::Reply;
+use crate::message::Response;
+use ebbtide_core::wire::Code;
+use std::future::Future;
+use std::sync::Arc;
+
+/// A handler whose form and arguments are settled.
+type Answer<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
+type Authorize = Arc<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
+
+/// The methods that a resource can have: 0.01 to 0.07.
+const METHODS: usize = 7;
+
+/// A resource: a handler per method, and what `/.well-known/core` says about it.
+///
+/// `S` is the state that its handlers take, see [`Router::with_state`].
+pub struct Resource<S = ()> {
+    handlers: [Option<Answer<S>>; METHODS],
+    pub(super) attributes: Vec<(String, String)>,
+    pub(super) subject: Option<super::Subject>,
+    pub(super) hidden: bool,
+    /// Whether its handlers obey If-Match and If-None-Match.
+    pub(super) conditional: bool,
+    pub(super) max_body: usize,
+    pub(super) authorize: Option<Authorize>,
+}
+
+impl<S> Default for Resource<S> {
+    fn default() -> Self {
+        Self {
+            handlers: Default::default(),
+            attributes: Vec::new(),
+            subject: None,
+            hidden: false,
+            conditional: false,
+            max_body: usize::MAX,
+            authorize: None,
+        }
+    }
+}
+
+impl<S> Clone for Resource<S> {
+    fn clone(&self) -> Self {
+        Self {
+            handlers: self.handlers.clone(),
+            attributes: self.attributes.clone(),
+            subject: self.subject.clone(),
+            authorize: self.authorize.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<S> core::fmt::Debug for Resource<S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Resource").field("attributes", &self.attributes).finish_non_exhaustive()
+    }
+}
+
+macro_rules! methods {
+    ($($name:ident $name_async:ident $index:literal $what:literal;)*) => {
+        $(
+            #[doc = concat!("A resource that answers ", $what, ". See [`Handler`] for what answers.")]
+            pub fn $name<M, S: Send + Sync + 'static>(handler: impl Handler<M, S>) -> Resource<S> {
+                Resource::default().$name(handler)
+            }
+
+            #[doc = concat!("A resource that answers ", $what, " when it can.")]
+            pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
+                handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
+            ) -> Resource {
+                Resource::default().$name(handler)
+            }
+        )*
+
+        impl<S: Send + Sync + 'static> Resource<S> {
+            $(
+                #[doc = concat!("Answers ", $what, ". See [`Handler`] for what answers.")]
+                #[must_use]
+                pub fn $name<M>(self, handler: impl Handler<M, S>) -> Self {
+                    self.on($index, Arc::new(move |call, state| handler.call(call, state)))
+                }
+
+                #[doc = concat!("Answers ", $what, " when it can.")]
+                #[must_use]
+                pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
+                    self,
+                    handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
+                ) -> Self {
+                    self.$name(handler)
+                }
+            )*
+        }
+    };
+}
+
+methods! {
+    get get_async 1 "GET";
+    post post_async 2 "POST";
+    put put_async 3 "PUT";
+    delete delete_async 4 "DELETE";
+    fetch fetch_async 5 "FETCH";
+    patch patch_async 6 "PATCH";
+    ipatch ipatch_async 7 "iPATCH";
+}
+
+impl<S: Send + Sync + 'static> Resource<S> {
+    fn on(mut self, method: usize, handler: Answer<S>) -> Self {
+        if let Some(place) = self.handlers.get_mut(method - 1) {
+            *place = Some(handler);
+        }
+        self
+    }
+
+    /// Says something about the resource in `/.well-known/core`, such as `rt` (RFC 6690 section 3).
+    #[must_use]
+    pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.attributes.push((name.into(), value.into()));
+        self
+    }
+
+    /// Keeps it out of `/.well-known/core`.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.hidden = true;
+        self
+    }
+
+    /// Lets clients observe it (RFC 7641): they are told when `subject` says so.
+    #[must_use]
+    pub fn observable(mut self, subject: &super::Subject) -> Self {
+        self.subject = Some(subject.clone());
+        self
+    }
+
+    /// Says that the handlers obey If-Match and If-None-Match (RFC 7252 section 5.10.8). Otherwise a
+    /// request with one of these is answered 4.02 (Bad Option): a condition is never ignored.
+    #[must_use]
+    pub fn conditional(mut self) -> Self {
+        self.conditional = true;
+        self
+    }
+
+    /// Bounds the bodies of requests; one that is longer is answered 4.13 (Request Entity Too Large)
+    /// with the bound in Size1, as soon as it is known, before it is stored. The bound of the whole
+    /// server holds as well ([`Config::max_body`](crate::Config::max_body)).
+    #[must_use]
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// Asks `authorize` before anything is stored or handled: an `Err` is the answer, such as 4.01 or
+    /// 4.03. It sees every message of a request: of a body in blocks each block, the first one first.
+    /// It must not block.
+    ///
+    /// ```
+    /// # use ebbtide::{Code, Response, server::{Call, Router, put}};
+    /// let upload = put(|_: &Call<'_>| Response::new(Code::CHANGED)).authorize(|call| {
+    ///     let key = call.query().any(|argument| argument == "key=12345");
+    ///     if key { Ok(()) } else { Err(Response::new(Code::UNAUTHORIZED)) }
+    /// });
+    /// let router: Router = Router::new().route("/firmware", upload);
+    /// ```
+    #[must_use]
+    pub fn authorize(
+        mut self,
+        authorize: impl Fn(&Call<'_>) -> Result<(), Response> + Send + Sync + 'static,
+    ) -> Self {
+        self.authorize = Some(Arc::new(authorize));
+        self
+    }
+
+    /// Puts a layer around all handlers that the resource has by now. Of several, the one that was
+    /// added last sees a request first.
+    #[must_use]
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        let layer = Arc::new(layer);
+        for handler in self.handlers.iter_mut().flatten() {
+            let (layer, inner) = (layer.clone(), handler.clone());
+            *handler = Arc::new(move |call, state| {
+                layer.call(call, Next(&|call: &Call<'_>| inner(call, state)))
+            });
+        }
+        self
+    }
+
+    /// Gives the handlers their state.
+    pub(super) fn with_state<T>(self, state: &S) -> Resource<T>
+    where
+        S: Clone,
+    {
+        let handlers = self.handlers.map(|handler| {
+            let (handler, state) = (handler?, state.clone());
+            let with: Answer<T> = Arc::new(move |call, _| handler(call, &state));
+            Some(with)
+        });
+        let Self { attributes, subject, hidden, conditional, max_body, authorize, .. } = self;
+        Resource { handlers, attributes, subject, hidden, conditional, max_body, authorize }
+    }
+}
+
+impl Resource {
+    fn handler(&self, method: Code) -> Option<&Answer<()>> {
+        self.handlers.get(usize::from(method.0).wrapping_sub(1))?.as_ref()
+    }
+
+    /// Whether there is a handler for a method.
+    pub(super) fn answers(&self, method: Code) -> bool {
+        self.handler(method).is_some()
+    }
+
+    pub(super) fn call(&self, call: &Call<'_>) -> Reply {
+        match self.handler(call.method()) {
+            Some(handler) => handler(call, &()),
+            None => Reply::now(Response::new(Code::METHOD_NOT_ALLOWED)),
+        }
+    }
+}
