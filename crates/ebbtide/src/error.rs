@@ -98,6 +98,18 @@ pub enum Error {
         /// What rustls said.
         source: io::Error,
     },
+    /// There is no DTLS session: the handshake failed.
+    Dtls {
+        /// With whom.
+        remote: SocketAddr,
+        /// Why.
+        reason: ebbtide_dtls::Failure,
+    },
+    /// `coaps` without an identity and a key.
+    NoCredentials {
+        /// With whom.
+        remote: SocketAddr,
+    },
     /// The network refused: no route, or no program at the port (ICMP, TCP).
     Network {
         /// Whom it could not reach.
@@ -135,6 +147,30 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same with the peer's true address.
+    pub(crate) fn of(mut self, address: SocketAddr) -> Self {
+        match &mut self {
+            Self::Failed { remote, .. }
+            | Self::NotSent { remote, .. }
+            | Self::Connection { remote, .. }
+            | Self::Tls { remote, .. }
+            | Self::Dtls { remote, .. }
+            | Self::NoCredentials { remote }
+            | Self::Network { remote, .. }
+            | Self::Reset { remote }
+            | Self::TimedOut { remote }
+            | Self::Protocol { remote, .. } => *remote = address,
+            Self::Uri(_)
+            | Self::Bind(_)
+            | Self::Resolve { .. }
+            | Self::Send(_)
+            | Self::TooLarge { .. }
+            | Self::Status(_)
+            | Self::Closed => {}
+        }
+        self
+    }
+
     /// Whether nothing answered in time: neither within the time that the caller gave, nor to any
     /// retransmission, nor after an acknowledgement.
     #[must_use]
@@ -154,7 +190,11 @@ impl Error {
     pub fn is_connect(&self) -> bool {
         matches!(
             self,
-            Self::Bind(_) | Self::Resolve { .. } | Self::Tls { .. } | Self::Network { .. }
+            Self::Bind(_)
+                | Self::Resolve { .. }
+                | Self::Tls { .. }
+                | Self::Dtls { .. }
+                | Self::Network { .. }
         )
     }
 
@@ -173,7 +213,9 @@ impl Error {
                 use stream::SendError::{Closed, OutputFull, Releasing, TooManyRequests};
                 matches!(reason, TooManyRequests | OutputFull | Releasing | Closed)
             }
-            Self::Resolve { .. }
+            // The server may be there again, or know the key by then.
+            Self::Dtls { .. }
+            | Self::Resolve { .. }
             | Self::Network { .. }
             | Self::TimedOut { .. }
             | Self::Reset { .. } => true,
@@ -233,6 +275,10 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
+            Self::Dtls { remote, reason } => write!(f, "{remote}: {reason}"),
+            Self::NoCredentials { remote } => {
+                write!(f, "{remote}: coaps needs an identity and a pre-shared key")
+            }
             Self::Network { remote, source } => match source.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     write!(f, "{remote} refused: no program listens at that port")
@@ -265,6 +311,7 @@ impl core::error::Error for Error {
             Self::Status(error) => Some(error),
             Self::NotSent { reason, .. } => Some(reason),
             Self::Connection { reason, .. } => Some(reason),
+            Self::Dtls { reason, .. } => Some(reason),
             Self::Tls { source, .. }
             | Self::Network { source, .. }
             | Self::Resolve { source: Some(source), .. } => Some(source),

@@ -28,6 +28,7 @@
 //! The guide is `docs/library.md`.
 
 pub mod client;
+pub mod dtls;
 mod error;
 mod message;
 pub mod metrics;

@@ -6,6 +6,7 @@ pub(crate) mod load;
 pub(crate) mod load_async;
 pub(crate) mod load_stream;
 pub(crate) mod pretty;
+pub(crate) mod psk;
 pub(crate) mod tls;
 pub(crate) mod verbose;
 

@@ -22,6 +22,8 @@ pub(crate) struct TlsArgs {
     /// Dangerous: trust any server, whoever it is
     #[arg(long)]
     pub(crate) insecure: bool,
+    #[command(flatten)]
+    pub(crate) psk: super::psk::PskArgs,
 }
 
 impl TlsArgs {
@@ -33,6 +35,7 @@ impl TlsArgs {
         } else if self.insecure {
             config.stream.trust = Trust::dangerously_anyone();
         }
+        self.psk.apply(config)?;
         config.stream.identity = identity(self.cert.as_deref(), self.key.as_deref())?;
         Ok(())
     }
@@ -64,7 +67,13 @@ mod tests {
     use super::*;
 
     fn said(ca: &Path) -> String {
-        let args = TlsArgs { ca: Some(ca.into()), cert: None, key: None, insecure: false };
+        let args = TlsArgs {
+            ca: Some(ca.into()),
+            cert: None,
+            key: None,
+            insecure: false,
+            psk: super::super::psk::PskArgs::default(),
+        };
         format!("{:?}", args.apply(&mut Config::default()).unwrap_err())
     }
 

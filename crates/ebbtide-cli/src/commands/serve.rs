@@ -3,7 +3,7 @@
 use super::serve_binds::Binds;
 use super::{serve_files, serve_metrics, serve_resources};
 use crate::client::flow::over_tcp_as_in_a_scenario;
-use crate::client::{block_on, control, tls};
+use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
 use cap_std::fs::Dir;
 use clap::Args;
@@ -17,7 +17,8 @@ use std::time::Duration;
 /// Serve resources to try things on, or the files of a folder
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Address and port, several times for several [default: 0.0.0.0:5683 and [::]:5683]; not UDP
+    /// Address and port, several times for several [default: 0.0.0.0:5683 and [::]:5683]; with DTLS as
+    /// in coaps://0.0.0.0:5684; not UDP
     /// but TCP, TLS or WebSockets as in coap+tcp://0.0.0.0:5683, coaps+tcp://, coap+ws://,
     /// coaps+ws://
     #[arg(long, value_name = "ADDR")]
@@ -28,6 +29,14 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, the key as text or as 0x and
+    /// hexadecimal digits. Read again at SIGHUP. Without --bind it is served at port 5684, too
+    #[arg(long, value_name = "FILE")]
+    psk_file: Option<PathBuf>,
+    /// Append the secrets of DTLS sessions to this file (NSS format: Wireshark decrypts a capture with
+    /// them)
+    #[arg(long, value_name = "FILE", requires = "psk_file")]
+    keylog: Option<PathBuf>,
     /// Also answer requests to the All CoAP Nodes groups (224.0.1.187, ff02::fd, ff05::fd), on this
     /// interface or the one that the system chooses
     #[arg(long, value_name = "INTERFACE")]
@@ -73,6 +82,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     if args.scenario.is_some() {
         net = over_tcp_as_in_a_scenario(net);
     }
+    net.dtls.key_log = psk::key_log(args.keylog.as_deref())?;
     net.busy_poll = Duration::from_micros(args.busy_poll);
     let config = ServerConfig { net, ..ServerConfig::default() };
     raise_file_limit();
@@ -94,6 +104,22 @@ fn raise_file_limit() {
     }
 }
 
+/// Reads the keys again at each SIGHUP.
+fn read_again_at_hangup(keys: psk::KeyFile) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            // Standard error may be closed.
+            let _ = match keys.reload() {
+                Ok(count) => writeln!(io::stderr(), "--psk-file: {count} keys"),
+                Err(error) => writeln!(io::stderr(), "--psk-file: {error}; the old keys stay"),
+            };
+        }
+    });
+    Ok(())
+}
+
 async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     let time = Subject::default();
     let mut router = match &args.dir {
@@ -112,17 +138,28 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         None => None,
     };
     let identity = tls::identity(args.cert.as_deref(), args.key.as_deref())?;
-    let mut binds = Binds::read(&args.bind, identity).await?;
+    let keys = args.psk_file.as_deref().map(psk::KeyFile::read).transpose()?;
+    let mut binds = Binds::read(&args.bind, identity, keys.is_some()).await?;
     if args.scenario.is_some() {
         binds.listeners.extend(binds.sockets.iter().copied().map(Listen::Tcp));
     }
     let failed = |error| Failure::work(format_args!("--bind: {error}"));
+    let mut config = config;
+    if let Some(keys) = &keys {
+        config.dtls = binds.dtls.iter().map(|at| keys.clone().serve_at(*at)).collect();
+    }
     let mut server = Server::with_config(router, config, binds.sockets).map_err(failed)?;
     for listener in binds.listeners {
         server = server.listen(listener).map_err(failed)?;
     }
     for address in server.local_addrs() {
         writeln!(io::stdout(), "serving at coap://{address}")?;
+    }
+    if let Some(keys) = keys {
+        for address in server.dtls_addrs() {
+            writeln!(io::stdout(), "serving at coaps://{address}")?;
+        }
+        read_again_at_hangup(keys)?;
     }
     for (scheme, address) in server.listeners() {
         writeln!(io::stdout(), "serving at {scheme}://{address}")?;

@@ -9,6 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 #[derive(Debug, Default)]
 pub(crate) struct Binds {
     pub(crate) sockets: Vec<SocketAddr>,
+    /// Sockets for datagrams over DTLS.
+    pub(crate) dtls: Vec<SocketAddr>,
     pub(crate) listeners: Vec<Listen>,
 }
 
@@ -21,11 +23,16 @@ impl Binds {
     pub(crate) async fn read(
         texts: &[String],
         identity: Option<Identity>,
+        psk: bool,
     ) -> Result<Self, Failure> {
         if texts.is_empty() {
             let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
             let sockets = any.map(|ip| SocketAddr::new(ip, DEFAULT_PORT)).to_vec();
-            return Ok(Self { sockets, listeners: Vec::new() });
+            let dtls = match psk {
+                true => any.map(|ip| SocketAddr::new(ip, Scheme::Coaps.default_port())).to_vec(),
+                false => Vec::new(),
+            };
+            return Ok(Self { sockets, dtls, listeners: Vec::new() });
         }
         let mut binds = Self::default();
         for text in texts {
@@ -37,6 +44,14 @@ impl Binds {
                 ))
             })?;
             for address in found {
+                if scheme == Scheme::Coaps {
+                    if !psk {
+                        let why = format_args!("--bind {text}: DTLS needs --psk-file FILE");
+                        return Err(Failure::usage(why));
+                    }
+                    binds.dtls.push(address);
+                    continue;
+                }
                 binds.add(text, scheme, address, identity.as_ref())?;
             }
         }
@@ -57,6 +72,7 @@ impl Binds {
         };
         match scheme {
             Scheme::Coap => self.sockets.push(address),
+            Scheme::Coaps => self.dtls.push(address),
             Scheme::CoapTcp => self.listeners.push(Listen::Tcp(address)),
             Scheme::CoapsTcp => self.listeners.push(Listen::Tls(address, secure()?)),
             Scheme::CoapWs => self.listeners.push(Listen::Ws(address)),
@@ -91,6 +107,7 @@ mod tests {
         for (text, scheme, address) in [
             ("127.0.0.1:5683", Scheme::Coap, "127.0.0.1:5683"),
             ("coap://[::1]", Scheme::Coap, "[::1]:5683"),
+            ("coaps://[::1]", Scheme::Coaps, "[::1]:5684"),
             ("coap+tcp://[::1]:7", Scheme::CoapTcp, "[::1]:7"),
             ("coap+tcp://localhost/", Scheme::CoapTcp, "localhost:5683"),
             ("coaps+tcp://127.0.0.1", Scheme::CoapsTcp, "127.0.0.1:5684"),
@@ -106,10 +123,11 @@ mod tests {
         for (text, expected) in [
             ("http://127.0.0.1", "no scheme 'http': coap, "),
             ("127.0.0.1", "it takes HOST:PORT"),
+            ("coaps://127.0.0.1", "DTLS needs --psk-file FILE"),
             ("coaps+tcp://127.0.0.1", "TLS needs --cert FILE and --key FILE"),
             ("coaps+ws://127.0.0.1", "TLS needs --cert FILE and --key FILE"),
         ] {
-            let error = Binds::read(&[text.to_owned()], None).await.unwrap_err();
+            let error = Binds::read(&[text.to_owned()], None, false).await.unwrap_err();
             let error = format!("{error:?}");
             assert!(error.contains(expected) && error.contains(text), "{error}");
         }

@@ -12,6 +12,7 @@
 mod both_ways;
 mod burst;
 mod californium_tcp;
+mod dtls;
 mod libcoap;
 mod multicast;
 mod our_client;

@@ -45,6 +45,11 @@ impl Running {
         (running, first)
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Starts a program that says nothing when it serves.
     pub(crate) fn silent(program: &str, args: &[&str]) -> Self {
         let mut command = Command::new(program);

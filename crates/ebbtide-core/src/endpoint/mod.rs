@@ -25,6 +25,7 @@
 mod again;
 mod block;
 mod config;
+mod flight;
 mod peers;
 mod probe;
 mod receive;
@@ -34,6 +35,7 @@ mod statistics;
 mod types;
 
 pub use config::{EndpointConfig, Limits};
+pub use flight::Flight;
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
 pub use types::{

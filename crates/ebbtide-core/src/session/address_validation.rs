@@ -52,6 +52,7 @@ pub struct AddressValidation {
     verified: RecencyMap<IpAddr, ()>,
     max_addresses: usize,
     challenged: u64,
+    exempt: fn(IpAddr) -> bool,
 }
 
 impl AddressValidation {
@@ -60,12 +61,24 @@ impl AddressValidation {
     #[must_use]
     pub fn new(verify: Verify, max_addresses: usize, rng: &mut dyn Rng) -> Self {
         let key = (rng.next_u64(), rng.next_u64());
-        Self { verify, key, verified: RecencyMap::new(), max_addresses, challenged: 0 }
+        Self {
+            verify,
+            key,
+            verified: RecencyMap::new(),
+            max_addresses,
+            challenged: 0,
+            exempt: |_| false,
+        }
+    }
+
+    /// Trusts the addresses for which `exempt` holds: a transport has verified them, as DTLS does.
+    pub fn set_exempt(&mut self, exempt: fn(IpAddr) -> bool) {
+        self.exempt = exempt;
     }
 
     /// Whether an address has shown that it is there, or need not.
     pub fn trusts(&mut self, now: Instant, from: IpAddr) -> bool {
-        if !self.verify.concerns(from) {
+        if !self.verify.concerns(from) || (self.exempt)(from) {
             return true;
         }
         self.expire(now);

@@ -125,7 +125,7 @@ pub(super) async fn reach(
         };
         match tried {
             Some(Ok(session)) => {
-                inner.found.set(uri, session.remote);
+                inner.found.set(uri, session.address);
                 return Ok(session);
             }
             Some(Err(error)) => why = why.or(Some(error)),
@@ -137,7 +137,8 @@ pub(super) async fn reach(
 /// Whether somebody answers at this address.
 async fn attempt(inner: &Arc<Inner>, uri: &Uri, address: SocketAddr) -> Result<Session, Error> {
     let session = Session::open(inner, uri, address).await?;
-    if let Some(socket) = session.socket() {
+    // A DTLS handshake has been answered.
+    if let Some(socket) = session.socket().filter(|_| uri.scheme() == Scheme::Coap) {
         let ping = socket.call(address, |endpoint, now| endpoint.ping(now, address))?;
         ping.reset().await?;
     }

@@ -3,6 +3,7 @@
 mod addresses;
 mod burst;
 mod drive;
+mod dtls;
 mod group;
 mod observe;
 mod pending;
@@ -21,6 +22,7 @@ use crate::message::{Request, Response, Uri, UriError};
 use crate::metrics::Snapshot;
 use crate::net::config::Config;
 use crate::net::driver::Driver;
+use crate::net::dtls::{Side, address};
 use crate::net::shared::{Shared, State};
 use crate::net::trace;
 use crate::stream::{Pool, StreamCounters};
@@ -29,6 +31,7 @@ use drive::Drive;
 use ebbtide_core::cc::{Config as Control, Metrics, Sample};
 use ebbtide_core::endpoint::{Counters, Reliability};
 use ebbtide_core::session::client::RequestParts;
+use ebbtide_dtls::SavedSession;
 use rooms::Rooms;
 use session::Session;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -70,6 +73,9 @@ struct Inner {
     config: Config,
     v4: Mutex<Option<Arc<Shared>>>,
     v6: Mutex<Option<Arc<Shared>>>,
+    /// The same for sockets that speak DTLS.
+    dtls_v4: Mutex<Option<Arc<Shared>>>,
+    dtls_v6: Mutex<Option<Arc<Shared>>>,
     connections: Pool,
     /// Who understands the blocks of RFC 9177.
     q_block: q_block::Support,
@@ -94,6 +100,8 @@ impl Client {
             config,
             v4: Mutex::default(),
             v6: Mutex::default(),
+            dtls_v4: Mutex::default(),
+            dtls_v6: Mutex::default(),
             connections: Pool::default(),
             q_block: q_block::Support::default(),
             rooms: Arc::default(),
@@ -177,9 +185,11 @@ impl Client {
         asked: &OnceLock<SocketAddr>,
     ) -> Result<Response, Error> {
         let session = self.session(&request.uri).await?;
-        let _ = asked.set(session.remote);
-        let span = trace::request(request, session.remote);
+        let address = session.address;
+        let _ = asked.set(address);
+        let span = trace::request(request, address);
         let answered = self.transfer(session, request).instrument(span).await;
+        let answered = answered.map_err(|error| error.of(address));
         if answered.is_err() {
             self.inner.found.forget(&request.uri);
         }
@@ -205,7 +215,7 @@ impl Client {
             // The connection ended under way, most often before the request, which found out. To
             // ask once more is safe if doing it twice is doing it once (RFC 7252 section 5.1).
             Err(error) if error.is_lost_connection() && request.parts().is_idempotent() => {
-                let session = Session::open(&self.inner, &request.uri, session.remote).await?;
+                let session = Session::open(&self.inner, &request.uri, session.address).await?;
                 Drive::of(&session, request).run().await
             }
             answered => answered,
@@ -297,6 +307,15 @@ impl Client {
         Ok(self.inner.socket(remote)?.with(chosen)?)
     }
 
+    /// The session with a server over DTLS, to be resumed by another client: put it into the
+    /// [`Credentials`](crate::dtls::Credentials). `None` if there is no session, or the server does not
+    /// resume it. It is as secret as the key.
+    #[must_use]
+    pub fn dtls_session(&self, remote: SocketAddr) -> Option<SavedSession> {
+        let shared = self.inner.opened(address::any(remote.is_ipv4()))?;
+        shared.lock().dtls.as_ref()?.saved(remote)
+    }
+
     /// What congestion control knows about a peer, if it has been spoken to.
     #[must_use]
     pub fn metrics(&self, remote: SocketAddr) -> Option<Metrics> {
@@ -312,16 +331,15 @@ impl Client {
     /// What its sockets have counted, together, and how much is under way.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let sockets = self.inner.sockets();
-        Snapshot::of(sockets.iter().flatten(), self.inner.connections.counters())
+        let sockets: Vec<_> = self.inner.all_sockets().collect();
+        Snapshot::of(sockets.iter(), self.inner.connections.counters())
     }
 
     /// Exchanges that have not ended. Zero once every future is done or dropped.
     #[must_use]
     pub fn open_exchanges(&self) -> usize {
-        let sockets = self.inner.sockets();
-        let open = |shared: &Arc<Shared>| shared.lock().endpoint.open_exchanges();
-        let datagrams: usize = sockets.iter().flatten().map(open).sum();
+        let open = |shared: Arc<Shared>| shared.lock().endpoint.open_exchanges();
+        let datagrams: usize = self.inner.all_sockets().map(open).sum();
         datagrams + self.inner.connections.open_requests()
     }
 
@@ -347,7 +365,12 @@ impl Request {
 
 impl Inner {
     fn place(&self, remote: SocketAddr) -> &Mutex<Option<Arc<Shared>>> {
-        if remote.is_ipv4() { &self.v4 } else { &self.v6 }
+        match address::family(remote) {
+            Some(true) => &self.dtls_v4,
+            Some(false) => &self.dtls_v6,
+            None if remote.is_ipv4() => &self.v4,
+            None => &self.v6,
+        }
     }
 
     /// The socket for a remote, if it is open.
@@ -361,19 +384,38 @@ impl Inner {
             .map(|place| place.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// The socket for a remote, opened if need be, or if the runtime that drove it has ended.
+    /// All sockets that are open.
+    fn all_sockets(&self) -> impl Iterator<Item = Arc<Shared>> {
+        let places = [&self.v4, &self.v6, &self.dtls_v4, &self.dtls_v6];
+        let opened = |place: &Mutex<Option<Arc<Shared>>>| {
+            place.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        };
+        places.into_iter().filter_map(opened)
+    }
+
+    /// The socket for a remote, opened if need be, or if the runtime that drove it has ended. For a
+    /// stand-in it is one that speaks DTLS.
     fn socket(&self, remote: SocketAddr) -> Result<Arc<Shared>, BindError> {
+        let is_dtls = address::family(remote);
         let mut place = self.place(remote).lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = place.as_ref().filter(|shared| !shared.lock().closed) {
             return Ok(shared.clone());
         }
-        let any: IpAddr = match remote {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        let any: IpAddr = match is_dtls.unwrap_or(remote.is_ipv4()) {
+            true => Ipv4Addr::UNSPECIFIED.into(),
+            false => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let local = self.config.local_address.filter(|local| local.is_ipv4() == remote.is_ipv4());
-        let local = local.unwrap_or(SocketAddr::new(any, 0));
-        let opened = Shared::new(local, &self.config, None)?;
+        // A chosen address is that of the plain socket: two cannot have it.
+        let local = self
+            .config
+            .local_address
+            .filter(|local| is_dtls.is_none() && local.is_ipv4() == remote.is_ipv4());
+        let address = local.unwrap_or(SocketAddr::new(any, 0));
+        let opened = Shared::new(address, &self.config, None)?;
+        if is_dtls.is_some() {
+            let secured = opened.secure(Side::Client, &self.config);
+            secured.map_err(|source| BindError { address, source })?;
+        }
         Driver::spawn(opened.clone());
         *place = Some(opened.clone());
         Ok(opened)
@@ -383,7 +425,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.connections.close();
-        for shared in self.sockets().iter().flatten() {
+        for shared in self.all_sockets() {
             shared.close();
         }
     }

@@ -111,7 +111,7 @@ impl Observation {
     /// The server that was asked last.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
-        self.session.remote
+        self.session.peer()
     }
 
     /// The next state, or the error that ends the observation. `None` when it is over: the server has ended
@@ -136,7 +136,7 @@ impl Observation {
             return Ok(());
         }
         self.machine.cancel();
-        let (limit, remote) = (self.request.timeout, self.session.remote);
+        let (limit, remote) = (self.request.timeout, self.session.address);
         let ended = poll_fn(|cx| {
             loop {
                 match self.poll_state(cx) {
@@ -294,9 +294,9 @@ impl Observation {
     }
 
     fn error(&mut self, error: TransferError) -> Error {
-        let remote = self.session.remote;
+        let remote = self.session.address;
         match error {
-            TransferError::Lost => self.lost.take().unwrap_or(Error::Closed),
+            TransferError::Lost => self.lost.take().unwrap_or(Error::Closed).of(remote),
             TransferError::TooLarge { limit } => Error::TooLarge { limit },
             TransferError::Protocol(what) => Error::Protocol { remote, what },
             TransferError::TimedOut => Error::TimedOut { remote },

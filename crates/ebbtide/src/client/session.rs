@@ -21,7 +21,10 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(super) inner: Arc<Inner>,
+    /// Who the endpoint knows: the peer's address, over DTLS the stand-in of the session with it.
     pub(super) remote: SocketAddr,
+    /// The peer's address.
+    pub(super) address: SocketAddr,
     over: Over,
 }
 
@@ -38,17 +41,31 @@ impl Session {
         uri: &Uri,
         remote: SocketAddr,
     ) -> Result<Self, Error> {
-        if uri.scheme() == Scheme::Coap {
-            return Self::of_datagrams(inner, remote);
+        match uri.scheme() {
+            Scheme::Coap => return Self::of_datagrams(inner, remote),
+            Scheme::Coaps => return Self::over_dtls(inner, remote).await,
+            _ => {}
         }
         let link = inner.connections.link(&inner.config.stream, uri, remote).await?;
-        Ok(Self { inner: inner.clone(), remote, over: Over::Connection(link) })
+        let over = Over::Connection(link);
+        Ok(Self { inner: inner.clone(), remote, address: remote, over })
+    }
+
+    /// A session over DTLS, once its handshake is complete.
+    async fn over_dtls(inner: &Arc<Inner>, address: SocketAddr) -> Result<Self, Error> {
+        let (shared, remote) = super::dtls::session(inner, address).await?;
+        Ok(Self { inner: inner.clone(), remote, address, over: Over::Datagrams(shared) })
     }
 
     /// A session over UDP.
     pub(super) fn of_datagrams(inner: &Arc<Inner>, remote: SocketAddr) -> Result<Self, Error> {
         let over = Over::Datagrams(inner.socket(remote)?);
-        Ok(Self { inner: inner.clone(), remote, over })
+        Ok(Self { inner: inner.clone(), remote, address: remote, over })
+    }
+
+    /// The peer's address.
+    pub(super) const fn peer(&self) -> SocketAddr {
+        self.address
     }
 
     /// The socket, unless it is a connection.

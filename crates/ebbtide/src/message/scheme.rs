@@ -8,6 +8,8 @@ pub enum Scheme {
     /// `coap`: UDP (RFC 7252 section 6.1).
     #[default]
     Coap,
+    /// `coaps`: DTLS over UDP (RFC 7252 section 6.2).
+    Coaps,
     /// `coap+tcp`: TCP (RFC 8323 section 8.1).
     CoapTcp,
     /// `coaps+tcp`: TLS over TCP (section 8.2).
@@ -20,14 +22,15 @@ pub enum Scheme {
 
 impl Scheme {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Coap, Self::CoapTcp, Self::CoapsTcp, Self::CoapWs, Self::CoapsWs];
+    pub const ALL: [Self; 6] =
+        [Self::Coap, Self::Coaps, Self::CoapTcp, Self::CoapsTcp, Self::CoapWs, Self::CoapsWs];
 
     /// What stands before `://`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Coap => "coap",
+            Self::Coaps => "coaps",
             Self::CoapTcp => "coap+tcp",
             Self::CoapsTcp => "coaps+tcp",
             Self::CoapWs => "coap+ws",
@@ -49,16 +52,22 @@ impl Scheme {
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Coap | Self::CoapTcp => 5683,
-            Self::CoapsTcp => 5684,
+            Self::Coaps | Self::CoapsTcp => 5684,
             Self::CoapWs => 80,
             Self::CoapsWs => 443,
         }
     }
 
-    /// Whether it is TLS.
+    /// Whether messages are datagrams.
+    #[must_use]
+    pub const fn is_datagram(self) -> bool {
+        matches!(self, Self::Coap | Self::Coaps)
+    }
+
+    /// Whether it is TLS or DTLS.
     #[must_use]
     pub const fn is_secure(self) -> bool {
-        matches!(self, Self::CoapsTcp | Self::CoapsWs)
+        matches!(self, Self::Coaps | Self::CoapsTcp | Self::CoapsWs)
     }
 
     /// Whether messages are WebSocket frames.

@@ -1,8 +1,8 @@
 //! The one place that reads a clock and the system's randomness.
 
 use ebbtide_core::time::Instant;
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
+use rand_core::{CryptoRng, Rng, SeedableRng};
 
 /// A clock whose epoch is when it was made.
 #[derive(Copy, Clone, Debug)]
@@ -88,4 +88,16 @@ pub(crate) fn seeded() -> std::io::Result<Box<dyn Rng + Send>> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(Box::new(ChaCha8Rng::from_seed(seed)))
+}
+
+/// A generator for secrets: keys, cookies, connection IDs.
+///
+/// # Errors
+///
+/// If the system gives no randomness.
+#[expect(clippy::disallowed_methods, reason = "the driver seeds everything below it")]
+pub(crate) fn seeded_for_secrets() -> std::io::Result<Box<dyn CryptoRng + Send>> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(Box::new(ChaCha20Rng::from_seed(seed)))
 }

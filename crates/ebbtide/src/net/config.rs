@@ -1,5 +1,6 @@
 //! Configuration of clients and servers.
 
+use super::dtls::config::DtlsConfig;
 use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
@@ -27,6 +28,8 @@ pub struct Config {
     pub local_address: Option<SocketAddr>,
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
+    /// DTLS: `coaps`.
+    pub dtls: DtlsConfig,
     /// How long a socket goes on asking for datagrams after the last ones before it sleeps. That
     /// saves the time it takes to be woken, which on a virtual machine is most of a short round
     /// trip, and keeps a core busy meanwhile. Default zero.
@@ -42,6 +45,7 @@ impl Default for Config {
             q_block: QBlockParameters::DEFAULT,
             local_address: None,
             stream: StreamConfig::default(),
+            dtls: DtlsConfig::default(),
             busy_poll: Duration::ZERO,
         }
     }

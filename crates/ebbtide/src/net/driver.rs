@@ -6,7 +6,7 @@
 
 use super::serve::Request;
 use super::shared::{Shared, State};
-use super::socket::Inbox;
+use super::socket::{Datagram, Inbox};
 use super::trace;
 use ebbtide_core::endpoint::{Arrival, Incoming, Received};
 use ebbtide_core::time::Instant;
@@ -81,8 +81,7 @@ impl Driver {
                 state.driver = Some(cx.waker().clone());
             }
             if state.deadline.is_some_and(|at| at <= now) {
-                state.endpoint.handle_timeout(now);
-                state.drain(None);
+                state.handle_timeout(now);
             }
             let more;
             (state, more) = notify(&self.shared, state, now);
@@ -166,30 +165,52 @@ impl Driver {
         let now = self.shared.clock.now();
         let mut state = self.shared.lock();
         for datagram in self.inbox.datagrams() {
-            trace::received(datagram.from, datagram.bytes);
-            let to_group = datagram.to.is_some_and(|to| to.is_multicast());
-            let arrival = Arrival { from: datagram.from, to_group };
-            let much = state.endpoint.remembers_much();
-            let mut vouched = true;
-            let remember = |incoming: &Incoming, message: &Message<'_>| {
-                if much && let Some(service) = &self.shared.service {
-                    vouched = service.vouches_for(now, incoming.remote, message);
-                }
-                vouched
+            let Some(opened) = state.open(now, datagram.from, datagram.bytes) else {
+                state = self.handle_message(state, now, datagram);
+                continue;
             };
-            let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
-            state = match received {
-                Received::Request(incoming, message) => {
-                    let to = datagram.to;
-                    self.serve(state, now, Request { incoming, message, to, vouched })
-                }
-                other => {
-                    state.dispatch(datagram.from, other);
-                    state
-                }
-            };
+            for (from, bytes) in opened.messages() {
+                state = self.handle_message(state, now, Datagram { from, to: datagram.to, bytes });
+            }
+            if let Some(sessions) = &mut state.dtls {
+                sessions.reuse(opened);
+            }
+            // Handshakes have something to say without any message.
             state.drain(self.shared.reply_from(datagram.to));
         }
+    }
+
+    /// Handles one message, as it came or decrypted.
+    fn handle_message<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        now: Instant,
+        datagram: Datagram<'_>,
+    ) -> MutexGuard<'s, State> {
+        trace::received(datagram.from, datagram.bytes);
+        let to_group = datagram.to.is_some_and(|to| to.is_multicast());
+        let arrival = Arrival { from: datagram.from, to_group };
+        let much = state.endpoint.remembers_much();
+        let mut vouched = true;
+        let remember = |incoming: &Incoming, message: &Message<'_>| {
+            if much && let Some(service) = &self.shared.service {
+                vouched = service.vouches_for(now, incoming.remote, message);
+            }
+            vouched
+        };
+        let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
+        state = match received {
+            Received::Request(incoming, message) => {
+                let to = datagram.to;
+                self.serve(state, now, Request { incoming, message, to, vouched })
+            }
+            other => {
+                state.dispatch(datagram.from, other);
+                state
+            }
+        };
+        state.drain(self.shared.reply_from(datagram.to));
+        state
     }
 
     /// Lets the service answer a request; the lock is free meanwhile.

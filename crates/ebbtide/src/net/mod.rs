@@ -3,6 +3,7 @@
 pub(crate) mod clock;
 pub(crate) mod config;
 pub(crate) mod driver;
+pub(crate) mod dtls;
 pub(crate) mod pending;
 pub(crate) mod room;
 pub(crate) mod serve;

@@ -134,6 +134,12 @@ impl Pending {
         if of_host.is_empty() { self.of_one_remote(|_| true) } else { of_host }
     }
 
+    /// The open exchanges with a remote.
+    pub(crate) fn with_remote(&self, remote: SocketAddr) -> Vec<ExchangeId> {
+        let open = self.open.iter().flatten().filter(|open| open.remote == remote);
+        open.map(|open| open.exchange).collect()
+    }
+
     /// The open exchanges for which `is` holds, if all are with one remote.
     fn of_one_remote(&self, is: impl Fn(&Open) -> bool) -> Vec<ExchangeId> {
         let mut open = self.open.iter().flatten().filter(|open| is(open)).peekable();

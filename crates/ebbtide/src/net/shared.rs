@@ -3,6 +3,7 @@
 
 use super::clock::{Clock, seeded};
 use super::config::Config;
+use super::dtls::{Opened, Peer, Sessions, Side};
 use super::pending::{Answer, Call, Open, Owner, Pending};
 use super::room::Waiting;
 use super::serve::Serve;
@@ -17,6 +18,7 @@ use ebbtide_core::session::Observers;
 use ebbtide_core::time::{Instant, Micros};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
@@ -34,6 +36,8 @@ pub(crate) struct Shared {
     /// Whether the socket is bound to all addresses, so that an answer must name the one that was
     /// asked.
     wildcard: bool,
+    /// Set before it is driven.
+    speaks_dtls: AtomicBool,
     /// See [`Config::busy_poll`].
     pub(crate) busy_poll: std::time::Duration,
     state: Mutex<State>,
@@ -55,6 +59,8 @@ pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
     pub(crate) pending: Pending,
     pub(crate) out: Outbound<Sent>,
+    /// On a socket that speaks DTLS.
+    pub(crate) dtls: Option<Box<Sessions>>,
     /// Bytes that may wait for the socket before no more is taken from the endpoint, in whose own queue
     /// as many again find room.
     max_unsent: usize,
@@ -69,7 +75,7 @@ pub(crate) struct State {
     pub(crate) driver: Option<Waker>,
     pub(crate) closed: bool,
     /// Wakers to call once the lock is free.
-    wake: Vec<Waker>,
+    pub(super) wake: Vec<Waker>,
 }
 
 impl Shared {
@@ -112,11 +118,13 @@ impl Shared {
             service,
             number,
             wildcard,
+            speaks_dtls: AtomicBool::new(false),
             busy_poll: config.busy_poll,
             state: Mutex::new(State {
                 endpoint,
                 pending: Pending::default(),
                 out: Outbound::default(),
+                dtls: None,
                 max_unsent: config.endpoint.limits.outbox_bytes,
                 is_full: false,
                 observers,
@@ -127,6 +135,23 @@ impl Shared {
                 wake: Vec::new(),
             }),
         }))
+    }
+
+    /// Makes it speak DTLS, before anything is sent or received.
+    pub(crate) fn secure(&self, side: Side, config: &Config) -> io::Result<()> {
+        let is_ipv4 = self.local_addr().is_ipv4();
+        let sessions = Sessions::new(side, &config.dtls, is_ipv4, self.clock)?;
+        self.lock().dtls = Some(Box::new(sessions));
+        self.speaks_dtls.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The peer behind a stand-in, on a socket that speaks DTLS.
+    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<Peer> {
+        if !self.speaks_dtls.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.lock().dtls.as_ref()?.peer(stand_in)
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -275,7 +300,13 @@ impl State {
                             self.pending.get(exchange).map_or(from, |open| open.local)
                         }
                     };
-                    self.out.push(to, local, transmit.datagram, transmit.what);
+                    match &mut self.dtls {
+                        None => self.out.push(to, local, transmit.datagram, transmit.what),
+                        Some(sessions) => {
+                            let message = (transmit.datagram, transmit.what);
+                            sessions.send(&mut self.out, (to, local), message);
+                        }
+                    }
                     self.is_full = self.out.len_bytes() >= self.max_unsent;
                     if left {
                         // A message of the queue has left it.
@@ -284,14 +315,45 @@ impl State {
                 }
                 Output::Event(Event::Failed { exchange, reason }) => {
                     trace::failed(exchange, reason);
+                    if reason == Failure::GaveUp
+                        && let Some(sessions) = &mut self.dtls
+                        && let Some(open) = self.pending.get(exchange)
+                    {
+                        sessions.suspect(open.remote);
+                    }
                     self.end(exchange, Answer::Failed(reason));
                 }
                 Output::Timeout(at) => {
-                    self.deadline = at;
+                    // What the sessions want may change what the endpoint wants.
+                    if self.dtls.is_some() && self.pump(from) {
+                        continue;
+                    }
+                    let sessions = self.dtls.as_ref().and_then(|sessions| sessions.deadline);
+                    self.deadline = at.into_iter().chain(sessions).min();
                     return;
                 }
             }
         }
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if let Some(sessions) = &mut self.dtls {
+            sessions.handle_timeout(now);
+        }
+        self.endpoint.handle_timeout(now);
+        self.drain(None);
+    }
+
+    /// The messages in a datagram that came by a socket that speaks DTLS; `None` on another one, whose
+    /// datagrams are messages.
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<Opened> {
+        self.dtls.as_mut().map(|sessions| sessions.receive(now, from, datagram))
     }
 
     /// Hands on what a datagram meant, requests excepted.
@@ -343,7 +405,7 @@ impl State {
     }
 
     /// An exchange is over.
-    fn end(&mut self, exchange: ExchangeId, answer: Answer) {
+    pub(super) fn end(&mut self, exchange: ExchangeId, answer: Answer) {
         let Some(open) = self.pending.ended(exchange) else { return };
         self.room(open.remote);
         match open.owner {

@@ -1,6 +1,7 @@
 //! A request as a handler sees it.
 
 use crate::message::{BurstMark, ContentFormat};
+use crate::net::dtls::Peer;
 use bytes::Bytes;
 use core::fmt;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
@@ -21,7 +22,9 @@ pub(crate) struct Params<'a> {
 /// A request that a handler answers, borrowed from the datagram that it came in.
 #[derive(Copy, Clone)]
 pub struct Call<'a> {
+    /// Who the endpoint knows: over DTLS the stand-in of the session.
     pub(crate) remote: SocketAddr,
+    pub(crate) peer: Option<&'a Peer>,
     pub(crate) message: Message<'a>,
     /// The whole body: more than the message's payload if it came in blocks.
     pub(crate) payload: &'a [u8],
@@ -32,10 +35,16 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Who asks.
+    /// Who asks: the address that the request came from.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
-        self.remote
+        self.peer.map_or(self.remote, |peer| peer.address)
+    }
+
+    /// The identity that the client has proved to have the key of, over DTLS.
+    #[must_use]
+    pub fn identity(&self) -> Option<&'a [u8]> {
+        self.peer.map(|peer| &*peer.identity)
     }
 
     /// The method.
@@ -122,7 +131,8 @@ impl<'a> Call<'a> {
             params.push((name.clone(), rest.to_owned()));
         }
         OwnedCall {
-            remote: self.remote,
+            remote: self.remote(),
+            identity: self.peer.map(|peer| Arc::clone(&peer.identity)),
             params: params.into(),
             payload: Bytes::copy_from_slice(self.payload),
             datagram,
@@ -132,7 +142,7 @@ impl<'a> Call<'a> {
 
 impl fmt::Debug for Call<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from {}", self.message.code(), self.remote)?;
+        write!(f, "{} from {}", self.message.code(), self.remote())?;
         write!(f, " for {}", self.path())
     }
 }
@@ -141,16 +151,23 @@ impl fmt::Debug for Call<'_> {
 #[derive(Clone, Debug)]
 pub struct OwnedCall {
     remote: SocketAddr,
+    identity: Option<Arc<[u8]>>,
     datagram: Bytes,
     payload: Bytes,
     params: Arc<[(String, String)]>,
 }
 
 impl OwnedCall {
-    /// Who asks.
+    /// Who asks: the address that the request came from.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.remote
+    }
+
+    /// The identity that the client has proved to have the key of, over DTLS.
+    #[must_use]
+    pub fn identity(&self) -> Option<&[u8]> {
+        self.identity.as_deref()
     }
 
     /// The request's message: all its options. Never `None`: the message was validated when it came.

@@ -2,6 +2,7 @@
 
 use super::observe::Observed;
 use crate::net::clock::Clock;
+use crate::net::dtls::Peer;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, State};
 use crate::stream::{self, Link};
@@ -25,6 +26,9 @@ pub(super) trait Carrier: Observed + 'static {
     fn with<R>(&self, change: impl FnOnce(&mut Self::State, Instant) -> R) -> R;
 
     fn clock(&self) -> Clock;
+
+    /// Who is behind the address of a requester, if its transport knows more of it.
+    fn peer(&self, remote: SocketAddr) -> Option<Peer>;
 }
 
 /// What answers and notifications are sent by.
@@ -67,6 +71,10 @@ impl Carrier for Shared {
     fn clock(&self) -> Clock {
         self.clock
     }
+
+    fn peer(&self, remote: SocketAddr) -> Option<Peer> {
+        Self::peer(self, remote)
+    }
 }
 
 impl Carrier for Link {
@@ -82,6 +90,10 @@ impl Carrier for Link {
 
     fn clock(&self) -> Clock {
         self.clock
+    }
+
+    fn peer(&self, _: SocketAddr) -> Option<Peer> {
+        None
     }
 }
 

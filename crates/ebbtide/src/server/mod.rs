@@ -48,6 +48,8 @@ use crate::message::Scheme;
 use crate::metrics::{Meter, Reports};
 use crate::net::config::Config;
 use crate::net::driver::Driver;
+use crate::net::dtls::Side;
+use crate::net::dtls::config::DtlsBind;
 use crate::net::shared::Shared;
 use crate::stream::{Listen, Listener, Serving, StreamCounters, StreamLimits, Tally};
 use ebbtide_core::cc::Config as Control;
@@ -87,6 +89,8 @@ pub struct ServerConfig {
     pub verify: Verify,
     /// How many connections over TCP, TLS and WebSockets are accepted.
     pub stream: StreamLimits,
+    /// Where it serves over DTLS as well (`coaps`), to clients whose key is known.
+    pub dtls: Vec<DtlsBind>,
 }
 
 impl Default for ServerConfig {
@@ -100,6 +104,7 @@ impl Default for ServerConfig {
             max_rate: None,
             verify: Verify::default(),
             stream: StreamLimits::default(),
+            dtls: Vec::new(),
         }
     }
 }
@@ -137,7 +142,7 @@ impl Server {
         config: ServerConfig,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        let net = config.net.clone();
+        let (net, dtls) = (config.net.clone(), config.dtls.clone());
         let no_randomness = |source| BindError { address: UNRESOLVED, source };
         let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
@@ -147,6 +152,14 @@ impl Server {
                 let number = bound.len() as u32;
                 bound.push(Shared::serving(address, &net, serve, service.clock(), number)?);
             }
+        }
+        for DtlsBind { address, keys } in dtls {
+            let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
+            let number = bound.len() as u32;
+            let shared = Shared::serving(address, &net, serve, service.clock(), number)?;
+            let secured = shared.secure(Side::Server(Box::new(keys)), &net);
+            secured.map_err(|source| BindError { address, source })?;
+            bound.push(shared);
         }
         // Nobody has set them before.
         let _ = service.inner.sockets.set(bound.iter().map(Arc::downgrade).collect());
@@ -231,10 +244,29 @@ impl Server {
         })
     }
 
-    /// The addresses that it is bound to.
+    /// The addresses that it is bound to for `coap`.
     #[must_use]
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        self.sockets.iter().map(|(shared, _)| shared.local_addr()).collect()
+        self.addresses(false)
+    }
+
+    /// The addresses that it is bound to for `coaps`.
+    #[must_use]
+    pub fn dtls_addrs(&self) -> Vec<SocketAddr> {
+        self.addresses(true)
+    }
+
+    /// What each socket for `coaps` has counted of sessions and handshakes.
+    #[must_use]
+    pub fn dtls_counters(&self) -> Vec<ebbtide_dtls::Counters> {
+        let sockets = self.sockets.iter().map(|(shared, _)| shared.lock());
+        sockets.filter_map(|state| Some(state.dtls.as_ref()?.counters())).collect()
+    }
+
+    fn addresses(&self, dtls: bool) -> Vec<SocketAddr> {
+        let sockets = self.sockets.iter().map(|(shared, _)| shared);
+        let sockets = sockets.filter(|shared| shared.lock().dtls.is_some() == dtls);
+        sockets.map(|shared| shared.local_addr()).collect()
     }
 
     /// Where it listens for connections.

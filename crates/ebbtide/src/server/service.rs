@@ -10,6 +10,8 @@ use super::router::{Route, Router};
 use crate::message::Response;
 use crate::metrics::{Load, Reports};
 use crate::net::clock::{Clock, seeded};
+use crate::net::dtls::Peer;
+use crate::net::dtls::address::is_stand_in;
 use crate::net::serve::Request;
 use crate::net::shared::{Shared, State};
 use crate::net::trace;
@@ -71,7 +73,7 @@ impl Service {
             exchange_lifetime: config.net.endpoint.params.exchange_lifetime(),
             ..SessionConfig::default()
         };
-        let tables = Locked::new(Tables::new(&session, seeded()?));
+        let tables = Locked::new(Tables::new(&session, seeded()?).exempt(is_stand_in));
         let inner = Inner {
             clock: Clock::start(),
             router,
@@ -114,7 +116,8 @@ impl Service {
             Next::Handled(handled) => return self.finish(carrier, now, handled, None),
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
-        let (route, params) = match self.permit(&verified) {
+        let peer = carrier.peer(verified.requester().remote);
+        let (route, params) = match self.permit(&verified, peer.as_ref()) {
             Ok(found) => found,
             Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
         };
@@ -128,6 +131,7 @@ impl Service {
         let rest = route.rest(assembled.message());
         let call = Call {
             remote: assembled.requester().remote,
+            peer: peer.as_ref(),
             message: *assembled.message(),
             payload: assembled.body(),
             names: &route.names,
@@ -147,7 +151,11 @@ impl Service {
 
     /// The route of a request; the answer if there is none, or it does not take it. Of a body in blocks
     /// nothing has been stored yet.
-    fn permit<'m>(&self, verified: &Verified<'m>) -> Result<(&Route, Params<'m>), Response> {
+    fn permit<'m>(
+        &self,
+        verified: &Verified<'m>,
+        peer: Option<&Peer>,
+    ) -> Result<(&Route, Params<'m>), Response> {
         let refuses_for = self.inner.refuses_for.load(Ordering::Relaxed);
         if refuses_for > 0 {
             return Err(Response::new(Code::SERVICE_UNAVAILABLE).max_age(refuses_for));
@@ -171,6 +179,7 @@ impl Service {
             let rest = route.rest(message);
             let call = Call {
                 remote: verified.requester().remote,
+                peer,
                 message: *message,
                 payload: message.payload(),
                 names: &route.names,
@@ -319,7 +328,7 @@ impl Service {
 
     /// Makes and sends a notification, or starts to.
     fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
-        match self.state_for(&due).0 {
+        match self.state_for(&due, carrier.peer(due.remote).as_ref()).0 {
             Answer::Now(response) => self.send_notification(&**carrier, now, &due, response),
             Answer::Later(future) => {
                 let (service, carrier) = (self.clone(), carrier.clone());
@@ -335,7 +344,7 @@ impl Service {
     }
 
     /// What an observer is to be sent.
-    fn state_for(&self, due: &Due) -> Reply {
+    fn state_for(&self, due: &Due, peer: Option<&Peer>) -> Reply {
         // It was a message when it came.
         let Ok(message) = Message::parse(&due.request) else {
             return Reply::now(Response::new(Code::INTERNAL_SERVER_ERROR));
@@ -348,7 +357,8 @@ impl Service {
                 let rest = route.rest(&message);
                 let rest = rest.as_deref();
                 let (remote, payload, names) = (due.remote, message.payload(), &route.names);
-                self.call(route, &Call { remote, message, payload, names, params, rest })
+                let call = Call { remote, peer, message, payload, names, params, rest };
+                self.call(route, &call)
             }
             Err(refusal) => Reply::now(refusal),
         }

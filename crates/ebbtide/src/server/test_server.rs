@@ -61,6 +61,7 @@ impl TestServer {
         };
         let rest = route.rest(&message);
         let call = Call {
+            peer: None,
             remote: self.remote,
             message,
             payload: message.payload(),

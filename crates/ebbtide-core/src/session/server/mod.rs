@@ -102,6 +102,13 @@ impl Tables {
             rng,
         }
     }
+
+    /// Trusts the addresses for which `exempt` holds: a transport has verified them, as DTLS does.
+    #[must_use]
+    pub fn exempt(mut self, exempt: fn(core::net::IpAddr) -> bool) -> Self {
+        self.validation.set_exempt(exempt);
+        self
+    }
 }
 
 /// The server's side of the session. See the [module](self) for how it is driven.

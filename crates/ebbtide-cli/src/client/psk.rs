@@ -1,0 +1,188 @@
+//! Identities and pre-shared keys on the command line, and in files.
+
+use crate::failure::Failure;
+use clap::Args;
+use ebbtide::Config;
+use ebbtide::dtls::{Credentials, DtlsBind, KeyLogger, Psk};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The longest identity that DTLS carries here.
+const MAX_IDENTITY: usize = 128;
+
+/// Our identity, with coaps
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct PskArgs {
+    /// Our identity, for coaps
+    #[arg(short = 'u', long = "identity", value_name = "IDENTITY", requires = "psk")]
+    identity: Option<String>,
+    /// The pre-shared key of that identity, for coaps: text, or 0x and hexadecimal digits
+    #[arg(short = 'k', long = "psk", value_name = "KEY", requires = "identity")]
+    psk: Option<String>,
+    /// Append the secrets of DTLS sessions to this file (NSS format: Wireshark decrypts a capture with
+    /// them)
+    #[arg(long, value_name = "FILE")]
+    keylog: Option<PathBuf>,
+}
+
+impl PskArgs {
+    /// Puts them into a client's settings.
+    pub(crate) fn apply(&self, config: &mut Config) -> Result<(), Failure> {
+        if let (Some(identity), Some(key)) = (&self.identity, &self.psk) {
+            check_identity(identity).map_err(|error| wrong("--identity", &error))?;
+            let psk = parse_key(key).map_err(|error| wrong("--psk", &error))?;
+            config.dtls.credentials = Some(Credentials::new(identity, psk));
+        }
+        config.dtls.key_log = key_log(self.keylog.as_deref())?;
+        Ok(())
+    }
+}
+
+fn wrong(option: &str, error: &dyn Display) -> Failure {
+    Failure::usage(format_args!("{option}: {error}"))
+}
+
+/// Appends key log lines to the file that `--keylog` names, which only its owner may read.
+pub(crate) fn key_log(path: Option<&Path>) -> Result<Option<KeyLogger>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file: File = options
+        .open(path)
+        .map_err(|error| Failure::usage(format_args!("--keylog {}: {error}", path.display())))?;
+    let file = Mutex::new(file);
+    Ok(Some(KeyLogger::new(move |line| {
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        // A disk that is full must not end the session.
+        let _ = writeln!(file, "{line}");
+    })))
+}
+
+fn check_identity(identity: &str) -> Result<(), String> {
+    match identity.len() {
+        0 => Err("an identity has at least one byte".to_owned()),
+        length if length > MAX_IDENTITY => {
+            Err(format!("an identity has at most {MAX_IDENTITY} bytes, not {length}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A key as text, or as `0x` and hexadecimal digits.
+fn parse_key(text: &str) -> Result<Psk, String> {
+    let bytes = match text.strip_prefix("0x") {
+        None => text.as_bytes().to_vec(),
+        Some(digits) => {
+            let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+            let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+            let byte = |[a, b]: &[u8; 2]| Some(digit(*a)? << 4 | digit(*b)?);
+            let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+            bytes
+                .filter(|_| rest.is_empty())
+                .ok_or("0x is followed by pairs of hexadecimal digits")?
+        }
+    };
+    Psk::new(&bytes)
+        .ok_or_else(|| format!("a key has 1 to {} bytes, not {}", Psk::MAX, bytes.len()))
+}
+
+/// The keys of a server's clients, read from a file and read again on demand.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyFile {
+    path: Arc<Path>,
+    keys: Arc<RwLock<BTreeMap<Vec<u8>, Psk>>>,
+}
+
+impl KeyFile {
+    /// Reads a file of lines `IDENTITY:KEY`. Empty lines and those that begin with `#` are left out.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let keys = read(path).map_err(|error| wrong("--psk-file", &error))?;
+        Ok(Self { path: path.into(), keys: Arc::new(RwLock::new(keys)) })
+    }
+
+    /// Reads it again: how many keys there are now. A file that is not valid leaves the old ones.
+    pub(crate) fn reload(&self) -> Result<usize, String> {
+        let keys = read(&self.path)?;
+        let count = keys.len();
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        Ok(count)
+    }
+
+    /// An address at which those with a key in the file are served.
+    pub(crate) fn serve_at(self, address: SocketAddr) -> DtlsBind {
+        DtlsBind::new(address, move |identity: &[u8]| self.key(identity))
+    }
+
+    /// The key of an identity.
+    fn key(&self, identity: &[u8]) -> Option<Psk> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).get(identity).cloned()
+    }
+}
+
+fn read(path: &Path) -> Result<BTreeMap<Vec<u8>, Psk>, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut keys = BTreeMap::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_end_matches('\r');
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        // The key itself is not repeated.
+        let place = |error: String| format!("{}:{number}: {error}", path.display());
+        let (identity, key) = line
+            .rsplit_once(':')
+            .ok_or_else(|| place("a line is IDENTITY:KEY, the key as text or 0x...".to_owned()))?;
+        check_identity(identity).map_err(place)?;
+        let psk = parse_key(key).map_err(place)?;
+        if keys.insert(identity.as_bytes().to_vec(), psk).is_some() {
+            return Err(place(format!("the identity '{identity}' has a key already")));
+        }
+    }
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_keys_names_the_line_that_is_wrong_and_never_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        for (text, expected) in [
+            ("a:b\nnothing\n", "keys:2: a line is IDENTITY:KEY"),
+            (":sesame\n", "keys:1: an identity has at least one byte"),
+            ("a:\n", "keys:1: a key has 1 to 64 bytes, not 0"),
+            ("a:0x1\n", "keys:1: 0x is followed by pairs"),
+            ("a:0xsesame\n", "keys:1: 0x is followed by pairs"),
+            ("a:sesame\n\na:b\n", "keys:3: the identity 'a' has a key already"),
+        ] {
+            fs::write(&path, text).unwrap();
+            let error = read(&path).unwrap_err();
+            assert!(error.contains(expected) && !error.contains("sesame"), "{error}");
+        }
+        assert!(read(&folder.path().join("none")).unwrap_err().contains("none"));
+    }
+
+    #[test]
+    fn a_file_that_is_wrong_when_it_is_read_again_leaves_the_old_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        fs::write(&path, "# devices\n\nurn:dev:1:0x736563726574\ntwo:text\n").unwrap();
+        let file = KeyFile::read(&path).unwrap();
+        assert!(file.key(b"urn:dev:1").is_some() && file.key(b"two").is_some());
+        fs::write(&path, "wrong").unwrap();
+        assert!(file.reload().is_err());
+        assert!(file.key(b"two").is_some());
+        fs::write(&path, "three:text").unwrap();
+        assert_eq!(file.reload(), Ok(1));
+        assert!(file.key(b"two").is_none() && file.key(b"three").is_some());
+    }
+}

@@ -1,0 +1,45 @@
+//! Connection IDs (RFC 9146).
+
+use core::fmt;
+
+/// A connection ID of ours: what the peer puts into each record, so that the session is found
+/// whatever address the record comes from. At most eight bytes, all of an endpoint equally long.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) struct OwnCid {
+    bytes: [u8; Self::MAX],
+    length: u8,
+}
+
+impl OwnCid {
+    /// The longest connection ID that this implementation gives out.
+    pub(crate) const MAX: usize = 8;
+    /// A connection ID of no bytes: records come without one.
+    pub(crate) const EMPTY: Self = Self { bytes: [0; Self::MAX], length: 0 };
+
+    /// The connection ID of these bytes; of the first eight if there are more.
+    pub(crate) fn new(cid: &[u8]) -> Self {
+        let cid = cid.get(..Self::MAX).unwrap_or(cid);
+        let mut bytes = [0; Self::MAX];
+        for (to, from) in bytes.iter_mut().zip(cid) {
+            *to = *from;
+        }
+        Self { bytes, length: cid.len() as u8 }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.length.into()).unwrap_or_default()
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl fmt::Debug for OwnCid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.as_slice() {
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}

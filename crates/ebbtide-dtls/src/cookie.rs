@@ -1,0 +1,129 @@
+//! Cookies without state (RFC 6347 section 4.2.1): a client shows that it receives at its address
+//! before the server keeps anything or sends more than it got.
+
+use crate::prf::hmac_sha256;
+use core::net::{IpAddr, SocketAddr};
+use ebbtide_core::time::{Duration, Instant};
+use subtle::{Choice, ConstantTimeEq};
+use zeroize::Zeroizing;
+
+/// Bytes of a cookie.
+pub(crate) const LENGTH: usize = 16;
+
+/// Makes and checks cookies under a key that changes with time. A cookie is good in the period in
+/// which it was made and in the next one.
+#[derive(Debug)]
+pub(crate) struct Cookies {
+    secret: Zeroizing<[u8; 32]>,
+    period: Duration,
+    /// The period that `keys` belong to, and its key and that of the period before.
+    current: u64,
+    keys: Zeroizing<[[u8; 32]; 2]>,
+}
+
+impl Cookies {
+    pub(crate) fn new(secret: [u8; 32], period: Duration) -> Self {
+        let mut cookies = Self {
+            secret: Zeroizing::new(secret),
+            period: period.max(Duration::from_secs(1)),
+            current: 0,
+            keys: Zeroizing::default(),
+        };
+        cookies.rotate(0);
+        cookies
+    }
+
+    /// The cookie for a ClientHello: `parameters` are all its fields but the cookie, so that a cookie
+    /// answers one hello of one address.
+    pub(crate) fn make(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        parameters: &[&[u8]],
+    ) -> [u8; LENGTH] {
+        self.advance(now);
+        mac(&self.keys[0], from, parameters)
+    }
+
+    /// Whether a cookie is one that [`Self::make`] gave to this address for these parameters.
+    pub(crate) fn check(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        parameters: &[&[u8]],
+        cookie: &[u8],
+    ) -> bool {
+        if cookie.len() != LENGTH {
+            return false;
+        }
+        self.advance(now);
+        let equals = |key: &[u8; 32]| mac(key, from, parameters).ct_eq(cookie);
+        self.keys.iter().map(equals).fold(Choice::from(0), |a, b| a | b).into()
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let nanos = u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX);
+        let period = now.as_nanos() / nanos;
+        if period != self.current {
+            self.rotate(period);
+        }
+    }
+
+    fn rotate(&mut self, period: u64) {
+        let key = |period: u64| hmac_sha256(&*self.secret, &[&period.to_be_bytes()]);
+        // Before the first period there is none: its key is one that nobody was given.
+        *self.keys = [key(period), key(period.wrapping_sub(1))];
+        self.current = period;
+    }
+}
+
+fn mac(key: &[u8; 32], from: SocketAddr, parameters: &[&[u8]]) -> [u8; LENGTH] {
+    let address = match from.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    let port = from.port().to_be_bytes();
+    // The number of pieces is small and fixed; each is preceded by its length so that no two
+    // hellos hash alike.
+    let mut pieces: [&[u8]; 12] = [&[]; 12];
+    let octets = address.octets();
+    pieces[0] = &octets;
+    pieces[1] = &port;
+    let mut lengths = [[0; 2]; 5];
+    for (length, parameter) in lengths.iter_mut().zip(parameters) {
+        *length = (parameter.len() as u16).to_be_bytes();
+    }
+    for (index, (length, parameter)) in lengths.iter().zip(parameters).enumerate() {
+        pieces[2 + 2 * index] = length;
+        pieces[3 + 2 * index] = parameter;
+    }
+    let full = hmac_sha256(key, &pieces);
+    let mut cookie = [0; LENGTH];
+    cookie.copy_from_slice(&full[..LENGTH]);
+    cookie
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_cookie_answers_one_hello_of_one_address_for_two_periods_at_most() {
+        let mut cookies = Cookies::new([7; 32], Duration::from_secs(60));
+        let from: SocketAddr = "192.0.2.1:5683".parse().unwrap();
+        let hello: &[&[u8]] = &[b"random", b"", b"suites"];
+        let cookie = cookies.make(at(10), from, hello);
+        assert!(cookies.check(at(59), from, hello, &cookie));
+        assert!(cookies.check(at(119), from, hello, &cookie), "in the next period");
+        assert!(!cookies.check(at(120), from, hello, &cookie), "and no later");
+        assert!(!cookies.check(at(10), "192.0.2.1:5684".parse().unwrap(), hello, &cookie));
+        assert!(!cookies.check(at(10), "192.0.2.2:5683".parse().unwrap(), hello, &cookie));
+        assert!(!cookies.check(at(10), from, &[b"random", b"s", b"uites"], &cookie));
+        assert!(!cookies.check(at(10), from, hello, &cookie[..15]));
+        assert!(!cookies.check(at(10), from, hello, &[]));
+    }
+}

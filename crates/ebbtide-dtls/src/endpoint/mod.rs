@@ -1,0 +1,435 @@
+//! Any number of sessions over one socket, as client and as server.
+
+mod path;
+mod receive;
+mod table;
+mod types;
+
+pub use types::{Counters, Event, Output, SendError, SessionId};
+
+use crate::alert::{self, AlertDescription, AlertLevel};
+use crate::cid::OwnCid;
+use crate::config::{Config, PskLookup, Timing};
+use crate::cookie::Cookies;
+use crate::failure::Failure;
+use crate::flight::RoundTrip;
+use crate::handshake::{Context, Credentials, Handshake};
+use crate::key_log::KeyLog;
+use crate::keys::Role;
+use crate::outbox::Outbox;
+use crate::record::ContentType;
+use crate::session::{SavedSession, SessionCache};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use ebbtide_core::time::Instant;
+use rand_core::CryptoRng;
+use table::{Session, Table};
+
+/// The longest plaintext of a record (RFC 5246 section 6.2.1).
+const MAX_PLAINTEXT: usize = 1 << 14;
+
+/// A DTLS endpoint. The [crate](crate) says how it is driven.
+pub struct Endpoint {
+    config: Config,
+    rng: Box<dyn CryptoRng + Send>,
+    lookup: Option<Box<dyn PskLookup + Send>>,
+    nobody: Nobody,
+    key_log: Option<Box<KeyLog>>,
+    now: Instant,
+    cookies: Cookies,
+    cache: SessionCache,
+    table: Table,
+    out: Outbox,
+    events: VecDeque<Event>,
+    round_trips: Vec<RoundTrip>,
+    refused: Option<(SocketAddr, Failure)>,
+    counters: Counters,
+}
+
+/// The look-up of an endpoint that accepts no client.
+struct Nobody;
+
+impl PskLookup for Nobody {
+    fn key(&mut self, _: &[u8]) -> Option<crate::Psk> {
+        None
+    }
+}
+
+impl Endpoint {
+    /// An endpoint without sessions. `rng` is its only source of randomness: random values, connection
+    /// IDs, session IDs, cookies. Outside of tests and simulations it must be unpredictable.
+    #[must_use]
+    pub fn new(mut config: Config, mut rng: Box<dyn CryptoRng + Send>) -> Self {
+        let mut secret = [0; 32];
+        rng.fill_bytes(&mut secret);
+        config.cid_length = config.cid_length.map(|length| length.min(OwnCid::MAX as u8));
+        // A ClientHello must not be fragmented: a server without state cannot put it together.
+        config.mtu = config.mtu.max(256);
+        let limits = config.limits;
+        Self {
+            cookies: Cookies::new(secret, config.cookie_period),
+            cache: SessionCache::new(limits.resumable, config.resumption_lifetime),
+            table: Table::new(),
+            out: Outbox::new(limits.outbox_bytes),
+            config,
+            rng,
+            lookup: None,
+            nobody: Nobody,
+            key_log: None,
+            now: Instant::ZERO,
+            events: VecDeque::new(),
+            round_trips: Vec::new(),
+            refused: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Accepts handshakes: `lookup` knows the keys. Without this call ClientHellos get no answer.
+    pub fn accept(&mut self, lookup: Box<dyn PskLookup + Send>) {
+        self.lookup = Some(lookup);
+    }
+
+    /// Gives the secrets of each handshake from now on to `log`, as lines of an NSS key log. Their
+    /// owner reads everything.
+    pub fn log_keys(&mut self, log: Box<KeyLog>) {
+        self.key_log = Some(log);
+    }
+
+    /// Sets when the flights of a session's handshake are repeated, from the next one on.
+    pub fn set_timing(&mut self, session: SessionId, timing: Timing) {
+        if let Some(index) = self.table.find(session)
+            && let Some(handshake) = self.table.get_mut(index).and_then(|s| s.handshake.as_mut())
+        {
+            handshake.set_timing(timing);
+        }
+    }
+
+    /// Begins a handshake with `remote`, whose flights are repeated as `timing` says; one that is under way
+    /// with it already is given up.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        credentials: Credentials,
+        timing: Timing,
+    ) -> SessionId {
+        self.advance(now);
+        if let Some(old) = self.table.handshakes.get(&remote).copied() {
+            self.end(old, Failure::Replaced, None);
+        }
+        self.make_room();
+        let own_cid = self.fresh_cid();
+        let mut cx = self.context(remote);
+        let handshake = Handshake::connect(&mut cx, (credentials, timing), own_cid);
+        let index = self.begin(Session::new((Role::Client, remote), now, handshake));
+        self.table.name(index)
+    }
+
+    /// The driver's next task: datagrams first, then events, the timeout last.
+    pub fn poll_output(&mut self) -> Output<'_> {
+        if self.out.is_empty() {
+            return match self.events.pop_front() {
+                Some(event) => Output::Event(event),
+                None => Output::Timeout(self.table.next_timeout()),
+            };
+        }
+        match self.out.pop() {
+            Some((to, datagram)) => Output::Transmit { to, datagram },
+            None => Output::Timeout(None),
+        }
+    }
+
+    /// The instant that [`Self::poll_output`] gave has come, or another one.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        while let Some(index) = self.table.pop_due(self.now) {
+            let Some(session) = self.table.get_mut(index) else { continue };
+            let now = self.now;
+            let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+            if session.path.as_ref().is_some_and(|path| due(path.due())) {
+                self.on_path_timeout(index);
+                continue;
+            }
+            if session.established {
+                // Nobody asked for the last flight any more.
+                session.handshake = None;
+                self.table.rearm(index);
+                continue;
+            }
+            self.step(index, |handshake, cx, protection| handshake.handle_timeout(cx, protection));
+        }
+    }
+
+    /// Appends a record with `data` to `out`, which is to be sent to the address that is returned.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]; nothing was appended then.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        session: SessionId,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<SocketAddr, SendError> {
+        self.advance(now);
+        let index = self.table.find(session).ok_or(SendError::NoSession)?;
+        let session = self.table.get_mut(index).ok_or(SendError::NoSession)?;
+        if data.len() > MAX_PLAINTEXT {
+            return Err(SendError::TooLong);
+        }
+        let Some(protection) = session.protection.as_mut().filter(|_| session.established) else {
+            return Err(SendError::NotEstablished);
+        };
+        if let Some(path) = &mut session.path
+            && !path.spend(protection.overhead() + data.len())
+        {
+            self.counters.unverified_withheld += 1;
+            return Err(SendError::Unverified);
+        }
+        let remote = session.remote;
+        if !protection.seal(ContentType::ApplicationData, data, out) {
+            self.end(index, Failure::SequenceNumbersUsedUp, None);
+            return Err(SendError::SequenceNumbersUsedUp);
+        }
+        self.table.touch(index);
+        Ok(remote)
+    }
+
+    /// Closes a session: the peer receives a close_notify, and the state is dropped. No event follows.
+    pub fn close(&mut self, now: Instant, session: SessionId) {
+        self.advance(now);
+        if let Some(index) = self.table.find(session) {
+            self.send_alert(index, AlertLevel::Warning, AlertDescription::CLOSE_NOTIFY);
+            self.remove(index);
+        }
+    }
+
+    /// Where a session's peer is.
+    #[must_use]
+    pub fn remote(&self, session: SessionId) -> Option<SocketAddr> {
+        Some(self.table.get(self.table.find(session)?)?.remote)
+    }
+
+    /// The identity of a session: at a server the peer's.
+    #[must_use]
+    pub fn identity(&self, session: SessionId) -> Option<Arc<[u8]>> {
+        Some(Arc::clone(&self.table.get(self.table.find(session)?)?.identity))
+    }
+
+    /// Whether its handshake is complete.
+    #[must_use]
+    pub fn is_established(&self, session: SessionId) -> bool {
+        self.table
+            .find(session)
+            .and_then(|index| self.table.get(index))
+            .is_some_and(|s| s.established)
+    }
+
+    /// The cipher suite of a session with keys.
+    #[must_use]
+    pub fn suite(&self, session: SessionId) -> Option<crate::CipherSuite> {
+        let session = self.table.get(self.table.find(session)?)?;
+        Some(session.protection.as_ref()?.suite())
+    }
+
+    /// Whether records of a session carry connection IDs: the peer's records to us, and ours to it.
+    #[must_use]
+    pub fn connection_ids(&self, session: SessionId) -> Option<(bool, bool)> {
+        let session = self.table.get(self.table.find(session)?)?;
+        let protection = session.protection.as_ref()?;
+        Some((!protection.own_cid().is_empty(), protection.has_peer_cid()))
+    }
+
+    /// The secrets that resume a session later, at the client and if the server allows it.
+    #[must_use]
+    pub fn saved_session(&self, session: SessionId) -> Option<SavedSession> {
+        self.table.get(self.table.find(session)?)?.saved.as_deref().cloned()
+    }
+
+    /// The peer has answered something that was sent to its present address, so that it is there. For
+    /// sessions without RFC 9853, whose application sees such answers.
+    pub fn confirm_address(&mut self, session: SessionId) {
+        if let Some(index) = self.table.find(session)
+            && let Some(session) = self.table.get_mut(index)
+            && session.path.take().is_some()
+        {
+            self.counters.addresses_changed += 1;
+            self.table.rearm(index);
+        }
+    }
+
+    /// Sessions and handshakes that state is kept for.
+    #[must_use]
+    pub const fn sessions(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The last client that was refused without state being kept, and the reason.
+    pub const fn take_refused(&mut self) -> Option<(SocketAddr, Failure)> {
+        self.refused.take()
+    }
+
+    /// The latest time seen; a clock that jumps back stands still instead.
+    fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    /// The means of one step of a handshake with `remote`.
+    fn context(&mut self, remote: SocketAddr) -> Context<'_> {
+        let lookup: &mut dyn PskLookup = match &mut self.lookup {
+            Some(lookup) => &mut **lookup,
+            None => &mut self.nobody,
+        };
+        Context {
+            now: self.now,
+            rng: &mut *self.rng,
+            config: &self.config,
+            lookup,
+            cache: &mut self.cache,
+            out: &mut self.out,
+            remote,
+            key_log: self.key_log.as_deref_mut(),
+            round_trips: &mut self.round_trips,
+        }
+    }
+
+    fn begin(&mut self, session: Session) -> u32 {
+        let (remote, own_cid) = (session.remote, session.own_cid());
+        let index = self.table.insert(session);
+        if let Some(old) = self.table.handshakes.insert(remote, index) {
+            self.end(old, Failure::Replaced, None);
+            self.table.handshakes.insert(remote, index);
+        }
+        let began = self.table.get(index).map_or(self.now, |session| session.began);
+        self.table.oldest_handshakes.insert((began, index));
+        if !own_cid.is_empty() {
+            self.table.by_cid.insert(own_cid, index);
+        }
+        index
+    }
+
+    /// Keeps within the limits before another handshake begins.
+    fn make_room(&mut self) {
+        let limits = self.config.limits;
+        while self.table.handshakes.len() >= limits.handshakes.max(1) {
+            let Some((_, oldest)) = self.table.oldest_handshakes.first().copied() else { break };
+            self.evict(oldest);
+        }
+        while self.table.len() >= limits.sessions.max(1) {
+            let Some(idle) = self.table.least_recent() else { break };
+            self.evict(idle);
+        }
+    }
+
+    fn evict(&mut self, index: u32) {
+        self.counters.evicted += 1;
+        self.send_alert(index, AlertLevel::Warning, AlertDescription::CLOSE_NOTIFY);
+        self.end(index, Failure::Evicted, None);
+    }
+
+    /// A connection ID that no session has.
+    fn fresh_cid(&mut self) -> OwnCid {
+        let length = usize::from(self.config.cid_length.unwrap_or(0));
+        if length == 0 {
+            return OwnCid::EMPTY;
+        }
+        loop {
+            let mut bytes = [0; OwnCid::MAX];
+            self.rng.fill_bytes(&mut bytes);
+            let cid = OwnCid::new(bytes.get(..length).unwrap_or_default());
+            if !self.table.by_cid.contains_key(&cid) {
+                return cid;
+            }
+        }
+    }
+
+    /// An alert to a session's peer: encrypted if there are keys and the handshake is complete.
+    fn send_alert(&mut self, index: u32, level: AlertLevel, description: AlertDescription) {
+        let Some(session) = self.table.get_mut(index) else { return };
+        let body = alert::encode(level, description);
+        match (&mut session.protection, &mut session.handshake) {
+            (Some(protection), _) if session.established => {
+                let mut datagram = Vec::with_capacity(64);
+                if protection.seal(ContentType::Alert, &body, &mut datagram) {
+                    self.out.push(session.remote, &datagram);
+                }
+            }
+            (_, Some(handshake)) => handshake.send_alert(&mut self.out, session.remote, body),
+            _ => {}
+        }
+    }
+
+    /// A session is over; the application hears of it.
+    fn end(&mut self, index: u32, reason: Failure, alert: Option<AlertDescription>) {
+        if let Some(description) = alert {
+            let level = match reason {
+                Failure::ClosedByPeer => AlertLevel::Warning,
+                _ => AlertLevel::Fatal,
+            };
+            self.send_alert(index, level, description);
+        }
+        let name = self.table.name(index);
+        let Some(session) = self.remove(index) else { return };
+        if !session.established {
+            self.counters.handshakes_failed += 1;
+            self.counters.unknown_identities += u64::from(reason == Failure::UnknownIdentity);
+            self.counters.wrong_keys += u64::from(reason == Failure::WrongKey);
+        }
+        self.events.push_back(Event::Ended {
+            session: name,
+            remote: session.remote,
+            identity: session.identity,
+            established: session.established,
+            reason,
+        });
+    }
+
+    /// The session of a fatal alert must not be resumed (RFC 5246 section 7.2.2).
+    fn forget_resumption(&mut self, index: u32) {
+        if let Some(id) = self.table.get(index).and_then(|session| session.resumption) {
+            self.cache.remove(&id);
+        }
+    }
+
+    fn leave_handshakes(&mut self, index: u32) {
+        let Some(session) = self.table.get(index) else { return };
+        let (remote, began) = (session.remote, session.began);
+        self.table.oldest_handshakes.remove(&(began, index));
+        if self.table.handshakes.get(&remote) == Some(&index) {
+            self.table.handshakes.remove(&remote);
+        }
+    }
+
+    fn remove(&mut self, index: u32) -> Option<Box<Session>> {
+        self.leave_handshakes(index);
+        let session = self.table.remove(index)?;
+        let own_cid = session.own_cid();
+        if self.table.by_cid.get(&own_cid) == Some(&index) {
+            self.table.by_cid.remove(&own_cid);
+        }
+        if self.table.by_address.get(&session.remote) == Some(&index) {
+            self.table.by_address.remove(&session.remote);
+        }
+        Some(session)
+    }
+}
+
+impl core::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("now", &self.now)
+            .field("sessions", &self.table.len())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

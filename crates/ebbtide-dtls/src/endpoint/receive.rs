@@ -1,0 +1,374 @@
+//! Datagrams in: which session a record is of, and what becomes of it.
+
+use super::Endpoint;
+use super::table::Session;
+use super::types::{Event, SessionId};
+use crate::alert::{self, AlertDescription, AlertLevel};
+use crate::cid::OwnCid;
+use crate::failure::Failure;
+use crate::handshake::hello::{ClientHello, verify_request};
+use crate::handshake::{Context, Handshake};
+use crate::keys::Role;
+use crate::message::{Fragment, HandshakeType, put_header};
+use crate::protect::Discarded;
+use crate::record::{self, ContentType, DTLS_1_0, DTLS_1_2, RecordHeader};
+use crate::wire::Reader;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use ebbtide_core::time::Instant;
+
+impl Endpoint {
+    /// A datagram came. Application data is given to `deliver`, decrypted, at once; `datagram` is used
+    /// as scratch space.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        deliver: &mut dyn FnMut(SessionId, &[u8]),
+    ) {
+        self.advance(now);
+        let cid_length = usize::from(self.config.cid_length.unwrap_or(0));
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            // What cannot be a record ends the datagram (RFC 6347 section 4.1.2.7).
+            let Some(header) = RecordHeader::parse(rest, cid_length) else {
+                self.counters.records_malformed += 1;
+                return;
+            };
+            let (record, tail) = rest.split_at_mut(header.length);
+            rest = tail;
+            self.handle_record(from, record, &header, deliver);
+        }
+    }
+
+    fn handle_record(
+        &mut self,
+        from: SocketAddr,
+        record: &mut [u8],
+        header: &RecordHeader,
+        deliver: &mut dyn FnMut(SessionId, &[u8]),
+    ) {
+        if header.epoch == 0 {
+            self.handle_plain(from, record, header);
+        } else if header.cid.is_empty() {
+            let waiting = self.table.handshakes.get(&from).copied();
+            let established = self.table.by_address.get(&from).copied();
+            match (established, waiting) {
+                (Some(index), None) | (None, Some(index)) => {
+                    self.handle_protected(index, from, record, header, deliver);
+                }
+                // A peer that begins anew has two for a moment; the record tells which it is of.
+                (Some(established), Some(waiting)) => {
+                    let mut copy = record.to_vec();
+                    let is_of = |session: &mut Session| {
+                        let opened = session.protection.as_mut()?.authenticates(&mut copy, header);
+                        opened.then_some(())
+                    };
+                    let old = self.table.get_mut(established).and_then(is_of).is_some();
+                    let index = if old { established } else { waiting };
+                    self.handle_protected(index, from, record, header, deliver);
+                }
+                (None, None) => self.counters.records_malformed += 1,
+            }
+        } else if let Some(index) = self.table.by_cid.get(&header.cid).copied() {
+            self.handle_protected(index, from, record, header, deliver);
+        } else {
+            self.counters.records_malformed += 1;
+        }
+    }
+
+    /// A record of epoch 0: of a handshake, and not authenticated.
+    fn handle_plain(&mut self, from: SocketAddr, record: &[u8], header: &RecordHeader) {
+        let body = record.get(header.start..).unwrap_or_default();
+        match header.content {
+            ContentType::Handshake => {
+                let hello = body.first() == Some(&HandshakeType::ClientHello.number());
+                if hello && self.lookup.is_some() {
+                    self.handle_hello(from, body, header.sequence);
+                } else if let Some(index) = self.table.handshakes.get(&from).copied() {
+                    self.step(index, |handshake, cx, protection| {
+                        handshake.handle_record(cx, protection, body, false)
+                    });
+                    self.replay_early(index, from);
+                } else {
+                    self.counters.records_malformed += 1;
+                }
+            }
+            ContentType::Alert => {
+                // Once there are keys an alert must be encrypted; before, this is all that a peer
+                // can say.
+                let waiting = self.table.handshakes.get(&from).copied();
+                if let (Some(index), Some((AlertLevel::Fatal, description))) =
+                    (waiting, alert::parse(body))
+                {
+                    self.end(index, Failure::Refused(description), None);
+                }
+            }
+            // The epoch of the records that follow says the same.
+            ContentType::ChangeCipherSpec => {}
+            ContentType::ApplicationData
+            | ContentType::Tls12Cid
+            | ContentType::ReturnRoutabilityCheck => self.counters.records_malformed += 1,
+        }
+    }
+
+    fn handle_hello(&mut self, from: SocketAddr, body: &[u8], record_sequence: u64) {
+        // Fragments would have to be kept, so that a hello has to come whole until its cookie is right.
+        let fragment = Fragment::parse(&mut Reader::new(body)).filter(Fragment::is_whole);
+        let parsed = fragment.and_then(|f| ClientHello::parse(f.bytes).map(|hello| (f, hello)));
+        let Some((fragment, hello)) = parsed else {
+            self.counters.records_malformed += 1;
+            return;
+        };
+        if let Some(index) = self.table.handshakes.get(&from).copied()
+            && let Some(handshake) = self.table.get(index).and_then(|s| s.handshake.as_ref())
+            && handshake.role() == Role::Server
+            && *handshake.client_random() == hello.random
+        {
+            if !hello.cookie.is_empty() {
+                self.step(index, |handshake, cx, protection| {
+                    handshake.handle_record(cx, protection, body, false)
+                });
+            }
+            return;
+        }
+        let parameters = hello.parameters();
+        if !self.cookies.check(self.now, from, &parameters, hello.cookie) {
+            let cookie = self.cookies.make(self.now, from, &parameters);
+            self.counters.hellos_verified += 1;
+            self.ask_for_cookie(from, (fragment.sequence, record_sequence), &cookie);
+            return;
+        }
+        if !hello.speaks_dtls_1_2() {
+            self.refuse(from, record_sequence, Failure::NoCommonVersion);
+            return;
+        }
+        self.make_room();
+        let own_cid = self.fresh_cid();
+        let mut protection = None;
+        let mut cx = self.context(from);
+        match Handshake::accept(
+            &mut cx,
+            &mut protection,
+            (&fragment, &hello),
+            record_sequence,
+            own_cid,
+        ) {
+            Ok(handshake) => {
+                let mut session = Session::new((Role::Server, from), self.now, handshake);
+                session.protection = protection;
+                self.begin(session);
+            }
+            Err(failure) => self.refuse(from, record_sequence, failure),
+        }
+    }
+
+    /// A HelloVerifyRequest with the numbers of what it answers (RFC 6347 section 4.2.1).
+    fn ask_for_cookie(&mut self, to: SocketAddr, (message, record): (u16, u64), cookie: &[u8]) {
+        let body = verify_request(cookie);
+        let kind = HandshakeType::HelloVerifyRequest.number();
+        let mut whole = Vec::with_capacity(12 + body.len());
+        put_header(&mut whole, (kind, body.len(), message), (0, body.len()));
+        whole.extend_from_slice(&body);
+        let mut datagram = Vec::with_capacity(64);
+        record::plain(&mut datagram, ContentType::Handshake, DTLS_1_0, record, &whole);
+        self.out.push(to, &datagram);
+    }
+
+    /// Refuses a hello for which nothing is kept.
+    fn refuse(&mut self, to: SocketAddr, record: u64, failure: Failure) {
+        self.counters.handshakes_failed += 1;
+        if let Some(description) = failure.alert() {
+            let mut datagram = Vec::with_capacity(16);
+            let body = alert::encode(AlertLevel::Fatal, description);
+            record::plain(&mut datagram, ContentType::Alert, DTLS_1_2, record, &body);
+            self.out.push(to, &datagram);
+        }
+        self.refused = Some((to, failure));
+    }
+
+    fn handle_protected(
+        &mut self,
+        index: u32,
+        from: SocketAddr,
+        record: &mut [u8],
+        header: &RecordHeader,
+        deliver: &mut dyn FnMut(SessionId, &[u8]),
+    ) {
+        let Some(session) = self.table.get_mut(index) else { return };
+        let Some(protection) = &mut session.protection else {
+            if let Some(handshake) = &mut session.handshake {
+                handshake.keep_early(record);
+            }
+            return;
+        };
+        let opened = match protection.open(record, header) {
+            Ok(opened) => opened,
+            Err(discarded) => {
+                self.on_discarded(index, header, discarded);
+                return;
+            }
+        };
+        let plaintext = record.get(opened.plaintext).unwrap_or_default();
+        if opened.newest {
+            self.on_record_from(index, from, header.length);
+        }
+        self.table.touch(index);
+        match opened.content {
+            ContentType::Handshake => self.on_protected_handshake(index, plaintext),
+            ContentType::Alert => self.on_protected_alert(index, plaintext),
+            content => {
+                let Some(session) = self.table.get_mut(index) else { return };
+                if !session.established {
+                    // It overtook Finished, without which it may not be believed.
+                    return;
+                }
+                // The peer has our Finished: the last flight is not needed any more.
+                if session.handshake.take().is_some() {
+                    self.table.rearm(index);
+                }
+                match content {
+                    ContentType::ApplicationData => deliver(self.table.name(index), plaintext),
+                    ContentType::ReturnRoutabilityCheck => self.on_check(index, from, plaintext),
+                    _ => self.counters.records_malformed += 1,
+                }
+            }
+        }
+    }
+
+    fn on_discarded(&mut self, index: u32, header: &RecordHeader, discarded: Discarded) {
+        match discarded {
+            Discarded::Malformed => self.counters.records_malformed += 1,
+            Discarded::Replayed => self.counters.records_replayed += 1,
+            Discarded::NotAuthentic => {
+                self.counters.records_not_authentic += 1;
+                let of_handshake =
+                    matches!(header.content, ContentType::Handshake | ContentType::Tls12Cid);
+                let waiting = self.table.get(index).is_some_and(|session| !session.established);
+                if of_handshake && waiting {
+                    self.step(index, |handshake, _, _| handshake.note_forgery());
+                }
+            }
+        }
+    }
+
+    fn on_protected_handshake(&mut self, index: u32, body: &[u8]) {
+        let Some(session) = self.table.get(index) else { return };
+        if session.handshake.is_some() {
+            self.step(index, |handshake, cx, protection| {
+                handshake.handle_record(cx, protection, body, true)
+            });
+        } else if body.first() != Some(&HandshakeType::Finished.number()) {
+            // Renegotiation is refused (RFC 5746 section 4.5 allows it).
+            self.send_alert(index, AlertLevel::Warning, AlertDescription::NO_RENEGOTIATION);
+        }
+    }
+
+    fn on_protected_alert(&mut self, index: u32, body: &[u8]) {
+        match alert::parse(body) {
+            Some((_, AlertDescription::CLOSE_NOTIFY)) => {
+                // It is answered with one's own (RFC 5246 section 7.2.1).
+                self.end(index, Failure::ClosedByPeer, Some(AlertDescription::CLOSE_NOTIFY));
+            }
+            Some((AlertLevel::Fatal, description)) => {
+                self.forget_resumption(index);
+                self.end(index, Failure::Refused(description), None);
+            }
+            Some((AlertLevel::Warning, _)) => {}
+            None => self.counters.records_malformed += 1,
+        }
+    }
+
+    /// Encrypted records that came before there were keys.
+    fn replay_early(&mut self, index: u32, from: SocketAddr) {
+        let Some(session) = self.table.get_mut(index) else { return };
+        let (Some(handshake), Some(_)) = (&mut session.handshake, &session.protection) else {
+            return;
+        };
+        let cid_length = usize::from(self.config.cid_length.unwrap_or(0));
+        for mut record in handshake.take_early() {
+            if let Some(header) = RecordHeader::parse(&record, cid_length) {
+                // Data is not delivered before the handshake is complete.
+                self.handle_protected(index, from, &mut record, &header, &mut |_, _| {});
+            }
+        }
+    }
+
+    /// One step of a session's handshake, and what follows from it.
+    pub(super) fn step(
+        &mut self,
+        index: u32,
+        act: impl FnOnce(
+            &mut Handshake,
+            &mut Context<'_>,
+            &mut Option<crate::protect::Protection>,
+        ) -> Result<(), Failure>,
+    ) {
+        let Some(session) = self.table.get_mut(index) else { return };
+        let Some(mut handshake) = session.handshake.take() else { return };
+        let mut protection = session.protection.take();
+        let remote = session.remote;
+        let established = session.established;
+        let offered_cid = handshake.own_cid();
+        let mut cx = self.context(remote);
+        let result = act(&mut handshake, &mut cx, &mut protection);
+        let name = self.table.name(index);
+        for sample in self.round_trips.drain(..) {
+            self.events.push_back(Event::RoundTrip { session: name, sample });
+        }
+        let done = handshake.is_done();
+        // The server does not want connection IDs: nobody will use the one that was offered.
+        if handshake.own_cid() != offered_cid {
+            self.table.by_cid.remove(&offered_cid);
+        }
+        if let Some(session) = self.table.get_mut(index) {
+            session.protection = protection;
+            session.identity = alloc::sync::Arc::clone(handshake.identity());
+            session.handshake = Some(handshake);
+        }
+        match result {
+            Err(failure) => {
+                let description = failure.alert();
+                self.end(index, failure, description);
+            }
+            Ok(()) if done && !established => self.on_established(index),
+            Ok(()) => self.table.rearm(index),
+        }
+    }
+
+    fn on_established(&mut self, index: u32) {
+        let Some(session) = self.table.get_mut(index) else { return };
+        let Some(handshake) = &session.handshake else { return };
+        let resumed = handshake.is_resumed();
+        session.established = true;
+        session.return_routability = handshake.return_routability();
+        session.resumption = match session.role {
+            Role::Server => handshake.server_session_id(),
+            Role::Client => None,
+        };
+        session.saved = match session.role {
+            Role::Server => None,
+            Role::Client => handshake.saved_session().map(alloc::boxed::Box::new),
+        };
+        // Only the side that spoke last keeps its flight.
+        if handshake.due().is_none() {
+            session.handshake = None;
+        }
+        let remote = session.remote;
+        let own_cid = session.own_cid();
+        self.leave_handshakes(index);
+        self.counters.established += 1;
+        self.counters.resumed += u64::from(resumed);
+        if own_cid == OwnCid::EMPTY
+            && let Some(old) = self.table.by_address.insert(remote, index)
+            && old != index
+        {
+            self.end(old, Failure::Replaced, None);
+            self.table.by_address.insert(remote, index);
+        }
+        self.table.rearm(index);
+        let session = self.table.name(index);
+        self.events.push_back(Event::Established { session, resumed });
+    }
+}

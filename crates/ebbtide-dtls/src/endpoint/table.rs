@@ -1,0 +1,244 @@
+//! The sessions of an endpoint, by number, by connection ID and by address, and which of them was
+//! used last.
+
+use super::path::NewPath;
+use super::types::SessionId;
+use crate::cid::OwnCid;
+use crate::handshake::Handshake;
+use crate::keys::Role;
+use crate::protect::Protection;
+use crate::session::{SavedSession, ServerSessionId};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use ebbtide_core::time::Instant;
+
+const NONE: u32 = u32::MAX;
+
+/// A session, or a handshake that becomes one.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) role: Role,
+    /// Where records go.
+    pub(crate) remote: SocketAddr,
+    pub(crate) protection: Option<Protection>,
+    /// Until the handshake is complete, and a little longer at the side that spoke last.
+    pub(crate) handshake: Option<Box<Handshake>>,
+    pub(crate) established: bool,
+    /// Whether both sides want RFC 9853.
+    pub(crate) return_routability: bool,
+    pub(crate) identity: Arc<[u8]>,
+    pub(crate) resumption: Option<ServerSessionId>,
+    /// At the client: what resumes it.
+    pub(crate) saved: Option<Box<SavedSession>>,
+    /// While the peer is at an address that it has not confirmed.
+    pub(crate) path: Option<Box<NewPath>>,
+    pub(crate) began: Instant,
+    armed: Option<Instant>,
+    older: u32,
+    newer: u32,
+}
+
+impl Session {
+    pub(crate) fn new(
+        (role, remote): (Role, SocketAddr),
+        began: Instant,
+        handshake: Box<Handshake>,
+    ) -> Self {
+        Self {
+            role,
+            remote,
+            protection: None,
+            identity: Arc::clone(handshake.identity()),
+            handshake: Some(handshake),
+            established: false,
+            return_routability: false,
+            resumption: None,
+            saved: None,
+            path: None,
+            began,
+            armed: None,
+            older: NONE,
+            newer: NONE,
+        }
+    }
+
+    pub(crate) fn own_cid(&self) -> OwnCid {
+        match (&self.protection, &self.handshake) {
+            (Some(protection), _) => protection.own_cid(),
+            (None, Some(handshake)) => handshake.own_cid(),
+            (None, None) => OwnCid::EMPTY,
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let handshake = self.handshake.as_ref().and_then(|handshake| handshake.due());
+        let path = self.path.as_ref().and_then(|path| path.due());
+        [handshake, path].into_iter().flatten().min()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    session: Option<Box<Session>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Table {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    count: usize,
+    pub(crate) by_cid: BTreeMap<OwnCid, u32>,
+    /// Established sessions without a connection ID of ours.
+    pub(crate) by_address: BTreeMap<SocketAddr, u32>,
+    /// Handshakes that are not complete.
+    pub(crate) handshakes: BTreeMap<SocketAddr, u32>,
+    /// The same in the order of their beginning.
+    pub(crate) oldest_handshakes: BTreeSet<(Instant, u32)>,
+    timers: BTreeSet<(Instant, u32)>,
+    least_recent: u32,
+    most_recent: u32,
+}
+
+impl Table {
+    pub(crate) const fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            count: 0,
+            by_cid: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            handshakes: BTreeMap::new(),
+            oldest_handshakes: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            least_recent: NONE,
+            most_recent: NONE,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn insert(&mut self, session: Session) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        if let Some(slot) = self.slots.get_mut(index as usize) {
+            slot.session = Some(Box::new(session));
+        }
+        self.count += 1;
+        self.link(index);
+        self.rearm(index);
+        index
+    }
+
+    /// Takes a session out of everything but the maps by connection ID and address.
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Session>> {
+        self.unlink(index);
+        let slot = self.slots.get_mut(index as usize)?;
+        let session = slot.session.take()?;
+        if let Some(at) = session.armed {
+            self.timers.remove(&(at, index));
+        }
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+        self.count -= 1;
+        Some(session)
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&Session> {
+        self.slots.get(index as usize)?.session.as_deref()
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Session> {
+        self.slots.get_mut(index as usize)?.session.as_deref_mut()
+    }
+
+    pub(crate) fn name(&self, index: u32) -> SessionId {
+        let generation = self.slots.get(index as usize).map_or(0, |slot| slot.generation);
+        SessionId { index, generation }
+    }
+
+    pub(crate) fn find(&self, id: SessionId) -> Option<u32> {
+        let slot = self.slots.get(id.index as usize)?;
+        (slot.generation == id.generation && slot.session.is_some()).then_some(id.index)
+    }
+
+    /// The session that was not used for longest.
+    pub(crate) fn least_recent(&self) -> Option<u32> {
+        (self.least_recent != NONE).then_some(self.least_recent)
+    }
+
+    /// A session was used.
+    pub(crate) fn touch(&mut self, index: u32) {
+        if self.most_recent != index {
+            self.unlink(index);
+            self.link(index);
+        }
+    }
+
+    /// After a change of what a session waits for.
+    pub(crate) fn rearm(&mut self, index: u32) {
+        let Some(session) = self.slots.get_mut(index as usize).and_then(|s| s.session.as_mut())
+        else {
+            return;
+        };
+        let due = session.due();
+        if due != session.armed {
+            if let Some(at) = session.armed {
+                self.timers.remove(&(at, index));
+            }
+            if let Some(at) = due {
+                self.timers.insert((at, index));
+            }
+            session.armed = due;
+        }
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// A session whose instant has come. Its timer is disarmed until [`Self::rearm`].
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
+        let (at, index) = *self.timers.first()?;
+        if at > now {
+            return None;
+        }
+        self.timers.pop_first();
+        if let Some(session) = self.get_mut(index) {
+            session.armed = None;
+        }
+        Some(index)
+    }
+
+    fn link(&mut self, index: u32) {
+        let newest = self.most_recent;
+        if let Some(session) = self.get_mut(index) {
+            (session.older, session.newer) = (newest, NONE);
+        }
+        match self.get_mut(newest) {
+            Some(session) => session.newer = index,
+            None => self.least_recent = index,
+        }
+        self.most_recent = index;
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let Some(session) = self.get_mut(index) else { return };
+        let (older, newer) = (session.older, session.newer);
+        match self.get_mut(older) {
+            Some(session) => session.newer = newer,
+            None => self.least_recent = newer,
+        }
+        match self.get_mut(newer) {
+            Some(session) => session.older = older,
+            None => self.most_recent = older,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Why a handshake or a session ended.
+
+use crate::alert::AlertDescription;
+use core::fmt;
+
+/// Why a handshake failed or a session ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The peer did not answer, however often the flight was repeated.
+    NoAnswer,
+    /// The peer ended it with this alert. Before there are keys it is not
+    /// authenticated: a sender who knows both addresses can have forged it.
+    Refused(AlertDescription),
+    /// The peer offers no cipher suite that this side accepts.
+    NoCommonSuite,
+    /// The peer does not speak DTLS 1.2.
+    NoCommonVersion,
+    /// The peer's key is not the one that belongs to its identity.
+    WrongKey,
+    /// The look-up knows no key for the peer's identity. The peer receives the same alert as with
+    /// [`Failure::WrongKey`], at the same moment.
+    UnknownIdentity,
+    /// The peer broke the protocol.
+    IllegalParameter,
+    /// A new handshake of the same peer took its place.
+    Replaced,
+    /// The limit of handshakes or sessions was reached, and this one was the least recently used.
+    Evicted,
+    /// Sequence numbers are used up: a new handshake is needed.
+    SequenceNumbersUsedUp,
+    /// The peer closed the session in order.
+    ClosedByPeer,
+}
+
+impl Failure {
+    /// The alert that the peer receives, if any.
+    pub(crate) const fn alert(self) -> Option<AlertDescription> {
+        Some(match self {
+            Self::NoCommonSuite => AlertDescription::HANDSHAKE_FAILURE,
+            Self::NoCommonVersion => AlertDescription::PROTOCOL_VERSION,
+            // RFC 4279 section 2 lets a server answer an unknown identity with decrypt_error, so that a
+            // stranger does not learn which identities there are.
+            Self::WrongKey | Self::UnknownIdentity => AlertDescription::DECRYPT_ERROR,
+            Self::IllegalParameter => AlertDescription::ILLEGAL_PARAMETER,
+            Self::SequenceNumbersUsedUp => AlertDescription::CLOSE_NOTIFY,
+            Self::NoAnswer
+            | Self::Refused(_)
+            | Self::Replaced
+            | Self::Evicted
+            | Self::ClosedByPeer => return None,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAnswer => f.write_str("no answer to the DTLS handshake"),
+            Self::Refused(alert) if *alert == AlertDescription::DECRYPT_ERROR => {
+                f.write_str("the peer refused the DTLS handshake (decrypt_error): the identity is unknown to it or the key is wrong")
+            }
+            Self::Refused(alert) => write!(f, "the peer refused the DTLS session: {alert}"),
+            Self::NoCommonSuite => f.write_str("no common cipher suite: only PSK with AES-128 in CCM_8, CCM and GCM is supported"),
+            Self::NoCommonVersion => f.write_str("the peer does not speak DTLS 1.2"),
+            Self::WrongKey => f.write_str("the peer's key is not the one of its identity"),
+            Self::UnknownIdentity => f.write_str("the peer's identity is unknown"),
+            Self::IllegalParameter => f.write_str("the peer broke the DTLS protocol"),
+            Self::Replaced => f.write_str("the peer began a new handshake"),
+            Self::Evicted => f.write_str("the limit of DTLS sessions was reached"),
+            Self::SequenceNumbersUsedUp => f.write_str("the DTLS sequence numbers are used up"),
+            Self::ClosedByPeer => f.write_str("the peer closed the DTLS session"),
+        }
+    }
+}
+
+impl core::error::Error for Failure {}

@@ -1,0 +1,198 @@
+//! Flights: messages that are sent together, repeated together, and answered together
+//! (RFC 6347 section 4.2.4).
+
+use crate::config::Timing;
+use crate::message::{self, HandshakeType, put_header};
+use crate::outbox::Outbox;
+use crate::protect::Protection;
+use crate::record::{self, ContentType, DTLS_1_2};
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use ebbtide_core::time::{Duration, Instant};
+
+/// The round trip of a flight and its answer, for a congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// Since the flight was first sent.
+    pub since_first: Duration,
+    /// Since it was last sent.
+    pub since_last: Duration,
+    /// How often it was sent.
+    pub transmissions: u8,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// A handshake message, with whether it is encrypted.
+    Message {
+        kind: HandshakeType,
+        sequence: u16,
+        body: Vec<u8>,
+        encrypted: bool,
+    },
+    ChangeCipherSpec,
+}
+
+/// The flight that was sent last.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    parts: Vec<Part>,
+    first_sent: Instant,
+    last_sent: Instant,
+    timeout: Duration,
+    transmissions: u8,
+    answered: bool,
+    due: Option<Instant>,
+}
+
+/// Where a flight goes and how it is wrapped.
+pub(crate) struct Path<'a> {
+    pub(crate) out: &'a mut Outbox,
+    pub(crate) remote: SocketAddr,
+    pub(crate) mtu: usize,
+    /// The next record's number in epoch 0.
+    pub(crate) plain_sequence: &'a mut u64,
+    pub(crate) protection: Option<&'a mut Protection>,
+}
+
+impl Flight {
+    pub(crate) fn message(
+        &mut self,
+        (kind, sequence): (HandshakeType, u16),
+        body: Vec<u8>,
+        encrypted: bool,
+    ) {
+        self.parts.push(Part::Message { kind, sequence, body, encrypted });
+    }
+
+    pub(crate) fn change_cipher_spec(&mut self) {
+        self.parts.push(Part::ChangeCipherSpec);
+    }
+
+    /// Forgets the flight before, whose answer has come.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Sends the flight for the first time. With `timing` it waits for an answer; without, it is the
+    /// last of the handshake, and repeated only when the peer repeats its own.
+    pub(crate) fn start(&mut self, now: Instant, timing: Option<Timing>, path: &mut Path<'_>) {
+        self.first_sent = now;
+        self.timeout = timing.map_or(Duration::ZERO, |timing| timing.first_timeout);
+        self.due = timing.map(|timing| now + timing.first_timeout);
+        self.transmit(now, path);
+    }
+
+    /// When it is to be repeated.
+    pub(crate) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// The timeout has come: the flight is repeated. False if that was done often enough.
+    pub(crate) fn expire(&mut self, now: Instant, timing: &Timing, path: &mut Path<'_>) -> bool {
+        if self.transmissions > timing.max_retransmit {
+            return false;
+        }
+        self.timeout = self.timeout.saturating_mul(2).min(timing.max_timeout);
+        self.due = Some(now + self.timeout);
+        self.transmit(now, path);
+        true
+    }
+
+    /// The peer repeats its flight, so that this one may have been lost. Not at once after a repetition of
+    /// our own: the two crossed.
+    pub(crate) fn repeat(&mut self, now: Instant, path: &mut Path<'_>) {
+        let crossed = now == self.last_sent || now - self.last_sent < self.timeout / 4;
+        // A byte's worth of copies is more than any peer asks for within a handshake.
+        if !crossed && self.transmissions < u8::MAX {
+            self.transmit(now, path);
+        }
+    }
+
+    /// A part of the answer has come: the round trip, once.
+    pub(crate) fn answered(&mut self, now: Instant) -> Option<RoundTrip> {
+        if self.answered || self.transmissions == 0 {
+            return None;
+        }
+        self.answered = true;
+        Some(RoundTrip {
+            since_first: now - self.first_sent,
+            since_last: now - self.last_sent,
+            transmissions: self.transmissions,
+        })
+    }
+
+    fn transmit(&mut self, now: Instant, path: &mut Path<'_>) {
+        self.last_sent = now;
+        self.transmissions = self.transmissions.saturating_add(1);
+        let mut datagram = Vec::with_capacity(256);
+        for part in &self.parts {
+            match part {
+                Part::ChangeCipherSpec => {
+                    path.reserve(&mut datagram, record::HEADER + 1);
+                    path.plain(&mut datagram, ContentType::ChangeCipherSpec, &[1]);
+                }
+                Part::Message { kind, sequence, body, encrypted } => {
+                    path.message(&mut datagram, (kind.number(), *sequence), body, *encrypted);
+                }
+            }
+        }
+        path.flush(&mut datagram);
+    }
+}
+
+impl Path<'_> {
+    /// Bytes that wait in `datagram` leave if `length` more do not fit.
+    fn reserve(&mut self, datagram: &mut Vec<u8>, length: usize) {
+        if !datagram.is_empty() && datagram.len() + length > self.mtu {
+            self.flush(datagram);
+        }
+    }
+
+    fn flush(&mut self, datagram: &mut Vec<u8>) {
+        if !datagram.is_empty() {
+            self.out.push(self.remote, datagram);
+            datagram.clear();
+        }
+    }
+
+    pub(crate) fn plain(&mut self, out: &mut Vec<u8>, content: ContentType, body: &[u8]) {
+        record::plain(out, content, DTLS_1_2, *self.plain_sequence, body);
+        *self.plain_sequence += 1;
+    }
+
+    /// A message in as many fragments as datagrams of that length need (RFC 6347 section 4.2.3).
+    fn message(
+        &mut self,
+        datagram: &mut Vec<u8>,
+        (kind, sequence): (u8, u16),
+        body: &[u8],
+        encrypted: bool,
+    ) {
+        let overhead = message::HEADER
+            + match &self.protection {
+                Some(protection) if encrypted => protection.overhead(),
+                _ => record::HEADER,
+            };
+        let room = self.mtu.saturating_sub(overhead).max(16);
+        let mut offset = 0;
+        let mut fragment = Vec::with_capacity(message::HEADER + body.len().min(room));
+        loop {
+            let length = (body.len() - offset).min(room);
+            self.reserve(datagram, overhead + length);
+            fragment.clear();
+            put_header(&mut fragment, (kind, body.len(), sequence), (offset, length));
+            fragment.extend_from_slice(body.get(offset..offset + length).unwrap_or_default());
+            match &mut self.protection {
+                Some(protection) if encrypted => {
+                    protection.seal(ContentType::Handshake, &fragment, datagram);
+                }
+                _ => self.plain(datagram, ContentType::Handshake, &fragment),
+            }
+            offset += length;
+            if offset >= body.len() {
+                return;
+            }
+        }
+    }
+}

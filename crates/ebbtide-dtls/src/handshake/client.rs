@@ -1,0 +1,171 @@
+//! The client's side of a handshake.
+
+use super::hello::{Offer, ServerHello, parse_verify_request};
+use super::reassembly::Message;
+use super::{Context, Handshake, Step};
+use crate::CipherSuite;
+use crate::cid::OwnCid;
+use crate::config::{Config, Timing};
+use crate::failure::Failure;
+use crate::keys::{MasterSecret, Psk, Role};
+use crate::message::{HandshakeType, psk_exchange};
+use crate::protect::Protection;
+use crate::record::DTLS_1_2;
+use crate::session::SavedSession;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// A client's credentials: its identity and key, and an earlier session if there is one to resume.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// The identity that the server looks the key up with, at most 128 bytes.
+    pub identity: Arc<[u8]>,
+    /// The key.
+    pub psk: Psk,
+    /// A session to resume; if the server does not know it any more, a full handshake follows.
+    pub saved: Option<SavedSession>,
+}
+
+impl Credentials {
+    /// An identity and its key, without an earlier session.
+    #[must_use]
+    pub fn new(identity: impl AsRef<[u8]>, psk: Psk) -> Self {
+        Self { identity: Arc::from(identity.as_ref()), psk, saved: None }
+    }
+}
+
+impl Handshake {
+    /// Sends the first ClientHello.
+    pub(crate) fn connect(
+        cx: &mut Context<'_>,
+        (credentials, timing): (Credentials, Timing),
+        own_cid: OwnCid,
+    ) -> Box<Self> {
+        let mut random = [0; 32];
+        cx.rng.fill_bytes(&mut random);
+        let mut handshake = Self::new(Role::Client, timing, (random, [0; 32]), (0, 0), own_cid);
+        handshake.identity = credentials.identity;
+        handshake.psk = Some(credentials.psk);
+        handshake.saved = credentials.saved.filter(|saved| cx.config.suites.contains(&saved.suite));
+        handshake.say_hello(cx, &mut None, &[]);
+        handshake
+    }
+
+    fn say_hello(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        cookie: &[u8],
+    ) {
+        let config: &Config = cx.config;
+        let offer = Offer {
+            random: self.randoms.client,
+            session_id: self.saved.as_ref().map_or(&[], |saved| &saved.id),
+            suites: &config.suites,
+            connection_id: config.cid_length.map(|_| self.own_cid.as_slice()),
+            return_routability: config.cid_length.is_some() && config.return_routability,
+        };
+        let body = offer.encode(cookie);
+        // The transcript begins with the hello that is not answered by a HelloVerifyRequest.
+        self.transcript = super::Transcript::default();
+        self.flight.clear();
+        self.push(HandshakeType::ClientHello, body, false);
+        self.start(cx, protection, Some(self.timing));
+    }
+
+    pub(super) fn on_verify_request(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        message: &Message,
+    ) -> bool {
+        let Some(cookie) = parse_verify_request(&message.body) else { return false };
+        // A second one is answered, too (its cookie may be of a newer key), but not without end.
+        if message.sequence > 2 {
+            return false;
+        }
+        self.answered(cx);
+        self.say_hello(cx, protection, cookie);
+        true
+    }
+
+    pub(super) fn on_server_hello(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        message: &Message,
+    ) -> Result<bool, Failure> {
+        let Some((version, hello)) = ServerHello::parse(&message.body) else { return Ok(false) };
+        if version != DTLS_1_2 {
+            return Err(Failure::NoCommonVersion);
+        }
+        let suite = CipherSuite::from_number(hello.suite);
+        let suite = suite.filter(|suite| cx.config.suites.contains(suite));
+        self.suite = suite.ok_or(Failure::IllegalParameter)?;
+        let extensions = hello.extensions;
+        // Nothing that was not asked for (RFC 5246 section 7.4.1.4).
+        let offered_cid = cx.config.cid_length.is_some();
+        let offered_check = offered_cid && cx.config.return_routability;
+        if extensions.unknown
+            || extensions.connection_id.is_some() && !offered_cid
+            || extensions.return_routability && !offered_check
+        {
+            return Err(Failure::IllegalParameter);
+        }
+        self.randoms.server = hello.random;
+        self.extended_master_secret = extensions.extended_master_secret;
+        match extensions.connection_id {
+            Some(cid) => self.peer_cid = cid.to_vec(),
+            None => self.own_cid = OwnCid::EMPTY,
+        }
+        self.return_routability = extensions.return_routability;
+        self.answered(cx);
+        self.note(message);
+        let saved = self.saved.take().filter(|saved| saved.id == hello.session_id);
+        self.session_id = hello.session_id.to_vec();
+        if let Some(saved) = saved {
+            // RFC 7627 section 5.3, RFC 5246 section 7.4.1.3.
+            if !self.extended_master_secret || saved.suite != self.suite {
+                return Err(Failure::IllegalParameter);
+            }
+            self.resumed = true;
+            self.install(cx, saved.master, protection);
+            self.step = Step::Finished;
+        } else {
+            self.step = Step::ServerHelloDone;
+        }
+        Ok(true)
+    }
+
+    pub(super) fn on_server_hello_done(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        message: &Message,
+    ) -> Result<bool, Failure> {
+        if !message.body.is_empty() {
+            return Ok(false);
+        }
+        let Some(psk) = self.psk.take() else { return Ok(false) };
+        self.note(message);
+        self.flight.clear();
+        let identity: Vec<u8> = psk_exchange(&self.identity);
+        self.push(HandshakeType::ClientKeyExchange, identity, false);
+        let master = self.new_master(&psk);
+        self.install(cx, master, protection);
+        self.finish_flight();
+        self.start(cx, protection, Some(self.timing));
+        self.step = Step::Finished;
+        Ok(true)
+    }
+
+    /// The master secret of a full handshake, after the ClientKeyExchange went into the transcript.
+    pub(super) fn new_master(&self, psk: &Psk) -> MasterSecret {
+        if self.extended_master_secret {
+            MasterSecret::extended(psk, &self.transcript.hash())
+        } else {
+            MasterSecret::classic(psk, &self.randoms)
+        }
+    }
+}

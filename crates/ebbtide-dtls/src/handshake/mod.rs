@@ -1,0 +1,440 @@
+//! Handshakes with a pre-shared key: what one association knows until it has keys, and a little
+//! longer.
+//!
+//! ```text
+//! client                          server
+//!   ClientHello            ──►
+//!                          ◄──    HelloVerifyRequest        (no state: see crate::cookie)
+//!   ClientHello + cookie   ──►
+//!                          ◄──    ServerHello [ServerKeyExchange] ServerHelloDone
+//!   ClientKeyExchange
+//!   [CCS] Finished         ──►
+//!                          ◄──    [CCS] Finished
+//! ```
+//!
+//! A resumed session goes on after the second ClientHello with
+//! `ServerHello [CCS] Finished` and `[CCS] Finished`.
+
+mod client;
+pub(crate) mod hello;
+pub(crate) mod reassembly;
+mod server;
+mod transcript;
+
+use crate::CipherSuite;
+use crate::cid::OwnCid;
+use crate::config::{Config, PskLookup, Timing};
+use crate::failure::Failure;
+use crate::flight::{Flight, Path, RoundTrip};
+use crate::key_log::KeyLog;
+use crate::keys::{MasterSecret, Psk, Randoms, Role};
+use crate::message::{Fragment, HandshakeType};
+use crate::outbox::Outbox;
+use crate::protect::Protection;
+use crate::session::{SavedSession, ServerSessionId, SessionCache};
+use crate::wire::Reader;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use ebbtide_core::time::{Duration, Instant};
+use rand_core::CryptoRng;
+use reassembly::{Added, Message, Reassembly};
+use subtle::ConstantTimeEq;
+use transcript::Transcript;
+
+pub use client::Credentials;
+
+/// How long the last flight is kept for a peer that did not receive it: twice TCP's maximum segment
+/// lifetime (RFC 6347 section 4.2.4).
+const LINGER: Duration = Duration::from_secs(240);
+
+/// The means of one step of a handshake.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Instant,
+    pub(crate) rng: &'a mut dyn CryptoRng,
+    pub(crate) config: &'a Config,
+    pub(crate) lookup: &'a mut dyn PskLookup,
+    pub(crate) cache: &'a mut SessionCache,
+    pub(crate) out: &'a mut Outbox,
+    pub(crate) remote: SocketAddr,
+    /// NSS key log lines.
+    pub(crate) key_log: Option<&'a mut KeyLog>,
+    pub(crate) round_trips: &'a mut Vec<RoundTrip>,
+}
+
+/// The message that the peer has to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// At the client: ServerHello or HelloVerifyRequest.
+    ServerHello,
+    /// At the client: ServerKeyExchange or ServerHelloDone.
+    ServerHelloDone,
+    /// At the server.
+    ClientKeyExchange,
+    /// The peer's Finished.
+    Finished,
+    /// Nothing: both Finished messages were good.
+    Done,
+}
+
+/// A handshake under way.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
+pub(crate) struct Handshake {
+    role: Role,
+    step: Step,
+    resumed: bool,
+    transcript: Transcript,
+    reassembly: Reassembly,
+    flight: Flight,
+    timing: Timing,
+    /// The number of our next handshake message.
+    next_message: u16,
+    /// The number of our next record of epoch 0.
+    plain_sequence: u64,
+    randoms: Randoms,
+    suite: CipherSuite,
+    extended_master_secret: bool,
+    master: Option<MasterSecret>,
+    own_cid: OwnCid,
+    peer_cid: Vec<u8>,
+    /// Whether both sides want RFC 9853.
+    return_routability: bool,
+    identity: Arc<[u8]>,
+    session_id: Vec<u8>,
+    /// At the client.
+    psk: Option<Psk>,
+    saved: Option<SavedSession>,
+    /// At the server: the identity is not known, and the key is random.
+    unknown_identity: bool,
+    /// Encrypted records of the handshake that were not authentic.
+    forgeries: u8,
+    /// Encrypted records that overtook what their keys are derived from.
+    early: Vec<Vec<u8>>,
+    linger: Option<Instant>,
+}
+
+impl Handshake {
+    pub(crate) const fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.step == Step::Done
+    }
+
+    /// When flights from now on are repeated.
+    pub(crate) const fn set_timing(&mut self, timing: Timing) {
+        self.timing = timing;
+    }
+
+    pub(crate) const fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    pub(crate) const fn return_routability(&self) -> bool {
+        self.return_routability
+    }
+
+    pub(crate) fn identity(&self) -> &Arc<[u8]> {
+        &self.identity
+    }
+
+    pub(crate) const fn own_cid(&self) -> OwnCid {
+        self.own_cid
+    }
+
+    pub(crate) const fn client_random(&self) -> &[u8; 32] {
+        &self.randoms.client
+    }
+
+    /// The server's name for the session, if it lets it be resumed.
+    pub(crate) fn server_session_id(&self) -> Option<ServerSessionId> {
+        self.session_id.as_slice().try_into().ok()
+    }
+
+    /// The secrets with which a client resumes the session.
+    pub(crate) fn saved_session(&self) -> Option<SavedSession> {
+        // Without an extended master secret a session must not be resumed (RFC 7627 section 5.3).
+        let usable = self.extended_master_secret && !self.session_id.is_empty();
+        let master = self.master.clone().filter(|_| usable)?;
+        Some(SavedSession { id: self.session_id.clone(), suite: self.suite, master })
+    }
+
+    /// When [`Self::handle_timeout`] wants to be called.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        if self.is_done() { self.linger } else { self.flight.due() }
+    }
+
+    /// Repeats the flight, or gives up.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+    ) -> Result<(), Failure> {
+        let timing = self.timing;
+        let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, protection);
+        if flight.expire(cx.now, &timing, &mut path) { Ok(()) } else { Err(Failure::NoAnswer) }
+    }
+
+    /// The handshake messages of a record. Malformed and unexpected ones are dropped silently
+    /// (RFC 6347 section 4.1.2.7): they may be forged.
+    pub(crate) fn handle_record(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        body: &[u8],
+        encrypted: bool,
+    ) -> Result<(), Failure> {
+        let mut reader = Reader::new(body);
+        let mut repeated = false;
+        while !reader.is_empty() {
+            let Some(fragment) = Fragment::parse(&mut reader) else { break };
+            // Finished is the only encrypted message.
+            if (fragment.kind == HandshakeType::Finished) != encrypted {
+                continue;
+            }
+            if self.reassembly.add(&fragment) == Added::Repeated {
+                repeated |= self.ends_a_flight(fragment.kind);
+            }
+        }
+        while let Some(message) = self.reassembly.take() {
+            if !self.handle_message(cx, protection, &message)? {
+                break;
+            }
+            self.reassembly.advance();
+        }
+        if repeated {
+            self.repeat(cx, protection);
+        }
+        Ok(())
+    }
+
+    /// The peer repeats what our flight answers.
+    pub(crate) fn repeat(&mut self, cx: &mut Context<'_>, protection: &mut Option<Protection>) {
+        let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, protection);
+        flight.repeat(cx.now, &mut path);
+    }
+
+    /// Whether a repeated message of this type says that the peer repeats the flight before ours.
+    fn ends_a_flight(&self, kind: HandshakeType) -> bool {
+        matches!(
+            (self.role, self.step, kind),
+            (Role::Client, Step::Finished, HandshakeType::ServerHelloDone)
+                | (
+                    Role::Server,
+                    Step::ClientKeyExchange | Step::Finished,
+                    HandshakeType::ClientHello
+                )
+                | (_, Step::Done, HandshakeType::Finished)
+        )
+    }
+
+    /// An encrypted record of the handshake was not authentic. One may be an accident or a forgery; when
+    /// the peer repeats it, the keys differ.
+    pub(crate) fn note_forgery(&mut self) -> Result<(), Failure> {
+        self.forgeries = self.forgeries.saturating_add(1);
+        match self.step {
+            Step::Finished if self.forgeries > 1 && self.unknown_identity => {
+                Err(Failure::UnknownIdentity)
+            }
+            Step::Finished if self.forgeries > 1 => Err(Failure::WrongKey),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps an encrypted record until there are keys.
+    pub(crate) fn keep_early(&mut self, record: &[u8]) {
+        const MAX_RECORDS: usize = 2;
+        const MAX_BYTES: usize = 512;
+        if self.early.len() < MAX_RECORDS && record.len() <= MAX_BYTES {
+            self.early.push(record.to_vec());
+        }
+    }
+
+    pub(crate) fn take_early(&mut self) -> Vec<Vec<u8>> {
+        core::mem::take(&mut self.early)
+    }
+
+    /// An alert before there are keys.
+    pub(crate) fn send_alert(&mut self, out: &mut Outbox, remote: SocketAddr, alert: [u8; 2]) {
+        let mut datagram = Vec::new();
+        let mut path = Path {
+            out,
+            remote,
+            mtu: usize::MAX,
+            plain_sequence: &mut self.plain_sequence,
+            protection: None,
+        };
+        path.plain(&mut datagram, crate::record::ContentType::Alert, &alert);
+        out.push(remote, &datagram);
+    }
+
+    /// True: the message was good, the next one is due.
+    fn handle_message(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        message: &Message,
+    ) -> Result<bool, Failure> {
+        match (self.step, message.kind) {
+            (Step::ServerHello, HandshakeType::HelloVerifyRequest) => {
+                Ok(self.on_verify_request(cx, protection, message))
+            }
+            (Step::ServerHello, HandshakeType::ServerHello) => {
+                self.on_server_hello(cx, protection, message)
+            }
+            (Step::ServerHelloDone, HandshakeType::ServerKeyExchange) => {
+                let good = crate::message::parse_hint(&message.body).is_some();
+                if good {
+                    self.note(message);
+                }
+                Ok(good)
+            }
+            (Step::ServerHelloDone, HandshakeType::ServerHelloDone) => {
+                self.on_server_hello_done(cx, protection, message)
+            }
+            (Step::ClientKeyExchange, HandshakeType::ClientKeyExchange) => {
+                Ok(self.on_client_key_exchange(cx, protection, message))
+            }
+            (Step::Finished, HandshakeType::Finished) => self.on_finished(cx, protection, message),
+            _ => Ok(false),
+        }
+    }
+
+    fn on_finished(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        message: &Message,
+    ) -> Result<bool, Failure> {
+        let Some(master) = &self.master else { return Ok(false) };
+        let sender = match self.role {
+            Role::Client => Role::Server,
+            Role::Server => Role::Client,
+        };
+        let expected = master.finished(sender, &self.transcript.hash());
+        if !bool::from(expected.as_slice().ct_eq(&message.body)) {
+            return Err(Failure::WrongKey);
+        }
+        self.note(message);
+        self.answered(cx);
+        self.step = Step::Done;
+        // In a full handshake the server speaks last, in a resumed one the client.
+        if (self.role == Role::Server) != self.resumed {
+            self.flight.clear();
+            self.finish_flight();
+            self.linger = Some(cx.now + LINGER);
+            self.start(cx, protection, None);
+        }
+        if self.role == Role::Server
+            && !self.resumed
+            && let (Some(id), Some(master)) = (self.server_session_id(), self.master.clone())
+        {
+            let session = (self.suite, master, Arc::clone(&self.identity));
+            cx.cache.insert(cx.now, id, session);
+        }
+        Ok(true)
+    }
+
+    /// Ours and the peer's messages go into the transcript.
+    fn note(&mut self, message: &Message) {
+        self.transcript.add(message.kind, message.sequence, &message.body);
+    }
+
+    /// Adds a message to the flight and to the transcript.
+    fn push(&mut self, kind: HandshakeType, body: Vec<u8>, encrypted: bool) {
+        self.transcript.add(kind, self.next_message, &body);
+        self.flight.message((kind, self.next_message), body, encrypted);
+        self.next_message = self.next_message.saturating_add(1);
+    }
+
+    /// Adds ChangeCipherSpec and Finished to the flight.
+    fn finish_flight(&mut self) {
+        let Some(master) = &self.master else { return };
+        let data = master.finished(self.role, &self.transcript.hash());
+        self.flight.change_cipher_spec();
+        self.push(HandshakeType::Finished, data.to_vec(), true);
+    }
+
+    fn start(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        timing: Option<Timing>,
+    ) {
+        let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, protection);
+        flight.start(cx.now, timing, &mut path);
+    }
+
+    fn path<'p>(
+        &'p mut self,
+        out: &'p mut Outbox,
+        remote: SocketAddr,
+        mtu: usize,
+        protection: &'p mut Option<Protection>,
+    ) -> (&'p mut Flight, Path<'p>) {
+        let plain_sequence = &mut self.plain_sequence;
+        let protection = protection.as_mut();
+        (&mut self.flight, Path { out, remote, mtu, plain_sequence, protection })
+    }
+
+    /// Our flight was answered: the congestion control hears of the round trip.
+    fn answered(&mut self, cx: &mut Context<'_>) {
+        cx.round_trips.extend(self.flight.answered(cx.now));
+    }
+
+    /// Makes the keys of both directions, once there is a master secret.
+    fn install(
+        &mut self,
+        cx: &mut Context<'_>,
+        master: MasterSecret,
+        protection: &mut Option<Protection>,
+    ) {
+        let keys = master.keys(self.role, &self.randoms);
+        *protection = Some(Protection::new(self.suite, keys, self.own_cid, &self.peer_cid));
+        if let Some(log) = &mut cx.key_log {
+            log(&crate::key_log::line(&self.randoms.client, &master));
+        }
+        self.master = Some(master);
+    }
+
+    fn new(
+        role: Role,
+        timing: Timing,
+        (client_random, server_random): ([u8; 32], [u8; 32]),
+        (receives, sends): (u16, u16),
+        own_cid: OwnCid,
+    ) -> Box<Self> {
+        Box::new(Self {
+            role,
+            step: match role {
+                Role::Client => Step::ServerHello,
+                Role::Server => Step::ClientKeyExchange,
+            },
+            resumed: false,
+            transcript: Transcript::default(),
+            reassembly: Reassembly::new(receives),
+            flight: Flight::default(),
+            timing,
+            next_message: sends,
+            plain_sequence: 0,
+            randoms: Randoms { client: client_random, server: server_random },
+            suite: CipherSuite::PskAes128Ccm8,
+            extended_master_secret: false,
+            master: None,
+            own_cid,
+            peer_cid: Vec::new(),
+            return_routability: false,
+            identity: Arc::from([].as_slice()),
+            session_id: Vec::new(),
+            psk: None,
+            saved: None,
+            unknown_identity: false,
+            forgeries: 0,
+            early: Vec::new(),
+            linger: None,
+        })
+    }
+}

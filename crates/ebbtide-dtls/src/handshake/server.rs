@@ -1,0 +1,128 @@
+//! The server's side of a handshake, from the ClientHello with the right cookie on.
+
+use super::hello::{ClientHello, Extensions, ServerHello};
+use super::reassembly::Message;
+use super::{Context, Handshake, Step};
+use crate::cid::OwnCid;
+use crate::failure::Failure;
+use crate::keys::{Psk, Role};
+use crate::message::{Fragment, HandshakeType, parse_identity};
+use crate::protect::Protection;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+impl Handshake {
+    /// Answers a ClientHello whose cookie was right. `record_sequence` is that of the record in which it
+    /// came: the answer goes on with it (RFC 6347 section 4.2.1).
+    pub(crate) fn accept(
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        (fragment, hello): (&Fragment<'_>, &ClientHello<'_>),
+        record_sequence: u64,
+        own_cid: OwnCid,
+    ) -> Result<Box<Self>, Failure> {
+        let suite = hello.choose(&cx.config.suites).ok_or(Failure::NoCommonSuite)?;
+        let mut random = [0; 32];
+        cx.rng.fill_bytes(&mut random);
+        // Our messages go on after the HelloVerifyRequest, which had the first hello's number.
+        let numbers = (fragment.sequence.saturating_add(1), fragment.sequence);
+        let mut handshake = Self::new(
+            Role::Server,
+            cx.config.timing,
+            (hello.random, random),
+            numbers,
+            OwnCid::EMPTY,
+        );
+        handshake.suite = suite;
+        handshake.plain_sequence = record_sequence;
+        handshake.transcript.add(HandshakeType::ClientHello, fragment.sequence, fragment.bytes);
+        handshake.extended_master_secret = hello.extensions.extended_master_secret;
+        let peer_cid = hello.extensions.connection_id.filter(|_| cx.config.cid_length.is_some());
+        if let Some(cid) = peer_cid {
+            handshake.peer_cid = cid.to_vec();
+            handshake.own_cid = own_cid;
+        }
+        handshake.return_routability = hello.extensions.return_routability
+            && peer_cid.is_some()
+            && cx.config.return_routability;
+
+        let known = handshake.resumable(cx, hello);
+        if known.is_none() && handshake.extended_master_secret && cx.cache.is_enabled() {
+            let mut id = [0; 16];
+            cx.rng.fill_bytes(&mut id);
+            handshake.session_id = id.to_vec();
+        }
+        let answer = ServerHello {
+            random,
+            session_id: &handshake.session_id,
+            suite: handshake.suite.number(),
+            extensions: Extensions {
+                extended_master_secret: handshake.extended_master_secret,
+                connection_id: peer_cid.map(|_| own_cid.as_slice()),
+                return_routability: handshake.return_routability,
+                renegotiation_info: hello.extensions.renegotiation_info,
+                unknown: false,
+            },
+        };
+        let answer = answer.encode();
+        handshake.push(HandshakeType::ServerHello, answer, false);
+        if let Some(master) = known {
+            handshake.resumed = true;
+            handshake.step = Step::Finished;
+            handshake.install(cx, master, protection);
+            handshake.finish_flight();
+        } else {
+            // No ServerKeyExchange: there is no hint to give (RFC 4279 section 2).
+            handshake.push(HandshakeType::ServerHelloDone, alloc::vec::Vec::new(), false);
+        }
+        let timing = handshake.timing;
+        handshake.start(cx, protection, Some(timing));
+        Ok(handshake)
+    }
+
+    /// The master secret of the session that the client wants to resume, if that may be: it is known, its
+    /// identity still is, and the client offers what it had.
+    fn resumable(
+        &mut self,
+        cx: &mut Context<'_>,
+        hello: &ClientHello<'_>,
+    ) -> Option<crate::keys::MasterSecret> {
+        let session = cx.cache.get(cx.now, hello.session_id)?;
+        // Kept sessions have an extended master secret; a hello without it begins a new one
+        // (RFC 7627 section 5.3).
+        if !self.extended_master_secret
+            || !hello.offers(session.suite)
+            || !cx.config.suites.contains(&session.suite)
+        {
+            return None;
+        }
+        cx.lookup.key(&session.identity)?;
+        self.suite = session.suite;
+        self.identity = Arc::clone(&session.identity);
+        self.session_id = hello.session_id.to_vec();
+        Some(session.master.clone())
+    }
+
+    pub(super) fn on_client_key_exchange(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        message: &Message,
+    ) -> bool {
+        let Some(identity) = parse_identity(&message.body) else { return false };
+        self.identity = Arc::from(identity);
+        // An unknown identity gets a random key: its handshake fails as one with the wrong key
+        // does, at the same moment (RFC 4279 section 2).
+        let mut nobody = [0; 16];
+        cx.rng.fill_bytes(&mut nobody);
+        let found = cx.lookup.key(identity);
+        self.unknown_identity = found.is_none();
+        let Some(psk) = found.or_else(|| Psk::new(&nobody)) else { return false };
+        self.answered(cx);
+        self.note(message);
+        let master = self.new_master(&psk);
+        self.install(cx, master, protection);
+        self.step = Step::Finished;
+        true
+    }
+}

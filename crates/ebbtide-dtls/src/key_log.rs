@@ -1,0 +1,24 @@
+//! Lines of an NSS key log, with which Wireshark decrypts a capture.
+
+use crate::keys::MasterSecret;
+use alloc::string::String;
+use core::fmt::Write as _;
+
+/// Takes the lines of an NSS key log.
+pub type KeyLog = dyn FnMut(&str) + Send;
+
+/// `CLIENT_RANDOM <client random> <master secret>`, both in hexadecimal.
+pub(crate) fn line(client_random: &[u8; 32], master: &MasterSecret) -> String {
+    let mut line = String::from("CLIENT_RANDOM ");
+    hex(&mut line, client_random);
+    line.push(' ');
+    hex(&mut line, master.as_bytes());
+    line
+}
+
+fn hex(line: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(line, "{byte:02x}");
+    }
+}

@@ -1,0 +1,168 @@
+//! The secrets derived from a pre-shared key: premaster and master secret, the keys of both directions,
+//! Finished.
+
+use crate::CipherSuite;
+use crate::prf::prf;
+use alloc::vec::Vec;
+use core::fmt;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// A pre-shared key. Its bytes are wiped when it is dropped, and never printed.
+#[derive(Clone)]
+pub struct Psk(Zeroizing<Vec<u8>>);
+
+impl Psk {
+    /// The longest key, in bytes.
+    pub const MAX: usize = 64;
+
+    /// A key of 1 to [`Self::MAX`] bytes. `None` for other lengths.
+    #[must_use]
+    pub fn new(key: &[u8]) -> Option<Self> {
+        let fits = !key.is_empty() && key.len() <= Self::MAX;
+        fits.then(|| Self(Zeroizing::new(key.to_vec())))
+    }
+
+    /// The premaster secret of a plain PSK exchange (RFC 4279 section 2).
+    fn premaster(&self) -> Zeroizing<Vec<u8>> {
+        let length = (self.0.len() as u16).to_be_bytes();
+        let mut secret = Zeroizing::new(Vec::with_capacity(4 + 2 * self.0.len()));
+        secret.extend_from_slice(&length);
+        secret.resize(2 + self.0.len(), 0);
+        secret.extend_from_slice(&length);
+        secret.extend_from_slice(&self.0);
+        secret
+    }
+}
+
+impl fmt::Debug for Psk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Psk(..)")
+    }
+}
+
+/// Both sides' random values of a handshake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Randoms {
+    pub(crate) client: [u8; 32],
+    pub(crate) server: [u8; 32],
+}
+
+/// The secret from which keys and Finished messages are derived.
+#[derive(Clone)]
+pub(crate) struct MasterSecret(Zeroizing<[u8; 48]>);
+
+impl MasterSecret {
+    pub(crate) fn from_bytes(bytes: [u8; 48]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 48] {
+        &self.0
+    }
+
+    /// RFC 5246 section 8.1.
+    pub(crate) fn classic(psk: &Psk, randoms: &Randoms) -> Self {
+        Self::derive(psk, b"master secret", &[&randoms.client, &randoms.server])
+    }
+
+    /// RFC 7627 section 4: bound to the hash of the handshake up to the ClientKeyExchange.
+    pub(crate) fn extended(psk: &Psk, session_hash: &[u8; 32]) -> Self {
+        Self::derive(psk, b"extended master secret", &[session_hash])
+    }
+
+    fn derive(psk: &Psk, label: &[u8], seed: &[&[u8]]) -> Self {
+        let mut master = Zeroizing::new([0; 48]);
+        prf(&psk.premaster(), label, seed, &mut *master);
+        Self(master)
+    }
+
+    /// The contents of a Finished message (RFC 5246 section 7.4.9).
+    pub(crate) fn finished(&self, sender: Role, transcript: &[u8; 32]) -> [u8; 12] {
+        let label: &[u8] = match sender {
+            Role::Client => b"client finished",
+            Role::Server => b"server finished",
+        };
+        let mut data = [0; 12];
+        prf(&*self.0, label, &[transcript], &mut data);
+        data
+    }
+
+    /// The keys of both directions (RFC 5246 section 6.3): an AEAD has no MAC keys, and four bytes
+    /// of the nonce are implicit (RFC 6655 section 3).
+    pub(crate) fn keys(&self, role: Role, randoms: &Randoms) -> (DirectionKeys, DirectionKeys) {
+        let mut block = Zeroizing::new([0; 40]);
+        prf(&*self.0, b"key expansion", &[&randoms.server, &randoms.client], &mut *block);
+        let mut client = DirectionKeys::default();
+        let mut server = DirectionKeys::default();
+        let [a, b, c, d] = [16, 32, 36, 40];
+        client.key.copy_from_slice(&block[..a]);
+        server.key.copy_from_slice(&block[a..b]);
+        client.salt.copy_from_slice(&block[b..c]);
+        server.salt.copy_from_slice(&block[c..d]);
+        match role {
+            Role::Client => (client, server),
+            Role::Server => (server, client),
+        }
+    }
+}
+
+impl fmt::Debug for MasterSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MasterSecret(..)")
+    }
+}
+
+/// Which side of a handshake an endpoint is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It began the handshake.
+    Client,
+    /// It answered.
+    Server,
+}
+
+/// The keys of one direction.
+#[derive(Default, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct DirectionKeys {
+    key: [u8; 16],
+    salt: [u8; 4],
+}
+
+impl DirectionKeys {
+    fn nonce(&self, explicit: &[u8]) -> [u8; 12] {
+        let mut nonce = [0; 12];
+        let bytes = self.salt.iter().chain(explicit);
+        for (to, from) in nonce.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        nonce
+    }
+
+    pub(crate) fn seal(
+        &self,
+        suite: CipherSuite,
+        explicit_nonce: &[u8],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &mut [u8],
+    ) -> bool {
+        suite.seal(&self.key, &self.nonce(explicit_nonce), aad, data, tag).is_ok()
+    }
+
+    pub(crate) fn open(
+        &self,
+        suite: CipherSuite,
+        explicit_nonce: &[u8],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &[u8],
+    ) -> bool {
+        suite.open(&self.key, &self.nonce(explicit_nonce), aad, data, tag).is_ok()
+    }
+}
+
+impl fmt::Debug for DirectionKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DirectionKeys(..)")
+    }
+}

@@ -1,0 +1,321 @@
+//! Protected records: numbering, encryption, the check against replays.
+
+use crate::CipherSuite;
+use crate::cid::OwnCid;
+use crate::keys::DirectionKeys;
+use crate::record::{self, ContentType, DTLS_1_2, HEADER, MAX_SEQUENCE, RecordHeader};
+use crate::replay::ReplayWindow;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// The part of the nonce that is sent (RFC 6655 section 3, RFC 5288 section 3).
+const EXPLICIT_NONCE: usize = 8;
+/// The one epoch of protected records: there is no renegotiation.
+const EPOCH: u16 = 1;
+
+/// Both directions of a session after its handshake has made keys. Of an idle session this is nearly
+/// all that remains.
+#[derive(Debug)]
+pub(crate) struct Protection {
+    suite: CipherSuite,
+    write: DirectionKeys,
+    read: DirectionKeys,
+    next_sequence: u64,
+    window: ReplayWindow,
+    /// The connection ID in the peer's records.
+    own_cid: OwnCid,
+    /// The connection ID in our records.
+    peer_cid: Box<[u8]>,
+}
+
+/// A record that was authentic and new.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) content: ContentType,
+    /// Where in the record the plaintext is.
+    pub(crate) plaintext: Range<usize>,
+    /// Whether no later one has been received before.
+    pub(crate) newest: bool,
+}
+
+/// Why a record was discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Discarded {
+    /// Of another epoch, without the agreed connection ID, or too short.
+    Malformed,
+    /// Received before, or too old to tell.
+    Replayed,
+    /// Its tag is wrong.
+    NotAuthentic,
+}
+
+impl Protection {
+    pub(crate) fn new(
+        suite: CipherSuite,
+        (write, read): (DirectionKeys, DirectionKeys),
+        own_cid: OwnCid,
+        peer_cid: &[u8],
+    ) -> Self {
+        Self {
+            suite,
+            write,
+            read,
+            next_sequence: 0,
+            window: ReplayWindow::default(),
+            own_cid,
+            peer_cid: peer_cid.into(),
+        }
+    }
+
+    pub(crate) const fn suite(&self) -> CipherSuite {
+        self.suite
+    }
+
+    pub(crate) const fn own_cid(&self) -> OwnCid {
+        self.own_cid
+    }
+
+    pub(crate) fn has_peer_cid(&self) -> bool {
+        !self.peer_cid.is_empty()
+    }
+
+    /// How many bytes a record is longer than what it carries.
+    pub(crate) fn overhead(&self) -> usize {
+        let cid = if self.peer_cid.is_empty() { 0 } else { self.peer_cid.len() + 1 };
+        HEADER + EXPLICIT_NONCE + self.suite.tag_length() + cid
+    }
+
+    /// Appends a record. False, and nothing appended, when the sequence numbers are used up:
+    /// they must not wrap (RFC 6347 section 4.1).
+    pub(crate) fn seal(&mut self, content: ContentType, body: &[u8], out: &mut Vec<u8>) -> bool {
+        let sequence = self.next_sequence;
+        if sequence > MAX_SEQUENCE {
+            return false;
+        }
+        let with_cid = !self.peer_cid.is_empty();
+        let outer = if with_cid { ContentType::Tls12Cid } else { content };
+        let at = record::begin(out, (outer, DTLS_1_2), (EPOCH, sequence), &self.peer_cid);
+        // The 64 bits of epoch and sequence number are the nonce (RFC 6655 section 3).
+        let explicit = numbers(EPOCH, sequence);
+        out.extend_from_slice(&explicit);
+        let start = out.len();
+        out.extend_from_slice(body);
+        if with_cid {
+            out.push(content.number());
+        }
+        let end = out.len();
+        out.resize(end + self.suite.tag_length(), 0);
+        let aad = Aad::new(outer, EPOCH, sequence, &self.peer_cid, end - start);
+        let sealed = match out
+            .get_mut(start..)
+            .and_then(|rest| rest.split_at_mut_checked(end - start))
+        {
+            Some((data, tag)) => self.write.seal(self.suite, &explicit, aad.as_slice(), data, tag),
+            None => false,
+        };
+        if !sealed {
+            out.truncate(at);
+            return false;
+        }
+        record::finish(out, at, self.peer_cid.len());
+        self.next_sequence += 1;
+        true
+    }
+
+    /// Decrypts a record in place. Only an authentic one changes anything.
+    pub(crate) fn open(
+        &mut self,
+        record: &mut [u8],
+        header: &RecordHeader,
+    ) -> Result<Opened, Discarded> {
+        // Where a connection ID was agreed on, encrypted records without it are discarded
+        // (RFC 9146 section 3).
+        if header.epoch != EPOCH || header.cid != self.own_cid {
+            return Err(Discarded::Malformed);
+        }
+        if !self.window.may_accept(header.sequence) {
+            return Err(Discarded::Replayed);
+        }
+        let tag_length = self.suite.tag_length();
+        let start = header.start + EXPLICIT_NONCE;
+        let end = header.length.checked_sub(tag_length).ok_or(Discarded::Malformed)?;
+        let length = end.checked_sub(start).ok_or(Discarded::Malformed)?;
+        let (head, rest) = record.split_at_mut_checked(start).ok_or(Discarded::Malformed)?;
+        let (data, rest) = rest.split_at_mut_checked(length).ok_or(Discarded::Malformed)?;
+        let tag = rest.get(..tag_length).ok_or(Discarded::Malformed)?;
+        let explicit = head.get(header.start..).ok_or(Discarded::Malformed)?;
+        let cid = header.cid.as_slice();
+        let aad = Aad::new(header.content, EPOCH, header.sequence, cid, length);
+        if !self.read.open(self.suite, explicit, aad.as_slice(), data, tag) {
+            return Err(Discarded::NotAuthentic);
+        }
+        let (content, length) = if header.content == ContentType::Tls12Cid {
+            // DTLSInnerPlaintext: content, type, zeros (RFC 9146 section 4).
+            let last = data.iter().rposition(|byte| *byte != 0).ok_or(Discarded::Malformed)?;
+            let number = data.get(last).copied().unwrap_or_default();
+            (ContentType::from_number(number).ok_or(Discarded::Malformed)?, last)
+        } else {
+            (header.content, length)
+        };
+        let newest = self.window.is_newest(header.sequence);
+        self.window.accept(header.sequence);
+        Ok(Opened { content, plaintext: start..start + length, newest })
+    }
+
+    /// Whether a record is of this session. Changes nothing but `record`, which means nothing afterwards.
+    pub(crate) fn authenticates(&mut self, record: &mut [u8], header: &RecordHeader) -> bool {
+        let window = self.window;
+        let opened = self.open(record, header).is_ok();
+        self.window = window;
+        opened
+    }
+}
+
+/// Epoch and sequence number as 64 bits.
+fn numbers(epoch: u16, sequence: u64) -> [u8; 8] {
+    (u64::from(epoch) << 48 | sequence).to_be_bytes()
+}
+
+/// The additional data of the AEAD: RFC 5246 section 6.2.3.3, with a connection ID
+/// RFC 9146 section 5.3.
+struct Aad {
+    bytes: [u8; Self::MAX],
+    length: usize,
+}
+
+impl Aad {
+    const MAX: usize = 23 + 255;
+
+    fn new(content: ContentType, epoch: u16, sequence: u64, cid: &[u8], length: usize) -> Self {
+        let mut aad = Self { bytes: [0; Self::MAX], length: 0 };
+        let version = DTLS_1_2.to_be_bytes();
+        let number = content.number();
+        if content == ContentType::Tls12Cid {
+            aad.push(&[0xff; 8]);
+            aad.push(&[number, cid.len() as u8, number]);
+            aad.push(&version);
+            aad.push(&numbers(epoch, sequence));
+            aad.push(cid);
+        } else {
+            aad.push(&numbers(epoch, sequence));
+            aad.push(&[number]);
+            aad.push(&version);
+        }
+        aad.push(&(length as u16).to_be_bytes());
+        aad
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        if let Some(room) = self.bytes.get_mut(self.length..end) {
+            room.copy_from_slice(bytes);
+            self.length = end;
+        }
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{MasterSecret, Psk, Randoms, Role};
+
+    fn pair(client_cid: &[u8], server_cid: &[u8]) -> (Protection, Protection) {
+        let randoms = Randoms { client: [1; 32], server: [2; 32] };
+        let master = MasterSecret::classic(&Psk::new(b"secret").unwrap(), &randoms);
+        let make = |role, own: &[u8], peer| {
+            let keys = master.keys(role, &randoms);
+            Protection::new(CipherSuite::PskAes128Ccm8, keys, OwnCid::new(own), peer)
+        };
+        (make(Role::Client, client_cid, server_cid), make(Role::Server, server_cid, client_cid))
+    }
+
+    fn open(
+        to: &mut Protection,
+        record: &[u8],
+        cid: usize,
+    ) -> Result<(ContentType, Vec<u8>), Discarded> {
+        let mut record = record.to_vec();
+        let header = RecordHeader::parse(&record, cid).unwrap();
+        let opened = to.open(&mut record, &header)?;
+        Ok((opened.content, record[opened.plaintext].to_vec()))
+    }
+
+    #[test]
+    fn a_record_with_a_connection_id_has_the_layout_of_rfc_9146_and_hides_its_type() {
+        let (mut client, mut server) = pair(b"", b"server");
+        let mut record = Vec::new();
+        assert!(client.seal(ContentType::Alert, &[1, 0], &mut record));
+        // type, version, epoch, sequence number, connection ID, length.
+        assert_eq!(record[..11], [25, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(record[11..19], *b"server\x00\x13");
+        // The explicit nonce is epoch and sequence number; then two bytes, the type, the tag.
+        assert_eq!(record[19..27], [0, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(record.len(), 27 + 3 + 8);
+        assert_eq!(open(&mut server, &record, 6), Ok((ContentType::Alert, [1, 0].to_vec())));
+        assert_eq!(open(&mut server, &record, 6), Err(Discarded::Replayed));
+        // The other direction has none: the record is as in RFC 6347.
+        record.clear();
+        assert!(server.seal(ContentType::ApplicationData, b"x", &mut record));
+        assert_eq!(record[..13], [23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 0, 0, 17]);
+        let opened = open(&mut client, &record, 0);
+        assert_eq!(opened, Ok((ContentType::ApplicationData, b"x".to_vec())));
+    }
+
+    #[test]
+    fn where_a_connection_id_was_agreed_on_a_record_without_it_is_discarded() {
+        let (mut client, _) = pair(b"", b"");
+        let (_, mut server) = pair(b"", b"server");
+        let mut record = Vec::new();
+        assert!(client.seal(ContentType::ApplicationData, b"x", &mut record));
+        assert_eq!(open(&mut server, &record, 6), Err(Discarded::Malformed));
+    }
+
+    #[test]
+    fn padding_after_the_type_is_taken_off_and_a_record_of_zeros_is_discarded() {
+        let (mut client, mut server) = pair(b"", b"s");
+        for (inner, expected) in [
+            (&b"data\x17\0\0\0"[..], Ok((ContentType::ApplicationData, b"data".to_vec()))),
+            (&b"\0\0\0"[..], Err(Discarded::Malformed)),
+            (&b"data\x63\0"[..], Err(Discarded::Malformed)),
+        ] {
+            // The same bytes as a sender that pads would make, by hand.
+            let sequence = client.next_sequence;
+            client.next_sequence += 1;
+            let mut record = Vec::new();
+            let at =
+                record::begin(&mut record, (ContentType::Tls12Cid, DTLS_1_2), (1, sequence), b"s");
+            let explicit = numbers(1, sequence);
+            record.extend_from_slice(&explicit);
+            let aad = Aad::new(ContentType::Tls12Cid, 1, sequence, b"s", inner.len());
+            let (mut data, mut tag) = (inner.to_vec(), [0; 8]);
+            assert!(client.write.seal(
+                client.suite,
+                &explicit,
+                aad.as_slice(),
+                &mut data,
+                &mut tag
+            ));
+            record.extend_from_slice(&data);
+            record.extend_from_slice(&tag);
+            record::finish(&mut record, at, 1);
+            assert_eq!(open(&mut server, &record, 1), expected);
+        }
+    }
+
+    #[test]
+    fn sequence_numbers_end_before_they_wrap() {
+        let (mut client, mut server) = pair(b"", b"");
+        client.next_sequence = MAX_SEQUENCE;
+        let mut record = Vec::new();
+        assert!(client.seal(ContentType::ApplicationData, b"last", &mut record));
+        assert!(open(&mut server, &record, 0).is_ok());
+        let length = record.len();
+        assert!(!client.seal(ContentType::ApplicationData, b"one too many", &mut record));
+        assert_eq!(record.len(), length);
+    }
+}

@@ -1,0 +1,139 @@
+//! Records: the header of DTLS 1.2 (RFC 6347 section 4.1) and its form with a connection ID
+//! (RFC 9146 section 4).
+
+use crate::cid::OwnCid;
+use crate::wire::{Reader, put_u16, put_u48};
+use alloc::vec::Vec;
+
+/// DTLS 1.0: what a HelloVerifyRequest names (RFC 6347 section 4.2.1).
+pub(crate) const DTLS_1_0: u16 = 0xfeff;
+/// DTLS 1.2.
+pub(crate) const DTLS_1_2: u16 = 0xfefd;
+/// Sequence numbers have 48 bits and must not wrap (RFC 6347 section 4.1).
+pub(crate) const MAX_SEQUENCE: u64 = (1 << 48) - 1;
+/// A record's header without a connection ID.
+pub(crate) const HEADER: usize = 13;
+
+/// The content type of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ContentType {
+    ChangeCipherSpec,
+    Alert,
+    Handshake,
+    ApplicationData,
+    /// The true type is encrypted (RFC 9146).
+    Tls12Cid,
+    /// RFC 9853.
+    ReturnRoutabilityCheck,
+}
+
+impl ContentType {
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::ChangeCipherSpec => 20,
+            Self::Alert => 21,
+            Self::Handshake => 22,
+            Self::ApplicationData => 23,
+            Self::Tls12Cid => 25,
+            Self::ReturnRoutabilityCheck => 27,
+        }
+    }
+
+    pub(crate) const fn from_number(number: u8) -> Option<Self> {
+        Some(match number {
+            20 => Self::ChangeCipherSpec,
+            21 => Self::Alert,
+            22 => Self::Handshake,
+            23 => Self::ApplicationData,
+            25 => Self::Tls12Cid,
+            27 => Self::ReturnRoutabilityCheck,
+            _ => return None,
+        })
+    }
+}
+
+/// A record's header, checked for its form only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordHeader {
+    pub(crate) content: ContentType,
+    pub(crate) epoch: u16,
+    /// 48 bits.
+    pub(crate) sequence: u64,
+    /// Empty unless the type is `tls12_cid`.
+    pub(crate) cid: OwnCid,
+    /// Where the fragment begins; it ends with the record.
+    pub(crate) start: usize,
+    /// The record's length, header and fragment.
+    pub(crate) length: usize,
+}
+
+impl RecordHeader {
+    /// The first record of `bytes`. A connection ID has the length that the receiver gives out,
+    /// `cid_length`; without one a record that carries a connection ID is not for us.
+    ///
+    /// `None`: the rest of the datagram is not a record, and is to be dropped silently
+    /// (RFC 6347 section 4.1.2.7).
+    pub(crate) fn parse(bytes: &[u8], cid_length: usize) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let content = ContentType::from_number(reader.u8()?)?;
+        // An initial ClientHello may say DTLS 1.0 (RFC 6347 section 4.1).
+        if !matches!(reader.u16()?, DTLS_1_0 | DTLS_1_2) {
+            return None;
+        }
+        let epoch = reader.u16()?;
+        let sequence = reader.u48()?;
+        let cid = match content {
+            ContentType::Tls12Cid if cid_length == 0 => return None,
+            ContentType::Tls12Cid => reader.take(cid_length)?,
+            _ => &[],
+        };
+        let start = HEADER + cid.len();
+        let fragment = usize::from(reader.u16()?);
+        (reader.rest().len() >= fragment).then_some(Self {
+            content,
+            epoch,
+            sequence,
+            cid: OwnCid::new(cid),
+            start,
+            length: start + fragment,
+        })
+    }
+}
+
+/// Appends a header; the two bytes of the length are filled in by [`finish`].
+pub(crate) fn begin(
+    out: &mut Vec<u8>,
+    (content, version): (ContentType, u16),
+    (epoch, sequence): (u16, u64),
+    cid: &[u8],
+) -> usize {
+    let at = out.len();
+    out.push(content.number());
+    put_u16(out, version);
+    put_u16(out, epoch);
+    put_u48(out, sequence);
+    out.extend_from_slice(cid);
+    put_u16(out, 0);
+    at
+}
+
+/// Writes the length of the record that [`begin`] began at `at`, with so long a connection ID.
+pub(crate) fn finish(out: &mut [u8], at: usize, cid_length: usize) {
+    let fragment = out.len().saturating_sub(at + HEADER + cid_length) as u16;
+    if let Some(length) = out.get_mut(at + 11 + cid_length..at + 13 + cid_length) {
+        length.copy_from_slice(&fragment.to_be_bytes());
+    }
+}
+
+/// Appends a record that is not protected.
+pub(crate) fn plain(
+    out: &mut Vec<u8>,
+    content: ContentType,
+    version: u16,
+    sequence: u64,
+    body: &[u8],
+) {
+    let at = begin(out, (content, version), (0, sequence), &[]);
+    out.extend_from_slice(body);
+    finish(out, at, 0);
+}

@@ -1,0 +1,111 @@
+//! Sessions that can be resumed (RFC 5246 section 7.3): with the master secret of an earlier
+//! handshake, one round trip and the identity's look-up less.
+
+use crate::CipherSuite;
+use crate::keys::MasterSecret;
+use crate::wire::{Reader, put_u16, put_vector8, put_vector16};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use ebbtide_core::time::{Duration, Instant};
+use zeroize::Zeroizing;
+
+/// The session IDs that this server gives out.
+pub(crate) type ServerSessionId = [u8; 16];
+
+/// The secrets with which a client resumes a session. It is as secret as the key: keep it as carefully.
+#[derive(Clone)]
+pub struct SavedSession {
+    pub(crate) id: Vec<u8>,
+    pub(crate) suite: CipherSuite,
+    pub(crate) master: MasterSecret,
+}
+
+impl SavedSession {
+    const FORMAT: u8 = 1;
+
+    /// As bytes to be stored.
+    #[must_use]
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(96));
+        bytes.push(Self::FORMAT);
+        put_u16(&mut bytes, self.suite.number());
+        put_vector8(&mut bytes, &self.id);
+        put_vector16(&mut bytes, self.master.as_bytes());
+        bytes
+    }
+
+    /// The inverse of [`Self::to_bytes`]. `None` for other bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let format = reader.u8()?;
+        let suite = CipherSuite::from_number(reader.u16()?)?;
+        let id = reader.vector8()?.to_vec();
+        let master = MasterSecret::from_bytes(reader.vector16()?.try_into().ok()?);
+        let valid = format == Self::FORMAT && (1..=32).contains(&id.len()) && reader.is_empty();
+        valid.then_some(Self { id, suite, master })
+    }
+}
+
+impl fmt::Debug for SavedSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SavedSession").field("suite", &self.suite).finish_non_exhaustive()
+    }
+}
+
+/// A session that a server lets be resumed.
+#[derive(Clone, Debug)]
+pub(crate) struct Resumable {
+    pub(crate) suite: CipherSuite,
+    pub(crate) master: MasterSecret,
+    pub(crate) identity: Arc<[u8]>,
+    made: Instant,
+}
+
+/// A server's sessions, by their ID. Only those with an extended master secret are kept: others must
+/// not be resumed (RFC 7627 section 5.3).
+#[derive(Debug)]
+pub(crate) struct SessionCache {
+    by_id: BTreeMap<ServerSessionId, Resumable>,
+    /// In the order of their making. Removed ones stay here until their turn comes.
+    order: VecDeque<ServerSessionId>,
+    max: usize,
+    lifetime: Duration,
+}
+
+impl SessionCache {
+    pub(crate) const fn new(max: usize, lifetime: Duration) -> Self {
+        Self { by_id: BTreeMap::new(), order: VecDeque::new(), max, lifetime }
+    }
+
+    /// Whether any session may be resumed.
+    pub(crate) const fn is_enabled(&self) -> bool {
+        self.max > 0
+    }
+
+    pub(crate) fn get(&self, now: Instant, id: &[u8]) -> Option<&Resumable> {
+        let found = self.by_id.get(<&ServerSessionId>::try_from(id).ok()?)?;
+        (now - found.made <= self.lifetime).then_some(found)
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        now: Instant,
+        id: ServerSessionId,
+        (suite, master, identity): (CipherSuite, MasterSecret, Arc<[u8]>),
+    ) {
+        while self.order.len() >= self.max.max(1) {
+            if let Some(oldest) = self.order.pop_front() {
+                self.by_id.remove(&oldest);
+            }
+        }
+        self.order.push_back(id);
+        self.by_id.insert(id, Resumable { suite, master, identity, made: now });
+    }
+
+    pub(crate) fn remove(&mut self, id: &ServerSessionId) {
+        self.by_id.remove(id);
+    }
+}

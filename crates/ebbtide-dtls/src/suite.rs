@@ -1,0 +1,185 @@
+//! The cipher suites: AES-128 with CCM or GCM under a pre-shared key.
+
+use aes::Aes128Enc;
+use aes_gcm::{AesGcm, aead};
+use ccm::Ccm;
+use ccm::aead::inout::InOutBuf;
+use ccm::aead::{AeadInOut, KeyInit};
+use ccm::consts::{U8, U12, U16};
+
+type Aes128Ccm8 = Ccm<Aes128Enc, U8, U12>;
+type Aes128Ccm = Ccm<Aes128Enc, U16, U12>;
+type Aes128Gcm = AesGcm<Aes128Enc, U12, U16>;
+
+/// A cipher suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CipherSuite {
+    /// `TLS_PSK_WITH_AES_128_CCM_8` (RFC 6655): mandatory for CoAP with pre-shared keys (RFC 7252
+    /// section 9.1.3.1), and the shortest on the air.
+    PskAes128Ccm8,
+    /// `TLS_PSK_WITH_AES_128_CCM` (RFC 6655): a tag of 16 bytes.
+    PskAes128Ccm,
+    /// `TLS_PSK_WITH_AES_128_GCM_SHA256` (RFC 5487).
+    PskAes128GcmSha256,
+}
+
+impl CipherSuite {
+    /// All of them, the preferred one first.
+    pub const ALL: [Self; 3] = [Self::PskAes128Ccm8, Self::PskAes128GcmSha256, Self::PskAes128Ccm];
+
+    /// Its number in the registry.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        match self {
+            Self::PskAes128Ccm8 => 0xc0a8,
+            Self::PskAes128Ccm => 0xc0a4,
+            Self::PskAes128GcmSha256 => 0x00a8,
+        }
+    }
+
+    /// The suite with this number.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|suite| suite.number() == number)
+    }
+
+    /// Its name in the registry.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PskAes128Ccm8 => "TLS_PSK_WITH_AES_128_CCM_8",
+            Self::PskAes128Ccm => "TLS_PSK_WITH_AES_128_CCM",
+            Self::PskAes128GcmSha256 => "TLS_PSK_WITH_AES_128_GCM_SHA256",
+        }
+    }
+
+    /// Bytes of the authentication tag.
+    #[must_use]
+    pub const fn tag_length(self) -> usize {
+        match self {
+            Self::PskAes128Ccm8 => 8,
+            Self::PskAes128Ccm | Self::PskAes128GcmSha256 => 16,
+        }
+    }
+
+    /// Encrypts `data` in place and writes the tag, [`Self::tag_length`] bytes.
+    pub(crate) fn seal(
+        self,
+        key: &[u8; 16],
+        nonce: &[u8; 12],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &mut [u8],
+    ) -> Result<(), aead::Error> {
+        match self {
+            Self::PskAes128Ccm8 => seal::<Aes128Ccm8>(key, nonce, aad, data, tag),
+            Self::PskAes128Ccm => seal::<Aes128Ccm>(key, nonce, aad, data, tag),
+            Self::PskAes128GcmSha256 => seal::<Aes128Gcm>(key, nonce, aad, data, tag),
+        }
+    }
+
+    /// Checks the tag and decrypts `data` in place. After an error `data` means nothing.
+    pub(crate) fn open(
+        self,
+        key: &[u8; 16],
+        nonce: &[u8; 12],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &[u8],
+    ) -> Result<(), aead::Error> {
+        match self {
+            Self::PskAes128Ccm8 => open::<Aes128Ccm8>(key, nonce, aad, data, tag),
+            Self::PskAes128Ccm => open::<Aes128Ccm>(key, nonce, aad, data, tag),
+            Self::PskAes128GcmSha256 => open::<Aes128Gcm>(key, nonce, aad, data, tag),
+        }
+    }
+}
+
+/// A cipher is made for each record from the key's 16 bytes: its key schedule (176 bytes each way, more
+/// with the tables of GCM) would be most of an idle session, and takes a fraction of a microsecond.
+fn cipher<A: KeyInit>(key: &[u8; 16]) -> Result<A, aead::Error> {
+    A::new_from_slice(key).map_err(|_| aead::Error)
+}
+
+fn seal<A: AeadInOut + KeyInit>(
+    key: &[u8; 16],
+    nonce: &[u8; 12],
+    aad: &[u8],
+    data: &mut [u8],
+    tag: &mut [u8],
+) -> Result<(), aead::Error> {
+    let nonce = nonce.as_slice().try_into().map_err(|_| aead::Error)?;
+    let made = cipher::<A>(key)?.encrypt_inout_detached(nonce, aad, InOutBuf::from(data))?;
+    tag.copy_from_slice(&made);
+    Ok(())
+}
+
+fn open<A: AeadInOut + KeyInit>(
+    key: &[u8; 16],
+    nonce: &[u8; 12],
+    aad: &[u8],
+    data: &mut [u8],
+    tag: &[u8],
+) -> Result<(), aead::Error> {
+    let nonce = nonce.as_slice().try_into().map_err(|_| aead::Error)?;
+    let tag = tag.try_into().map_err(|_| aead::Error)?;
+    cipher::<A>(key)?.decrypt_inout_detached(nonce, aad, InOutBuf::from(data), tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digit = |byte: u8| char::from(byte).to_digit(16).unwrap() as u8;
+        text.as_bytes().as_chunks::<2>().0.iter().map(|[a, b]| digit(*a) << 4 | digit(*b)).collect()
+    }
+
+    fn check(suite: CipherSuite, [key, nonce, aad, plain, cipher, tag]: [&str; 6]) {
+        let key = hex(key).try_into().unwrap();
+        let nonce = hex(nonce).try_into().unwrap();
+        let (aad, plain) = (hex(aad), hex(plain));
+        let mut data = plain.clone();
+        let mut made = alloc::vec![0; suite.tag_length()];
+        suite.seal(&key, &nonce, &aad, &mut data, &mut made).unwrap();
+        assert_eq!((&data, &made), (&hex(cipher), &hex(tag)), "{suite:?}");
+        let mut wrong = data.clone();
+        suite.open(&key, &nonce, &aad, &mut data, &made).unwrap();
+        assert_eq!(data, plain);
+        made[0] ^= 1;
+        assert!(suite.open(&key, &nonce, &aad, &mut wrong, &made).is_err());
+    }
+
+    /// Example 3 of NIST SP 800-38C: a nonce of 12 bytes and a tag of 8, as RFC 6655 has them.
+    #[test]
+    fn ccm_8_gives_what_nist_says() {
+        check(
+            CipherSuite::PskAes128Ccm8,
+            [
+                "404142434445464748494a4b4c4d4e4f",
+                "101112131415161718191a1b",
+                "000102030405060708090a0b0c0d0e0f10111213",
+                "202122232425262728292a2b2c2d2e2f3031323334353637",
+                "e3b201a9f5b71a7a9b1ceaeccd97e70b6176aad9a4428aa5",
+                "484392fbc1b09951",
+            ],
+        );
+    }
+
+    /// Test case 4 of the submission of GCM to NIST.
+    #[test]
+    fn gcm_gives_what_its_authors_say() {
+        check(
+            CipherSuite::PskAes128GcmSha256,
+            [
+                "feffe9928665731c6d6a8f9467308308",
+                "cafebabefacedbaddecaf888",
+                "feedfacedeadbeeffeedfacedeadbeefabaddad2",
+                "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39",
+                "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e091",
+                "5bc94fbc3221a5db94fae95ae7121a47",
+            ],
+        );
+    }
+}

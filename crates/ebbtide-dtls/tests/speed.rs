@@ -1,0 +1,105 @@
+//! What handshakes and records cost. `cargo test --release -p ebbtide-dtls --test speed -- --ignored
+//! --nocapture` prints it.
+
+mod common;
+
+use common::{Pair, SERVER, address, client, client_config, credentials, server};
+use ebbtide_core::time::Instant;
+use ebbtide_dtls::{CipherSuite, Config, Output, Timing};
+use std::time::Duration;
+
+/// The time that `work` takes, of which this thread had the processor or not.
+#[expect(clippy::disallowed_methods, reason = "a measurement")]
+fn time(work: impl FnOnce()) -> Duration {
+    let began = std::time::Instant::now();
+    work();
+    began.elapsed()
+}
+
+#[test]
+#[ignore = "a measurement, for release builds"]
+fn a_handshake_takes_the_server_little_time() {
+    const HANDSHAKES: u32 = 2000;
+    let mut server = server(Config::default(), 1);
+    let mut at_server = Duration::ZERO;
+    for number in 0..HANDSHAKES {
+        let from = std::net::SocketAddr::from((number.to_be_bytes(), 5684));
+        let mut client = client(client_config(), number.into());
+        let device = credentials("device", b"secret");
+        client.connect(Instant::ZERO, address(SERVER), device, Timing::default());
+        loop {
+            let mut out = Vec::new();
+            while let Output::Transmit { datagram, .. } = client.poll_output() {
+                out.push(datagram.to_vec());
+            }
+            if out.is_empty() {
+                break;
+            }
+            at_server += time(|| {
+                for datagram in &mut out {
+                    server.handle_datagram(Instant::ZERO, from, datagram, &mut |_, _| {});
+                }
+            });
+            loop {
+                match server.poll_output() {
+                    Output::Transmit { datagram, .. } => {
+                        let mut datagram = datagram.to_vec();
+                        let from = address(SERVER);
+                        client.handle_datagram(Instant::ZERO, from, &mut datagram, &mut |_, _| {});
+                    }
+                    Output::Event(_) => {}
+                    Output::Timeout(_) => break,
+                }
+            }
+        }
+    }
+    assert_eq!(server.counters().established, u64::from(HANDSHAKES));
+    println!("a handshake at the server: {:?}", at_server / HANDSHAKES);
+}
+
+#[test]
+#[ignore = "a measurement, for release builds"]
+fn a_record_takes_little_time() {
+    const RECORDS: u32 = 100_000;
+    for suite in CipherSuite::ALL {
+        let config = |cid_length| Config { suites: vec![suite], cid_length, ..Config::default() };
+        let mut pair = Pair::new(config(Some(0)), config(Some(6)));
+        let session = pair.connect(credentials("device", b"secret"));
+        pair.run(Duration::from_secs(1));
+        let mut records: Vec<Vec<u8>> = vec![Vec::with_capacity(200); RECORDS as usize];
+        let sealing = time(|| {
+            for record in &mut records {
+                assert!(pair.client.send(pair.now, session, &[7; 80], record).is_ok());
+            }
+        });
+        let from = pair.client_address;
+        let mut count = 0;
+        let opening = time(|| {
+            for record in &mut records {
+                pair.server.handle_datagram(pair.now, from, record, &mut |_, _| count += 1);
+            }
+        });
+        assert_eq!(count, RECORDS);
+        println!("{}: seal {:?}, open {:?}", suite.name(), sealing / RECORDS, opening / RECORDS);
+    }
+}
+
+#[test]
+#[ignore = "a measurement, for release builds"]
+fn a_forged_hello_takes_little_time() {
+    let mut pair = Pair::new(client_config(), Config::default());
+    pair.connect(credentials("device", b"secret"));
+    let Output::Transmit { datagram, .. } = pair.client.poll_output() else { return };
+    let hello = datagram.to_vec();
+    let from = pair.client_address;
+    const HELLOS: u32 = 100_000;
+    let spent = time(|| {
+        for number in 0..HELLOS {
+            let mut forged = hello.clone();
+            forged[27..31].copy_from_slice(&number.to_be_bytes());
+            pair.server.handle_datagram(pair.now, from, &mut forged, &mut |_, _| {});
+            while matches!(pair.server.poll_output(), Output::Transmit { .. }) {}
+        }
+    });
+    println!("a forged ClientHello: {:?}", spent / HELLOS);
+}

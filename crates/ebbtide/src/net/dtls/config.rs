@@ -1,0 +1,89 @@
+//! Settings of DTLS.
+
+use core::fmt;
+use ebbtide_dtls::{Credentials, Psk, PskLookup};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// How clients and servers speak `coaps`.
+#[derive(Clone, Debug)]
+pub struct DtlsConfig {
+    /// A client's identity and key; the same for all servers.
+    pub credentials: Option<Credentials>,
+    /// A client's settings. By default it gives out no connection ID: it has one session with each
+    /// server, from a socket of its own, and puts the server's connection ID into its records.
+    pub client: ebbtide_dtls::Config,
+    /// A server's settings. By default it gives out connection IDs of six bytes.
+    pub server: ebbtide_dtls::Config,
+    /// Takes the secrets of each session.
+    pub key_log: Option<KeyLogger>,
+}
+
+impl Default for DtlsConfig {
+    fn default() -> Self {
+        let server = ebbtide_dtls::Config::default();
+        let client = ebbtide_dtls::Config { cid_length: Some(0), ..server.clone() };
+        Self { credentials: None, client, server, key_log: None }
+    }
+}
+
+/// A socket of a server that speaks DTLS, with the keys of its clients.
+#[derive(Clone, Debug)]
+pub struct DtlsBind {
+    /// The address of its socket.
+    pub address: SocketAddr,
+    /// The keys of its clients.
+    pub keys: Keys,
+}
+
+impl DtlsBind {
+    /// Serves at `address` to those whose key `keys` knows.
+    pub fn new(
+        address: impl Into<SocketAddr>,
+        keys: impl Fn(&[u8]) -> Option<Psk> + Send + Sync + 'static,
+    ) -> Self {
+        Self { address: address.into(), keys: Keys(Arc::new(keys)) }
+    }
+}
+
+/// The look-up of pre-shared keys by identity. It is called while a socket is locked: it must not wait for
+/// long.
+#[derive(Clone)]
+pub struct Keys(Arc<LookUp>);
+
+type LookUp = dyn Fn(&[u8]) -> Option<Psk> + Send + Sync;
+
+impl PskLookup for Keys {
+    fn key(&mut self, identity: &[u8]) -> Option<Psk> {
+        (self.0)(identity)
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys(..)")
+    }
+}
+
+/// Takes the secrets of sessions as lines of an NSS key log, with which Wireshark decrypts a capture.
+/// The lines are as secret as what they decrypt.
+#[derive(Clone)]
+pub struct KeyLogger(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl KeyLogger {
+    /// Calls `log` with each line, without its end. It is called while a socket is locked: it must not
+    /// wait for long.
+    pub fn new(log: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(log))
+    }
+
+    pub(super) fn log(&self, line: &str) {
+        (self.0)(line);
+    }
+}
+
+impl fmt::Debug for KeyLogger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyLogger(..)")
+    }
+}

@@ -1,0 +1,194 @@
+//! DTLS between a socket and its endpoint: records in, messages out, and the other way.
+//!
+//! A socket speaks DTLS or it does not; one that does has [`Sessions`]. The endpoint then knows peers by
+//! the stand-ins of their sessions (`address`), so that congestion control, exchanges and observations
+//! outlive a change of the peer's address.
+
+pub(crate) mod address;
+mod client;
+pub(crate) mod config;
+mod pump;
+
+use super::clock::{Clock, seeded_for_secrets};
+use super::socket::Outbound;
+use client::Links;
+use config::DtlsConfig;
+use ebbtide_core::endpoint::Sent;
+use ebbtide_core::time::Instant;
+use ebbtide_dtls::{Endpoint, PskLookup, SendError, SessionId};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Which side a socket is on.
+pub(crate) enum Side {
+    /// It opens sessions.
+    Client,
+    /// It accepts sessions of those whose key is known.
+    Server(Box<dyn PskLookup + Send>),
+}
+
+/// The sessions of a socket.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    endpoint: Endpoint,
+    clock: Clock,
+    is_ipv4: bool,
+    /// At a client.
+    links: Option<Links>,
+    /// When the sessions want their next call.
+    pub(crate) deadline: Option<Instant>,
+    /// One record, reused.
+    record: Vec<u8>,
+    /// Messages that cannot be sent any more.
+    unsent: Vec<Sent>,
+    /// Room for the messages of the next datagram, reused.
+    spare: Opened,
+}
+
+/// The peer of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// At a server.
+    pub(crate) identity: Arc<[u8]>,
+}
+
+/// Messages that came in one datagram.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    bytes: Vec<u8>,
+    messages: Vec<(SocketAddr, Range<usize>)>,
+}
+
+impl Opened {
+    /// Whose messages they are, and their bytes.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        let bytes = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
+        self.messages.iter().map(move |(from, range)| (*from, bytes(range)))
+    }
+}
+
+impl Sessions {
+    pub(crate) fn new(
+        side: Side,
+        config: &DtlsConfig,
+        is_ipv4: bool,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let rng = seeded_for_secrets()?;
+        let (mut endpoint, links) = match side {
+            Side::Client => {
+                let links = Links::new(config.credentials.clone());
+                (Endpoint::new(config.client.clone(), rng), Some(links))
+            }
+            Side::Server(lookup) => {
+                let mut endpoint = Endpoint::new(config.server.clone(), rng);
+                endpoint.accept(lookup);
+                (endpoint, None)
+            }
+        };
+        if let Some(log) = config.key_log.clone() {
+            endpoint.log_keys(Box::new(move |line: &str| log.log(line)));
+        }
+        Ok(Self {
+            endpoint,
+            clock,
+            is_ipv4,
+            links,
+            deadline: None,
+            record: Vec::new(),
+            unsent: Vec::new(),
+            spare: Opened::default(),
+        })
+    }
+
+    /// The stand-in for a session's peer.
+    fn stand_in(&self, session: SessionId) -> Option<SocketAddr> {
+        let number = match &self.links {
+            Some(links) => links.number(session)?,
+            None => session.as_u64(),
+        };
+        Some(address::stand_in(self.is_ipv4, number))
+    }
+
+    /// The session behind a stand-in.
+    fn session(&self, stand_in: SocketAddr) -> Option<SessionId> {
+        let number = address::number(stand_in)?;
+        match &self.links {
+            Some(links) => links.session(number),
+            None => Some(SessionId::from_u64(number)),
+        }
+    }
+
+    /// The peer of a session.
+    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<Peer> {
+        let session = self.session(stand_in)?;
+        let address = self.endpoint.remote(session)?;
+        Some(Peer { address, identity: self.endpoint.identity(session)? })
+    }
+
+    /// The counters of the sessions.
+    pub(crate) fn counters(&self) -> ebbtide_dtls::Counters {
+        self.endpoint.counters()
+    }
+
+    /// Decrypts a datagram. [`Self::reuse`] takes the result back.
+    pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Opened {
+        let mut opened = core::mem::take(&mut self.spare);
+        opened.bytes.clear();
+        opened.messages.clear();
+        self.record.clear();
+        self.record.extend_from_slice(datagram);
+        let (links, is_ipv4) = (&self.links, self.is_ipv4);
+        self.endpoint.handle_datagram(now, from, &mut self.record, &mut |session, message| {
+            let number = match links {
+                Some(links) => links.number(session),
+                None => Some(session.as_u64()),
+            };
+            if let Some(number) = number {
+                let start = opened.bytes.len();
+                opened.bytes.extend_from_slice(message);
+                let stand_in = address::stand_in(is_ipv4, number);
+                opened.messages.push((stand_in, start..opened.bytes.len()));
+            }
+        });
+        opened
+    }
+
+    /// The messages have been handled.
+    pub(crate) fn reuse(&mut self, opened: Opened) {
+        self.spare = opened;
+    }
+
+    /// Encrypts a message and queues it. If there is no session it waits for one at a client, and fails at a
+    /// server.
+    pub(crate) fn send(
+        &mut self,
+        out: &mut Outbound<Sent>,
+        (to, local): (SocketAddr, Option<IpAddr>),
+        (message, what): (&[u8], Sent),
+    ) {
+        let now = self.clock.now();
+        self.record.clear();
+        let sent = match self.session(to) {
+            Some(session) => self.endpoint.send(now, session, message, &mut self.record),
+            None => Err(SendError::NoSession),
+        };
+        match (sent, &mut self.links) {
+            (Ok(remote), _) => out.push(remote, local, &self.record, what),
+            // As if the network had lost it.
+            (Err(SendError::Unverified), _) => {}
+            (Err(_), Some(links)) => links.keep(to, message, what, &mut self.unsent),
+            (Err(_), None) => self.unsent.push(what),
+        }
+    }
+
+    /// The timers of the sessions.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.deadline.is_some_and(|at| at <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The tasks of the sessions, and the consequences of their changes for the endpoint.
+
+use super::super::pending::Answer;
+use super::super::shared::State;
+use super::address;
+use ebbtide_core::cc::Sample;
+use ebbtide_core::endpoint::Sent;
+use ebbtide_core::time::{Duration, Instant, Micros};
+use ebbtide_dtls::{Event, Failure, Output, RoundTrip, SessionId, Timing};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+impl State {
+    /// Takes what the sessions want to be done. True if the endpoint may want something, too.
+    pub(crate) fn pump(&mut self, from: Option<IpAddr>) -> bool {
+        let mut changed = false;
+        loop {
+            changed |= self.fail_unsent();
+            self.begin_wanted();
+            let Some(sessions) = &mut self.dtls else { return false };
+            match sessions.endpoint.poll_output() {
+                Output::Transmit { to, datagram } => self.out.push(to, from, datagram, Sent::Reply),
+                Output::Event(event) => {
+                    changed = true;
+                    self.on_session(event);
+                }
+                Output::Timeout(at) => {
+                    if let Some((remote, reason)) = sessions.endpoint.take_refused() {
+                        tracing::warn!(%remote, %reason, "DTLS handshake refused");
+                    }
+                    sessions.deadline = at;
+                    return changed;
+                }
+            }
+        }
+    }
+
+    fn fail_unsent(&mut self) -> bool {
+        let Some(sessions) = &mut self.dtls else { return false };
+        let unsent = core::mem::take(&mut sessions.unsent);
+        let now = sessions.clock.now();
+        for what in &unsent {
+            let (Sent::Exchange { exchange, .. } | Sent::Probe { exchange, .. }) = *what else {
+                continue;
+            };
+            self.end(exchange, Answer::Network(io::Error::other("the DTLS session is over")));
+            self.endpoint.handle_send_error(now, exchange);
+        }
+        !unsent.is_empty()
+    }
+
+    /// Begins the handshakes that are wanted. A flight is a message of the peer's scope: its congestion
+    /// control says how long to wait.
+    fn begin_wanted(&mut self) {
+        let Some(sessions) = &mut self.dtls else { return };
+        let now = sessions.clock.now();
+        let is_ipv4 = sessions.is_ipv4;
+        let Some(links) = &mut sessions.links else { return };
+        let credentials = links.credentials.clone();
+        while let Some((number, link)) = links.next_wanted() {
+            link.wanted = false;
+            let Some(credentials) = &credentials else {
+                link.failed = Some(Failure::UnknownIdentity);
+                self.wake.append(&mut link.wakers);
+                continue;
+            };
+            let mut credentials = credentials.clone();
+            credentials.saved = link.saved.take().or(credentials.saved);
+            link.flight = self.endpoint.begin_flight(now, address::stand_in(is_ipv4, number));
+            let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
+            let session = sessions.endpoint.connect(now, link.remote, credentials, timing);
+            links.begun(number, session);
+        }
+    }
+
+    fn on_session(&mut self, event: Event) {
+        match event {
+            Event::RoundTrip { session, sample } => self.on_round_trip(session, &sample),
+            Event::Established { session, resumed } => {
+                self.on_established(session);
+                let sessions = self.dtls.as_ref();
+                let scope = sessions.and_then(|sessions| sessions.stand_in(session));
+                let remote = sessions.and_then(|sessions| sessions.endpoint.remote(session));
+                if let (Some(scope), Some(remote)) = (scope, remote) {
+                    tracing::debug!(%scope, %remote, resumed, "DTLS session established");
+                }
+            }
+            Event::Ended { session, remote, identity, established, reason } => {
+                let identity = String::from_utf8_lossy(&identity).escape_debug().to_string();
+                if established {
+                    tracing::debug!(%remote, identity, %reason, "DTLS session ended");
+                } else {
+                    tracing::warn!(%remote, identity, %reason, "DTLS handshake failed");
+                }
+                self.on_ended(session, established, reason);
+            }
+            Event::AddressChanged { session, from, to } => {
+                let scope = self.dtls.as_ref().and_then(|sessions| sessions.stand_in(session));
+                tracing::debug!(?scope, %from, %to, "DTLS peer moved");
+            }
+            _ => {}
+        }
+    }
+
+    /// The control learns from a flight's answer, and says how long to wait for that of the next.
+    fn on_round_trip(&mut self, session: SessionId, sample: &RoundTrip) {
+        let Some(sessions) = &mut self.dtls else { return };
+        let (now, is_ipv4) = (sessions.clock.now(), sessions.is_ipv4);
+        let Some((number, link)) = sessions.links.as_mut().and_then(|links| links.of(session))
+        else {
+            return;
+        };
+        let Some(flight) = link.flight.take() else { return };
+        let sample = Sample {
+            since_first: Micros::from_duration(sample.since_first),
+            since_last: Micros::from_duration(sample.since_last),
+            transmissions: sample.transmissions,
+            answered: None,
+        };
+        let scope = address::stand_in(is_ipv4, number);
+        self.endpoint.end_flight(now, scope, &flight, Some(&sample));
+        link.flight = self.endpoint.begin_flight(now, scope);
+        let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
+        sessions.endpoint.set_timing(session, timing);
+    }
+
+    fn on_established(&mut self, session: SessionId) {
+        let Some(sessions) = &mut self.dtls else { return };
+        let now = sessions.clock.now();
+        let Some(scope) = sessions.stand_in(session) else { return };
+        let saved = sessions.endpoint.saved_session(session);
+        let Some((_, link)) = sessions.links.as_mut().and_then(|links| links.of(session)) else {
+            return;
+        };
+        link.established = true;
+        link.saved = saved;
+        let waiting = link.take_waiting();
+        self.wake.append(&mut link.wakers);
+        let flight = link.flight.take();
+        for (message, what) in waiting {
+            sessions.send(&mut self.out, (scope, None), (&message, what));
+        }
+        if let Some(flight) = flight {
+            self.endpoint.end_flight(now, scope, &flight, None);
+        }
+    }
+
+    fn on_ended(&mut self, session: SessionId, established: bool, reason: Failure) {
+        let Some(sessions) = &mut self.dtls else { return };
+        let now = sessions.clock.now();
+        let Some(scope) = sessions.stand_in(session) else { return };
+        if let Some(links) = &mut sessions.links {
+            if let Some((_, link)) = links.of(session) {
+                if !established {
+                    link.failed = Some(reason);
+                    link.take_waiting();
+                }
+                self.wake.append(&mut link.wakers);
+                if let Some(flight) = link.flight.take() {
+                    self.endpoint.end_flight(now, scope, &flight, None);
+                }
+            }
+            links.ended(session);
+            if established {
+                // The next transmission of what is under way begins a new session.
+                return;
+            }
+        }
+        self.fail_all(now, scope, reason);
+    }
+
+    /// Exchanges with a peer whose session is over, and who is out of reach.
+    fn fail_all(&mut self, now: Instant, remote: SocketAddr, reason: Failure) {
+        for exchange in self.pending.with_remote(remote) {
+            self.end(exchange, Answer::Network(io::Error::other(reason)));
+            self.endpoint.handle_send_error(now, exchange);
+        }
+    }
+}
+
+/// When flights are repeated whose first timeout a control has chosen.
+fn timing(first: Option<Micros>) -> Timing {
+    let default = Timing::default();
+    let first_timeout = first.map_or(default.first_timeout, Duration::from);
+    Timing { first_timeout, max_timeout: default.max_timeout.max(first_timeout), ..default }
+}
