@@ -6,8 +6,10 @@ use crate::message::Response;
 use crate::net::shared::Shared;
 use core::fmt;
 use ebbtide_core::wire::Code;
+use futures_util::future::{Either, join, select};
 use std::future::Future;
 use std::io;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -117,12 +119,10 @@ impl Server {
         grace: Duration,
     ) -> io::Result<()> {
         let handle = self.handle();
-        let mut running = core::pin::pin!(self.run());
-        tokio::select! {
-            ended = &mut running => return ended,
-            () = signal => {}
+        let (running, signal) = (pin!(self.run()), pin!(signal));
+        match select(running, signal).await {
+            Either::Left((ended, _)) => ended,
+            Either::Right(((), running)) => join(running, handle.shutdown(grace)).await.0,
         }
-        let (ended, _) = tokio::join!(running, handle.shutdown(grace));
-        ended
     }
 }
