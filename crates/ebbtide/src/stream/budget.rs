@@ -205,7 +205,9 @@ mod tests {
         let honest = budget.add(host(1), 1);
         let idle = budget.add(host(2), 1);
         let busy = budget.add(host(2), 1);
-        (honest.use_at(1), idle.use_at(2), busy.use_at(3));
+        honest.use_at(1);
+        idle.use_at(2);
+        busy.use_at(3);
         assert_eq!(budget.make_room(host(3)).map(|member| member.number), Some(idle.number));
         assert_eq!((budget.connections(), budget.bytes(), budget.of(host(2))), (2, 2, 1));
         assert!(budget.make_room(host(2)).is_none(), "it has as many as any other");
@@ -226,7 +228,8 @@ mod tests {
         budget.hold(&great, 1000);
         assert_eq!(budget.bytes(), 70);
         assert_eq!(budget.relieve(60).map(|member| member.number), Some(honest.number));
-        (budget.remove(&small), budget.remove(&honest));
+        budget.remove(&small);
+        budget.remove(&honest);
         assert_eq!((budget.bytes(), budget.connections(), budget.shares.len()), (0, 0, 0));
     }
 
