@@ -167,6 +167,40 @@ async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
 }
 
 #[tokio::test]
+async fn an_upload_that_finds_no_room_is_refused_at_its_first_block_and_the_others_finish() {
+    let mut scene = scene(|config| {
+        config.max_block_bytes = 100_000;
+        config.verify = Verify::None;
+    });
+    let size = 30_000_u32.to_be_bytes();
+    let block = [0; 1024];
+    let send = |n: u32, id: u16, num: u32, crowd: &mut Crowd| {
+        let option = ((num << 4) | 0x0e).to_be_bytes();
+        let option = &option[option.iter().take_while(|byte| **byte == 0).count()..];
+        let options = [(11, b"length".as_slice()), (27, option), (60, &size[2..])];
+        let say = Say { code: Code::PUT, id, options: &options, payload: &block, ..GET };
+        crowd.say(n, &say);
+    };
+    for num in 0..20 {
+        for n in 0..3 {
+            send(n, num as u16, num, &mut scene.crowd);
+        }
+        let heard = scene.settle().await;
+        let codes: Vec<_> = heard.iter().map(|(_, bytes)| bytes[1]).collect();
+        assert_eq!(codes, [0x5f; 3], "block {num}");
+        // Three times 30 kB are promised: a fourth has no room, however little has come.
+        if num > 0 {
+            send(9, num as u16, 0, &mut scene.crowd);
+            let heard = scene.settle().await;
+            let answer = ebbtide::core::wire::Message::parse(&heard[0].1).unwrap();
+            assert_eq!(answer.code(), Code::SERVICE_UNAVAILABLE);
+            assert!(answer.option(OptionNumber::MAX_AGE).is_some());
+        }
+    }
+    assert_eq!(scene.meter.snapshot().refusals.uploads_evicted, 0);
+}
+
+#[tokio::test]
 async fn an_upload_of_an_unknown_address_waits_for_an_echo_while_half_of_the_room_is_taken() {
     let mut scene = scene(|config| config.max_block_bytes = 100_000);
     let block = [0; 1024];
@@ -199,8 +233,18 @@ async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
     let options = [(6, &[][..]), (11, b"state")];
     let register = |n, crowd: &mut Crowd| crowd.say(n, &Say { options: &options, ..GET });
     flood(&mut scene, 4000, register).await;
-    assert_eq!(scene.state.observers(), 3000);
-    assert_eq!(scene.meter.snapshot().refusals.observers_refused, 1001);
+    // Who has not echoed gets half of the places.
+    assert_eq!(scene.state.observers(), 1500);
+    assert_eq!(scene.meter.snapshot().refusals.challenged, 2501);
+    // Another one who is there is not held up by those who are not, though it has proved nothing.
+    let newcomer = Client::new().unwrap();
+    let mut newcomer = newcomer.observe(uri(scene.server, "/state")).await.unwrap();
+    newcomer.next().await.unwrap().unwrap();
+    assert_eq!(scene.state.observers(), 1501);
+    scene.state.changed();
+    let next = tokio::time::timeout(Duration::from_secs(20), newcomer.next()).await;
+    next.expect("held up").unwrap().unwrap();
+    drop(newcomer);
     scene.state.changed();
     for _ in 0..5 {
         let next = tokio::time::timeout(Duration::from_secs(20), honest.next()).await;
@@ -220,7 +264,7 @@ async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
     let in_time = tokio::time::timeout(Duration::from_secs(300), given_up).await;
     assert!(in_time.is_ok(), "{} observers are left", scene.state.observers());
     let snapshot = scene.meter.snapshot();
-    assert_eq!(snapshot.refusals.observers_vanished, 2999);
+    assert_eq!(snapshot.refusals.observers_vanished, 1499);
     scene.state.changed();
     honest.next().await.unwrap().unwrap();
 }

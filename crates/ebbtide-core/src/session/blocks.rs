@@ -14,6 +14,11 @@ use siphasher::sip::SipHasher13;
 /// have in flight (`client::Upload::in_flight`).
 const MAX_AHEAD: usize = 255;
 
+/// How long an upload that advances is waited for before it gives way to others.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// When a client that found no room may try again, in seconds.
+const MAX_AGE: u32 = 10;
+
 /// Bodies in parts.
 #[derive(Debug)]
 pub(super) struct BlockTransfers {
@@ -25,6 +30,10 @@ pub(super) struct Upload {
     body: BytesMut,
     /// Blocks that overtook the one that follows `body`, by where they begin.
     ahead: BTreeMap<usize, Bytes>,
+    /// Bytes that the client has announced.
+    announced: usize,
+    /// When it last advanced, if it did after its first block.
+    advanced: Option<Instant>,
     /// The last block is here.
     whole: bool,
     /// The answer, once there is one: for duplicates of the last block.
@@ -32,6 +41,17 @@ pub(super) struct Upload {
 }
 
 impl Upload {
+    /// Whether it may be given up for the sake of others: it has not gone on after its first block, or
+    /// not for some time.
+    fn may_go(&self, now: Instant) -> bool {
+        self.advanced.is_none_or(|at| now.saturating_since(at) >= PATIENCE)
+    }
+
+    /// Bytes that it takes or will take.
+    fn promised(&self) -> usize {
+        self.body.len().max(self.announced)
+    }
+
     /// Whether a block is of another body, that began as this one did.
     fn contradicts(&self, block: &Block, payload: &[u8]) -> bool {
         let offset = block.offset() as usize;
@@ -89,7 +109,7 @@ impl BlockTransfers {
     /// A transfer may pause, and its end is remembered, for `lifetime`: EXCHANGE_LIFETIME (RFC 7959
     /// section 2.4 leaves it to the server).
     pub(super) fn new(max_bytes: usize, lifetime: Duration) -> Self {
-        Self { bodies: TransferCache::new(max_bytes, lifetime) }
+        Self { bodies: TransferCache::new(max_bytes, lifetime, Upload::may_go) }
     }
 
     /// Takes a block of a request's body, which may have `max_body` bytes.
@@ -120,7 +140,13 @@ impl BlockTransfers {
             // A late copy of the first block must not undo those after it.
             let upload = self.bodies.uploads.get(&key);
             if !upload.is_some_and(|upload| upload.body.starts_with(payload)) {
-                self.bodies.begin_upload(now, key, Upload::default(), 0);
+                let announced = announced.map_or(0, |size| size as usize);
+                let upload = Upload { announced, ..Upload::default() };
+                if !self.has_room_for(now, &key, announced.max(payload.len()))
+                    || !self.bodies.begin_upload(now, key, upload, 0)
+                {
+                    return Taken::Answer(no_room());
+                }
             }
         }
         let Some(upload) = self.bodies.uploads.get_mut(&key) else {
@@ -145,9 +171,10 @@ impl BlockTransfers {
         } else {
             // It may have been the only one to make room.
             let Some(upload) = self.bodies.grow_upload(now, key, payload.len()) else {
-                return Taken::Answer(Response::new(Code::SERVICE_UNAVAILABLE).max_age(10));
+                return Taken::Answer(no_room());
             };
             upload.add(offset, payload);
+            upload.advanced = (block.num() > 0).then_some(now);
         }
         if block.more() {
             let mut response = Response::new(Code::CONTINUE);
@@ -168,6 +195,14 @@ impl BlockTransfers {
             }
             None => Taken::Single,
         }
+    }
+
+    /// Whether a body of so many bytes finds room beside those that advance, once they are whole.
+    fn has_room_for(&self, now: Instant, key: &TransferKey, bytes: usize) -> bool {
+        let others = self.bodies.uploads.entries().filter(|(other, _)| *other != key);
+        let advance = others.filter(|(_, upload)| !upload.may_go(now));
+        let promised: usize = advance.map(|(_, upload)| upload.promised()).sum();
+        promised + bytes <= self.bodies.max_bytes()
     }
 
     /// A later block of a response's body that is kept.
@@ -208,10 +243,16 @@ impl BlockTransfers {
             return;
         };
         upload.done = Some(answer.clone());
+        (upload.announced, upload.advanced) = (0, None);
         upload.body = BytesMut::new();
         upload.ahead.clear();
         self.bodies.uploads.shrink(&key, 0);
     }
+}
+
+/// The answer to an upload that finds no room beside those that advance.
+fn no_room() -> Response {
+    Response::new(Code::SERVICE_UNAVAILABLE).max_age(MAX_AGE)
 }
 
 /// The answer to a body that is too long: with the size that would be accepted (RFC 7959 section

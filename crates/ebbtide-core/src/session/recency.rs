@@ -48,6 +48,21 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         Some(&self.by_key.get(key)?.value)
     }
 
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&K, &T)> {
+        self.by_key.iter().map(|(key, entry)| (key, &entry.value))
+    }
+
+    /// Takes out the entry that has not advanced for longest, of those that may go.
+    pub(super) fn pop_oldest_of(&mut self, may_go: impl Fn(&T) -> bool) -> Option<T> {
+        let (by_key, order) = (&self.by_key, &self.order);
+        let mut live = order.iter().filter_map(|(advance, _, key)| {
+            let entry = by_key.get(key).filter(|entry| entry.advance == *advance)?;
+            may_go(&entry.value).then_some(*key)
+        });
+        let key = live.next()?;
+        self.remove(&key)
+    }
+
     pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut T> {
         Some(&mut self.by_key.get_mut(key)?.value)
     }

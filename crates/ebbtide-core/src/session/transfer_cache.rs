@@ -15,14 +15,25 @@ pub(super) struct TransferCache<U, D> {
     max_bytes: usize,
     /// How long a transfer may pause.
     lifetime: Duration,
+    /// Whether an upload may be given up for the sake of others.
+    may_go: fn(&U, Instant) -> bool,
     /// Uploads that were given up for want of room.
     pub(super) evicted: u64,
 }
 
 impl<U, D> TransferCache<U, D> {
-    pub(super) fn new(max_bytes: usize, lifetime: Duration) -> Self {
+    pub(super) fn new(
+        max_bytes: usize,
+        lifetime: Duration,
+        may_go: fn(&U, Instant) -> bool,
+    ) -> Self {
         let (uploads, downloads) = (RecencyMap::new(), RecencyMap::new());
-        Self { uploads, downloads, max_bytes, lifetime, evicted: 0 }
+        Self { uploads, downloads, max_bytes, lifetime, may_go, evicted: 0 }
+    }
+
+    /// Bytes that there may be.
+    pub(super) const fn max_bytes(&self) -> usize {
+        self.max_bytes
     }
 
     /// Bytes of bodies, uploads, and downloads that are kept.
@@ -46,17 +57,25 @@ impl<U, D> TransferCache<U, D> {
         while self.downloads.pop_oldest(now, self.lifetime).is_some() {}
     }
 
-    /// Begins an upload, in place of what there was under this key.
-    pub(super) fn begin_upload(&mut self, now: Instant, key: TransferKey, upload: U, bytes: usize) {
+    /// Begins an upload, in place of what there was under this key. False if there is no room.
+    pub(super) fn begin_upload(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        upload: U,
+        bytes: usize,
+    ) -> bool {
         self.uploads.remove(&key);
-        if self.uploads.len() >= MAX_TRANSFERS {
-            self.evict_upload(now);
+        let full = self.uploads.len() >= MAX_TRANSFERS && !self.evict_upload(now);
+        if full || !self.make_room(now, bytes) {
+            return false;
         }
-        self.make_room(now, bytes);
         self.uploads.insert(now, key, upload, bytes);
+        true
     }
 
-    /// Makes room for the next bytes of an upload; nothing if it was given up itself, the only one.
+    /// Makes room for the next bytes of an upload; nothing if it was given up itself, since no other
+    /// may go.
     pub(super) fn grow_upload(
         &mut self,
         now: Instant,
@@ -64,7 +83,10 @@ impl<U, D> TransferCache<U, D> {
         by: usize,
     ) -> Option<&mut U> {
         self.uploads.advance(now, key);
-        self.make_room(now, by);
+        if !self.make_room(now, by) {
+            self.evicted += u64::from(self.uploads.remove(&key).is_some());
+            return None;
+        }
         self.uploads.grow(&key, by);
         self.uploads.get_mut(&key)
     }
@@ -85,24 +107,27 @@ impl<U, D> TransferCache<U, D> {
         if self.downloads.len() >= MAX_TRANSFERS {
             self.downloads.pop_oldest(now, Duration::ZERO);
         }
-        self.make_room(now, bytes);
-        self.downloads.insert(now, key, download, bytes);
+        if self.make_room(now, bytes) {
+            self.downloads.insert(now, key, download, bytes);
+        }
     }
 
     /// Gives up what has not advanced for longest until so many bytes find room: downloads first,
-    /// since the handler can be asked again.
-    fn make_room(&mut self, now: Instant, bytes: usize) {
+    /// since the handler can be asked again. False if what is left may not go.
+    fn make_room(&mut self, now: Instant, bytes: usize) -> bool {
         while self.bytes() + bytes > self.max_bytes {
             if self.downloads.pop_oldest(now, Duration::ZERO).is_none() && !self.evict_upload(now) {
-                return;
+                return false;
             }
         }
+        true
     }
 
     /// Of uploads that are never finished, those go that have not advanced for longest: one that
     /// goes on stays.
     fn evict_upload(&mut self, now: Instant) -> bool {
-        let evicted = self.uploads.pop_oldest(now, Duration::ZERO).is_some();
+        let may_go = self.may_go;
+        let evicted = self.uploads.pop_oldest_of(|upload| may_go(upload, now)).is_some();
         self.evicted += u64::from(evicted);
         evicted
     }

@@ -80,6 +80,10 @@ impl Output {
         }
     }
 
+    pub(super) const fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     pub(super) const fn len(&self) -> usize {
         self.bytes.len() - self.taken
     }
@@ -91,8 +95,8 @@ impl Output {
 
 /// Bytes that must have been taken before the rest is moved to the front.
 const COMPACT: usize = 16 << 10;
-/// Bytes of room that an empty buffer keeps.
-const KEEP: usize = 64 << 10;
+/// Bytes of room that an empty buffer keeps: there are as many as connections.
+const KEEP: usize = 2 << 10;
 
 /// Bytes that were read from a byte stream and not yet taken: a helper for drivers.
 ///
@@ -159,5 +163,41 @@ impl Input {
     /// `len` bytes of that have been taken.
     pub fn take(&mut self, len: usize) {
         self.taken = (self.taken + len).min(self.filled);
+    }
+
+    /// Takes the room of `spare`, unless it has as much of its own; what is unread moves into it. So
+    /// that a driver of many connections needs room only for those that it reads from.
+    pub fn borrow_room(&mut self, spare: &mut Self) {
+        if self.bytes.len() >= READ {
+            return;
+        }
+        let rest = self.unread();
+        if spare.bytes.len() < READ {
+            spare.bytes.resize(READ, 0);
+        }
+        // It is shorter than the room.
+        if let Some(front) = spare.bytes.get_mut(..rest.len()) {
+            front.copy_from_slice(rest);
+        }
+        (spare.taken, spare.filled) = (0, rest.len());
+        core::mem::swap(self, spare);
+    }
+
+    /// Gives its room to `spare`, and keeps no more than what is unread, unless that is so much that
+    /// moving it would cost more than the room.
+    pub fn return_room(&mut self, spare: &mut Self) {
+        if self.unread().len() > READ / 2 {
+            return;
+        }
+        let bytes = self.unread().to_vec();
+        let rest = Self { taken: 0, filled: bytes.len(), bytes };
+        *spare = core::mem::replace(self, rest);
+        (spare.taken, spare.filled) = (0, 0);
+    }
+
+    /// Bytes that it holds.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 }

@@ -255,6 +255,12 @@ impl Connection {
         self.output.len()
     }
 
+    /// Bytes of room for those.
+    #[must_use]
+    pub const fn output_capacity(&self) -> usize {
+        self.output.capacity()
+    }
+
     /// What has been counted.
     #[must_use]
     pub const fn counters(&self) -> Counters {

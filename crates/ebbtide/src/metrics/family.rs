@@ -188,7 +188,9 @@ impl Snapshot {
                 ("ebbtide_connections_refused_total", "reason"),
                 "Connections that did not come to be.",
                 numbers([
-                    ("limit", connections.refused),
+                    ("address", connections.refused_of_address),
+                    ("full", connections.refused_when_full),
+                    ("descriptors", connections.refused_without_descriptors),
                     ("handshake", connections.handshakes_failed),
                 ]),
             ),
@@ -204,6 +206,8 @@ impl Snapshot {
                     ("too-long", connections.too_long),
                     ("malformed", connections.malformed),
                     ("slow", connections.slow),
+                    ("made-room", connections.made_room),
+                    ("held-too-much", connections.held_too_much),
                 ]),
             ),
         ]

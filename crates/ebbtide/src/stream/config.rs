@@ -43,13 +43,28 @@ impl Default for StreamConfig {
     }
 }
 
-/// How many connections a server accepts. Beyond that they are closed at once, and counted.
+/// What the connections that a server accepts may use together. Whatever is turned away or ended is
+/// [counted](super::StreamCounters) by reason.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// In all, at all listeners together. Default 16384.
+    /// Connections in all, at all listeners together. Beyond that, the address that has most
+    /// connections loses the one that was idle longest; a newcomer from that address is closed at
+    /// once. Default 16384.
     pub connections: usize,
-    /// From one address. Default 1024, for the sake of address translators.
+    /// Connections from one IPv4 address or one IPv6 network of 64 bits; more are closed at once.
+    /// Default 256: an address translator may have many hosts behind it.
     pub per_address: usize,
+    /// Bytes that all connections may hold: what was read of messages that are not whole, what
+    /// waits to be sent, and for each connection 4 KiB, 16 KiB more with TLS and 8 KiB more as
+    /// WebSocket. Beyond that, the address that holds most loses the connection that holds most.
+    /// Default 64 MiB.
+    pub bytes: usize,
+    /// TLS and WebSocket handshakes that are made at a time. Beyond that, the oldest ends. Default
+    /// 1024.
+    pub handshakes: usize,
+    /// Descriptors that connections leave free for files and sockets of others: where fewer are
+    /// left below the soft limit of open files, it is as with `connections`. Default 64.
+    pub spare_descriptors: u32,
     /// After which time without a request or notification a connection is released, unless
     /// somebody observes something over it. Default one hour.
     pub idle_timeout: Option<Duration>,
@@ -59,7 +74,10 @@ impl Default for StreamLimits {
     fn default() -> Self {
         Self {
             connections: 16_384,
-            per_address: 1024,
+            per_address: 256,
+            bytes: 64 << 20,
+            handshakes: 1024,
+            spare_descriptors: 64,
             idle_timeout: Some(Duration::from_secs(3600)),
         }
     }

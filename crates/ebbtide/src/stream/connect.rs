@@ -99,7 +99,7 @@ impl Starting<'_> {
         connection.csm_timeout = connection.csm_timeout.min(wait);
         let link = Link::new(self.remote, framing, connection, None);
         self.tally.established();
-        tokio::spawn(Task::new(link.clone(), wire, self.tally.clone()));
+        tokio::spawn(Task::new(link.clone(), wire, self.tally.clone(), None));
         link
     }
 }

@@ -1,9 +1,10 @@
 //! What the connections of a client or a server have counted.
 
+use super::budget::{Budget, Member};
+use super::config::StreamLimits;
 use ebbtide_core::stream::{Closed, Counters, Fault};
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Sums over all connections, those included that are over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,8 +13,23 @@ pub struct StreamCounters {
     pub open: usize,
     /// Connections that were established.
     pub connections: u64,
-    /// Connections that a limit turned away.
+    /// Connections that a limit turned away, for each of the three reasons that follow.
     pub refused: u64,
+    /// Their address had as many connections as one may have.
+    pub refused_of_address: u64,
+    /// There were as many connections as may be, and no address had more than theirs.
+    pub refused_when_full: u64,
+    /// Descriptors were as good as used up, and no address had more connections than theirs.
+    pub refused_without_descriptors: u64,
+    /// Connections that made room for others, since their address had more: each was idle longest.
+    pub made_room: u64,
+    /// Connections that were ended because all together held too many bytes.
+    pub held_too_much: u64,
+    /// Handshakes that were ended because too many had begun after them.
+    pub handshakes_displaced: u64,
+    /// Bytes that the open connections hold, as [`StreamLimits::bytes`](super::StreamLimits::bytes)
+    /// counts them.
+    pub bytes: usize,
     /// TLS or WebSocket handshakes that failed or took too long.
     pub handshakes_failed: u64,
     /// Connections that ended in good order.
@@ -44,7 +60,7 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 struct Inner {
     counters: StreamCounters,
-    by_address: HashMap<IpAddr, usize>,
+    budget: Budget,
 }
 
 impl Tally {
@@ -52,28 +68,75 @@ impl Tally {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection in, unless there are as many as may be, in all or from its address.
-    pub(crate) fn admit(&self, from: IpAddr, max: usize, per_address: usize) -> bool {
+    /// Counts a connection in that holds `bytes`, unless its address has as many as it may have.
+    /// Where there is no room for it, another makes room or it is refused. `scarce` says that
+    /// descriptors are.
+    pub(crate) fn admit(
+        &self,
+        from: IpAddr,
+        limits: &StreamLimits,
+        bytes: usize,
+        scarce: bool,
+    ) -> Option<Arc<Member>> {
         let mut inner = self.lock();
-        let there = inner.by_address.get(&from).copied().unwrap_or(0);
-        if inner.counters.open >= max || there >= per_address {
-            inner.counters.refused += 1;
-            return false;
+        let Inner { counters, budget } = &mut *inner;
+        if budget.of(from) >= limits.per_address {
+            counters.refused += 1;
+            counters.refused_of_address += 1;
+            return None;
         }
-        inner.counters.open += 1;
-        *inner.by_address.entry(from).or_default() += 1;
-        true
+        let mut gone = None;
+        if scarce || budget.connections() >= limits.connections {
+            gone = budget.make_room(from);
+            if gone.is_none() {
+                counters.refused += 1;
+                *(match scarce {
+                    true => &mut counters.refused_without_descriptors,
+                    false => &mut counters.refused_when_full,
+                }) += 1;
+                return None;
+            }
+            counters.made_room += 1;
+        }
+        let member = budget.add(from, bytes);
+        drop(inner);
+        gone.iter().for_each(|gone| gone.dismiss());
+        self.relieve(limits.bytes);
+        Some(member)
     }
 
     /// A connection that was admitted is over, or never came to be.
-    pub(crate) fn leave(&self, from: IpAddr) {
+    pub(crate) fn leave(&self, member: &Member) {
+        self.lock().budget.remove(member);
+    }
+
+    /// A connection's handshakes begin.
+    pub(crate) fn start(&self, member: &Arc<Member>, limits: &StreamLimits) {
         let mut inner = self.lock();
-        inner.counters.open = inner.counters.open.saturating_sub(1);
-        if let Some(count) = inner.by_address.get_mut(&from) {
-            *count -= 1;
-            if *count == 0 {
-                inner.by_address.remove(&from);
-            }
+        let displaced = inner.budget.start(member, limits.handshakes.max(1));
+        inner.counters.handshakes_displaced += u64::from(displaced.is_some());
+        drop(inner);
+        displaced.iter().for_each(|member| member.dismiss());
+    }
+
+    /// A connection's handshakes are over.
+    pub(crate) fn started(&self, member: &Member) {
+        self.lock().budget.started(member);
+    }
+
+    /// A connection holds `bytes` now; where that is too much for all, some end.
+    pub(crate) fn hold(&self, member: &Member, bytes: usize, max: usize) {
+        self.lock().budget.hold(member, bytes);
+        self.relieve(max);
+    }
+
+    fn relieve(&self, max: usize) {
+        loop {
+            let mut inner = self.lock();
+            let Some(member) = inner.budget.relieve(max) else { return };
+            inner.counters.held_too_much += 1;
+            drop(inner);
+            member.dismiss();
         }
     }
 
@@ -106,6 +169,8 @@ impl Tally {
     }
 
     pub(crate) fn counters(&self) -> StreamCounters {
-        self.lock().counters.clone()
+        let inner = self.lock();
+        let (open, bytes) = (inner.budget.connections(), inner.budget.bytes());
+        StreamCounters { open, bytes, ..inner.counters.clone() }
     }
 }

@@ -1,16 +1,18 @@
 //! Connections that a server accepts.
 
+use super::budget::{Member, OF_A_CONNECTION, OF_A_WEBSOCKET, OF_TLS};
 use super::config::Listen;
 use super::config::{StreamConfig, StreamLimits};
 use super::counters::{StreamCounters, Tally};
 use super::link::Link;
 use super::serve::Serve;
-use super::task::Task;
+use super::task::{Held, Task};
 use super::wire::{Bytes, Wire};
 use super::ws;
 use crate::error::BindError;
 use crate::message::Scheme;
 use crate::net::clock::Clock;
+use futures_util::future::{Either, select};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -124,7 +126,35 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
+/// The number of a connection's descriptor. The system hands out the lowest that is free, so that a
+/// high one says how many are taken.
+fn descriptor(stream: &TcpStream) -> u64 {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsRawFd;
+        u64::try_from(stream.as_raw_fd()).unwrap_or(0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = stream;
+        0
+    }
+}
+
+/// How many descriptors the process may have.
+fn descriptors() -> u64 {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Resource, getrlimit};
+        getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+    }
+    #[cfg(not(target_os = "linux"))]
+    u64::MAX
+}
+
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let spare = u64::from(shared.serving.limits.spare_descriptors);
+    let last = descriptors().saturating_sub(spare);
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -134,9 +164,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 continue;
             }
         };
-        let limits = shared.serving.limits;
-        if shared.tally.admit(from.ip(), limits.connections, limits.per_address) {
-            tokio::spawn(Admitted { shared: shared.clone(), from }.serve(stream));
+        let limits = &shared.serving.limits;
+        let scarce = descriptor(&stream) >= last;
+        if let Some(member) = shared.tally.admit(from.ip(), limits, shared.bytes_of_each(), scarce)
+        {
+            tokio::spawn(Admitted { shared: shared.clone(), from, member }.serve(stream));
         }
     }
 }
@@ -145,11 +177,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 struct Admitted {
     shared: Arc<Shared>,
     from: SocketAddr,
+    member: Arc<Member>,
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.shared.tally.leave(self.from.ip());
+        self.shared.tally.leave(&self.member);
         self.shared.links().remove(&self.from);
     }
 }
@@ -158,17 +191,30 @@ impl Shared {
     fn links(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Weak<Link>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Bytes that a connection is taken to hold besides its buffers.
+    fn bytes_of_each(&self) -> usize {
+        let tls = if self.tls.is_some() { OF_TLS } else { 0 };
+        let websocket = if self.websocket { OF_A_WEBSOCKET } else { 0 };
+        OF_A_CONNECTION + tls + websocket
+    }
 }
 
 impl Admitted {
     async fn serve(self, stream: TcpStream) {
         // Without it answers would wait for each other; that it cannot be set is no reason to fail.
         let _ = stream.set_nodelay(self.shared.serving.config.nodelay);
+        if self.shared.tls.is_some() || self.shared.websocket {
+            self.shared.tally.start(&self.member, &self.shared.serving.limits);
+        }
+        // Each way is an allocation of its own, so that a connection without TLS and WebSocket does
+        // not hold the room that these need.
         match &self.shared.tls {
-            None => self.over(stream).await,
+            None => Box::pin(self.over(stream)).await,
             Some(acceptor) => {
-                if let Some(stream) = self.timely(acceptor.accept(stream)).await {
-                    self.over(stream).await;
+                let handshake = acceptor.accept(stream);
+                if let Some(stream) = Box::pin(self.timely(handshake)).await {
+                    Box::pin(self.over(stream)).await;
                 }
             }
         }
@@ -180,21 +226,24 @@ impl Admitted {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         if !self.shared.websocket {
-            return self.drive(Bytes(stream)).await;
+            return Box::pin(self.drive(Bytes(stream))).await;
         }
         let max = self.shared.serving.config.connection.max_message_size;
-        if let Some(frames) = self.timely(ws::accept(stream, max)).await {
-            self.drive(frames).await;
+        if let Some(frames) = Box::pin(self.timely(ws::accept(stream, max))).await {
+            Box::pin(self.drive(frames)).await;
         }
     }
 
     /// A handshake, unless it fails or takes too long.
     async fn timely<R>(&self, handshake: impl Future<Output = io::Result<R>>) -> Option<R> {
         let span = self.shared.serving.config.handshake_timeout;
-        let done = match tokio::time::timeout(span, handshake).await {
-            Ok(Ok(done)) => return Some(done),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it took too long".to_owned(),
+        let handshake = std::pin::pin!(tokio::time::timeout(span, handshake));
+        let dismissed = std::pin::pin!(self.member.dismissed());
+        let done = match select(handshake, dismissed).await {
+            Either::Left((Ok(Ok(done)), _)) => return Some(done),
+            Either::Left((Ok(Err(error)), _)) => error.to_string(),
+            Either::Left((Err(_), _)) => "it took too long".to_owned(),
+            Either::Right(_) => "it made room for others".to_owned(),
         };
         tracing::debug!(target: "ebbtide::stream", peer = %self.from, reason = done, "no handshake");
         self.shared.tally.handshake_failed();
@@ -208,7 +257,10 @@ impl Admitted {
         let service = Some((service.clone(), *clock));
         let link = Link::new(self.from, W::FRAMING, connection, service);
         self.shared.links().insert(self.from, Arc::downgrade(&link));
+        self.member.establish(&link);
+        self.shared.tally.started(&self.member);
         self.shared.tally.established();
-        Task::new(link, wire, self.shared.tally.clone()).await;
+        let held = Held::new(self.member.clone(), self.shared.bytes_of_each(), limits.bytes);
+        Box::pin(Task::new(link, wire, self.shared.tally.clone(), Some(held))).await;
     }
 }

@@ -5,6 +5,7 @@
 //! [`Server::listen`](crate::Server::listen). One task drives each connection; the application's
 //! calls, the handlers and the task share its state.
 
+mod budget;
 mod calls;
 mod config;
 mod connect;
@@ -12,6 +13,7 @@ pub(crate) mod counters;
 mod link;
 mod listen;
 mod pool;
+mod room;
 mod serve;
 mod task;
 mod tls;

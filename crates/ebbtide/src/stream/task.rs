@@ -4,8 +4,10 @@
 //! to send, or a deadline comes; then it does all there is to do and writes the answers to all that
 //! it has read at once.
 
+use super::budget::Member;
 use super::counters::Tally;
 use super::link::{Link, State};
+use super::room::Room;
 use super::trace;
 use super::wire::Wire;
 use crate::message::Sizes;
@@ -22,8 +24,14 @@ use tokio::time::Sleep;
 
 /// Reads before other tasks get their turn.
 const ROUNDS: usize = 8;
+/// Messages that are handled before other tasks get their turn, and bytes of them: so that who sends
+/// without end gets an equal share, not all.
+const MESSAGES: usize = 32;
+const BYTES: usize = 64 << 10;
 /// Notifications that are made before bytes are read again.
-const NOTIFICATIONS: usize = 256;
+const NOTIFICATIONS: usize = 32;
+/// Bytes by which what a connection holds may change unnoticed.
+const UNNOTICED: usize = 1 << 10;
 /// How long a connection that is over is read from, so that what the peer was still sending does
 /// not make the system throw away our last words (RFC 1122 section 4.2.2.13).
 const LINGER: Duration = Duration::from_secs(1);
@@ -33,15 +41,37 @@ pub(crate) struct Task<W> {
     link: Arc<Link>,
     wire: W,
     tally: Arc<Tally>,
+    /// Of a server's connection: what it holds.
+    held: Option<Held>,
     input: Input,
-    /// A request as it would be over UDP, which is what handlers are given.
-    datagram: Vec<u8>,
+    /// Borrowed from the thread while the task runs.
+    room: Room,
+    /// What is left of the turn.
+    messages: usize,
+    bytes: usize,
     /// Fires no later than the connection's deadline. Moved only when it must fire earlier.
     sleep: Pin<Box<Sleep>>,
     armed: Option<Instant>,
     stage: Stage,
     /// Whether the transport has taken bytes that it has not sent.
     unflushed: bool,
+}
+
+/// What a connection holds of the [budget](super::budget) of all.
+pub(crate) struct Held {
+    member: Arc<Member>,
+    /// Besides buffers.
+    fixed: usize,
+    /// As it was told last.
+    bytes: usize,
+    /// Bytes that all may hold together.
+    max: usize,
+}
+
+impl Held {
+    pub(crate) fn new(member: Arc<Member>, fixed: usize, max: usize) -> Self {
+        Self { member, fixed, bytes: fixed, max }
+    }
 }
 
 #[derive(Copy, Clone, PartialEq)]
@@ -55,14 +85,17 @@ enum Stage {
 }
 
 impl<W: Wire> Task<W> {
-    pub(crate) fn new(link: Arc<Link>, wire: W, tally: Arc<Tally>) -> Self {
+    pub(crate) fn new(link: Arc<Link>, wire: W, tally: Arc<Tally>, held: Option<Held>) -> Self {
         let sleep = Box::pin(tokio::time::sleep(Duration::ZERO));
         Self {
             link,
             wire,
             tally,
+            held,
             input: Input::default(),
-            datagram: Vec::new(),
+            room: Room::default(),
+            messages: 0,
+            bytes: 0,
             sleep,
             armed: None,
             stage: Stage::Open,
@@ -70,8 +103,20 @@ impl<W: Wire> Task<W> {
         }
     }
 
+    /// Tells what it holds, if that has changed.
+    fn tell_held(&mut self) {
+        let Some(held) = &mut self.held else { return };
+        let output = self.link.lock().connection.output_capacity();
+        let bytes = held.fixed + self.input.capacity() + output;
+        if bytes.abs_diff(held.bytes) > UNNOTICED {
+            held.bytes = bytes;
+            self.tally.hold(&held.member, bytes, held.max);
+        }
+    }
+
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let link = self.link.clone();
+        (self.messages, self.bytes) = (MESSAGES, BYTES);
         for _ in 0..ROUNDS {
             if matches!(self.stage, Stage::Closing | Stage::Lingering) {
                 return self.linger(cx);
@@ -97,12 +142,19 @@ impl<W: Wire> Task<W> {
                 self.finish();
                 continue;
             }
+            if self.messages == 0 {
+                break;
+            }
             if !self.read(cx, now) && self.wait(cx, deadline) {
                 return Poll::Pending;
             }
         }
-        // There is more, but others want to run too.
-        cx.waker().wake_by_ref();
+        // There is more, but others want to run too, those included that the system has just now
+        // something for: other than a waker of our own this lets the runtime ask it.
+        let mut others = std::pin::pin!(tokio::task::yield_now());
+        if others.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
         Poll::Pending
     }
 
@@ -149,7 +201,7 @@ impl<W: Wire> Task<W> {
             (connection.wants_input(), connection.expects())
         };
         let has_room = W::FRAMING == Framing::Stream || self.input.unread().is_empty();
-        if !wants_input || !has_room || self.stage != Stage::Open {
+        if !wants_input || !has_room || self.stage != Stage::Open || self.messages == 0 {
             return progress;
         }
         match self.wire.poll_read(cx, &mut self.input, expected) {
@@ -177,14 +229,25 @@ impl<W: Wire> Task<W> {
         progress
     }
 
-    /// Takes the messages that are whole. True if there was one.
+    /// Takes the messages that are whole, as many as belong to one turn. True if there was one.
     fn handle(&mut self, now: Instant) -> bool {
         let mut any = false;
         loop {
+            if self.messages == 0 {
+                return true;
+            }
             let mut state = self.link.lock();
             let taken = state.connection.handle_input(now, self.input.unread());
             let Some(taken) = taken else { return any };
             any = true;
+            self.messages -= 1;
+            self.bytes = self.bytes.saturating_sub(taken.bytes);
+            if self.bytes == 0 {
+                self.messages = 0;
+            }
+            if let Some(held) = &self.held {
+                held.member.use_at(now.as_nanos());
+            }
             trace::received(self.link.remote, &taken.received);
             match (taken.received, &self.link.service) {
                 (Received::Request(incoming, frame), Some(service)) => {
@@ -192,11 +255,11 @@ impl<W: Wire> Task<W> {
                     drop(state);
                     // It has neither type nor message ID: what these are for does not arise.
                     let (header, rest) = frame.as_datagram(Type::Confirmable, MessageId(0));
-                    self.datagram.clear();
-                    self.datagram.extend_from_slice(&header);
-                    self.datagram.extend_from_slice(rest);
+                    self.room.datagram.clear();
+                    self.room.datagram.extend_from_slice(&header);
+                    self.room.datagram.extend_from_slice(rest);
                     // It was checked as a frame.
-                    if let Ok(message) = Message::parse(&self.datagram) {
+                    if let Ok(message) = Message::parse(&self.room.datagram) {
                         service.serve(&self.link, now, (incoming, message), sizes);
                     }
                 }
@@ -285,6 +348,13 @@ impl<W: Wire> Future for Task<W> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.run(cx)
+        let task = &mut *self;
+        task.room = Room::take();
+        task.input.borrow_room(&mut task.room.input);
+        let done = task.run(cx);
+        task.input.return_room(&mut task.room.input);
+        std::mem::take(&mut task.room).leave();
+        task.tell_held();
+        done
     }
 }

@@ -42,6 +42,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Bytes<T> {
         input: &mut Input,
         expected: usize,
     ) -> Poll<io::Result<usize>> {
+        // Room grows with what has come, not with what a header promises.
+        let expected = expected.min(2 * input.unread().len());
         let mut room = ReadBuf::new(input.room(expected));
         ready!(Pin::new(&mut self.0).poll_read(cx, &mut room))?;
         let len = room.filled().len();

@@ -24,10 +24,17 @@ const SUBPROTOCOL: &str = "coap";
 /// A WebSocket.
 pub(crate) struct Frames<T>(WebSocketStream<T>);
 
+/// Bytes that the library reads at once, and keeps room for on every connection. Its default is
+/// 128 KiB.
+const READ: usize = 4 << 10;
+
 fn config(max_message_size: u32) -> WebSocketConfig {
     // Longer by one than what is allowed: so that it is the connection that says what is wrong.
     let max = max_message_size as usize + 1;
-    WebSocketConfig::default().max_message_size(Some(max)).max_frame_size(Some(max))
+    WebSocketConfig::default()
+        .max_message_size(Some(max))
+        .max_frame_size(Some(max))
+        .read_buffer_size(READ)
 }
 
 /// Asks for a WebSocket over `stream`; `authority` is host and port.

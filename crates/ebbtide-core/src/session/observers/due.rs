@@ -14,6 +14,8 @@ const MAX_UNDER_WAY: usize = 4096;
 /// Of these, those to observers that have never acknowledged one: a client that registers the addresses
 /// of others cannot hold up those that are there.
 const MAX_UNPROVEN: usize = 1024;
+/// Of these, to observers whose addresses may be forged besides.
+const MAX_UNVERIFIED: usize = 512;
 
 /// The shortest queue of waiting observers that is searched for those that are gone.
 const MIN_SWEPT: usize = 64;
@@ -57,23 +59,33 @@ pub enum Room {
 /// Who is notified, in which order.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Those that are due: proven ones first.
+    /// Those that are due: first those that are proven, then those whose addresses were verified as
+    /// they registered, then those that may be forged.
     proven: VecDeque<u32>,
-    unproven: VecDeque<u32>,
+    verified: VecDeque<u32>,
+    unverified: VecDeque<u32>,
     /// Those that wait for room.
     parked: BTreeMap<SocketAddr, VecDeque<ObserverId>>,
     parked_for_any: VecDeque<ObserverId>,
     /// Confirmable notifications under way, and those to observers that are not proven.
     under_way: usize,
     unproven_under_way: usize,
+    unverified_under_way: usize,
 }
 
 impl Queue {
     pub(super) fn push(&mut self, observer: &mut Observer, index: u32) {
         if !observer.queued && !observer.busy {
             observer.queued = true;
-            let queue = if observer.proven { &mut self.proven } else { &mut self.unproven };
-            queue.push_back(index);
+            self.queue_of(observer).push_back(index);
+        }
+    }
+
+    fn queue_of(&mut self, observer: &Observer) -> &mut VecDeque<u32> {
+        match (observer.proven, observer.unverified) {
+            (true, _) => &mut self.proven,
+            (false, false) => &mut self.verified,
+            (false, true) => &mut self.unverified,
         }
     }
 
@@ -82,13 +94,34 @@ impl Queue {
         if core::mem::take(&mut observer.busy) && core::mem::take(&mut observer.busy_confirmable) {
             self.under_way -= 1;
             self.unproven_under_way -= usize::from(!observer.proven);
+            self.unverified_under_way -= usize::from(!observer.proven && observer.unverified);
+        }
+    }
+
+    /// The queue of those whose turn it is.
+    fn turn(&mut self) -> Option<&mut VecDeque<u32>> {
+        if self.under_way >= MAX_UNDER_WAY {
+            None
+        } else if !self.proven.is_empty() {
+            Some(&mut self.proven)
+        } else if self.unproven_under_way >= MAX_UNPROVEN {
+            None
+        } else if !self.verified.is_empty() {
+            Some(&mut self.verified)
+        } else if self.unverified_under_way < MAX_UNVERIFIED && !self.unverified.is_empty() {
+            Some(&mut self.unverified)
+        } else {
+            None
         }
     }
 
     fn any(&self) -> bool {
         self.under_way < MAX_UNDER_WAY
             && (!self.proven.is_empty()
-                || (self.unproven_under_way < MAX_UNPROVEN && !self.unproven.is_empty()))
+                || (self.unproven_under_way < MAX_UNPROVEN
+                    && (!self.verified.is_empty()
+                        || (self.unverified_under_way < MAX_UNVERIFIED
+                            && !self.unverified.is_empty()))))
     }
 }
 
@@ -103,8 +136,7 @@ impl Observers {
     /// The next notification to be made; the observer is busy until [`Self::acknowledged`],
     /// [`Self::arrived`], [`Self::postponed`] or the like is called.
     pub fn pop_due(&mut self, now: Instant) -> Option<Due> {
-        while self.due.any() {
-            let index = self.due.proven.pop_front().or_else(|| self.due.unproven.pop_front())?;
+        while let Some(index) = self.due.turn().and_then(VecDeque::pop_front) {
             let id = self.places.name(index);
             // Its place may be empty by now, or another one's that is not due.
             let Some(observer) = self.places.at_mut(index).filter(|observer| observer.queued)
@@ -129,6 +161,8 @@ impl Observers {
                 observer.confirmed = seconds(now);
                 self.due.under_way += 1;
                 self.due.unproven_under_way += usize::from(!observer.proven);
+                self.due.unverified_under_way +=
+                    usize::from(!observer.proven && observer.unverified);
             }
             observer.busy_confirmable = confirmable;
             return Some(Due {
@@ -197,24 +231,21 @@ impl Observers {
         // Most of the time nobody waits.
         if !parked.is_empty() {
             let mut waiting = parked.get_mut(&scope);
+            let mut next = None;
             while let Some(id) = waiting.as_mut().and_then(|waiting| waiting.pop_front()) {
-                if let Some(index) = self.places.find(id) {
-                    unpark(
-                        &mut self.due.proven,
-                        &mut self.due.unproven,
-                        self.places.at(index),
-                        index,
-                    );
+                next = self.places.find(id);
+                if next.is_some() {
                     break;
                 }
             }
             if waiting.is_some_and(|waiting| waiting.is_empty()) {
                 parked.remove(&scope);
             }
+            self.unpark(next);
         }
         while let Some(id) = self.due.parked_for_any.pop_front() {
             if let Some(index) = self.places.find(id) {
-                unpark(&mut self.due.proven, &mut self.due.unproven, self.places.at(index), index);
+                self.unpark(Some(index));
                 break;
             }
         }
@@ -226,15 +257,12 @@ impl Observers {
         let scopes: usize = self.due.parked.values().map(VecDeque::len).sum();
         scopes + self.due.parked_for_any.len()
     }
-}
 
-/// It stays `queued`, in another queue.
-fn unpark(
-    proven: &mut VecDeque<u32>,
-    unproven: &mut VecDeque<u32>,
-    observer: Option<&Observer>,
-    index: u32,
-) {
-    let is_proven = observer.is_some_and(|observer| observer.proven);
-    if is_proven { proven } else { unproven }.push_back(index);
+    /// It stays `queued`, in another queue.
+    fn unpark(&mut self, index: Option<u32>) {
+        let Some(index) = index else { return };
+        if let Some(observer) = self.places.at(index) {
+            self.due.queue_of(observer).push_back(index);
+        }
+    }
 }

@@ -36,7 +36,7 @@ impl QBlockTransfers {
     pub(in crate::session) fn new(max_bytes: usize, params: QBlockParameters) -> Self {
         // RFC 9177 sections 4.3 and 7.2.
         let lifetime = params.non_partial_timeout();
-        Self { bodies: TransferCache::new(max_bytes, lifetime), params, max_bytes }
+        Self { bodies: TransferCache::new(max_bytes, lifetime, |_, _| true), params, max_bytes }
     }
 
     /// The longest body that may come in blocks of this size.

@@ -25,6 +25,13 @@ pub struct Observe<'o> {
     pub missed_a_change: bool,
 }
 
+impl Observe<'_> {
+    /// Whether half of the places are taken.
+    fn is_half_full(&self) -> bool {
+        self.observers.len() >= self.max.div_ceil(2)
+    }
+}
+
 /// Bytes that options of ours may add: Block1, Block2 and Size2, an ETag, Observe.
 const BLOCK1: usize = 5;
 const BLOCK2: usize = 5 + 6 + 9;
@@ -44,7 +51,7 @@ impl<S: Share<Tables>> Server<S> {
         if matches!(handled.origin.way, Way::QBlock { .. }) {
             return self.complete_q_block(now, handled, observe);
         }
-        match self.answer(now, handled, observe.is_some()) {
+        match self.answer(now, handled, observe.as_ref()) {
             Ok(answered) => Outgoing::One(self.size(now, answered, observe)),
             Err(finished) => Outgoing::One(finished),
         }
@@ -60,7 +67,7 @@ impl<S: Share<Tables>> Server<S> {
         &self,
         now: Instant,
         mut handled: Handled<'m>,
-        observable: bool,
+        observe: Option<&Observe<'_>>,
     ) -> Result<Answered<'m>, Finished> {
         let Handled { origin, request, response } = &mut handled;
         let requester = &mut origin.requester;
@@ -75,13 +82,17 @@ impl<S: Share<Tables>> Server<S> {
                 + BLOCK2;
         }
         bound += if facts.block1.is_some() { BLOCK1 } else { 0 };
-        let registers = observable && facts.observe == Some(0) && response.is_success();
+        let registers = observe.is_some() && facts.observe == Some(0) && response.is_success();
         bound += if registers { OBSERVE } else { 0 };
         // There must be room for a notification after the response to a registration.
         let needed = if registers { 2 } else { 1 };
-        requester.allowance = allowance(self, now, requester, bound, needed);
-        if requester.allowance >= needed {
-            return Ok(Answered(handled));
+        // Half of the observers' places are for addresses that are there.
+        let crowded = registers && observe.is_some_and(Observe::is_half_full);
+        if !crowded || self.trusts(now, requester) {
+            requester.allowance = allowance(self, now, requester, bound, needed);
+            if requester.allowance >= needed {
+                return Ok(Answered(handled));
+            }
         }
         let (requester, facts) = (*requester, *facts);
         let uploaded = facts.block1.is_some_and(|block| block.num() > 0);

@@ -136,7 +136,7 @@ impl<S: Share<Tables>> Server<S> {
             let answered = if uploaded {
                 Ok(Answered(handled))
             } else {
-                self.answer(now, handled, observe.is_some())
+                self.answer(now, handled, observe.as_ref())
             };
             let Handled { origin, request, mut response } = match answered {
                 Ok(Answered(handled)) => handled,
