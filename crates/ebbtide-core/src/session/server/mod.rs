@@ -47,7 +47,7 @@ use super::message::{BlockSizes, Response};
 use super::q_block::QBlockTransfers;
 use super::rate_limiter::RateLimiter;
 use super::requester::Requester;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -98,7 +98,7 @@ impl Tables {
             limiter: config.max_rate.map(|rate| RateLimiter::new(rate, config.max_addresses)),
             blocks: BlockTransfers::new(config.max_block_bytes, config.exchange_lifetime),
             q_blocks: QBlockTransfers::new(config.max_block_bytes, config.q_block),
-            withheld: Withheld::new(config.max_withheld),
+            withheld: Withheld::new(config.max_withheld, config.exchange_lifetime),
             rng,
         }
     }
@@ -228,6 +228,3 @@ impl<S: Share<Tables>> Server<S> {
         }
     }
 }
-
-/// How long an answer is withheld until the address has echoed: as long as the challenge is good.
-const WITHHELD: Duration = Duration::from_secs(60);

@@ -122,7 +122,12 @@ impl<S: Share<Tables>> Server<S> {
                 let room = tables.withheld.has_room_for(now, &key);
                 return (!room).then_some(Stand::Challenge);
             }
-            tables.withheld.take(now, &key).map(Stand::Withheld)
+            if let Some(answer) = tables.withheld.take(now, &key) {
+                return Some(Stand::Withheld(answer));
+            }
+            let whole = received.facts.block1.is_none();
+            let late = whole && !tables.withheld.may_process(now, key, received.facts.echo);
+            late.then_some(Stand::Challenge)
         })
     }
 
