@@ -273,3 +273,24 @@ fn a_long_fetch_registers_with_its_last_block() {
     assert_eq!(driver.state(), "1");
     assert!(matches!(driver.poll(), Watch::Wait(Some(_))));
 }
+
+#[test]
+fn a_notification_that_asks_for_an_echo_is_followed_by_a_registration_with_it() {
+    let mut driver = Driver::new(|_| ());
+    let (first, _) = driver.sent();
+    let mut answer = Response::content("1");
+    answer.options.push_uint(OptionNumber::OBSERVE, 1);
+    driver.answer(first.id, answer, true);
+    assert_eq!(driver.state(), "1");
+    // It is an error: nothing follows it.
+    let challenge = Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, b"echo");
+    driver.answer(first.id, challenge, false);
+    let (again, _) = driver.sent();
+    assert_eq!(again.options.get(OptionNumber::ECHO).map(|echo| echo.value), Some(&b"echo"[..]));
+    assert_eq!(again.options.get_uint(OptionNumber::OBSERVE), Some(0));
+    let mut answer = Response::content("2");
+    answer.options.push_uint(OptionNumber::OBSERVE, 2);
+    driver.answer(again.id, answer, true);
+    assert_eq!(driver.state(), "2");
+    assert!(matches!(driver.poll(), Watch::Wait(Some(_))), "it is registered");
+}

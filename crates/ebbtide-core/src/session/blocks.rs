@@ -182,9 +182,7 @@ impl BlockTransfers {
         self.bodies.expire(now);
         let (remote, options, body) = key;
         let key = match self.bodies.downloads.get(&key) {
-            None if body == 0 => {
-                self.bodies.downloads.newest(key..=(remote, options, u64::MAX))?
-            }
+            None if body == 0 => self.bodies.downloads.newest(key..=(remote, options, u64::MAX))?,
             _ => key,
         };
         let part = slice(self.bodies.downloads.get(&key)?, wanted, sizes);

@@ -237,7 +237,7 @@ impl Observation {
             _ => {
                 self.told.push_back(Watch::State(response));
                 if let Some(next) = self.next.take() {
-                    self.fetching = Some(self.rest_of(now, next));
+                    self.fetching = Some(self.rest_of(now, self.settings.transfer.clone(), next));
                 }
             }
         }
@@ -315,7 +315,11 @@ impl Observation {
             // RFC 7641 section 3.2: it is the last one.
             self.registration = None;
             self.forget_parts();
-            let part = self.rest_of(now, response);
+            let mut settings = self.settings.transfer.clone();
+            // The server asks for an echo before it sends more: the request is made again with it.
+            settings.observe = response.code() == Code::UNAUTHORIZED
+                && response.options().get(OptionNumber::ECHO).is_some();
+            let part = self.rest_of(now, settings, response);
             (self.state, self.confirmed, self.registering) =
                 (State::Registering, false, Some(part));
             return;
@@ -328,14 +332,13 @@ impl Observation {
             // A state that is being fetched comes first, or a resource that changes often would have none.
             self.next = Some(response);
         } else {
-            self.fetching = Some(self.rest_of(now, response));
+            self.fetching = Some(self.rest_of(now, self.settings.transfer.clone(), response));
         }
     }
 
     /// Fetches the rest of a state of which the first block is here.
-    fn rest_of(&self, now: Instant, first: Response) -> Part {
+    fn rest_of(&self, now: Instant, mut settings: TransferSettings, first: Response) -> Part {
         let request = self.request.clone();
-        let mut settings = self.settings.transfer.clone();
         settings.patience.until = self.settings.timeout.map(|span| now + span);
         let transfer = Transfer::of_answer(now, request, settings, first);
         Part { transfer, base: self.next_id, until: None }

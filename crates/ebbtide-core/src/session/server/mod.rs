@@ -44,6 +44,7 @@ use super::address_validation::AddressValidation;
 use super::blocks::BlockTransfers;
 use super::finished::Finished;
 use super::message::{BlockSizes, Response};
+use super::observers::Due;
 use super::q_block::QBlockTransfers;
 use super::rate_limiter::RateLimiter;
 use super::requester::Requester;
@@ -155,22 +156,35 @@ impl<S: Share<Tables>> Server<S> {
         })
     }
 
-    /// The block of a notification that is sent if it is long (RFC 7959 section 2.6); the others are
-    /// kept for the observer to fetch.
+    /// What is sent of a notification: if it is long, a block (RFC 7959 section 2.6), and the others are
+    /// kept for the observer to fetch; if it is longer than an address may be sent that may be forged, a
+    /// challenge, which is an error and so ends the observation.
     pub fn size_notification(
         &self,
         now: Instant,
-        remote: core::net::SocketAddr,
+        due: &Due,
         request: &crate::wire::Message<'_>,
-        response: Response,
+        mut response: Response,
         sizes: BlockSizes,
     ) -> Response {
-        if response.payload.len() <= sizes.whole {
-            return response;
+        if response.payload.len() > sizes.whole {
+            let facts = super::requester::Facts::read(request, sizes);
+            let key = super::key::transfer_key(due.remote, request);
+            response = complete::in_blocks(self, now, key, &facts, response);
         }
-        let facts = super::requester::Facts::read(request, sizes);
-        let key = super::key::transfer_key(remote, request);
-        complete::in_blocks(self, now, key, &facts, response)
+        let from = due.remote.ip();
+        if due.unverified && self.config.verify.concerns(from) {
+            let content = response.with_content(None, |content| content.encoded_len());
+            let length = crate::wire::HEADER_LEN + due.token.len() + complete::OBSERVE + content;
+            let asked = due.request.len();
+            return self.tables.with(|tables| {
+                match tables.validation.allowance(now, from, asked, due.sent, length) {
+                    0 => tables.validation.challenge(now, from),
+                    _ => response,
+                }
+            });
+        }
+        response
     }
 
     /// When [`Self::handle_timeout`] has something to do.

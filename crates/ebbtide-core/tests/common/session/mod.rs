@@ -283,8 +283,7 @@ impl World {
         let who = usize::from(op >> 7);
         match op & 31 {
             0..=3 => {
-                let codes =
-                    [Code::GET, Code::POST, Code::POST, Code::PUT, Code::FETCH, Code::POST];
+                let codes = [Code::GET, Code::POST, Code::POST, Code::PUT, Code::FETCH, Code::POST];
                 let bits = script.byte();
                 if self.clients[who].at_work() < 6 {
                     self.next_number += 1;
