@@ -2,6 +2,7 @@
 
 use super::body::{answer, mix, pattern, request_length, state};
 use super::server::ADDRESS as SERVER;
+use super::watcher::Watcher;
 use super::{Flying, SplitMix};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
@@ -42,6 +43,9 @@ pub(crate) struct ClientSide {
     pub(crate) timeout: Option<Instant>,
     rng: SplitMix,
     jobs: Vec<Job>,
+    watchers: Vec<Watcher>,
+    /// States that observations told.
+    pub(crate) states: u32,
     pub(crate) started: u32,
     pub(crate) succeeded: u32,
     pub(crate) refused: u32,
@@ -56,6 +60,8 @@ impl ClientSide {
             timeout: None,
             rng: SplitMix(seed ^ 4),
             jobs: Vec::new(),
+            watchers: Vec::new(),
+            states: 0,
             started: 0,
             succeeded: 0,
             refused: 0,
@@ -103,25 +109,51 @@ impl ClientSide {
         });
     }
 
+    /// Begins an observation, or ends one.
+    pub(crate) fn observe(&mut self, bits: u8) {
+        if self.watchers.len() < 3 && bits & 8 == 0 {
+            self.watchers.push(Watcher::new(bits));
+        } else if let Some(watcher) = self.watchers.first_mut() {
+            watcher.cancel();
+        }
+    }
+
+    /// Ends all observations.
+    pub(crate) fn cancel(&mut self) {
+        self.watchers.iter_mut().for_each(Watcher::cancel);
+    }
+
     pub(crate) fn at_work(&self) -> usize {
-        self.jobs.len()
+        self.jobs.len() + self.watchers.len()
     }
 
     pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         match self.endpoint.handle_datagram(now, from, datagram) {
+            Received::Notification { exchange, message, .. } => {
+                let (watcher, at) = watcher(&mut self.watchers, exchange).expect("it observes");
+                watcher.answer(now, at, Response::from_message(&message), true);
+            }
             Received::Response { exchange, sample, message } => {
                 let mut response = Response::from_message(&message);
                 response.repeated = sample.is_none_or(|sample| sample.transmissions > 1);
+                if let Some((watcher, at)) = watcher(&mut self.watchers, exchange) {
+                    return watcher.answer(now, at, response, false);
+                }
                 let (job, id) = self.take(exchange).expect("answered once, while open");
                 job.transfer.handle_response(now, id, response);
             }
-            Received::Reset { exchange, .. } => {
-                let (job, id) = self.take(exchange).expect("reset once, while open");
-                job.transfer.handle_loss(now, id, Loss::Final);
-            }
+            Received::Reset { exchange, .. } => self.lose(now, exchange, Loss::Final),
             Received::Acknowledged { .. } | Received::Ignored(_) => {}
-            other => panic!("a client without observations: {other:?}"),
+            Received::Request(..) => panic!("a client is not asked"),
         }
+    }
+
+    fn lose(&mut self, now: Instant, exchange: ExchangeId, loss: Loss) {
+        if let Some((watcher, at)) = watcher(&mut self.watchers, exchange) {
+            return watcher.lose(now, at, loss);
+        }
+        let (job, id) = self.take(exchange).expect("lost once, while open");
+        job.transfer.handle_loss(now, id, loss);
     }
 
     fn take(&mut self, exchange: ExchangeId) -> Option<(&mut Job, u32)> {
@@ -139,11 +171,7 @@ impl ClientSide {
     /// Lets all transfers do what they can, and fetches all output.
     pub(crate) fn settle(&mut self, now: Instant, wire: &mut Vec<Flying>) {
         loop {
-            let mut progress = false;
-            for job in &mut self.jobs {
-                progress |= job.poll(now, &mut self.endpoint, &mut self.rng);
-            }
-            self.end();
+            // What has ended is told first.
             let timeout = loop {
                 match self.endpoint.poll_output() {
                     Output::Transmit(transmit) => {
@@ -156,25 +184,36 @@ impl ClientSide {
                             Failure::GaveUp | Failure::NoResponse => Loss::Unanswered,
                             Failure::BadOption | Failure::SendError => Loss::Final,
                         };
-                        let (job, id) = self.take(exchange).expect("failed once, while open");
-                        job.transfer.handle_loss(now, id, loss);
-                        progress = true;
+                        self.lose(now, exchange, loss);
                     }
                     Output::Timeout(at) => break at,
                 }
             };
+            let mut progress = false;
+            for job in &mut self.jobs {
+                progress |= job.poll(now, &mut self.endpoint, &mut self.rng);
+            }
+            for watcher in &mut self.watchers {
+                progress |= watcher.poll(now, &mut self.endpoint, &mut self.rng);
+            }
+            self.end();
             if !progress {
                 let jobs = self.jobs.iter().filter_map(|job| job.until);
-                self.timeout = timeout.into_iter().chain(jobs).min();
+                let watchers = self.watchers.iter().filter_map(|watcher| watcher.until);
+                self.timeout = timeout.into_iter().chain(jobs).chain(watchers).min();
                 break;
             }
         }
         let open: usize = self.jobs.iter().map(|job| job.open.len()).sum();
-        assert_eq!(self.endpoint.open_exchanges(), open);
+        let watched: usize = self.watchers.iter().map(|watcher| watcher.open.len()).sum();
+        assert_eq!(self.endpoint.open_exchanges(), open + watched);
     }
 
     /// Removes those that are over.
     fn end(&mut self) {
+        for watcher in self.watchers.extract_if(.., |watcher| watcher.over) {
+            self.states += watcher.states;
+        }
         for job in self.jobs.extract_if(.., |job| job.end.is_some()) {
             match job.end {
                 Some(End::Succeeded) => self.succeeded += 1,
@@ -183,6 +222,13 @@ impl ClientSide {
             }
         }
     }
+}
+
+fn watcher(watchers: &mut [Watcher], exchange: ExchangeId) -> Option<(&mut Watcher, usize)> {
+    watchers.iter_mut().find_map(|watcher| {
+        let at = watcher.open.iter().position(|(open, _)| *open == exchange)?;
+        Some((watcher, at))
+    })
 }
 
 impl Job {

@@ -7,6 +7,7 @@
 mod body;
 mod client;
 mod server;
+mod watcher;
 
 use client::ClientSide;
 use core::convert::Infallible;
@@ -97,6 +98,7 @@ pub(crate) struct Summary {
     pub(crate) succeeded: u32,
     pub(crate) refused: u32,
     pub(crate) failed: u32,
+    pub(crate) states: u32,
 }
 
 impl Summary {
@@ -105,6 +107,7 @@ impl Summary {
         self.succeeded += other.succeeded;
         self.refused += other.refused;
         self.failed += other.failed;
+        self.states += other.states;
     }
 }
 
@@ -348,7 +351,10 @@ impl World {
                 let last = if op & 64 == 0 { 10 + who as u8 } else { last };
                 self.clients[who].address = address(last, self.next_port);
             }
-            27 => {}
+            27 => {
+                self.clients[who].observe(script.byte());
+                self.settle();
+            }
             _ => self.stranger(script),
         }
     }
@@ -356,6 +362,8 @@ impl World {
     /// The network works again, and everything ends by itself.
     fn end(&mut self) -> Summary {
         let mut steps = 0;
+        self.clients.iter_mut().for_each(ClientSide::cancel);
+        self.settle();
         loop {
             while !self.wire.is_empty() {
                 let datagram = self.wire.remove(0);
@@ -399,6 +407,7 @@ impl World {
             summary.succeeded += client.succeeded;
             summary.refused += client.refused;
             summary.failed += client.failed;
+            summary.states += client.states;
         }
         summary
     }
