@@ -18,10 +18,7 @@ pub(super) fn transfer_key(remote: SocketAddr, message: &Message<'_>) -> Transfe
 }
 
 fn body_hash(message: &Message<'_>) -> u64 {
-    let in_blocks = |number| {
-        use OptionNumber as Number;
-        matches!(number, Number::BLOCK1 | Number::Q_BLOCK1 | Number::Q_BLOCK2)
-    };
+    let in_blocks = |number| matches!(number, OptionNumber::BLOCK1 | OptionNumber::Q_BLOCK1);
     if message.payload().is_empty() || message.options().any(|opt| in_blocks(opt.number)) {
         return 0;
     }

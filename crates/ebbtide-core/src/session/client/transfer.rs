@@ -223,7 +223,8 @@ impl Transfer {
                     self.stage = Stage::Over(Some(Err(TransferError::TooLarge { limit })));
                     return;
                 }
-                !q_block.is_short(&self.request)
+                // Requests for missing blocks repeat no body, so that only the tag says of which answer.
+                !self.request.payload.is_empty()
             }
             Stage::Upload(upload) => {
                 upload.begin();

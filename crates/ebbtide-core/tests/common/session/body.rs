@@ -2,15 +2,15 @@
 
 /// A number that says nothing about its neighbours.
 pub(crate) fn mix(n: u32) -> u32 {
-    let n = (n ^ n >> 16).wrapping_mul(0x7feb_352d);
-    let n = (n ^ n >> 15).wrapping_mul(0x846c_a68b);
-    n ^ n >> 16
+    let n = (n ^ (n >> 16)).wrapping_mul(0x7feb_352d);
+    let n = (n ^ (n >> 15)).wrapping_mul(0x846c_a68b);
+    n ^ (n >> 16)
 }
 
 /// A body of a number: the number itself, and bytes that follow from it and from their place.
 pub(crate) fn pattern(number: u32, length: usize) -> Vec<u8> {
     let key = mix(number);
-    let rest = (4..length as u32).map(|at| mix(key ^ at / 16) as u8);
+    let rest = (4..length as u32).map(|at| mix(key ^ (at / 16)) as u8);
     number.to_be_bytes().into_iter().chain(rest).take(length).collect()
 }
 

@@ -8,6 +8,7 @@ use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Failure, Output, Received, Reliability, SendError,
 };
+use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::session::client::{
     Loss, Outgoing, RequestParts, Step, Transfer, TransferError, TransferSettings,
 };
@@ -42,6 +43,7 @@ pub(crate) struct ClientSide {
     pub(crate) address: SocketAddr,
     pub(crate) timeout: Option<Instant>,
     rng: SplitMix,
+    q_block: bool,
     jobs: Vec<Job>,
     watchers: Vec<Watcher>,
     /// States that observations told.
@@ -55,6 +57,7 @@ pub(crate) struct ClientSide {
 impl ClientSide {
     pub(crate) fn new(config: EndpointConfig, address: SocketAddr, seed: u64) -> Self {
         Self {
+            q_block: config.q_block,
             endpoint: Endpoint::new(config, Box::new(SplitMix(seed ^ 3))),
             address,
             timeout: None,
@@ -95,6 +98,9 @@ impl ClientSide {
             _ => Reliability::Confirmable,
         };
         settings.repeat = reliability == Reliability::Confirmable;
+        // RFC 9177, if the server knows it.
+        let quick = self.q_block && mix(!number) % 3 == 0;
+        settings.q_block = quick.then_some(QBlockParameters::DEFAULT);
         let transfer = Transfer::new(request, settings);
         self.started += 1;
         self.jobs.push(Job {
@@ -130,8 +136,17 @@ impl ClientSide {
     pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         match self.endpoint.handle_datagram(now, from, datagram) {
             Received::Notification { exchange, message, .. } => {
-                let (watcher, at) = watcher(&mut self.watchers, exchange).expect("it observes");
-                watcher.answer(now, at, Response::from_message(&message), true);
+                let response = Response::from_message(&message);
+                if let Some((watcher, at)) = watcher(&mut self.watchers, exchange) {
+                    return watcher.answer(now, at, response, true);
+                }
+                // To a block of RFC 9177 several answers may come.
+                let open = self.jobs.iter_mut().find_map(|job| {
+                    let (_, id) = job.open.iter().find(|(open, _)| *open == exchange)?;
+                    Some((*id, job))
+                });
+                let (id, job) = open.expect("it goes on");
+                job.transfer.handle_response(now, id, response);
             }
             Received::Response { exchange, sample, message } => {
                 let mut response = Response::from_message(&message);
@@ -264,12 +279,18 @@ impl Job {
             let sent = outgoing.options.with_slice(None, |options| {
                 let (code, payload) = (outgoing.code, &outgoing.payload[..]);
                 let content = ebbtide_core::wire::Content { code, options, payload };
-                endpoint.request(now, SERVER, &content, self.reliability)
+                match outgoing.q_block {
+                    true => endpoint.request_block(now, SERVER, &content),
+                    false => endpoint.request(now, SERVER, &content, self.reliability),
+                }
             });
             match sent {
                 Ok(exchange) => self.open.push((exchange, id)),
                 Err(SendError::TooLong { .. }) => {
                     self.transfer.handle_loss(now, id, Loss::TooLong);
+                }
+                Err(SendError::QueueFull) if outgoing.q_block => {
+                    self.transfer.handle_loss(now, id, Loss::NoRoom);
                 }
                 Err(SendError::QueueFull) => {
                     self.blocked = Some(outgoing);

@@ -144,15 +144,17 @@ fn configs(script: &mut Script<'_>) -> (EndpointConfig, SessionConfig) {
         block_szx: 2,
         ..SessionConfig::default()
     };
-    (EndpointConfig { limits, ..EndpointConfig::default() }, session)
+    let q_block = bits & 0x80 != 0;
+    (EndpointConfig { limits, q_block, ..EndpointConfig::default() }, session)
 }
 
 impl World {
     fn new(script: &mut Script<'_>) -> Self {
         let seed = u64::from(script.byte()) << 8 | u64::from(script.byte());
         let (endpoint, session) = configs(script);
+        let q_block = endpoint.q_block;
         let client = |n: usize| {
-            let config = EndpointConfig::default();
+            let config = EndpointConfig { q_block, ..EndpointConfig::default() };
             ClientSide::new(config, address(10 + n as u8, 5683), seed << 8 | n as u64)
         };
         Self {
