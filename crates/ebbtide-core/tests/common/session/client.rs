@@ -99,7 +99,7 @@ impl ClientSide {
         };
         settings.repeat = reliability == Reliability::Confirmable;
         // RFC 9177, if the server knows it.
-        let quick = self.q_block && mix(!number) % 3 == 0;
+        let quick = self.q_block && mix(!number).is_multiple_of(3);
         settings.q_block = quick.then_some(QBlockParameters::DEFAULT);
         let transfer = Transfer::new(request, settings);
         self.started += 1;
