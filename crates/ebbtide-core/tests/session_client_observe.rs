@@ -273,3 +273,56 @@ fn a_long_fetch_registers_with_its_last_block() {
     assert_eq!(driver.state(), "1");
     assert!(matches!(driver.poll(), Watch::Wait(Some(_))));
 }
+
+#[test]
+fn a_notification_that_asks_for_an_echo_is_followed_by_a_registration_with_it() {
+    let mut driver = Driver::new(|_| ());
+    let (first, _) = driver.sent();
+    let mut answer = Response::content("1");
+    answer.options.push_uint(OptionNumber::OBSERVE, 1);
+    driver.answer(first.id, answer, true);
+    assert_eq!(driver.state(), "1");
+    // It is an error: nothing follows it.
+    let challenge = Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, b"echo");
+    driver.answer(first.id, challenge, false);
+    let (again, _) = driver.sent();
+    assert_eq!(again.options.get(OptionNumber::ECHO).map(|echo| echo.value), Some(&b"echo"[..]));
+    assert_eq!(again.options.get_uint(OptionNumber::OBSERVE), Some(0));
+    let mut answer = Response::content("2");
+    answer.options.push_uint(OptionNumber::OBSERVE, 2);
+    driver.answer(again.id, answer, true);
+    assert_eq!(driver.state(), "2");
+    assert!(matches!(driver.poll(), Watch::Wait(Some(_))), "it is registered");
+}
+
+#[test]
+fn a_registration_that_is_renewed_while_a_state_is_fetched_mixes_no_answers() {
+    let mut driver = Driver::new(|_| ());
+    let (first, _) = driver.sent();
+    let observed = |response: Response, number| {
+        let mut response = response.max_age(0);
+        response.options.push_uint(OptionNumber::OBSERVE, number);
+        response
+    };
+    driver.answer(first.id, observed(Response::content("1"), 1), true);
+    assert_eq!(driver.state(), "1");
+    let part = |num, more| {
+        let mut response = Response::content(vec![b'2'; 64]);
+        response.options.push_uint(OptionNumber::BLOCK2, block(num, more, 64));
+        response
+    };
+    driver.answer(first.id, observed(part(0, true), 2), true);
+    let (second_block, _) = driver.sent();
+    // The state is stale before all of it is here.
+    driver.now = driver.now + SECOND.saturating_mul(20);
+    let (renewal, again) = driver.sent();
+    assert_eq!(again, Some(first.id));
+    driver.answer(second_block.id, part(1, true), false);
+    let (third_block, again) = driver.sent();
+    assert_eq!(again, None);
+    assert_ne!(third_block.id, renewal.id, "two exchanges of one name");
+    driver.answer(third_block.id, part(2, false), false);
+    assert_eq!(driver.state(), "2".repeat(192));
+    driver.answer(renewal.id, observed(Response::content("3"), 3), true);
+    assert_eq!(driver.state(), "3");
+}

@@ -205,7 +205,8 @@ impl BlockTransfers {
         promised + bytes <= self.bodies.max_bytes()
     }
 
-    /// A later block of a response's body that is kept.
+    /// A later block of a response's body that is kept. A request that does not repeat the body of the
+    /// first one asks for the latest response.
     pub(super) fn later_block(
         &mut self,
         now: Instant,
@@ -214,6 +215,11 @@ impl BlockTransfers {
         sizes: BlockSizes,
     ) -> Option<Response> {
         self.bodies.expire(now);
+        let (remote, options, body) = key;
+        let key = match self.bodies.downloads.get(&key) {
+            None if body == 0 => self.bodies.downloads.newest(key..=(remote, options, u64::MAX))?,
+            _ => key,
+        };
         let part = slice(self.bodies.downloads.get(&key)?, wanted, sizes);
         self.bodies.downloads.advance(now, key);
         Some(part)

@@ -5,24 +5,33 @@ use core::hash::Hasher;
 use core::net::SocketAddr;
 use siphasher::sip::SipHasher13;
 
-/// Which transfer a request belongs to: who asks, and a hash of all options that make the request
-/// (RFC 7959 section 2.3, RFC 9175 section 3.3: Request-Tag is among them). The hash has no secret:
-/// whoever finds two requests of one hash confuses its own transfers.
-pub(super) type TransferKey = (SocketAddr, u64);
+/// Which transfer a request belongs to: who asks, a hash of all options that make the request (RFC 7959
+/// section 2.3, RFC 9175 section 3.3: Request-Tag is among them), and a hash of its body, if that is one
+/// message: what is asked for may be in there (RFC 8132 section 2.1). 0 stands for no body, or one in
+/// blocks. The hashes have no secret: whoever finds two requests of one hash confuses its own transfers.
+pub(super) type TransferKey = (SocketAddr, u64, u64);
 
 /// The key of all blocks of a transfer.
 pub(super) fn transfer_key(remote: SocketAddr, message: &Message<'_>) -> TransferKey {
-    (
-        remote,
-        hash(message, |number| number == OptionNumber::OBSERVE || is_of_blocks(number)).finish(),
-    )
+    let left_out = |number| number == OptionNumber::OBSERVE || is_of_blocks(number);
+    (remote, hash(message, left_out).finish(), body_hash(message))
+}
+
+fn body_hash(message: &Message<'_>) -> u64 {
+    let in_blocks = |number| matches!(number, OptionNumber::BLOCK1 | OptionNumber::Q_BLOCK1);
+    if message.payload().is_empty() || message.options().any(|opt| in_blocks(opt.number)) {
+        return 0;
+    }
+    let mut hasher = SipHasher13::new();
+    hasher.write(message.payload());
+    hasher.finish()
 }
 
 /// The key of this very request, whether it carries an Echo option or not.
 pub(super) fn request_key(remote: SocketAddr, message: &Message<'_>) -> TransferKey {
     let mut hasher = hash(message, |_| false);
     hasher.write(message.payload());
-    (remote, hasher.finish())
+    (remote, hasher.finish(), 0)
 }
 
 fn is_of_blocks(number: OptionNumber) -> bool {

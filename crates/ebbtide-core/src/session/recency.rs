@@ -3,6 +3,7 @@
 
 use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::ops::RangeInclusive;
 
 /// Values in the order in which they last advanced. Each operation takes logarithmic time.
 #[derive(Debug)]
@@ -65,6 +66,12 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
 
     pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut T> {
         Some(&mut self.by_key.get_mut(key)?.value)
+    }
+
+    /// Of the keys in a range that which has advanced last.
+    pub(super) fn newest(&self, range: RangeInclusive<K>) -> Option<K> {
+        let newest = self.by_key.range(range).max_by_key(|(_, entry)| entry.advance);
+        newest.map(|(key, _)| *key)
     }
 
     /// Adds an entry, in place of what there was under this key.

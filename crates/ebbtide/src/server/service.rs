@@ -376,8 +376,7 @@ impl Service {
         let session = self.session();
         carrier.with(|state, _| {
             let sizes = state.sizes(session.datagram_sizes());
-            response =
-                session.size_notification(now, due.remote, &message, response.clone(), sizes);
+            response = session.size_notification(now, due, &message, response.clone(), sizes);
             state.notify(now, due, &response, |length| {
                 let request = due.request.len();
                 session.notification_allowance(now, due.remote, request, due.sent, length)

@@ -8,6 +8,7 @@ use crate::session::Response;
 use crate::time::{Duration, Instant};
 use crate::wire::{Code, OptionNumber};
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use rand_core::Rng;
 
 /// How long after Max-Age a notification is still hoped for (RFC 7641 section 3.3.1: registering
@@ -81,10 +82,32 @@ enum State {
 #[derive(Debug)]
 struct Part {
     transfer: Transfer,
-    /// What is added to its names.
-    base: u32,
+    /// The observation's names of its exchanges, and its own.
+    names: Vec<(u32, u32)>,
     /// Until when its first answer is waited for.
     until: Option<Instant>,
+}
+
+impl Part {
+    fn new(transfer: Transfer, until: Option<Instant>) -> Self {
+        Self { transfer, names: Vec::new(), until }
+    }
+
+    /// It calls an exchange `own` that the observation calls `id`.
+    fn name(&mut self, id: u32, own: u32) {
+        let Self { transfer, names, .. } = self;
+        names.retain(|(_, known)| transfer.exchanges().any(|open| open == *known));
+        names.push((id, own));
+    }
+
+    fn own(&self, id: u32) -> Option<u32> {
+        self.names.iter().find(|(name, _)| *name == id).map(|(_, own)| *own)
+    }
+
+    fn cancel(&self, own: u32) -> Option<Watch> {
+        let (id, _) = self.names.iter().find(|(_, known)| *known == own)?;
+        Some(Watch::Cancel(*id))
+    }
 }
 
 /// A resource that is observed: registrations, their renewal under the same token, notifications in
@@ -192,13 +215,14 @@ impl Observation {
             }
             match part.transfer.poll(now, rng) {
                 Step::Send(mut outgoing) => {
-                    outgoing.id += part.base;
-                    self.next_id = self.next_id.max(outgoing.id + 1);
+                    part.name(self.next_id, outgoing.id);
+                    outgoing.id = self.next_id;
+                    self.next_id += 1;
                     let observes = outgoing.options.get(OptionNumber::OBSERVE).is_some();
                     let again = self.registration.filter(|_| observes);
                     return Some(Watch::Send { outgoing, again });
                 }
-                Step::Cancel(id) => return Some(Watch::Cancel(id + part.base)),
+                Step::Cancel(own) => return part.cancel(own),
                 Step::Wait(at) => {
                     wait = wait.into_iter().chain(at).chain(part.until).min();
                 }
@@ -225,7 +249,7 @@ impl Observation {
         settings.patience.until = until.filter(|_| !self.was_registered);
         let transfer = Transfer::new(self.request.clone(), settings);
         self.confirmed = false;
-        self.registering = Some(Part { transfer, base: self.next_id, until });
+        self.registering = Some(Part::new(transfer, until));
     }
 
     /// A whole state, or the answer to a cancellation, is here.
@@ -237,7 +261,7 @@ impl Observation {
             _ => {
                 self.told.push_back(Watch::State(response));
                 if let Some(next) = self.next.take() {
-                    self.fetching = Some(self.rest_of(now, next));
+                    self.fetching = Some(self.rest_of(now, self.settings.transfer.clone(), next));
                 }
             }
         }
@@ -293,7 +317,8 @@ impl Observation {
         }
         for registers in [true, false] {
             let place = if registers { &mut self.registering } else { &mut self.fetching };
-            let Some(part) = place.as_mut().filter(|part| id >= part.base) else { continue };
+            let Some(part) = place else { continue };
+            let Some(own) = part.own(id) else { continue };
             if registers && more && self.state != State::Cancelling {
                 // The registration stands. What is left is to fetch the rest of the state.
                 self.registration = Some(id);
@@ -305,7 +330,13 @@ impl Observation {
                 self.freshness.accept(now, number(&response));
                 self.fresh_until = now + lifetime(&response);
             }
-            part.transfer.handle_response(now, id - part.base, response);
+            part.transfer.handle_response(now, own, response);
+            if registers
+                && more
+                && let Some(older) = self.fetching.take()
+            {
+                self.forget(&older);
+            }
             return;
         }
     }
@@ -315,7 +346,11 @@ impl Observation {
             // RFC 7641 section 3.2: it is the last one.
             self.registration = None;
             self.forget_parts();
-            let part = self.rest_of(now, response);
+            let mut settings = self.settings.transfer.clone();
+            // The server asks for an echo before it sends more: the request is made again with it.
+            settings.observe = response.code() == Code::UNAUTHORIZED
+                && response.options().get(OptionNumber::ECHO).is_some();
+            let part = self.rest_of(now, settings, response);
             (self.state, self.confirmed, self.registering) =
                 (State::Registering, false, Some(part));
             return;
@@ -328,26 +363,29 @@ impl Observation {
             // A state that is being fetched comes first, or a resource that changes often would have none.
             self.next = Some(response);
         } else {
-            self.fetching = Some(self.rest_of(now, response));
+            self.fetching = Some(self.rest_of(now, self.settings.transfer.clone(), response));
         }
     }
 
     /// Fetches the rest of a state of which the first block is here.
-    fn rest_of(&self, now: Instant, first: Response) -> Part {
+    fn rest_of(&self, now: Instant, mut settings: TransferSettings, first: Response) -> Part {
         let request = self.request.clone();
-        let mut settings = self.settings.transfer.clone();
         settings.patience.until = self.settings.timeout.map(|span| now + span);
         let transfer = Transfer::of_answer(now, request, settings, first);
-        Part { transfer, base: self.next_id, until: None }
+        Part::new(transfer, None)
     }
 
     /// Nobody waits for what is under way any more.
     fn forget_parts(&mut self) {
         for part in [self.registering.take(), self.fetching.take()].into_iter().flatten() {
-            let open = part.transfer.exchanges().map(|id| Watch::Cancel(id + part.base));
-            self.told.extend(open);
+            self.forget(&part);
         }
         self.next = None;
+    }
+
+    fn forget(&mut self, part: &Part) {
+        let open = part.transfer.exchanges();
+        self.told.extend(open.filter_map(|own| part.cancel(own)));
     }
 
     /// The exchange of this name ended without an answer, or was not started.
@@ -357,8 +395,10 @@ impl Observation {
             return self.lost(false, TransferError::Lost);
         }
         for place in [&mut self.registering, &mut self.fetching] {
-            if let Some(part) = place.as_mut().filter(|part| id >= part.base) {
-                return part.transfer.handle_loss(now, id - part.base, loss);
+            if let Some(part) = place
+                && let Some(own) = part.own(id)
+            {
+                return part.transfer.handle_loss(now, own, loss);
             }
         }
     }
@@ -392,7 +432,7 @@ impl Observation {
         let mut settings = self.settings.transfer.clone();
         (settings.observe, settings.patience) = (false, Patience::default());
         let transfer = Transfer::new(request, settings);
-        self.registering = Some(Part { transfer, base: self.next_id, until: None });
+        self.registering = Some(Part::new(transfer, None));
         self.state = State::Cancelling;
     }
 }

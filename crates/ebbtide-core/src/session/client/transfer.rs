@@ -223,7 +223,8 @@ impl Transfer {
                     self.stage = Stage::Over(Some(Err(TransferError::TooLarge { limit })));
                     return;
                 }
-                !q_block.is_short(&self.request)
+                // Requests for missing blocks repeat no body, so that only the tag says of which answer.
+                !self.request.payload.is_empty()
             }
             Stage::Upload(upload) => {
                 upload.begin();
@@ -393,6 +394,13 @@ impl Transfer {
             (Stage::Download(download), Piece::Block2) => {
                 match download.on_answer(response, &sizes) {
                     Ok(Got::Part) => {}
+                    // The server has forgotten it (RFC 7959 section 2.9.2).
+                    Ok(Got::Refused(answer))
+                        if answer.code() == Code::REQUEST_ENTITY_INCOMPLETE
+                            && self.request.is_idempotent() =>
+                    {
+                        self.changed();
+                    }
                     Ok(Got::Whole(response) | Got::Refused(response)) => self.finish(Ok(response)),
                     Ok(Got::Changed) => self.changed(),
                     Err(unfit) => self.unfit(unfit),

@@ -37,6 +37,8 @@ pub struct Due {
     pub confirmable: bool,
     /// Whether the observer has acknowledged a notification before.
     pub proven: bool,
+    /// Whether its address may be forged: nobody there has echoed or acknowledged anything.
+    pub unverified: bool,
     /// The value of Observe, if it is a success.
     pub sequence: u32,
     /// What it says; what the handler answers, if nothing.
@@ -173,6 +175,7 @@ impl Observers {
                 request: observer.request.clone(),
                 confirmable,
                 proven: observer.proven,
+                unverified: observer.unverified && !observer.proven,
                 sequence: observer.sequence,
                 event,
                 sent: observer.sent.into(),

@@ -81,6 +81,17 @@ impl QBlockTransfers {
         }
     }
 
+    /// Which body is asked for by a request of this key: one without the body of the first request asks
+    /// for the latest.
+    pub(in crate::session) fn latest(&self, key: TransferKey) -> TransferKey {
+        let (remote, options, body) = key;
+        let downloads = &self.bodies.downloads;
+        if body != 0 || downloads.get(&key).is_some() {
+            return key;
+        }
+        downloads.newest(key..=(remote, options, u64::MAX)).unwrap_or(key)
+    }
+
     /// Whether a body is here in blocks of this size.
     pub(in crate::session) fn has(&mut self, now: Instant, key: &TransferKey, szx: u8) -> bool {
         self.bodies.expire(now);

@@ -74,8 +74,11 @@ impl<S: Share<Tables>> Server<S> {
             self.tables.with(|tables| tables.blocks.later_block(now, key, wanted, facts.sizes));
         let finished = match kept {
             Some(part) => self.stored(now, *requester, part),
-            // What changes nothing may be asked for again.
-            None if matches!(message.code(), Code::GET | Code::FETCH) => {
+            // What changes nothing may be asked for again, if all that is asked for is here: the body of
+            // a FETCH may have come in blocks (RFC 8132 section 2.1).
+            None if message.code() == Code::GET
+                || message.code() == Code::FETCH && !message.payload().is_empty() =>
+            {
                 return Next::Proceed(whole(received, None));
             }
             None => Finished::response(*requester, Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),

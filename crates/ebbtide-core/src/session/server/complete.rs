@@ -35,7 +35,9 @@ impl Observe<'_> {
 /// Bytes that options of ours may add: Block1, Block2 and Size2, an ETag, Observe.
 const BLOCK1: usize = 5;
 const BLOCK2: usize = 5 + 6 + 9;
-const OBSERVE: usize = 4;
+pub(super) const OBSERVE: usize = 4;
+/// Bytes of the longest challenge: a header, a token, and an Echo option of twelve bytes.
+const CHALLENGE: usize = HEADER_LEN + 8 + 14;
 
 impl<S: Share<Tables>> Server<S> {
     /// Makes of the application's answer what is sent.
@@ -84,7 +86,9 @@ impl<S: Share<Tables>> Server<S> {
         bound += if facts.block1.is_some() { BLOCK1 } else { 0 };
         let registers = observe.is_some() && facts.observe == Some(0) && response.is_success();
         bound += if registers { OBSERVE } else { 0 };
-        // There must be room for a notification after the response to a registration.
+        // There must be room for a notification after the response to a registration; for a challenge,
+        // should the state become longer.
+        bound = if registers { bound.max(CHALLENGE) } else { bound };
         let needed = if registers { 2 } else { 1 };
         // Half of the observers' places are for addresses that are there.
         let crowded = registers && observe.is_some_and(Observe::is_half_full);

@@ -44,10 +44,11 @@ use super::address_validation::AddressValidation;
 use super::blocks::BlockTransfers;
 use super::finished::Finished;
 use super::message::{BlockSizes, Response};
+use super::observers::Due;
 use super::q_block::QBlockTransfers;
 use super::rate_limiter::RateLimiter;
 use super::requester::Requester;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -98,7 +99,7 @@ impl Tables {
             limiter: config.max_rate.map(|rate| RateLimiter::new(rate, config.max_addresses)),
             blocks: BlockTransfers::new(config.max_block_bytes, config.exchange_lifetime),
             q_blocks: QBlockTransfers::new(config.max_block_bytes, config.q_block),
-            withheld: Withheld::new(config.max_withheld),
+            withheld: Withheld::new(config.max_withheld, config.exchange_lifetime),
             rng,
         }
     }
@@ -162,22 +163,35 @@ impl<S: Share<Tables>> Server<S> {
         })
     }
 
-    /// The block of a notification that is sent if it is long (RFC 7959 section 2.6); the others are
-    /// kept for the observer to fetch.
+    /// What is sent of a notification: if it is long, a block (RFC 7959 section 2.6), and the others are
+    /// kept for the observer to fetch; if it is longer than an address may be sent that may be forged, a
+    /// challenge, which is an error and so ends the observation.
     pub fn size_notification(
         &self,
         now: Instant,
-        remote: core::net::SocketAddr,
+        due: &Due,
         request: &crate::wire::Message<'_>,
-        response: Response,
+        mut response: Response,
         sizes: BlockSizes,
     ) -> Response {
-        if response.payload.len() <= sizes.whole {
-            return response;
+        if response.payload.len() > sizes.whole {
+            let facts = super::requester::Facts::read(request, sizes);
+            let key = super::key::transfer_key(due.remote, request);
+            response = complete::in_blocks(self, now, key, &facts, response);
         }
-        let facts = super::requester::Facts::read(request, sizes);
-        let key = super::key::transfer_key(remote, request);
-        complete::in_blocks(self, now, key, &facts, response)
+        let from = due.remote.ip();
+        if due.unverified && self.config.verify.concerns(from) {
+            let content = response.with_content(None, |content| content.encoded_len());
+            let length = crate::wire::HEADER_LEN + due.token.len() + complete::OBSERVE + content;
+            let asked = due.request.len();
+            return self.tables.with(|tables| {
+                match tables.validation.allowance(now, from, asked, due.sent, length) {
+                    0 => tables.validation.challenge(now, from),
+                    _ => response,
+                }
+            });
+        }
+        response
     }
 
     /// When [`Self::handle_timeout`] has something to do.
@@ -235,6 +249,3 @@ impl<S: Share<Tables>> Server<S> {
         }
     }
 }
-
-/// How long an answer is withheld until the address has echoed: as long as the challenge is good.
-const WITHHELD: Duration = Duration::from_secs(60);

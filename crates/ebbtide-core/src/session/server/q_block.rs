@@ -78,6 +78,7 @@ impl<S: Share<Tables>> Server<S> {
         let Received { mut requester, message, facts } = received;
         let mut out = Vec::new();
         if wanted.blocks != RequestedBlocks::Whole {
+            let key = self.tables.with(|tables| tables.q_blocks.latest(key));
             let single =
                 matches!(&wanted.blocks, RequestedBlocks::These(blocks) if blocks.len() == 1);
             let here = self.tables.with(|tables| tables.q_blocks.has(now, &key, wanted.szx));
@@ -93,8 +94,9 @@ impl<S: Share<Tables>> Server<S> {
                 }
                 return Next::Send(Outgoing::Many(out));
             }
-            // What changes nothing may be asked for again.
-            if !matches!(message.code(), Code::GET | Code::FETCH) {
+            // What changes nothing may be asked for again, if all that is asked for is here.
+            let asks = message.code() == Code::FETCH && !message.payload().is_empty();
+            if message.code() != Code::GET && !asks {
                 let answer = Response::new(Code::REQUEST_ENTITY_INCOMPLETE);
                 return Next::Send(Outgoing::One(Finished::response(requester, answer)));
             }

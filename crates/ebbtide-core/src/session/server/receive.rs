@@ -101,10 +101,14 @@ impl<S: Share<Tables>> Server<S> {
     ) -> Option<Stand> {
         let from = received.requester.remote.ip();
         // One block makes us keep a body and ask several times for the others (RFC 9177 sections 3.2
-        // and 11).
-        if matches!(part, Some(Part::Block { .. })) {
+        // and 11). A long answer to one message is many as well, and a handler that must not run twice
+        // does not run before they may be sent.
+        let is_block = matches!(part, Some(Part::Block { .. }));
+        if is_block || part.is_some() && !received.message.is_idempotent() {
             let trusted = self.tables.with(|tables| tables.validation.trusts(now, from));
-            return (!trusted).then_some(Stand::Challenge);
+            if is_block || !trusted {
+                return (!trusted).then_some(Stand::Challenge);
+            }
         }
         if received.facts.begins_upload() {
             let pressed = self.tables.with(|tables| {
@@ -122,7 +126,12 @@ impl<S: Share<Tables>> Server<S> {
                 let room = tables.withheld.has_room_for(now, &key);
                 return (!room).then_some(Stand::Challenge);
             }
-            tables.withheld.take(now, &key).map(Stand::Withheld)
+            if let Some(answer) = tables.withheld.take(now, &key) {
+                return Some(Stand::Withheld(answer));
+            }
+            let whole = received.facts.block1.is_none();
+            let late = whole && !tables.withheld.may_process(now, key, received.facts.echo);
+            late.then_some(Stand::Challenge)
         })
     }
 

@@ -1,7 +1,6 @@
 //! Answers of requests that are not idempotent, which wait until the address has echoed a challenge: the
 //! handler has run and must not run again.
 
-use super::WITHHELD;
 use crate::session::key::TransferKey;
 use crate::session::message::Response;
 use crate::session::recency::RecencyMap;
@@ -10,16 +9,41 @@ use crate::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Withheld {
     answers: RecencyMap<TransferKey, Response>,
+    /// Requests that were processed with an Echo option.
+    echoed: RecencyMap<TransferKey, ()>,
     max: usize,
+    lifetime: Duration,
 }
 
 impl Withheld {
-    pub(super) const fn new(max: usize) -> Self {
-        Self { answers: RecencyMap::new(), max }
+    /// An answer is kept for twice EXCHANGE_LIFETIME: the challenge may arrive late, as an answer to the
+    /// request's last copy, and the request made again may be late as well. Whoever echoes what is no
+    /// longer fresh is challenged anew.
+    pub(super) fn new(max: usize, exchange_lifetime: Duration) -> Self {
+        let lifetime = exchange_lifetime.saturating_mul(2);
+        Self { answers: RecencyMap::new(), echoed: RecencyMap::new(), max, lifetime }
     }
 
     fn expire(&mut self, now: Instant) {
-        while self.answers.pop_oldest(now, WITHHELD).is_some() {}
+        while self.answers.pop_oldest(now, self.lifetime).is_some() {}
+        while self.echoed.pop_oldest(now, self.lifetime).is_some() {}
+    }
+
+    /// A request is processed, because its address is verified; `echo` says whether it has an Echo
+    /// option. Not if it has none and was processed with one before: then it may be a late copy of the
+    /// one that was challenged, of which nothing else is remembered
+    /// ([`Endpoint::remembers_much`](crate::endpoint::Endpoint::remembers_much)). Who makes the request
+    /// anew is challenged and told apart by the echo.
+    pub(super) fn may_process(&mut self, now: Instant, key: TransferKey, echo: bool) -> bool {
+        self.expire(now);
+        if !echo {
+            return self.echoed.get(&key).is_none();
+        }
+        if self.echoed.len() >= self.max {
+            self.echoed.pop_oldest(now, Duration::ZERO);
+        }
+        self.echoed.insert(now, key, (), 0);
+        true
     }
 
     pub(super) fn len(&mut self, now: Instant) -> usize {
