@@ -518,7 +518,7 @@ mod tests {
     fn what_is_no_uri_says_why() {
         for (text, error) in [
             ("http://a/b", UriError::Scheme("http".into())),
-            ("coaps://a/b", UriError::Scheme("coaps".into())),
+            ("coap+sms://a/b", UriError::Scheme("coap+sms".into())),
             ("host/path", UriError::Scheme("host/path".into())),
             ("coap:///x", UriError::Host(String::new())),
             ("coap://a:0/", UriError::Port("0".into())),
