@@ -22,7 +22,8 @@ async fn requests_blocks_and_observations_are_the_same_over_every_transport() {
     let certificates = Certificates::new();
     let (server, time) = serve(ServerConfig::default(), &certificates.identity());
     let client = certificates.client();
-    for scheme in Scheme::ALL {
+    // DTLS has tests of its own: it needs a key.
+    for scheme in Scheme::ALL.into_iter().filter(|scheme| *scheme != Scheme::Coaps) {
         let base = base(&server, scheme);
         assert_eq!(client.get(format!("{base}/test")).await.unwrap().text(), "hello", "{scheme}");
         let got = client.get(format!("{base}/large")).await.unwrap();

@@ -150,7 +150,11 @@ impl<S: Share<Tables>> Server<S> {
             if let Some(echo) = message.option(OptionNumber::ECHO) {
                 tables.validation.learn(now, from, echo.value);
             }
-            tables.validation.trusts(now, from)
+            let trusted = tables.validation.trusts(now, from);
+            if !trusted {
+                tables.withheld.challenged_without_memory(now);
+            }
+            trusted
         })
     }
 

@@ -11,6 +11,8 @@ pub(super) struct Withheld {
     answers: RecencyMap<TransferKey, Response>,
     /// Requests that were processed with an Echo option.
     echoed: RecencyMap<TransferKey, ()>,
+    /// When a request was last challenged without being remembered.
+    unremembered: Option<Instant>,
     max: usize,
     lifetime: Duration,
 }
@@ -21,7 +23,13 @@ impl Withheld {
     /// longer fresh is challenged anew.
     pub(super) fn new(max: usize, exchange_lifetime: Duration) -> Self {
         let lifetime = exchange_lifetime.saturating_mul(2);
-        Self { answers: RecencyMap::new(), echoed: RecencyMap::new(), max, lifetime }
+        Self {
+            answers: RecencyMap::new(),
+            echoed: RecencyMap::new(),
+            unremembered: None,
+            max,
+            lifetime,
+        }
     }
 
     fn expire(&mut self, now: Instant) {
@@ -29,13 +37,23 @@ impl Withheld {
         while self.echoed.pop_oldest(now, self.lifetime).is_some() {}
     }
 
-    /// A request is processed, because its address is verified; `echo` says whether it has an Echo
-    /// option. Not if it has none and was processed with one before: then it may be a late copy of the
-    /// one that was challenged, of which nothing else is remembered
-    /// ([`Endpoint::remembers_much`](crate::endpoint::Endpoint::remembers_much)). Who makes the request
-    /// anew is challenged and told apart by the echo.
+    /// A request was challenged without being remembered
+    /// ([`Endpoint::remembers_much`](crate::endpoint::Endpoint::remembers_much)): nothing tells its late
+    /// copies from requests that are made anew.
+    pub(super) fn challenged_without_memory(&mut self, now: Instant) {
+        self.unremembered = Some(now);
+    }
+
+    /// Whether a request may be processed whose address is verified; `echo` says whether it has an Echo
+    /// option. Not if it has none, the same one was processed with one before, and requests were
+    /// challenged without being remembered: then it may be a late copy of one of these. A client that
+    /// makes the request anew is challenged, and told apart by the echo. Otherwise the message layer
+    /// knows the copies, and a request may be repeated as often as a client likes.
     pub(super) fn may_process(&mut self, now: Instant, key: TransferKey, echo: bool) -> bool {
         self.expire(now);
+        if self.unremembered.is_none_or(|at| now.saturating_since(at) > self.lifetime) {
+            return true;
+        }
         if !echo {
             return self.echoed.get(&key).is_none();
         }
