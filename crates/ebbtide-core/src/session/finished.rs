@@ -16,6 +16,7 @@ pub struct Finished {
 }
 
 impl Finished {
+    #[inline]
     pub(super) fn response(requester: Requester, response: Response) -> Self {
         Self { requester, response: Some(response) }
     }
@@ -30,12 +31,14 @@ impl Finished {
     }
 
     /// Who is answered.
+    #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
         &self.requester
     }
 
     /// The response; `None` for an acknowledgement without one.
+    #[inline]
     #[must_use]
     pub fn get(&self) -> Option<&Response> {
         self.response.as_ref()
@@ -44,6 +47,7 @@ impl Finished {
     /// RFC 7252 section 8.2: a server should not answer a group's request if it has nothing useful to
     /// say, as with an error or an empty payload. Which address to trust is useful: the client echoes
     /// it (RFC 9175 section 2.3) and is told the rest.
+    #[inline]
     #[must_use]
     pub fn is_useful(&self) -> bool {
         self.response.as_ref().is_some_and(|response| {
@@ -58,6 +62,7 @@ impl Finished {
     /// # Errors
     ///
     /// See [`NotSent`]; it can be sent later then.
+    #[inline]
     pub fn send(
         &self,
         now: Instant,

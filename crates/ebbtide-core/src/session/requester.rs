@@ -41,6 +41,7 @@ pub struct Requester {
 }
 
 impl Requester {
+    #[inline]
     pub(super) fn new(
         remote: SocketAddr,
         incoming: Incoming,
@@ -64,6 +65,7 @@ impl Requester {
 
     /// Whether the client wants responses with this code: RFC 7967 section 2.1: 2 stands for 2.xx, 8
     /// for 4.xx, 16 for 5.xx.
+    #[inline]
     #[must_use]
     pub fn wants(&self, code: Code) -> bool {
         let class = 1_u8.checked_shl(u32::from(code.class()).saturating_sub(1)).unwrap_or(0);
@@ -71,6 +73,7 @@ impl Requester {
     }
 
     /// Whether its answer can only be a separate response now.
+    #[inline]
     pub(super) fn is_confirmable(&self) -> bool {
         use crate::wire::Type;
         matches!(self.incoming, Incoming::Datagram(incoming) if incoming.kind == Type::Confirmable)
@@ -97,6 +100,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
+    #[inline]
     pub(super) fn read(message: &Message<'_>, sizes: BlockSizes) -> Self {
         let mut facts = Self {
             sizes,
@@ -140,11 +144,13 @@ impl Facts {
     }
 
     /// Whether the request is a part of a transfer in the blocks of RFC 7959.
+    #[inline]
     pub(super) fn is_part(&self) -> bool {
         self.block1.is_some() || self.block2.is_some() || self.bad_block
     }
 
     /// Whether it begins an upload of several blocks.
+    #[inline]
     pub(super) fn begins_upload(&self) -> bool {
         self.block1.is_some_and(|block| block.num() == 0 && block.more())
     }

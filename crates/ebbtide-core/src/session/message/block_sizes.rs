@@ -21,6 +21,7 @@ pub struct BlockSizes {
 
 impl BlockSizes {
     /// Over UDP: blocks of `2^(szx + 4)` bytes.
+    #[inline]
     pub fn of_datagrams(szx: u8) -> Self {
         let szx = szx.min(Block::MAX_SZX);
         Self { whole: 16 << szx, szx, block: 16 << szx, reliable: false }
@@ -39,6 +40,7 @@ impl BlockSizes {
     }
 
     /// These, with blocks no larger than somebody wants.
+    #[inline]
     pub fn at_most(mut self, szx: u8) -> Self {
         if szx < self.szx {
             self.szx = szx;
@@ -49,11 +51,13 @@ impl BlockSizes {
     }
 
     /// Reads a block option.
+    #[inline]
     pub fn read(&self, option: &Opt<'_>) -> Result<Block, BlockError> {
         if self.reliable { Block::from_reliable(option) } else { Block::from_option(option) }
     }
 
     /// The block of this exponent, ours or smaller, that begins at this byte.
+    #[inline]
     pub fn at(&self, offset: usize, more: bool, szx: u8) -> Result<Block, BlockError> {
         let unit = szx.min(Block::MAX_SZX) + 4;
         let num = u32::try_from(offset >> unit).map_err(|_| BlockError::TooLarge)?;
@@ -61,6 +65,7 @@ impl BlockSizes {
     }
 
     /// Bytes of a block of this exponent, ours or smaller.
+    #[inline]
     pub fn bytes(&self, szx: u8) -> usize {
         if szx == Block::BERT_SZX { self.block } else { 16 << szx }
     }

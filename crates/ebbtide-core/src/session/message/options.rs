@@ -30,12 +30,14 @@ struct Short {
 
 impl Options {
     /// No options.
+    #[inline]
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds an option.
+    #[inline]
     pub fn push(&mut self, number: OptionNumber, value: &[u8]) {
         // Once one did not fit, all go to the end: those of one number keep their order.
         if self.more.is_empty()
@@ -52,11 +54,13 @@ impl Options {
     }
 
     /// Adds an option whose value is an unsigned integer (RFC 7252 section 3.2).
+    #[inline]
     pub fn push_uint(&mut self, number: OptionNumber, value: u32) {
         self.push(number, encode_uint(value, &mut [0; 4]));
     }
 
     /// Removes all options of a number, and adds one.
+    #[inline]
     pub fn set_uint(&mut self, number: OptionNumber, value: u32) {
         self.remove(number);
         self.push_uint(number, value);
@@ -72,6 +76,7 @@ impl Options {
     }
 
     /// The options in the order in which they were added.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Opt<'_>> {
         let short = self.short.iter().take(usize::from(self.len)).map(|short| Opt {
             number: OptionNumber(short.number),
@@ -81,24 +86,28 @@ impl Options {
     }
 
     /// The first option of a number.
+    #[inline]
     #[must_use]
     pub fn get(&self, number: OptionNumber) -> Option<Opt<'_>> {
         self.iter().find(|opt| opt.number == number)
     }
 
     /// The first option of a number as an unsigned integer.
+    #[inline]
     #[must_use]
     pub fn get_uint(&self, number: OptionNumber) -> Option<u32> {
         self.get(number)?.as_uint()
     }
 
     /// How many there are.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.len) + self.more.len()
     }
 
     /// Whether there is none.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

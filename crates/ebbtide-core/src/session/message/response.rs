@@ -31,12 +31,14 @@ pub struct Response {
 
 impl Response {
     /// A response of this code without options and payload.
+    #[inline]
     #[must_use]
     pub fn new(code: Code) -> Self {
         Self { code, options: Options::new(), payload: Bytes::new(), repeated: false }
     }
 
     /// 2.05 Content with this payload, which may be static, shared or owned.
+    #[inline]
     #[must_use]
     pub fn content(payload: impl Into<Bytes>) -> Self {
         Self::new(Code::CONTENT).payload(payload)
@@ -49,6 +51,7 @@ impl Response {
     }
 
     /// Sets the payload.
+    #[inline]
     #[must_use]
     pub fn payload(mut self, payload: impl Into<Bytes>) -> Self {
         self.payload = payload.into();
@@ -56,6 +59,7 @@ impl Response {
     }
 
     /// Sets Content-Format (RFC 7252 section 5.10.3).
+    #[inline]
     #[must_use]
     pub fn format(mut self, format: ContentFormat) -> Self {
         self.options.set_uint(OptionNumber::CONTENT_FORMAT, format.0.into());
@@ -63,6 +67,7 @@ impl Response {
     }
 
     /// Sets Max-Age in seconds (RFC 7252 section 5.10.5). Without it, it is 60.
+    #[inline]
     #[must_use]
     pub fn max_age(mut self, seconds: u32) -> Self {
         self.options.set_uint(OptionNumber::MAX_AGE, seconds);
@@ -70,6 +75,7 @@ impl Response {
     }
 
     /// Sets the ETag, 1 to 8 bytes that name this version of the resource (section 5.10.6).
+    #[inline]
     #[must_use]
     pub fn etag(mut self, etag: &[u8]) -> Self {
         self.options.remove(OptionNumber::ETAG);
@@ -78,6 +84,7 @@ impl Response {
     }
 
     /// Adds any option.
+    #[inline]
     #[must_use]
     pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
         self.options.push(number, value);
@@ -85,12 +92,14 @@ impl Response {
     }
 
     /// The code.
+    #[inline]
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }
 
     /// Whether the code is of class 2.
+    #[inline]
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.code.class() == 2
@@ -143,6 +152,7 @@ impl Response {
     }
 
     /// Calls `with` with it as the wire layer wants it, one more option added.
+    #[inline]
     pub fn with_content<R>(
         &self,
         extra: Option<Opt<'_>>,

@@ -41,6 +41,7 @@ const CHALLENGE: usize = HEADER_LEN + 8 + 14;
 
 impl<S: Share<Tables>> Server<S> {
     /// Makes of the application's answer what is sent.
+    #[inline]
     pub fn complete(
         &self,
         now: Instant,
@@ -65,6 +66,7 @@ impl<S: Share<Tables>> Server<S> {
         clippy::result_large_err,
         reason = "the answer is sent as it is, without an allocation"
     )]
+    #[inline]
     pub(super) fn answer<'m>(
         &self,
         now: Instant,
@@ -112,6 +114,7 @@ impl<S: Share<Tables>> Server<S> {
     }
 
     /// Puts a long answer into blocks, and registers an observer.
+    #[inline]
     fn size(&self, now: Instant, answered: Answered<'_>, observe: Option<Observe<'_>>) -> Finished {
         let Answered(handled) = answered;
         let observes = handled.observes();
@@ -179,6 +182,7 @@ pub(super) fn register(
 }
 
 /// Whether a request may be processed again.
+#[inline]
 fn is_repeatable(code: Code, facts: &Facts) -> bool {
     match code {
         Code::GET | Code::FETCH => true,
@@ -187,6 +191,7 @@ fn is_repeatable(code: Code, facts: &Facts) -> bool {
 }
 
 /// Bytes of the datagram of a response.
+#[inline]
 pub(super) fn length(requester: &Requester, response: &Response) -> usize {
     let content = response.with_content(None, |content| content.encoded_len());
     HEADER_LEN + requester.token.len() + content
@@ -195,6 +200,7 @@ pub(super) fn length(requester: &Requester, response: &Response) -> usize {
 /// How often an answer of so many bytes may be sent. What is known of the address is looked up only if
 /// the request alone does not allow as often as needed, or the answer is a separate one, which may be
 /// repeated.
+#[inline]
 pub(super) fn allowance<S: Share<Tables>>(
     server: &Server<S>,
     now: Instant,
@@ -214,6 +220,7 @@ pub(super) fn allowance<S: Share<Tables>>(
 }
 
 /// Where the block begins that is sent of a response, and how long it is, if it does not travel whole.
+#[inline]
 fn block_of(response: &Response, facts: &Facts) -> Option<(usize, usize)> {
     // The handler makes blocks itself.
     if response.options.get(OptionNumber::BLOCK2).is_some() {

@@ -30,6 +30,7 @@ impl<S: Share<Tables>> Server<S> {
         clippy::result_large_err,
         reason = "the answer is sent as it is, without an allocation"
     )]
+    #[inline]
     fn admit<'m>(&self, now: Instant, received: Received<'m>) -> Result<Admitted<'m>, Finished> {
         if self.config.max_rate.is_none() {
             return Ok(Admitted(received));
@@ -48,6 +49,7 @@ impl<S: Share<Tables>> Server<S> {
     /// An address that may be forged has to echo before it makes the server keep much, before the
     /// handler of a request runs that must not run twice while there is no room to keep its answer,
     /// and before it is sent what it asked for in many datagrams.
+    #[inline]
     fn verify<'m>(&self, now: Instant, admitted: Admitted<'m>) -> Next<'m, Verified<'m>> {
         let Admitted(received) = admitted;
         let mut part = None;

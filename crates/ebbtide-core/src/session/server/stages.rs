@@ -35,6 +35,7 @@ pub enum Outgoing {
 
 impl Outgoing {
     /// Calls `send` with each.
+    #[inline]
     pub fn for_each(self, mut send: impl FnMut(Finished)) {
         match self {
             Self::One(finished) => send(finished),
@@ -54,6 +55,7 @@ pub struct Received<'m> {
 impl<'m> Received<'m> {
     /// One that came in a datagram. `transport` is the driver's number of the socket; `local` our
     /// address that the answer must leave from, if that matters; `group` whether a group was asked.
+    #[inline]
     #[must_use]
     pub fn datagram(
         incoming: endpoint::Incoming,
@@ -70,6 +72,7 @@ impl<'m> Received<'m> {
     }
 
     /// One that came over a connection.
+    #[inline]
     #[must_use]
     pub fn stream(
         incoming: stream::Incoming,
@@ -84,6 +87,7 @@ impl<'m> Received<'m> {
     }
 
     /// Whether it travels in the blocks of RFC 9177.
+    #[inline]
     #[must_use]
     pub fn is_q_block(&self) -> bool {
         self.facts.q_block
@@ -104,18 +108,21 @@ pub struct Verified<'m> {
 
 impl<'m> Verified<'m> {
     /// The request; of a body in blocks this is one block.
+    #[inline]
     #[must_use]
     pub fn message(&self) -> &Message<'m> {
         &self.received.message
     }
 
     /// Who asks.
+    #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
         &self.received.requester
     }
 
     /// Whether a proxy is asked to forward it (RFC 7252 section 5.7.2).
+    #[inline]
     #[must_use]
     pub fn is_for_a_proxy(&self) -> bool {
         self.received.facts.proxy
@@ -123,12 +130,14 @@ impl<'m> Verified<'m> {
 
     /// Whether it is to be done only under conditions: If-Match or If-None-Match (RFC 7252 section
     /// 5.10.8).
+    #[inline]
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         self.received.facts.if_match || self.received.facts.if_none_match
     }
 
     /// Does not permit it: this is the answer, and nothing is stored.
+    #[inline]
     #[must_use]
     pub fn refuse(self, response: Response) -> Handled<'m> {
         let Self { received, part } = self;
@@ -141,6 +150,7 @@ impl<'m> Verified<'m> {
     }
 
     /// Permits it, with a body of so many bytes at most.
+    #[inline]
     #[must_use]
     pub fn permit(self, max_body: usize) -> Permitted<'m> {
         Permitted { verified: self, max_body }
@@ -190,6 +200,7 @@ pub(super) enum Request<'m> {
 }
 
 impl Request<'_> {
+    #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Here(message) => message.as_bytes(),
@@ -197,6 +208,7 @@ impl Request<'_> {
         }
     }
 
+    #[inline]
     pub(super) fn code(&self) -> Code {
         match self {
             Self::Here(message) => message.code(),
@@ -230,24 +242,28 @@ pub struct Assembled<'m> {
 
 impl<'m> Assembled<'m> {
     /// The request; if it came in blocks, the last of them.
+    #[inline]
     #[must_use]
     pub fn message(&self) -> &Message<'m> {
         &self.message
     }
 
     /// The whole body.
+    #[inline]
     #[must_use]
     pub fn body(&self) -> &[u8] {
         self.body.as_deref().unwrap_or(self.message.payload())
     }
 
     /// Who asks.
+    #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
         &self.origin.requester
     }
 
     /// The application answers now.
+    #[inline]
     #[must_use]
     pub fn handled(self, response: Response) -> Handled<'m> {
         Handled { origin: self.origin, request: Request::Here(self.message), response }
@@ -311,12 +327,14 @@ pub struct Handled<'m> {
 
 impl Handled<'_> {
     /// Who asked.
+    #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
         &self.origin.requester
     }
 
     /// The application's answer.
+    #[inline]
     #[must_use]
     pub fn response(&self) -> &Response {
         &self.response
@@ -324,12 +342,14 @@ impl Handled<'_> {
 
     /// Whether it travels in the blocks of RFC 9177: then [`Server::poll_timeout`](super::Server) may
     /// be earlier once it is completed.
+    #[inline]
     #[must_use]
     pub fn is_q_block(&self) -> bool {
         self.origin.facts.q_block
     }
 
     /// Whether the client registers or ends an observation with it (RFC 7641 section 2).
+    #[inline]
     #[must_use]
     pub fn observes(&self) -> bool {
         let later_block = self.origin.facts.block2.is_some_and(|block| block.num() > 0);
