@@ -5,10 +5,16 @@ use crate::session::key::TransferKey;
 use crate::session::message::Response;
 use crate::session::recency::RecencyMap;
 use crate::time::{Duration, Instant};
+use crate::wire::Code;
+
+/// How many times as many requests are remembered whose answers had to go: 48 bytes each.
+const EVICTED: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Withheld {
-    answers: RecencyMap<TransferKey, Response>,
+    answers: RecencyMap<TransferKey, (TransferKey, Response)>,
+    /// Requests that were handled and whose answers found no room any more.
+    evicted: RecencyMap<TransferKey, ()>,
     /// Requests that were processed with an Echo option.
     echoed: RecencyMap<TransferKey, ()>,
     /// When a request was last challenged without being remembered.
@@ -25,6 +31,7 @@ impl Withheld {
         let lifetime = exchange_lifetime.saturating_mul(2);
         Self {
             answers: RecencyMap::new(),
+            evicted: RecencyMap::new(),
             echoed: RecencyMap::new(),
             unremembered: None,
             max,
@@ -34,6 +41,7 @@ impl Withheld {
 
     fn expire(&mut self, now: Instant) {
         while self.answers.pop_oldest(now, self.lifetime).is_some() {}
+        while self.evicted.pop_oldest(now, self.lifetime).is_some() {}
         while self.echoed.pop_oldest(now, self.lifetime).is_some() {}
     }
 
@@ -69,22 +77,35 @@ impl Withheld {
         self.answers.len()
     }
 
-    /// Whether a handler may run although its answer may have to wait: there is room, and no answer to
-    /// the same request waits already.
+    /// Whether a handler may run although its answer may have to wait: there is room, and the same
+    /// request was not handled before.
     pub(super) fn has_room_for(&mut self, now: Instant, key: &TransferKey) -> bool {
-        self.len(now) < self.max / 2 && self.answers.get(key).is_none()
+        self.len(now) < self.max / 2
+            && self.answers.get(key).is_none()
+            && self.evicted.get(key).is_none()
     }
 
+    /// Keeps an answer until its echo comes. Where many slow handlers end together, the oldest answer may
+    /// have to go; that its request was handled is remembered all the same.
     pub(super) fn keep(&mut self, now: Instant, key: TransferKey, answer: Response) {
         self.expire(now);
-        if self.answers.len() >= self.max {
-            self.answers.pop_oldest(now, Duration::ZERO);
+        if self.answers.len() >= self.max
+            && let Some((oldest, _)) = self.answers.pop_oldest(now, Duration::ZERO)
+        {
+            if self.evicted.len() >= EVICTED * self.max {
+                self.evicted.pop_oldest(now, Duration::ZERO);
+            }
+            self.evicted.insert(now, oldest, (), 0);
         }
-        self.answers.insert(now, key, answer, 0);
+        self.answers.insert(now, key, (key, answer), 0);
     }
 
+    /// The answer of a request that was handled before: the handler's, or 5.03 if that found no room.
     pub(super) fn take(&mut self, now: Instant, key: &TransferKey) -> Option<Response> {
         self.expire(now);
-        self.answers.remove(key)
+        if let Some((_, answer)) = self.answers.remove(key) {
+            return Some(answer);
+        }
+        self.evicted.get(key).map(|()| Response::new(Code::SERVICE_UNAVAILABLE))
     }
 }
