@@ -15,6 +15,7 @@ use ebbtide_core::wire::{Code, Message, Opt, OptionNumber, Token, encode_uint};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 
 pub(crate) const ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 5683);
@@ -149,7 +150,7 @@ impl ServerSide {
             let excused = self.forgotten.contains(&whose) && before == Some(false) && echo;
             // One script in some thousands still finds a way, see the ignored test; what the fuzzer is
             // for is what no script has found.
-            let once = before.is_none() || excused || cfg!(fuzzing);
+            let once = before.is_none() || excused || super::EXPLORING.load(Ordering::Relaxed);
             assert!(once, "the handler ran again for POST {whose:?}");
         }
         let fate = mix(number) >> 16;
