@@ -47,7 +47,6 @@ build_limit() {
     mkdir -p "$target/limit"
     cc -O2 -o "$target/limit/peer" limit/responder.c
     cc -O2 -o "$target/limit/generator" limit/generator.c
-    cc -O2 -o "$target/limit/flood" limit/flood.c
 }
 
 build_libcoap-c() {
