@@ -71,7 +71,8 @@ count_tests() {
 
 # The ten slowest tests in logs of cargo test, slowest first.
 slowest_tests() {
-    sed -nE 's/^test (.*) \.\.\. .*<([0-9.]+)s>$/\2 s  \1/p' "$@" | sort -rn | head -10
+    # sed reads to the end, where head would close the pipe and fail the step with SIGPIPE.
+    sed -nE 's/^test (.*) \.\.\. .*<([0-9.]+)s>$/\2 s  \1/p' "$@" | sort -rn | sed -n 1,10p
 }
 
 run_tests() { # cargo test's arguments for packages and profile [-- arguments of the tests]
