@@ -260,7 +260,7 @@ def main():
     CACHE.mkdir(parents=True, exist_ok=True)
     (ROOT / "docs/img").mkdir(exist_ok=True)
     note = f"{REPS} replications per cell (a quick look)." if REPS else (
-        "Goals: 20 replications per cell, 40 with errors; the rest as said there. Seed 1 unless said.")
+        "Goals: 20 replications per cell, 40 with errors; the rest as stated there. Seed 1 unless stated otherwise.")
     head = (f"# Ebb: measured\n\nWritten by `python3 scripts/ebb_study.py`. {note} What it means: "
             "[ebb-study.md](ebb-study.md).\n")
     document = ROOT / "docs/ebb-study-results.md"
