@@ -54,4 +54,5 @@ pub use server::Server;
 /// The examples of the guide are compiled and run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
+#[doc = include_str!("../../../docs/dtls.md")]
 struct Guide;

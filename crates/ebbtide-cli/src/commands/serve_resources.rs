@@ -55,7 +55,7 @@ pub(crate) fn router(time: &Subject) -> Router {
                 let before = count.fetch_add(1, Ordering::Relaxed);
                 Response::new(Code::CHANGED).payload((before + 1).to_string())
             })
-            .attribute("title", "counts the bytes that it receives"),
+            .attribute("title", "counts POST requests"),
         )
 }
 
