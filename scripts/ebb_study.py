@@ -260,9 +260,9 @@ def main():
     CACHE.mkdir(parents=True, exist_ok=True)
     (ROOT / "docs/img").mkdir(exist_ok=True)
     note = f"{REPS} replications per cell (a quick look)." if REPS else (
-        "Goals: 20 replications per cell, 40 with errors; the rest as said there. Seed 1 unless said.")
-    head = (f"# Ebb: measured\n\nWritten by `python3 scripts/ebb_study.py`. {note} What it means: "
-            "[ebb-study.md](ebb-study.md).\n")
+        "Goals: 20 replications per cell, 40 with errors; the rest as stated there. Seed 1 unless stated otherwise.")
+    head = (f"# Ebb: measured\n\nWritten by `python3 scripts/ebb_study.py`. {note} "
+            "[ebb-study.md](ebb-study.md) interprets the tables.\n")
     document = ROOT / "docs/ebb-study-results.md"
     parts = re.split(r"\n(?=## )", document.read_text())[1:] if document.exists() else []
     kept = dict(zip(ORDER, parts)) if len(parts) == len(ORDER) else {}

@@ -17,7 +17,7 @@ create_exception!(
     PyTimeoutError,
     "The exchange ended without an answer: after MAX_RETRANSMIT retransmissions, or the time given."
 );
-create_exception!(ebbtide, ResetError, PyConnectionError, "The peer reset the message.");
+create_exception!(ebbtide, ResetError, PyConnectionError, "The peer answered the message with a Reset.");
 create_exception!(
     ebbtide,
     ConnectionLost,

@@ -1,19 +1,19 @@
-//! How a command fails, and with which exit code.
+//! Errors of a command and their exit codes.
 
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The call was wrong: exit code 2.
+    /// An argument was wrong: exit code 2.
     Usage(String),
     /// The work itself failed: exit code 1.
     Work(String),
-    /// A program that was run ended with this exit code, and has said why itself.
+    /// A program that was run ended with this exit code and has printed the reason itself.
     Exit(u8),
-    /// Nobody reads the output any more (`| head`): no message, exit code 0.
+    /// The reader of the output has closed it (`| head`): no message, exit code 0.
     OutputClosed,
 }
 
@@ -26,7 +26,7 @@ impl Failure {
         Self::Work(error.to_string())
     }
 
-    /// Prints the message and gives the exit code.
+    /// Prints the message and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Usage(message) => {

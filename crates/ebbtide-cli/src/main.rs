@@ -1,6 +1,6 @@
 //! The `ebbtide` command: one file per command in `commands`.
 
-// A closed standard output is an error to handle, where `println!` would panic.
+// A closed standard output must be handled as an error; `println!` would panic.
 #![warn(clippy::print_stdout)]
 
 mod client;
@@ -14,14 +14,14 @@ use clap::{Parser, Subcommand};
 use ebbtide::Code;
 use std::process::ExitCode;
 
-/// The version, and which build it is. A packaged build sets `EBBTIDE_VERSION` to its version, commit
-/// and date.
+/// The version and the build. A packaged build sets `EBBTIDE_VERSION` to its version, commit and
+/// date.
 const VERSION: &str = match option_env!("EBBTIDE_VERSION") {
     Some(version) => version,
     None => concat!(env!("CARGO_PKG_VERSION"), " (built from source)"),
 };
 
-/// Congestion-safe CoAP, and the testbed that shows which congestion control your network needs.
+/// Congestion-safe CoAP, and a testbed that shows which congestion control suits your network.
 #[derive(Parser)]
 #[command(
     name = "ebbtide",
@@ -36,15 +36,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Ask for a resource
+    /// Get a resource
     Get(commands::request::RequestArgs),
     /// Replace or create a resource
     Put(commands::request::RequestArgs),
-    /// Hand something to a resource
+    /// Send a payload to a resource for processing
     Post(commands::request::RequestArgs),
     /// Delete a resource
     Delete(commands::request::RequestArgs),
-    /// Ask for a part of a resource, named by the payload (RFC 8132)
+    /// Get a part of a resource, selected by the payload (RFC 8132)
     Fetch(commands::request::RequestArgs),
     /// Change a part of a resource (RFC 8132)
     Patch(commands::request::RequestArgs),

@@ -24,10 +24,10 @@ fn text(output: &[u8]) -> String {
 }
 
 #[test]
-fn ranges_that_make_no_network_are_a_wrong_call_that_is_named() {
+fn invalid_ranges_are_a_wrong_call_that_is_named() {
     for (range, named) in [
-        ("clients=0..10", "clients=0..10: makes no network"),
-        ("rate=1 Mbit/s..1 kbit/s", "rate=1 Mbit/s..1 kbit/s: makes no network"),
+        ("clients=0..10", "clients=0..10: cannot begin at 0"),
+        ("rate=1 Mbit/s..1 kbit/s", "rate=1 Mbit/s..1 kbit/s: is an empty range"),
         ("errors=dreadful", "errors=dreadful"),
         ("payload=2000", "workload"),
         ("colour=red", "colour: no such range"),
@@ -44,7 +44,10 @@ fn ranges_that_make_no_network_are_a_wrong_call_that_is_named() {
 fn networks_that_are_not_begun_in_time_are_left_out_by_name() {
     let output = map(&["--within", "0"]);
     assert!(output.status.success());
-    assert!(text(&output.stdout).contains("Left out, since time was up: networks 0, 1, 2."));
+    assert!(
+        text(&output.stdout)
+            .contains("Left out because the time limit was reached: networks 0, 1, 2.")
+    );
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Sans-IO CoAP: bytes and instants in, bytes and instants out.
 //!
 //! * [`wire`]: the codec. No allocator needed.
-//! * [`cc`]: every congestion control that has been proposed for CoAP, behind one interface. No
+//! * [`cc`]: one interface for every congestion control that has been proposed for CoAP. No
 //!   allocator needed.
 //! * [`endpoint`]: RFC 7252's message layer for any number of peers (feature `alloc`, on by
 //!   default).
 //! * [`q_block`]: RFC 9177's bodies in Non-confirmable blocks (feature `alloc`).
-//! * [`session`]: what stands on messages, such as bodies in blocks (feature `alloc`).
+//! * [`session`]: protocols above messages, such as bodies in blocks (feature `alloc`).
 //! * [`stream`]: RFC 8323's connections over reliable transports (feature `alloc`).
 //!
-//! Nothing here reads a clock, opens a socket or asks the operating system for randomness: the
+//! This crate does not read a clock, open a socket or ask the operating system for randomness. The
 //! same code runs under a virtual clock in the testbed, under tokio, and on a microcontroller.
 #![no_std]
 

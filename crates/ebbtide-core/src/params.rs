@@ -4,10 +4,10 @@ use crate::time::{Duration, Micros};
 
 /// The parameters of RFC 7252 section 4.8, and the bounds within which Ebbtide accepts them.
 ///
-/// Derived times (section 4.8.2) are methods: they follow when a parameter changes.
+/// The derived times (section 4.8.2) are methods, so they follow when a parameter changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// ACK_TIMEOUT: the least initial timeout of `default`. Default 2 s.
+    /// ACK_TIMEOUT: the minimum initial timeout of `default`. Default 2 s.
     pub ack_timeout: Micros,
     /// ACK_RANDOM_FACTOR in thousandths: initial timeouts are spread over `[1, factor]` times the
     /// base. Default 1500 (1.5); at least 1000.
@@ -16,20 +16,22 @@ pub struct Parameters {
     pub max_retransmit: u8,
     /// NSTART: Confirmable exchanges that may be open to one scope at once. Default 1; at least 1.
     pub nstart: u16,
-    /// DEFAULT_LEISURE: the span over which answers to a multicast are spread. Default 5 s.
+    /// DEFAULT_LEISURE: the span over which responses to a multicast request are spread. Default 5
+    /// s.
     pub default_leisure: Micros,
-    /// PROBING_RATE in bytes a second: the mean rate towards a peer that does not answer.
+    /// PROBING_RATE in bytes a second: the average rate towards a peer that does not respond.
     /// Default 1; at least 1.
     pub probing_rate: u32,
-    /// MAX_LATENCY: how long a datagram may travel. Default 100 s (section 4.8.2).
+    /// MAX_LATENCY: the longest time that a datagram may take. Default 100 s (section 4.8.2).
     pub max_latency: Micros,
     /// How long a request that was acknowledged by an empty ACK waits for its separate response.
-    /// RFC 7252 sets no bound (section 5.2.2); without one, a peer that dies holds state forever.
-    /// Default 247 s (EXCHANGE_LIFETIME with the default parameters).
+    /// RFC 7252 sets no limit (section 5.2.2); without one, an exchange with a dead peer would be
+    /// kept forever. Default 247 s (EXCHANGE_LIFETIME with the default parameters).
     pub response_timeout: Micros,
-    /// Whether a message is given up no sooner than MAX_TRANSMIT_SPAN after it first left, whatever
-    /// the congestion control: see [`Shell::patience`](crate::cc::Shell::patience). Default yes;
-    /// only a study that compares controls as they were published wants no.
+    /// Whether a message is given up no sooner than MAX_TRANSMIT_SPAN after its first
+    /// transmission, whatever the congestion control decides; see
+    /// [`Shell::patience`](crate::cc::Shell::patience). On by default. Only a study that compares
+    /// controls as they were published switches it off.
     pub patience: bool,
 }
 

@@ -1,10 +1,10 @@
 //! Instants and spans as integers.
 //!
-//! Nothing in this crate reads a clock: the driver passes an [`Instant`] to every call. An
+//! Nothing in this crate reads a clock; the driver passes an [`Instant`] to every call. An
 //! `Instant` is a count of nanoseconds since an epoch of the driver's choosing (the start of the
-//! program, of the simulation, of the device), so that it is the same type on a microcontroller,
-//! in the simulator and under tokio. Spans at the interface are [`Duration`]; inside the
-//! congestion controls they are [`Micros`], four bytes each, since state is kept per peer.
+//! program, of the simulation, of the device), so it is the same type on a microcontroller, in the
+//! simulator and under tokio. Spans at the interface are [`Duration`]s. Inside the congestion
+//! controls they are [`Micros`], four bytes each, since state is kept per peer.
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -163,7 +163,8 @@ impl Micros {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `self * numerator / denominator`, rounded down, saturating. A zero denominator is one.
+    /// `self * numerator / denominator`, rounded down, saturating. A denominator of zero counts as
+    /// one.
     #[inline]
     #[must_use]
     pub const fn scale(self, numerator: u32, denominator: u32) -> Self {

@@ -9,26 +9,26 @@ pub struct AlertDescription(u8);
 impl AlertDescription {
     /// The sender will not send more.
     pub const CLOSE_NOTIFY: Self = Self(0);
-    /// A message came when it was not due.
+    /// A message arrived out of order.
     pub const UNEXPECTED_MESSAGE: Self = Self(10);
-    /// No parameters that both sides accept, for example no common cipher suite.
+    /// The two sides have no acceptable parameters in common, for example no common cipher suite.
     pub const HANDSHAKE_FAILURE: Self = Self(40);
     /// A field contradicts another one.
     pub const ILLEGAL_PARAMETER: Self = Self(47);
     /// A Finished message that does not verify: the keys differ.
     pub const DECRYPT_ERROR: Self = Self(51);
-    /// The other side speaks no version that this one does.
+    /// The other side speaks no version in common.
     pub const PROTOCOL_VERSION: Self = Self(70);
-    /// A reason of its own.
+    /// An internal error of the sender.
     pub const INTERNAL_ERROR: Self = Self(80);
     /// The sender does not renegotiate.
     pub const NO_RENEGOTIATION: Self = Self(100);
-    /// An extension that was not asked for.
+    /// An extension that was not requested.
     pub const UNSUPPORTED_EXTENSION: Self = Self(110);
     /// The PSK identity is not known (RFC 4279 section 2).
     pub const UNKNOWN_PSK_IDENTITY: Self = Self(115);
 
-    /// The description of that number.
+    /// The description with this number.
     #[must_use]
     pub const fn new(number: u8) -> Self {
         Self(number)
@@ -87,7 +87,7 @@ pub(crate) enum AlertLevel {
     Fatal,
 }
 
-/// The two bytes of an alert, if they are one.
+/// Parses the two bytes of an alert.
 pub(crate) fn parse(body: &[u8]) -> Option<(AlertLevel, AlertDescription)> {
     match *body {
         [1, number] => Some((AlertLevel::Warning, AlertDescription(number))),

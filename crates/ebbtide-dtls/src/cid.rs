@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-/// A connection ID of ours: what the peer puts into each record, so that the session is found
-/// whatever address the record comes from. At most eight bytes, all of an endpoint equally long.
+/// A connection ID of ours, which the peer puts into each record, so that the session is found
+/// whatever the source address of the record. It has at most eight bytes; all connection IDs of an
+/// endpoint have the same length.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct OwnCid {
     bytes: [u8; Self::MAX],
@@ -11,12 +12,12 @@ pub(crate) struct OwnCid {
 }
 
 impl OwnCid {
-    /// The longest connection ID that this implementation gives out.
+    /// The longest connection ID that this implementation issues.
     pub(crate) const MAX: usize = 8;
-    /// A connection ID of no bytes: records come without one.
+    /// The empty connection ID: records come without one.
     pub(crate) const EMPTY: Self = Self { bytes: [0; Self::MAX], length: 0 };
 
-    /// The connection ID of these bytes; of the first eight if there are more.
+    /// The connection ID with these bytes, or with the first eight if there are more.
     pub(crate) fn new(cid: &[u8]) -> Self {
         let cid = cid.get(..Self::MAX).unwrap_or(cid);
         let mut bytes = [0; Self::MAX];

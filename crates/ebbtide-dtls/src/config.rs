@@ -8,23 +8,24 @@ use ebbtide_core::time::Duration;
 /// The settings of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The cipher suites, the preferred one first.
+    /// The cipher suites in order of preference.
     pub suites: Vec<CipherSuite>,
-    /// Connection IDs (RFC 9146): bytes of those that this endpoint gives out, at most 8. Zero: it
-    /// puts the peer's into its records, and needs none itself, as a client with one peer does. `None`:
-    /// no connection IDs.
+    /// Connection IDs (RFC 9146): the length in bytes of the IDs that this endpoint issues, at
+    /// most 8. Zero: it uses the peer's in its records and needs none itself, like a client with
+    /// one peer. `None`: connection IDs are not used.
     pub cid_length: Option<u8>,
-    /// Whether peers are asked to show that they receive at a new address (RFC 9853).
+    /// Whether peers must show that they receive at a new address (RFC 9853).
     pub return_routability: bool,
-    /// Bytes of the longest datagram of a handshake.
+    /// Bytes of the longest handshake datagram.
     pub mtu: usize,
-    /// When the flights of a server's handshakes are repeated; a client names it with each handshake.
+    /// The retransmission of flights in a server's handshakes. A client passes its own timing to
+    /// [`Endpoint::connect`](crate::Endpoint::connect).
     pub timing: Timing,
-    /// How much is kept.
+    /// The limits on memory.
     pub limits: Limits,
-    /// How long the key of cookies is used. A cookie is good for one to two such periods.
+    /// The lifetime of the key of cookies. A cookie is valid for one to two such periods.
     pub cookie_period: Duration,
-    /// How long a server lets sessions be resumed.
+    /// How long a server allows a session to be resumed.
     pub resumption_lifetime: Duration,
 }
 
@@ -43,15 +44,15 @@ impl Default for Config {
     }
 }
 
-/// When a flight is repeated: after the first timeout, then after twice that, and so on.
+/// When a flight is retransmitted: after the first timeout, then after twice that, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// The first timeout. RFC 6347 section 4.2.4.1 says 1 s, RFC 7925 section 11 says 9 s; where a
-    /// congestion control knows the path, it says.
+    /// The first timeout. RFC 6347 section 4.2.4.1 recommends 1 s and RFC 7925 section 11
+    /// recommends 9 s; a congestion control that knows the path provides a better value.
     pub first_timeout: Duration,
-    /// No timeout is longer (RFC 6347 section 4.2.4.1: 60 s).
+    /// The longest timeout (RFC 6347 section 4.2.4.1: 60 s).
     pub max_timeout: Duration,
-    /// How often a flight is repeated before the handshake fails.
+    /// How often a flight is retransmitted before the handshake fails.
     pub max_retransmit: u8,
 }
 
@@ -65,16 +66,19 @@ impl Default for Timing {
     }
 }
 
-/// How much an endpoint keeps.
+/// The limits on an endpoint's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Sessions, those in a handshake included; at the limit the least recently used one goes.
+    /// Sessions, including those in a handshake. At the limit the least recently used one is
+    /// dropped.
     pub sessions: usize,
-    /// Handshakes under way with peers whose cookie was right; at the limit the oldest one goes.
+    /// Handshakes in progress with peers whose cookie was correct. At the limit the oldest one is
+    /// dropped.
     pub handshakes: usize,
-    /// Sessions that a server lets be resumed; at the limit the oldest one goes.
+    /// Sessions that can be resumed at a server. At the limit the oldest one is dropped.
     pub resumable: usize,
-    /// Bytes that wait for the driver.
+    /// Bytes that wait for the driver. At the limit datagrams are dropped, as if the network had
+    /// lost them.
     pub outbox_bytes: usize,
 }
 
@@ -84,10 +88,10 @@ impl Default for Limits {
     }
 }
 
-/// Where a server's keys come from.
+/// The source of a server's keys.
 pub trait PskLookup {
-    /// The key of this identity, if it is known. Called once in a handshake, and once more when a
-    /// session is resumed, so that a withdrawn key opens nothing.
+    /// The key of this identity; `None` if it is not known. Called once in a handshake, and once
+    /// more when a session is resumed, so that a revoked key cannot be used to resume.
     fn key(&mut self, identity: &[u8]) -> Option<Psk>;
 }
 

@@ -1,5 +1,5 @@
-//! Cookies without state (RFC 6347 section 4.2.1): a client shows that it receives at its address
-//! before the server keeps anything or sends more than it got.
+//! Stateless cookies (RFC 6347 section 4.2.1): a client must show that it receives at its address
+//! before the server keeps any state or sends more than it received.
 
 use crate::prf::hmac_sha256;
 use core::net::{IpAddr, SocketAddr};
@@ -10,13 +10,13 @@ use zeroize::Zeroizing;
 /// Bytes of a cookie.
 pub(crate) const LENGTH: usize = 16;
 
-/// Makes and checks cookies under a key that changes with time. A cookie is good in the period in
-/// which it was made and in the next one.
+/// Creates and verifies cookies under a key that changes with time. A cookie is valid in the
+/// period in which it was created and in the next one.
 #[derive(Debug)]
 pub(crate) struct Cookies {
     secret: Zeroizing<[u8; 32]>,
     period: Duration,
-    /// The period that `keys` belong to, and its key and that of the period before.
+    /// The period of `keys`, which are its key and that of the previous period.
     current: u64,
     keys: Zeroizing<[[u8; 32]; 2]>,
 }
@@ -33,8 +33,8 @@ impl Cookies {
         cookies
     }
 
-    /// The cookie for a ClientHello: `parameters` are all its fields but the cookie, so that a cookie
-    /// answers one hello of one address.
+    /// The cookie for a ClientHello. `parameters` are all its fields except the cookie, so a
+    /// cookie is valid for one hello from one address.
     pub(crate) fn make(
         &mut self,
         now: Instant,
@@ -45,7 +45,7 @@ impl Cookies {
         mac(&self.keys[0], from, parameters)
     }
 
-    /// Whether a cookie is one that [`Self::make`] gave to this address for these parameters.
+    /// Whether a cookie was created by [`Self::make`] for this address and these parameters.
     pub(crate) fn check(
         &mut self,
         now: Instant,
@@ -71,7 +71,7 @@ impl Cookies {
 
     fn rotate(&mut self, period: u64) {
         let key = |period: u64| hmac_sha256(&*self.secret, &[&period.to_be_bytes()]);
-        // Before the first period there is none: its key is one that nobody was given.
+        // The first period has no predecessor; its key was never used.
         *self.keys = [key(period), key(period.wrapping_sub(1))];
         self.current = period;
     }

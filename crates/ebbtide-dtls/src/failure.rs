@@ -1,35 +1,35 @@
-//! Why a handshake or a session ended.
+//! The reasons why handshakes and sessions end.
 
 use crate::alert::AlertDescription;
 use core::fmt;
 
-/// Why a handshake failed or a session ended before its time.
+/// The reason why a handshake failed or a session ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The peer did not answer, however often the flight was repeated.
+    /// The peer did not answer any transmission of the flight.
     NoAnswer,
-    /// The peer ended it with this alert. Before there are keys it is not
-    /// authenticated: a sender who knows both addresses can have forged it.
+    /// The peer ended it with this alert. Before there are keys an alert is not authenticated: a
+    /// sender who knows both addresses can forge it.
     Refused(AlertDescription),
-    /// The peer offers no cipher suite that this side accepts.
+    /// The peer offers no acceptable cipher suite.
     NoCommonSuite,
     /// The peer does not speak DTLS 1.2.
     NoCommonVersion,
-    /// The peer's key is not the one that belongs to its identity.
+    /// The peer's key does not match its identity.
     WrongKey,
-    /// The look-up knows no key for the peer's identity. The peer receives the same alert as with
+    /// The look-up has no key for the peer's identity. The peer receives the same alert as with
     /// [`Failure::WrongKey`], at the same moment.
     UnknownIdentity,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     IllegalParameter,
-    /// A new handshake of the same peer took its place.
+    /// A new handshake of the same peer replaced it.
     Replaced,
-    /// The limit of handshakes or sessions was reached, and this one was the least recently used.
+    /// A limit of handshakes or sessions was reached, and this one was the least recently used.
     Evicted,
-    /// Sequence numbers are used up: a new handshake is needed.
+    /// The sequence numbers are used up; a new handshake is needed.
     SequenceNumbersUsedUp,
-    /// The peer closed the session in order.
+    /// The peer closed the session with a close_notify.
     ClosedByPeer,
 }
 
@@ -39,8 +39,8 @@ impl Failure {
         Some(match self {
             Self::NoCommonSuite => AlertDescription::HANDSHAKE_FAILURE,
             Self::NoCommonVersion => AlertDescription::PROTOCOL_VERSION,
-            // RFC 4279 section 2 lets a server answer an unknown identity with decrypt_error, so that a
-            // stranger does not learn which identities there are.
+            // RFC 4279 section 2 allows a server to answer an unknown identity with decrypt_error,
+            // so that an attacker does not learn which identities exist.
             Self::WrongKey | Self::UnknownIdentity => AlertDescription::DECRYPT_ERROR,
             Self::IllegalParameter => AlertDescription::ILLEGAL_PARAMETER,
             Self::SequenceNumbersUsedUp => AlertDescription::CLOSE_NOTIFY,
@@ -63,9 +63,9 @@ impl fmt::Display for Failure {
             Self::Refused(alert) => write!(f, "the peer refused the DTLS session: {alert}"),
             Self::NoCommonSuite => f.write_str("no common cipher suite: only PSK with AES-128 in CCM_8, CCM and GCM is supported"),
             Self::NoCommonVersion => f.write_str("the peer does not speak DTLS 1.2"),
-            Self::WrongKey => f.write_str("the peer's key is not the one of its identity"),
+            Self::WrongKey => f.write_str("the peer's key does not match its identity"),
             Self::UnknownIdentity => f.write_str("the peer's identity is unknown"),
-            Self::IllegalParameter => f.write_str("the peer broke the DTLS protocol"),
+            Self::IllegalParameter => f.write_str("the peer violated the DTLS protocol"),
             Self::Replaced => f.write_str("the peer began a new handshake"),
             Self::Evicted => f.write_str("the limit of DTLS sessions was reached"),
             Self::SequenceNumbersUsedUp => f.write_str("the DTLS sequence numbers are used up"),

@@ -1,5 +1,4 @@
-//! Flights: messages that are sent together, repeated together, and answered together
-//! (RFC 6347 section 4.2.4).
+//! Flights: messages that are sent, retransmitted and answered together (RFC 6347 section 4.2.4).
 
 use crate::config::Timing;
 use crate::message::{self, HandshakeType, put_header};
@@ -13,17 +12,17 @@ use ebbtide_core::time::{Duration, Instant};
 /// The round trip of a flight and its answer, for a congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// Since the flight was first sent.
+    /// The time since the flight was first sent.
     pub since_first: Duration,
-    /// Since it was last sent.
+    /// The time since the flight was last sent.
     pub since_last: Duration,
-    /// How often it was sent.
+    /// The number of times that it was sent.
     pub transmissions: u8,
 }
 
 #[derive(Debug)]
 enum Part {
-    /// A handshake message, with whether it is encrypted.
+    /// A handshake message, and whether it is encrypted.
     Message {
         kind: HandshakeType,
         sequence: u16,
@@ -45,7 +44,7 @@ pub(crate) struct Flight {
     due: Option<Instant>,
 }
 
-/// Where a flight goes and how it is wrapped.
+/// The destination and encoding of a flight.
 pub(crate) struct Path<'a> {
     pub(crate) out: &'a mut Outbox,
     pub(crate) remote: SocketAddr,
@@ -69,13 +68,14 @@ impl Flight {
         self.parts.push(Part::ChangeCipherSpec);
     }
 
-    /// Forgets the flight before, whose answer has come.
+    /// Forgets the previous flight, whose answer has arrived.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Sends the flight for the first time. With `timing` it waits for an answer; without, it is the
-    /// last of the handshake, and repeated only when the peer repeats its own.
+    /// Sends the flight for the first time. With `timing` it waits for an answer. Without, it is
+    /// the last flight of the handshake, and is retransmitted only when the peer retransmits its
+    /// own.
     pub(crate) fn start(&mut self, now: Instant, timing: Option<Timing>, path: &mut Path<'_>) {
         self.first_sent = now;
         self.timeout = timing.map_or(Duration::ZERO, |timing| timing.first_timeout);
@@ -83,12 +83,12 @@ impl Flight {
         self.transmit(now, path);
     }
 
-    /// When it is to be repeated.
+    /// When it is to be retransmitted.
     pub(crate) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// The timeout has come: the flight is repeated. False if that was done often enough.
+    /// Retransmits the flight after a timeout. Returns false if the maximum was reached.
     pub(crate) fn expire(&mut self, now: Instant, timing: &Timing, path: &mut Path<'_>) -> bool {
         if self.transmissions > timing.max_retransmit {
             return false;
@@ -99,17 +99,17 @@ impl Flight {
         true
     }
 
-    /// The peer repeats its flight, so that this one may have been lost. Not at once after a repetition of
-    /// our own: the two crossed.
+    /// The peer retransmits its flight, so this one may have been lost. It is not retransmitted
+    /// directly after a retransmission of our own, since the two crossed.
     pub(crate) fn repeat(&mut self, now: Instant, path: &mut Path<'_>) {
         let crossed = now == self.last_sent || now - self.last_sent < self.timeout / 4;
-        // A byte's worth of copies is more than any peer asks for within a handshake.
+        // No handshake needs more copies than fit in a byte.
         if !crossed && self.transmissions < u8::MAX {
             self.transmit(now, path);
         }
     }
 
-    /// A part of the answer has come: the round trip, once.
+    /// A part of the answer has arrived. Returns the round trip, once.
     pub(crate) fn answered(&mut self, now: Instant) -> Option<RoundTrip> {
         if self.answered || self.transmissions == 0 {
             return None;
@@ -142,7 +142,7 @@ impl Flight {
 }
 
 impl Path<'_> {
-    /// Bytes that wait in `datagram` leave if `length` more do not fit.
+    /// Queues the bytes in `datagram` if `length` more would not fit.
     fn reserve(&mut self, datagram: &mut Vec<u8>, length: usize) {
         if !datagram.is_empty() && datagram.len() + length > self.mtu {
             self.flush(datagram);
@@ -161,7 +161,8 @@ impl Path<'_> {
         *self.plain_sequence += 1;
     }
 
-    /// A message in as many fragments as datagrams of that length need (RFC 6347 section 4.2.3).
+    /// Encodes a message in as many fragments as datagrams of this length require (RFC 6347
+    /// section 4.2.3).
     fn message(
         &mut self,
         datagram: &mut Vec<u8>,

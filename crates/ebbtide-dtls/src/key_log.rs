@@ -4,7 +4,7 @@ use crate::keys::MasterSecret;
 use alloc::string::String;
 use core::fmt::Write as _;
 
-/// Takes the lines of an NSS key log.
+/// Receives the lines of an NSS key log.
 pub type KeyLog = dyn FnMut(&str) + Send;
 
 /// `CLIENT_RANDOM <client random> <master secret>`, both in hexadecimal.

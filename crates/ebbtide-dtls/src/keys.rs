@@ -15,7 +15,7 @@ impl Psk {
     /// The longest key, in bytes.
     pub const MAX: usize = 64;
 
-    /// A key of 1 to [`Self::MAX`] bytes. `None` for other lengths.
+    /// Creates a key of 1 to [`Self::MAX`] bytes; `None` for other lengths.
     #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         let fits = !key.is_empty() && key.len() <= Self::MAX;
@@ -112,12 +112,12 @@ impl fmt::Debug for MasterSecret {
     }
 }
 
-/// Which side of a handshake an endpoint is on.
+/// The role of an endpoint in a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It began the handshake.
+    /// It started the handshake.
     Client,
-    /// It answered.
+    /// It answered the handshake.
     Server,
 }
 

@@ -1,19 +1,19 @@
-//! Sans-IO DTLS 1.2 (RFC 6347) with pre-shared keys, as constrained devices use it: bytes and
-//! instants in, bytes and instants out.
+//! Sans-IO DTLS 1.2 (RFC 6347) with pre-shared keys, as used by constrained devices.
 //!
 //! * `TLS_PSK_WITH_AES_128_CCM_8`, `_CCM` and `_GCM_SHA256`, with the extended master secret
 //!   (RFC 7627);
-//! * connection IDs both ways (RFC 9146) and the return routability check (RFC 9853), so that a session
-//!   outlives its peer's address;
-//! * cookies without state: nothing is kept of a client that has not shown that it receives at its
-//!   address;
-//! * sessions that are resumed by their ID; an idle one takes less than 500 bytes.
+//! * connection IDs in both directions (RFC 9146) and the return routability check (RFC 9853), so
+//!   that a session survives a change of its peer's address;
+//! * stateless cookies: the server keeps no state for a client that has not shown that it receives
+//!   at its address;
+//! * sessions that are resumed by their ID; an idle session takes less than 500 bytes.
 //!
 //! Not supported: certificates, raw public keys, DTLS 1.3, renegotiation (refused), compression.
 //!
 //! # Contract
 //!
-//! The driver owns the socket and the clock. It passes in what happens and fetches what is wanted:
+//! The driver owns the socket and the clock. It reports events to the endpoint and fetches the
+//! endpoint's output:
 //!
 //! ```text
 //! loop {
@@ -24,13 +24,14 @@
 //! }
 //! ```
 //!
-//! * Time never runs backwards: an earlier `now` is taken for the latest one seen.
-//! * `handle_*` never fails: what is wrong with a datagram is the peer's fault, and counted.
-//! * Each session ends once: with [`Event::Ended`], or [`Endpoint::close`].
-//! * When flights are repeated is the driver's decision ([`Timing`], [`Endpoint::set_timing`]): a congestion
-//!   control's, which learns of the handshake's round trips by [`Event::RoundTrip`].
-//! * All randomness comes from the generator that [`Endpoint::new`] is given: the same seed gives the same
-//!   bytes.
+//! * Time never runs backwards: the endpoint replaces an earlier `now` by the latest one seen.
+//! * `handle_*` never fails: a faulty datagram is the peer's fault and is counted.
+//! * Each session ends once, with [`Event::Ended`] or [`Endpoint::close`].
+//! * The driver decides when flights are retransmitted ([`Timing`], [`Endpoint::set_timing`]),
+//!   usually by means of a congestion control, which learns the handshake's round trips from
+//!   [`Event::RoundTrip`].
+//! * All randomness comes from the generator that is passed to [`Endpoint::new`]: the same seed
+//!   gives the same bytes.
 #![no_std]
 
 extern crate alloc;

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 /// Bytes of a handshake message's header.
 pub(crate) const HEADER: usize = 12;
-/// The longest message that is put together. With pre-shared keys the hellos are the longest, and
-/// those seen of other implementations have at most 500 bytes.
+/// The longest message that is reassembled. With pre-shared keys the hellos are the longest
+/// messages; those of other implementations have at most 500 bytes.
 pub(crate) const MAX_MESSAGE: usize = 2048;
-/// The longest identity: RFC 4279 section 5.3 asks for 128 at least.
+/// The longest identity; RFC 4279 section 5.3 requires at least 128 bytes.
 pub(crate) const MAX_IDENTITY: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl<'a> Fragment<'a> {
         let length = reader.u24()? as usize;
         let bytes = reader.take(length)?;
         let fits = total <= MAX_MESSAGE && offset.checked_add(length)? <= total;
-        // An empty fragment of a message that is not empty carries nothing.
+        // An empty fragment of a non-empty message carries nothing.
         let useful = length > 0 || total == 0;
         (fits && useful).then_some(Self { kind, total, sequence, offset, bytes })
     }
@@ -97,7 +97,7 @@ pub(crate) fn put_header(
     put_u24(out, length as u32);
 }
 
-/// The header of a message in one piece: what goes into the transcript, however it was sent
+/// The header of an unfragmented message, which enters the transcript whatever the fragmentation
 /// (RFC 6347 section 4.2.6).
 pub(crate) fn whole_header(kind: HandshakeType, length: usize, sequence: u16) -> [u8; HEADER] {
     let [_, a, b, c] = (length as u32).to_be_bytes();
@@ -105,7 +105,7 @@ pub(crate) fn whole_header(kind: HandshakeType, length: usize, sequence: u16) ->
     [kind.number(), a, b, c, s, t, 0, 0, 0, a, b, c]
 }
 
-/// A ServerKeyExchange's identity hint, which RFC 4279 section 5.2 lets a client ignore.
+/// A ServerKeyExchange's identity hint, which RFC 4279 section 5.2 allows a client to ignore.
 pub(crate) fn parse_hint(body: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(body);
     let hint = reader.vector16()?;

@@ -1,4 +1,4 @@
-//! Datagrams of handshakes and alerts that wait for the driver to fetch them.
+//! Handshake datagrams and alerts that wait for the driver to fetch them.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -16,8 +16,8 @@ impl Outbox {
         Self { bytes: Vec::new(), queue: VecDeque::new(), max_bytes }
     }
 
-    /// Queues a datagram. One that does not fit is dropped, as if the network had lost it: a driver that
-    /// fetches after every call never sees that.
+    /// Queues a datagram. A datagram that does not fit is dropped, as if the network had lost it;
+    /// that cannot happen to a driver that fetches after every call.
     pub(crate) fn push(&mut self, to: SocketAddr, datagram: &[u8]) {
         if self.queue.is_empty() {
             self.bytes.clear();

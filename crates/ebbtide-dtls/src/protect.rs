@@ -1,4 +1,4 @@
-//! Protected records: numbering, encryption, the check against replays.
+//! Protected records: numbering, encryption and replay protection.
 
 use crate::CipherSuite;
 use crate::cid::OwnCid;
@@ -9,13 +9,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// The part of the nonce that is sent (RFC 6655 section 3, RFC 5288 section 3).
+/// The explicit part of the nonce (RFC 6655 section 3, RFC 5288 section 3).
 const EXPLICIT_NONCE: usize = 8;
-/// The one epoch of protected records: there is no renegotiation.
+/// The only epoch of protected records, since there is no renegotiation.
 const EPOCH: u16 = 1;
 
-/// Both directions of a session after its handshake has made keys. Of an idle session this is nearly
-/// all that remains.
+/// Both directions of a session after its handshake has derived keys. An idle session consists of
+/// little else.
 #[derive(Debug)]
 pub(crate) struct Protection {
     suite: CipherSuite,
@@ -29,24 +29,24 @@ pub(crate) struct Protection {
     peer_cid: Box<[u8]>,
 }
 
-/// A record that was authentic and new.
+/// An authentic and new record.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) content: ContentType,
-    /// Where in the record the plaintext is.
+    /// The position of the plaintext in the record.
     pub(crate) plaintext: Range<usize>,
-    /// Whether no later one has been received before.
+    /// Whether it is the latest record received so far.
     pub(crate) newest: bool,
 }
 
-/// Why a record was discarded.
+/// The reason why a record was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Discarded {
-    /// Of another epoch, without the agreed connection ID, or too short.
+    /// It belongs to another epoch, lacks the negotiated connection ID, or is too short.
     Malformed,
-    /// Received before, or too old to tell.
+    /// It was received before, or is too old to check.
     Replayed,
-    /// Its tag is wrong.
+    /// Its authentication tag is wrong.
     NotAuthentic,
 }
 
@@ -80,14 +80,14 @@ impl Protection {
         !self.peer_cid.is_empty()
     }
 
-    /// How many bytes a record is longer than what it carries.
+    /// The difference in length between a record and its content.
     pub(crate) fn overhead(&self) -> usize {
         let cid = if self.peer_cid.is_empty() { 0 } else { self.peer_cid.len() + 1 };
         HEADER + EXPLICIT_NONCE + self.suite.tag_length() + cid
     }
 
-    /// Appends a record. False, and nothing appended, when the sequence numbers are used up:
-    /// they must not wrap (RFC 6347 section 4.1).
+    /// Appends a record. Returns false and appends nothing when the sequence numbers are used up,
+    /// because they must not wrap (RFC 6347 section 4.1).
     pub(crate) fn seal(&mut self, content: ContentType, body: &[u8], out: &mut Vec<u8>) -> bool {
         let sequence = self.next_sequence;
         if sequence > MAX_SEQUENCE {
@@ -123,14 +123,14 @@ impl Protection {
         true
     }
 
-    /// Decrypts a record in place. Only an authentic one changes anything.
+    /// Decrypts a record in place. Only an authentic record changes the state.
     pub(crate) fn open(
         &mut self,
         record: &mut [u8],
         header: &RecordHeader,
     ) -> Result<Opened, Discarded> {
-        // Where a connection ID was agreed on, encrypted records without it are discarded
-        // (RFC 9146 section 3).
+        // If a connection ID was negotiated, encrypted records without it are discarded (RFC 9146
+        // section 3).
         if header.epoch != EPOCH || header.cid != self.own_cid {
             return Err(Discarded::Malformed);
         }
@@ -163,7 +163,8 @@ impl Protection {
         Ok(Opened { content, plaintext: start..start + length, newest })
     }
 
-    /// Whether a record is of this session. Changes nothing but `record`, which means nothing afterwards.
+    /// Whether a record belongs to this session. Changes nothing except `record`, whose contents
+    /// are unspecified afterwards.
     pub(crate) fn authenticates(&mut self, record: &mut [u8], header: &RecordHeader) -> bool {
         let window = self.window;
         let opened = self.open(record, header).is_ok();
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(record.len(), 27 + 3 + 8);
         assert_eq!(open(&mut server, &record, 6), Ok((ContentType::Alert, [1, 0].to_vec())));
         assert_eq!(open(&mut server, &record, 6), Err(Discarded::Replayed));
-        // The other direction has none: the record is as in RFC 6347.
+        // The other direction has no connection ID, so the record is as in RFC 6347.
         record.clear();
         assert!(server.seal(ContentType::ApplicationData, b"x", &mut record));
         assert_eq!(record[..13], [23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 0, 0, 17]);
@@ -283,7 +284,7 @@ mod tests {
             (&b"\0\0\0"[..], Err(Discarded::Malformed)),
             (&b"data\x63\0"[..], Err(Discarded::Malformed)),
         ] {
-            // The same bytes as a sender that pads would make, by hand.
+            // The bytes that a padding sender would create, built by hand.
             let sequence = client.next_sequence;
             client.next_sequence += 1;
             let mut record = Vec::new();

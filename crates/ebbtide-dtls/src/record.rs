@@ -5,7 +5,7 @@ use crate::cid::OwnCid;
 use crate::wire::{Reader, put_u16, put_u48};
 use alloc::vec::Vec;
 
-/// DTLS 1.0: what a HelloVerifyRequest names (RFC 6347 section 4.2.1).
+/// DTLS 1.0, as stated in a HelloVerifyRequest (RFC 6347 section 4.2.1).
 pub(crate) const DTLS_1_0: u16 = 0xfeff;
 /// DTLS 1.2.
 pub(crate) const DTLS_1_2: u16 = 0xfefd;
@@ -21,7 +21,7 @@ pub(crate) enum ContentType {
     Alert,
     Handshake,
     ApplicationData,
-    /// The true type is encrypted (RFC 9146).
+    /// The real type is encrypted (RFC 9146).
     Tls12Cid,
     /// RFC 9853.
     ReturnRoutabilityCheck,
@@ -52,31 +52,31 @@ impl ContentType {
     }
 }
 
-/// A record's header, checked for its form only.
+/// A parsed header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     pub(crate) content: ContentType,
     pub(crate) epoch: u16,
-    /// 48 bits.
+    /// The sequence number, 48 bits.
     pub(crate) sequence: u64,
     /// Empty unless the type is `tls12_cid`.
     pub(crate) cid: OwnCid,
-    /// Where the fragment begins; it ends with the record.
+    /// The start of the fragment, which ends with the record.
     pub(crate) start: usize,
-    /// The record's length, header and fragment.
+    /// The record's length, including the header.
     pub(crate) length: usize,
 }
 
 impl RecordHeader {
-    /// The first record of `bytes`. A connection ID has the length that the receiver gives out,
-    /// `cid_length`; without one a record that carries a connection ID is not for us.
+    /// Parses the first record of `bytes`. A connection ID has the length `cid_length` that the
+    /// receiver issues; a receiver without connection IDs ignores records that carry one.
     ///
-    /// `None`: the rest of the datagram is not a record, and is to be dropped silently
-    /// (RFC 6347 section 4.1.2.7).
+    /// `None` if the rest of the datagram is not a record and is to be dropped silently (RFC 6347
+    /// section 4.1.2.7).
     pub(crate) fn parse(bytes: &[u8], cid_length: usize) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let content = ContentType::from_number(reader.u8()?)?;
-        // An initial ClientHello may say DTLS 1.0 (RFC 6347 section 4.1).
+        // An initial ClientHello may state DTLS 1.0 (RFC 6347 section 4.1).
         if !matches!(reader.u16()?, DTLS_1_0 | DTLS_1_2) {
             return None;
         }
@@ -100,7 +100,7 @@ impl RecordHeader {
     }
 }
 
-/// Appends a header; the two bytes of the length are filled in by [`finish`].
+/// Appends a header. [`finish`] fills in the two bytes of the length.
 pub(crate) fn begin(
     out: &mut Vec<u8>,
     (content, version): (ContentType, u16),
@@ -117,7 +117,8 @@ pub(crate) fn begin(
     at
 }
 
-/// Writes the length of the record that [`begin`] began at `at`, with so long a connection ID.
+/// Writes the length of the record that [`begin`] began at `at` with a connection ID of this
+/// length.
 pub(crate) fn finish(out: &mut [u8], at: usize, cid_length: usize) {
     let fragment = out.len().saturating_sub(at + HEADER + cid_length) as u16;
     if let Some(length) = out.get_mut(at + 11 + cid_length..at + 13 + cid_length) {
@@ -125,7 +126,7 @@ pub(crate) fn finish(out: &mut [u8], at: usize, cid_length: usize) {
     }
 }
 
-/// Appends a record that is not protected.
+/// Appends an unprotected record.
 pub(crate) fn plain(
     out: &mut Vec<u8>,
     content: ContentType,

@@ -1,11 +1,11 @@
-//! The window against replayed records (RFC 6347 section 4.1.2.6).
+//! Replay protection (RFC 6347 section 4.1.2.6).
 
-/// Which of the last 64 sequence numbers were received.
+/// The received ones among the last 64 sequence numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReplayWindow {
     /// One more than the largest sequence number received; zero before the first.
     next: u64,
-    /// Bit `i` says that `next - 1 - i` was received.
+    /// Bit `i` is set if `next - 1 - i` was received.
     seen: u64,
 }
 
@@ -24,7 +24,8 @@ impl ReplayWindow {
         sequence >= self.next
     }
 
-    /// Notes a record, after its authentication only: before it, a forged record could move the window.
+    /// Records a sequence number. This must happen only after authentication, since otherwise a
+    /// forged record could move the window.
     pub(crate) const fn accept(&mut self, sequence: u64) {
         if sequence >= self.next {
             let ahead = sequence - self.next + 1;

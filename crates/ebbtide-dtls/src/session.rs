@@ -1,5 +1,5 @@
-//! Sessions that can be resumed (RFC 5246 section 7.3): with the master secret of an earlier
-//! handshake, one round trip and the identity's look-up less.
+//! Session resumption (RFC 5246 section 7.3): with the master secret of an earlier handshake, a
+//! new one saves a round trip and the look-up of the identity.
 
 use crate::CipherSuite;
 use crate::keys::MasterSecret;
@@ -11,10 +11,10 @@ use core::fmt;
 use ebbtide_core::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// The session IDs that this server gives out.
+/// The session IDs that this server issues.
 pub(crate) type ServerSessionId = [u8; 16];
 
-/// The secrets with which a client resumes a session. It is as secret as the key: keep it as carefully.
+/// The secrets with which a client resumes a session. They are as confidential as the key.
 #[derive(Clone)]
 pub struct SavedSession {
     pub(crate) id: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct SavedSession {
 impl SavedSession {
     const FORMAT: u8 = 1;
 
-    /// As bytes to be stored.
+    /// The session as bytes, for storage.
     #[must_use]
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(96));
@@ -36,7 +36,7 @@ impl SavedSession {
         bytes
     }
 
-    /// The inverse of [`Self::to_bytes`]. `None` for other bytes.
+    /// The inverse of [`Self::to_bytes`]; `None` for invalid bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
@@ -55,7 +55,7 @@ impl fmt::Debug for SavedSession {
     }
 }
 
-/// A session that a server lets be resumed.
+/// A session that can be resumed at a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Resumable {
     pub(crate) suite: CipherSuite,
@@ -64,12 +64,12 @@ pub(crate) struct Resumable {
     made: Instant,
 }
 
-/// A server's sessions, by their ID. Only those with an extended master secret are kept: others must
-/// not be resumed (RFC 7627 section 5.3).
+/// A server's resumable sessions, by their ID. Only those with an extended master secret are kept,
+/// because others must not be resumed (RFC 7627 section 5.3).
 #[derive(Debug)]
 pub(crate) struct SessionCache {
     by_id: BTreeMap<ServerSessionId, Resumable>,
-    /// In the order of their making. Removed ones stay here until their turn comes.
+    /// The IDs in the order of creation. Removed sessions stay here until their turn comes.
     order: VecDeque<ServerSessionId>,
     max: usize,
     lifetime: Duration,
@@ -80,7 +80,7 @@ impl SessionCache {
         Self { by_id: BTreeMap::new(), order: VecDeque::new(), max, lifetime }
     }
 
-    /// Whether any session may be resumed.
+    /// Whether sessions can be resumed at all.
     pub(crate) const fn is_enabled(&self) -> bool {
         self.max > 0
     }

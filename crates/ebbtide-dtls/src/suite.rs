@@ -15,7 +15,7 @@ type Aes128Gcm = AesGcm<Aes128Enc, U12, U16>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CipherSuite {
     /// `TLS_PSK_WITH_AES_128_CCM_8` (RFC 6655): mandatory for CoAP with pre-shared keys (RFC 7252
-    /// section 9.1.3.1), and the shortest on the air.
+    /// section 9.1.3.1), with the smallest overhead.
     PskAes128Ccm8,
     /// `TLS_PSK_WITH_AES_128_CCM` (RFC 6655): a tag of 16 bytes.
     PskAes128Ccm,
@@ -24,10 +24,10 @@ pub enum CipherSuite {
 }
 
 impl CipherSuite {
-    /// All of them, the preferred one first.
+    /// All suites in order of preference.
     pub const ALL: [Self; 3] = [Self::PskAes128Ccm8, Self::PskAes128GcmSha256, Self::PskAes128Ccm];
 
-    /// Its number in the registry.
+    /// The number in the registry.
     #[must_use]
     pub const fn number(self) -> u16 {
         match self {
@@ -43,7 +43,7 @@ impl CipherSuite {
         Self::ALL.into_iter().find(|suite| suite.number() == number)
     }
 
-    /// Its name in the registry.
+    /// The name in the registry.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl CipherSuite {
         }
     }
 
-    /// Bytes of the authentication tag.
+    /// The length of the authentication tag in bytes.
     #[must_use]
     pub const fn tag_length(self) -> usize {
         match self {
@@ -62,7 +62,7 @@ impl CipherSuite {
         }
     }
 
-    /// Encrypts `data` in place and writes the tag, [`Self::tag_length`] bytes.
+    /// Encrypts `data` in place and writes the tag of [`Self::tag_length`] bytes.
     pub(crate) fn seal(
         self,
         key: &[u8; 16],
@@ -78,7 +78,8 @@ impl CipherSuite {
         }
     }
 
-    /// Checks the tag and decrypts `data` in place. After an error `data` means nothing.
+    /// Verifies the tag and decrypts `data` in place. After an error the contents of `data` are
+    /// unspecified.
     pub(crate) fn open(
         self,
         key: &[u8; 16],
@@ -95,8 +96,9 @@ impl CipherSuite {
     }
 }
 
-/// A cipher is made for each record from the key's 16 bytes: its key schedule (176 bytes each way, more
-/// with the tables of GCM) would be most of an idle session, and takes a fraction of a microsecond.
+/// A cipher is created for each record from the key's 16 bytes. Its key schedule (176 bytes for
+/// each direction, more with the tables of GCM) would be most of an idle session, and is computed
+/// in a fraction of a microsecond.
 fn cipher<A: KeyInit>(key: &[u8; 16]) -> Result<A, aead::Error> {
     A::new_from_slice(key).map_err(|_| aead::Error)
 }

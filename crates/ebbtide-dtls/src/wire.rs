@@ -1,9 +1,8 @@
-//! Reading and writing the integers and vectors of TLS's presentation language
-//! (RFC 5246 section 4).
+//! Reads and writes the integers and vectors of TLS's presentation language (RFC 5246 section 4).
 
 use alloc::vec::Vec;
 
-/// A cursor over bytes that have not been checked. Every read past the end is `None`.
+/// A cursor over unchecked bytes. Every read past the end returns `None`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -77,14 +76,14 @@ pub(crate) fn put_u48(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&bytes);
 }
 
-/// A vector of at most 255 bytes; what is longer is cut, which callers rule out before.
+/// Appends a vector of at most 255 bytes. Callers check the length; longer input is cut.
 pub(crate) fn put_vector8(out: &mut Vec<u8>, bytes: &[u8]) {
     let bytes = bytes.get(..255).unwrap_or(bytes);
     out.push(bytes.len() as u8);
     out.extend_from_slice(bytes);
 }
 
-/// A vector of at most 65535 bytes; what is longer is cut, which callers rule out before.
+/// Appends a vector of at most 65535 bytes. Callers check the length; longer input is cut.
 pub(crate) fn put_vector16(out: &mut Vec<u8>, bytes: &[u8]) {
     let bytes = bytes.get(..0xffff).unwrap_or(bytes);
     put_u16(out, bytes.len() as u16);

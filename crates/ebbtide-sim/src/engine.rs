@@ -1,4 +1,5 @@
-//! The event engine: a queue of events in the order of time, ties in the order of scheduling.
+//! The event engine: a queue of events in the order of time. Events at the same time fire in the
+//! order of scheduling.
 
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;
@@ -11,7 +12,7 @@ struct Entry<E> {
 }
 
 impl<E> Entry<E> {
-    /// Time, then scheduling, as one number: one comparison instead of two branches.
+    /// Time and scheduling order as one number, so that one comparison replaces two branches.
     #[inline]
     const fn key(&self) -> u128 {
         ((self.at.as_nanos() as u128) << 64) | self.sequence as u128
@@ -21,7 +22,7 @@ impl<E> Entry<E> {
 /// Later than every event.
 const NEVER: u128 = u128::MAX;
 
-/// Names a lane of an [`Engine`].
+/// Identifies a lane of an [`Engine`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Lane(u32);
 
@@ -32,16 +33,17 @@ struct LaneQueue<E> {
     queue: VecDeque<Entry<E>>,
 }
 
-/// How far from the end of its lane an event is put in place; those that go further are heaped.
+/// The distance from the end of its lane within which an event is inserted in the lane; other
+/// events go into the heap.
 const REACH: usize = 16;
 
-/// Events to come.
+/// The events to come.
 ///
-/// A *lane* holds events that are scheduled nearly in the order of their time, as deliveries behind
-/// a first-in first-out queue are, so that a queue of ten thousand packets costs no more per event
-/// than an empty one. An event that goes far before the end of its lane goes into the heap instead;
-/// a lane is a matter of speed, never of meaning. There should be few: all are looked at for each
-/// event.
+/// A *lane* holds events that are scheduled nearly in the order of their time, such as deliveries
+/// behind a first-in first-out queue. A queue of ten thousand packets then costs no more per event
+/// than an empty one. An event that belongs far before the end of its lane goes into the heap
+/// instead; lanes affect speed but never the order of events. There should be few lanes, because
+/// all of them are examined for each event.
 #[derive(Debug)]
 pub struct Engine<E> {
     heap: Heap<E>,
@@ -52,7 +54,7 @@ pub struct Engine<E> {
 }
 
 impl<E: Copy> Engine<E> {
-    /// An engine at time zero with `lanes` lanes.
+    /// Creates an engine at time zero with `lanes` lanes.
     #[must_use]
     pub fn new(lanes: u32) -> Self {
         let lane = |_| LaneQueue { first: NEVER, queue: VecDeque::new() };
@@ -65,26 +67,26 @@ impl<E: Copy> Engine<E> {
         }
     }
 
-    /// The lane of this number, below the number of lanes that the engine was made with.
+    /// The lane with this number, which must be below the number of lanes of the engine.
     #[must_use]
     pub const fn lane(number: u32) -> Lane {
         Lane(number)
     }
 
-    /// The time of the event that was handled last.
+    /// The time of the event that was returned last.
     #[inline]
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// How many events have been handled.
+    /// The number of events that have been returned.
     #[must_use]
     pub const fn handled(&self) -> u64 {
         self.handled
     }
 
-    /// Schedules an event; one in the past happens now.
+    /// Schedules an event; an event in the past fires now.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: E) {
         let entry = self.entry(at, event);
@@ -120,7 +122,7 @@ impl<E: Copy> Engine<E> {
         lane.queue.push_back(entry);
     }
 
-    /// When the next event happens; `None` when nothing is left to happen.
+    /// The time of the next event; `None` if there is none.
     pub fn next_at(&mut self) -> Option<Instant> {
         let lanes = self.lanes.iter().map(|lane| lane.first).min().unwrap_or(NEVER);
         let least = self.heap.first().min(lanes);
@@ -128,7 +130,7 @@ impl<E: Copy> Engine<E> {
         (least != NEVER).then(|| Instant::from_nanos((least >> 64) as u64))
     }
 
-    /// The next event; `None` when nothing is left to happen.
+    /// The next event; `None` if there is none.
     #[inline]
     pub fn pop(&mut self) -> Option<(Instant, E)> {
         let mut least = self.heap.first();
@@ -159,11 +161,11 @@ impl<E: Copy> Engine<E> {
     }
 }
 
-/// Children of a node: four make half as many levels as two.
+/// Children of a node: four need half as many levels as two.
 const ARITY: usize = 4;
 
-/// A heap whose first place stays vacant after a removal: a timer that fires is usually armed
-/// again, and then goes down from there, for the price of one of the two operations.
+/// A heap whose first place stays vacant after a removal. A timer that fires is usually armed
+/// again; the new entry then sinks from the first place, at the cost of one of the two operations.
 #[derive(Debug)]
 struct Heap<E> {
     entries: Vec<Entry<E>>,
@@ -219,7 +221,7 @@ impl<E: Copy> Heap<E> {
         }
     }
 
-    /// Puts an entry into the first place, or where it belongs below.
+    /// Puts an entry into the first place, or below it where it belongs.
     fn sink(&mut self, entry: Entry<E>) {
         let mut at = 0;
         loop {

@@ -1,13 +1,13 @@
 //! Named streams of randomness.
 //!
 //! Every component that draws has a stream of its own, named by its path (`"link/down/loss"`,
-//! `"client/17"`), so that adding a draw in one place moves nothing elsewhere. The name of the
-//! congestion control is not part of the key: compared controls meet the same luck.
+//! `"client/17"`), so that a draw added in one place does not change any other. The name of the
+//! congestion control is not part of the key, so compared controls draw the same values.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// Which replication of which experiment: the part of the key that all its streams share.
+/// The replication and experiment: the part of the key that all streams of a replication share.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Streams {
     seed: u64,
@@ -37,7 +37,7 @@ pub(crate) fn fnv1a_128(bytes: &[u8]) -> u128 {
     Fnv::default().and(bytes).0
 }
 
-/// The state of [`fnv1a_128`] after some bytes: what begins alike is hashed once.
+/// The state of [`fnv1a_128`] after some bytes, with which a common prefix is hashed only once.
 #[derive(Copy, Clone)]
 pub(crate) struct Fnv(pub(crate) u128);
 
@@ -48,7 +48,7 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    /// After these bytes, too.
+    /// The state after these bytes.
     pub(crate) fn and(self, bytes: &[u8]) -> Self {
         const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
         let each = |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul(PRIME);
@@ -64,27 +64,27 @@ pub fn uniform(rng: &mut impl Rng, low: u64, high: u64) -> u64 {
     low + u64::try_from(draw).unwrap_or(width)
 }
 
-/// A probability as a share of 2^32, so that a comparison of integers decides.
+/// A probability as a multiple of 2^-32, so that a comparison of integers decides.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probability(u64);
 
 impl Probability {
-    /// From a share, which is bounded to `[0, 1]`; not a number is 0.
+    /// From a share, which is clamped to `[0, 1]`; NaN becomes 0.
     #[must_use]
     pub fn new(share: f64) -> Self {
         // Rounded to a multiple of 2^-32. The cast saturates and maps NaN to 0.
         Self((share.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64)
     }
 
-    /// Draws: true with this probability.
+    /// Returns true with this probability.
     #[inline]
     pub fn draw(self, rng: &mut impl Rng) -> bool {
         u64::from(rng.next_u32()) < self.0
     }
 }
 
-/// An exponentially distributed span with the given mean, by von Neumann's comparison method: no
-/// logarithm, whose last bit differs between machines.
+/// An exponentially distributed span with the given mean, by von Neumann's comparison method. It
+/// needs no logarithm, whose last bit differs between machines.
 pub fn exponential(rng: &mut impl Rng, mean_ns: u64) -> u64 {
     let mut whole: u64 = 0;
     loop {

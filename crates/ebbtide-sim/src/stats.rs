@@ -1,9 +1,9 @@
-//! Statistics of what was measured.
+//! Statistics of measured values.
 
 use crate::report::Summary;
 
 /// A quantile of sorted values by linear interpolation between order statistics (the default of
-/// NumPy and R, type 7). Not a number if there are none.
+/// NumPy and R, type 7). NaN if there are no values.
 #[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
@@ -15,7 +15,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * fraction
 }
 
-/// The seven order statistics of values in any order.
+/// The seven order statistics of unsorted values.
 #[must_use]
 pub fn summary(values: &mut [f64]) -> Summary {
     values.sort_unstable_by(f64::total_cmp);
@@ -69,7 +69,7 @@ pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
     (mean, t95(n - 1) * deviation / (n as f64).sqrt())
 }
 
-/// The 97.5 % quantile of Student's t with that many degrees of freedom.
+/// The 97.5 % quantile of Student's t with this many degrees of freedom.
 fn t95(freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -86,7 +86,8 @@ fn t95(freedom: usize) -> f64 {
     }
 }
 
-/// Jain's fairness index: 1 if all are equal, 1/n if one has everything. 1 if there are none.
+/// Jain's fairness index: 1 if all values are equal, 1/n if one value is the whole sum. 1 if there
+/// are no values.
 #[must_use]
 pub fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();

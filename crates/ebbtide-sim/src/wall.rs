@@ -1,6 +1,6 @@
-//! The wall clock, for one purpose: to say what a simulation cost.
+//! The wall clock, used only to measure the duration of a simulation.
 
-/// Measures how long something took.
+/// Measures an elapsed time.
 pub(crate) struct Stopwatch(std::time::Instant);
 
 impl Stopwatch {

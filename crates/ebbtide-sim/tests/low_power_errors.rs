@@ -45,8 +45,8 @@ fn a_network_that_falls_apart_is_named_by_a_node_without_a_way_to_the_root() {
 
 #[test]
 fn no_nodes_are_an_error() {
-    assert_says(&refused("lln-grid", &[("n", "0")]), &["n=0", "no nodes"]);
-    assert_says(&cloud(""), &["motes", "no node that could answer"]);
+    assert_says(&refused("lln-grid", &[("n", "0")]), &["n=0", "at least 2 nodes"]);
+    assert_says(&cloud(""), &["motes", "at least one mote"]);
 }
 
 #[test]

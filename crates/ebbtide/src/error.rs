@@ -1,4 +1,4 @@
-//! What goes wrong, and whose fault it is.
+//! The errors of clients and servers, each of which states whose fault it is.
 
 use crate::message::UriError;
 use core::fmt::{self, Write as _};
@@ -9,16 +9,16 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// In place of an address: a name that has none.
+/// Used in place of an address if a name has none.
 pub(crate) const UNRESOLVED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// A socket could not be bound.
+/// The error of binding a socket.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BindError {
-    /// To which address; `0.0.0.0:0` if a name has none.
+    /// The address; `0.0.0.0:0` if a name has none.
     pub address: SocketAddr,
-    /// What the system said.
+    /// The operating system's error.
     pub source: io::Error,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.address;
         match self.source.kind() {
-            // What the system says of a real address holds no error of ours.
+            // The operating system's error for a real address never wraps an error of ours.
             _ if address == UNRESOLVED && self.source.get_ref().is_some() => {
                 write!(f, "there is no address to bind to: {}", self.source)
             }
@@ -37,7 +37,7 @@ impl fmt::Display for BindError {
                 write!(f, "{address} is not an address of this machine")
             }
             io::ErrorKind::PermissionDenied => {
-                write!(f, "{address} may not be bound: ports below 1024 need a privilege")
+                write!(f, "{address} cannot be bound: ports below 1024 need a privilege")
             }
             _ => write!(f, "{address} cannot be bound: {}", self.source),
         }
@@ -50,104 +50,106 @@ impl core::error::Error for BindError {
     }
 }
 
-/// Why a request got no response.
+/// The reason why a request got no response.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URI is not valid, or cannot be asked for: the caller's fault.
+    /// The URI is not valid, or requests to it are not supported: the caller's fault.
     Uri(UriError),
-    /// No socket could be had.
+    /// No socket could be opened.
     Bind(BindError),
     /// The host's name has no address.
     Resolve {
         /// The name.
         host: String,
-        /// What the system said; nothing if it found no address of a usable family.
+        /// The resolver's error; `None` if it found no address of a usable family.
         source: Option<io::Error>,
     },
     /// The message was not accepted for sending.
     Send(SendError),
     /// The exchange ended without an answer.
     Failed {
-        /// With whom.
+        /// The peer.
         remote: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: Failure,
     },
     /// A connection did not accept the message for sending.
     NotSent {
-        /// With whom it is.
+        /// The peer.
         remote: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: stream::SendError,
     },
-    /// A request over a connection ended without an answer, most often because the connection
-    /// did.
+    /// A request over a connection ended without a response, most often because the connection
+    /// ended.
     Connection {
-        /// With whom it was.
+        /// The peer.
         remote: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: stream::Failure,
-        /// What the peer's Abort said, if it sent one that says something.
+        /// The diagnostic payload of the peer's Abort, if there is one.
         diagnostic: Option<Arc<str>>,
     },
-    /// No TLS: the peer's certificate is not trusted, or it speaks something else.
+    /// The TLS handshake failed: the peer's certificate is not trusted, or the peer does not speak
+    /// TLS.
     Tls {
-        /// With whom.
+        /// The peer.
         remote: SocketAddr,
-        /// What rustls said.
+        /// The error of rustls.
         source: io::Error,
     },
-    /// There is no DTLS session: the handshake failed.
+    /// There is no DTLS session because the handshake failed.
     Dtls {
-        /// With whom.
+        /// The peer.
         remote: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: ebbtide_dtls::Failure,
     },
-    /// `coaps` without an identity and a key.
+    /// The scheme is `coaps`, but no identity and key are configured.
     NoCredentials {
-        /// With whom.
+        /// The peer.
         remote: SocketAddr,
     },
-    /// The network refused: no route, or no program at the port (ICMP, TCP).
+    /// The network reported that the peer cannot be reached: there is no route, or no program at
+    /// the port (ICMP, TCP).
     Network {
-        /// Whom it could not reach.
+        /// The peer.
         remote: SocketAddr,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The peer reset the message: it has no use for it.
+    /// The peer answered the message with a Reset, because it cannot process it.
     Reset {
-        /// Who.
+        /// The peer.
         remote: SocketAddr,
     },
-    /// The time that the caller set has passed.
+    /// The time limit that the caller set has passed.
     TimedOut {
-        /// Whom it waited for.
+        /// The peer.
         remote: SocketAddr,
     },
-    /// The peer did not keep to a protocol.
+    /// The peer violated a protocol.
     Protocol {
-        /// Who.
+        /// The peer.
         remote: SocketAddr,
-        /// Which rule it broke.
+        /// The rule that it violated.
         what: &'static str,
     },
-    /// The body is longer than the client wants to hold.
+    /// The body is longer than the client accepts.
     TooLarge {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The server's answer is an error, and the caller takes it for one
+    /// The response has an error code, and the caller asked for an error in that case
     /// ([`Response::error_for_status`](crate::Response::error_for_status)).
     Status(StatusError),
-    /// The endpoint was closed, or the runtime that it was driven by has ended.
+    /// The endpoint was closed, or the runtime that drove it has ended.
     Closed,
 }
 
 impl Error {
-    /// The same with the peer's true address.
+    /// The same error with the peer's real address.
     pub(crate) fn of(mut self, address: SocketAddr) -> Self {
         match &mut self {
             Self::Failed { remote, .. }
@@ -171,8 +173,8 @@ impl Error {
         self
     }
 
-    /// Whether nothing answered in time: neither within the time that the caller gave, nor to any
-    /// retransmission, nor after an acknowledgement.
+    /// Whether no answer arrived in time: within the caller's time limit, to any retransmission,
+    /// or after an acknowledgement.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         match self {
@@ -184,8 +186,8 @@ impl Error {
         }
     }
 
-    /// Whether the peer could not be reached: its name has no address, no socket could be had, there is no
-    /// route, no program at the port, no TLS.
+    /// Whether the peer could not be reached: its name has no address, no socket could be opened,
+    /// there is no route or no program at the port, or the TLS handshake failed.
     #[must_use]
     pub fn is_connect(&self) -> bool {
         matches!(
@@ -198,9 +200,9 @@ impl Error {
         )
     }
 
-    /// Whether the same request may succeed later: the path, the peer or the load may have changed by
-    /// then. It does not say that the request has had no effect: to repeat one that is not idempotent may do
-    /// it twice.
+    /// Whether the same request may succeed later, because the path, the peer or the load may have
+    /// changed by then. It does not mean that the request had no effect: repeating a request that
+    /// is not idempotent may process it twice.
     #[must_use]
     pub fn may_retry(&self) -> bool {
         match self {
@@ -213,7 +215,7 @@ impl Error {
                 use stream::SendError::{Closed, OutputFull, Releasing, TooManyRequests};
                 matches!(reason, TooManyRequests | OutputFull | Releasing | Closed)
             }
-            // The server may be there again, or know the key by then.
+            // By then the server may be back, or may know the key.
             Self::Dtls { .. }
             | Self::Resolve { .. }
             | Self::Network { .. }
@@ -223,7 +225,7 @@ impl Error {
         }
     }
 
-    /// Whether the connection that a request went over ended.
+    /// Whether the connection over which a request was sent has ended.
     pub(crate) fn is_lost_connection(&self) -> bool {
         matches!(
             self,
@@ -269,7 +271,7 @@ impl fmt::Display for Error {
                 Ok(())
             }
             Self::Tls { remote, source } => {
-                write!(f, "{remote}: no TLS: {source}")?;
+                write!(f, "{remote}: TLS handshake failed: {source}")?;
                 if crate::stream::is_distrust(source) {
                     f.write_str("; name the authority to trust, if it is not the system's")?;
                 }
@@ -286,15 +288,15 @@ impl fmt::Display for Error {
                 io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
                     write!(f, "no route to {remote}")
                 }
-                // So the system says it if there is no address of that family.
+                // The operating system reports this if there is no address of that family.
                 io::ErrorKind::AddrNotAvailable => {
                     write!(f, "no route to {remote}: this machine has no address that reaches it")
                 }
                 _ => write!(f, "{remote} cannot be reached: {source}"),
             },
-            Self::Reset { remote } => write!(f, "{remote} reset the message"),
+            Self::Reset { remote } => write!(f, "{remote} answered the message with a Reset"),
             Self::TimedOut { remote } => write!(f, "no answer from {remote} within the time given"),
-            Self::Protocol { remote, what } => write!(f, "{remote} broke the protocol: {what}"),
+            Self::Protocol { remote, what } => write!(f, "{remote} violated the protocol: {what}"),
             Self::TooLarge { limit } => write!(f, "the body is longer than {limit} bytes"),
             Self::Status(error) => error.fmt(f),
             Self::Closed => f.write_str("the endpoint is closed"),
@@ -344,8 +346,8 @@ impl From<SendError> for Error {
     }
 }
 
-/// A peer's text with its control characters escaped: a peer must not command the terminal that an
-/// error is shown on.
+/// A peer's text with control characters escaped, so that a peer cannot control the terminal on
+/// which an error is printed.
 struct Harmless<'a>(&'a str);
 
 impl fmt::Display for Harmless<'_> {

@@ -1,9 +1,12 @@
 //! Congestion-safe CoAP endpoints for tokio.
 //!
-//! A [`Client`] asks, a [`Server`] answers; both are a core endpoint
-//! ([`ebbtide_core::endpoint`]) with a socket and a clock, and a congestion control that keeps
-//! retransmissions from melting the network. Over TCP, TLS and WebSockets ([`stream`]) it is the
-//! same client and the same handlers, and the transport's congestion control.
+//! A [`Client`] sends requests and a [`Server`] answers them. Both consist of a core endpoint
+//! ([`ebbtide_core::endpoint`]) with a socket, a clock, and a congestion control that keeps
+//! retransmissions from causing congestion collapse. Over TCP, TLS and WebSockets ([`stream`]) the
+//! client and the handlers are the same, and the transport controls congestion.
+//!
+//! Clients and servers need a running tokio runtime with IO and time enabled. The crate runs on
+//! Unix systems.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ebbtide::Error> {
@@ -48,7 +51,8 @@ pub use net::config::Config;
 pub use net::socket;
 pub use server::Server;
 
-/// The examples of the guide are tests.
+/// The examples of the guide are compiled and run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
+#[doc = include_str!("../../../docs/dtls.md")]
 struct Guide;

@@ -1,13 +1,13 @@
-//! CBOR in diagnostic notation (RFC 8949 section 8), broken into lines where it is long.
+//! CBOR in diagnostic notation (RFC 8949 section 8), broken into lines if it is long.
 
 use ciborium::Value;
 use std::fmt::{self, Write};
 
-/// Characters of a line that items are kept on.
+/// The maximum line length up to which an item stays on one line.
 const WIDTH: usize = 76;
 
-/// The items of a CBOR sequence (RFC 8742), mostly one, in diagnostic notation, each on a line of
-/// its own. `None` if the bytes are not CBOR, or nest too deeply to be shown.
+/// The items of a CBOR sequence (RFC 8742), usually one, in diagnostic notation, each on a line of
+/// its own. `None` if the bytes are not CBOR, or are nested too deeply to be shown.
 pub(crate) fn notation(mut bytes: &[u8]) -> Option<String> {
     let mut text = String::new();
     while !bytes.is_empty() {
@@ -18,7 +18,7 @@ pub(crate) fn notation(mut bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// Writes an item on one line if it fits, else its parts on lines of their own.
+/// Writes an item on one line if it fits, otherwise its parts on lines of their own.
 fn lines(item: &Value, indent: usize, out: &mut String) -> fmt::Result {
     let mut line = Line { text: String::new(), room: WIDTH.saturating_sub(indent) };
     if flat(item, &mut line).is_ok() {
@@ -82,7 +82,7 @@ fn flat(item: &Value, out: &mut impl Write) -> fmt::Result {
         Value::Float(number) if number.is_infinite() => {
             out.write_str(if *number > 0.0 { "Infinity" } else { "-Infinity" })
         }
-        // With a point or an exponent, so that it does not look like an integer.
+        // With a decimal point or an exponent, so that it does not look like an integer.
         Value::Float(number) => write!(out, "{number:?}"),
         Value::Text(text) => quoted(text, out),
         Value::Bool(value) => write!(out, "{value}"),
@@ -114,7 +114,7 @@ fn flat(item: &Value, out: &mut impl Write) -> fmt::Result {
     }
 }
 
-/// Text in quotes, what JSON would escape and other control characters escaped.
+/// Text in quotes, with escapes as in JSON and for other control characters.
 fn quoted(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_str("\"")?;
     for c in text.chars() {
@@ -130,7 +130,7 @@ fn quoted(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_str("\"")
 }
 
-/// A line that refuses what does not fit, so that long items are not written twice.
+/// A line that rejects what does not fit, so that long items are not written twice.
 struct Line {
     text: String,
     room: usize,

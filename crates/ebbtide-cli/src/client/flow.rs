@@ -1,5 +1,5 @@
-//! A scenario's workload over real sockets: the library's clients, as many as the scenario has,
-//! each with a port of its own, each with the scenario's number of requests.
+//! A scenario's workload over real sockets: clients of the library, as many as in the scenario,
+//! each with a port of its own and the scenario's number of requests.
 
 use crate::failure::Failure;
 use ebbtide::core::cc::Config as Control;
@@ -11,20 +11,20 @@ use ebbtide_sim::scenario::{Scenario, WorkloadKind};
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
 
-/// What a client measured.
+/// The measurements of a client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
-    /// From the first request to the response of the last, or its failure.
+    /// The time from the first request to the response to the last one, or to its failure.
     pub(crate) completion: Duration,
     pub(crate) completed: u32,
     /// Requests without a response, and responses with the wrong content.
     pub(crate) failed: u32,
     pub(crate) retransmissions: u64,
-    /// What each exchange took.
+    /// The duration of each exchange.
     pub(crate) durations: Vec<Duration>,
 }
 
-/// What all clients share.
+/// The settings shared by all clients.
 #[derive(Clone, Debug)]
 struct Plan {
     uri: Uri,
@@ -32,17 +32,17 @@ struct Plan {
     config: Config,
     exchanges: u32,
     kind: WorkloadKind,
-    /// A continuous client's connection is there before its first request is timed.
+    /// Whether a continuous client is connected before its first request is timed.
     connects_first: bool,
     batch: [u32; 2],
     payload: usize,
 }
 
-/// Runs all flows at once.
+/// Runs all flows at the same time.
 ///
 /// # Errors
 ///
-/// If a client cannot start at all.
+/// Returns an error if a client cannot start at all.
 pub(crate) async fn run(
     uri: &Uri,
     scenario: &Scenario,
@@ -66,7 +66,7 @@ pub(crate) async fn run(
     let streams = Streams::new(seed, 0);
     let tasks: Vec<_> = (0..scenario.clients.count)
         .map(|number| {
-            // The draws of the simulator's client of this number.
+            // Draws the same values as the simulator's client with this number.
             let mut starts = streams.stream(&format!("client/{number}/start"));
             let window = scenario.clients.start_window.0;
             let start = if window == 0 { 0 } else { uniform(&mut starts, 0, window) };
@@ -81,8 +81,9 @@ pub(crate) async fn run(
     Ok(flows)
 }
 
-/// How a scenario's hosts speak CoAP over TCP: they wait for as long as it takes, since what is
-/// measured is TCP's patience and not theirs; no token, as over UDP; Nagle's algorithm on.
+/// The settings of a scenario's hosts for CoAP over TCP. They wait as long as necessary, since
+/// TCP's patience is measured and not theirs; tokens are empty, as over UDP; Nagle's algorithm is
+/// on.
 pub(crate) fn over_tcp_as_in_a_scenario(mut config: Config) -> Config {
     const LONG: Duration = Duration::from_secs(86_400);
     let stream = &mut config.stream;
@@ -115,7 +116,7 @@ async fn flow(plan: Plan, start: Duration, mut batches: ChaCha8Rng) -> Result<Fl
     while left > 0 {
         let [least, most] = plan.batch.map(u64::from);
         let batch = match plan.kind {
-            // Another device takes over: another client, which knows nothing.
+            // Another device takes over, represented by another client that knows nothing.
             WorkloadKind::Random => {
                 u32::try_from(uniform(&mut batches, least, most)).unwrap_or(left).min(left)
             }

@@ -1,8 +1,8 @@
-//! The load of `ebbtide bench`: clients that ask as fast as a window lets them.
+//! The load of `ebbtide bench`: clients that send requests as fast as a window allows.
 //!
-//! Each client is a core endpoint with a socket of its own, driven by one thread: what is measured
-//! is the server, so nothing here waits for anything but datagrams and timeouts. A lost message is
-//! repeated as everywhere; every answer is matched and compared.
+//! Each client is a core endpoint with a socket of its own, driven by one thread. The server is
+//! measured, so the clients wait for nothing but datagrams and timeouts. A lost message is
+//! retransmitted as usual, and every answer is matched and compared.
 
 use ebbtide::core::ExchangeId;
 use ebbtide::core::endpoint::{
@@ -20,7 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// What to ask, and how much at once.
+/// The request, and the number of requests at the same time.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub(crate) remote: SocketAddr,
@@ -32,13 +32,13 @@ pub(crate) struct Load {
     pub(crate) window: u16,
     pub(crate) duration: Duration,
     pub(crate) endpoint: EndpointConfig,
-    /// Ask from this many addresses of the loopback network in turn.
+    /// Send from this many addresses of the loopback network in turn.
     pub(crate) addresses: Option<u32>,
     /// Stop after this many requests, if that is earlier.
     pub(crate) requests: Option<u64>,
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) answered: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Outcome {
     pub(crate) latency: Histogram<u64>,
 }
 
-/// Makes the load.
+/// Generates the load.
 pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
     let mut poll = Poll::new()?;
     let mut options: Vec<Opt<'_>> = Vec::new();
@@ -109,9 +109,10 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
     Ok(run.book.outcome)
 }
 
-/// How often timeouts are looked at. They are seconds apart, and only after a loss.
+/// The interval at which timeouts are checked. They are seconds apart, and occur only after a
+/// loss.
 pub(super) const TICK: Duration = Duration::from_millis(10);
-/// How long the last answers are waited for.
+/// How long to wait for the last answers.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 struct Client {
@@ -162,7 +163,8 @@ impl Run<'_> {
         client.began.note(exchange.index(), now);
         let from = self.load.addresses.map(|count| {
             self.next_address = (self.next_address + 1) % count;
-            // 127.0.0.0/8 is all ours; 127.0.0.0 itself and the server's 127.0.0.1 are left out.
+            // All of 127.0.0.0/8 belongs to this machine; 127.0.0.0 itself and the server's
+            // 127.0.0.1 are left out.
             IpAddr::V4(Ipv4Addr::from_bits(0x7f00_0002 + self.next_address))
         });
         send_all(client, from, |_| {});
@@ -176,7 +178,7 @@ impl Run<'_> {
         (clock, end): (&Clock, Instant),
     ) -> io::Result<()> {
         loop {
-            // What a batch brings is answered before the next one is received.
+            // The answers of a batch are processed before the next one is received.
             let more = match inbox.receive(&client.socket) {
                 Ok(more) => more,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -229,7 +231,7 @@ impl Run<'_> {
 
     fn flush(&mut self, client: &mut Client) -> io::Result<()> {
         match client.out.flush(&client.socket, |_, _, _| {}) {
-            // The timeouts repeat what the socket did not take.
+            // The timeouts repeat messages that the socket did not take.
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
             _ => Ok(()),
         }
@@ -248,7 +250,7 @@ fn send_all(client: &mut Client, from: Option<IpAddr>, mut failed: impl FnMut(Ex
     }
 }
 
-/// When each open request began, by its place.
+/// When each open request began, by its index.
 #[derive(Default)]
 pub(super) struct Began(Vec<Instant>);
 
@@ -262,17 +264,17 @@ impl Began {
         }
     }
 
-    /// When the request at a place began; `now` if none has.
+    /// When the request at an index began; `now` if none has.
     pub(super) fn of(&self, index: usize, now: Instant) -> Instant {
         self.0.get(index).copied().unwrap_or(now)
     }
 }
 
-/// What has been answered so far.
+/// The record of the answers so far.
 pub(super) struct Book {
-    /// The method that is asked with.
+    /// The method of the requests.
     code: Code,
-    /// The first answer: all others must be like it.
+    /// The first answer, to which all others must be equal.
     reference: Option<(Code, Vec<u8>)>,
     pub(super) outcome: Outcome,
 }

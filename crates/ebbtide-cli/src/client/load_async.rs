@@ -1,4 +1,4 @@
-//! The load of `ebbtide bench --engine client`: the library's client, as applications use it.
+//! The load of `ebbtide bench --engine client`: the library's client, used as in an application.
 
 use super::load::Outcome;
 use crate::failure::Failure;

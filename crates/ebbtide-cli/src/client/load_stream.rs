@@ -1,5 +1,5 @@
-//! The load of `ebbtide bench coap+tcp://`: connections that ask as fast as a window lets them, the
-//! requests of one window in one write.
+//! The load of `ebbtide bench coap+tcp://`: connections that send requests as fast as a window
+//! allows, with the requests of one window in one write.
 
 use super::load::{Began, Book, Clock, GRACE, Load, Outcome, TICK};
 use ebbtide::core::stream::{Config, Connection, Event, Input, Received};
@@ -9,7 +9,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use std::io::{self, Read, Write};
 
-/// Makes the load.
+/// Generates the load.
 pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
     let mut poll = Poll::new()?;
     let mut options: Vec<Opt<'_>> = Vec::new();
@@ -77,7 +77,7 @@ impl Client {
         })
     }
 
-    /// Writes what waits, as far as there is room.
+    /// Writes the waiting bytes as far as there is room.
     fn write(&mut self, now: Instant) -> io::Result<()> {
         while !self.connection.poll_transmit().is_empty() {
             match self.stream.write(self.connection.poll_transmit()) {
@@ -112,7 +112,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reads and writes until the socket has nothing more and takes nothing more.
+    /// Reads and writes until the socket has nothing more to read and accepts nothing more.
     fn turn(&mut self, client: &mut Client, (clock, end): (&Clock, Instant)) -> io::Result<()> {
         loop {
             let room = client.input.room(client.connection.expects());
@@ -146,7 +146,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the answers that are there and says how many.
+    /// Processes the available answers and returns their number.
     fn take(&mut self, client: &mut Client, now: Instant) -> u32 {
         let mut answered = 0;
         while let Some(taken) = client.connection.handle_input(now, client.input.unread()) {

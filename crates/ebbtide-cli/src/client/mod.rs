@@ -1,4 +1,4 @@
-//! What the commands that speak CoAP have in common.
+//! The common parts of the commands that speak CoAP.
 
 mod diagnostic;
 pub(crate) mod flow;
@@ -32,10 +32,10 @@ impl From<ebbtide::UriError> for Failure {
     }
 }
 
-/// How long members of a group are waited for: DEFAULT_LEISURE and a round trip.
+/// How long to wait for the members of a group: DEFAULT_LEISURE and a round trip.
 pub(crate) const GROUP_WAIT: Duration = Duration::from_secs(7);
 
-/// How to talk.
+/// The options of a CoAP client.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct TalkArgs {
     /// Congestion control, with settings as in `cocoa:nstart=4`; `ebbtide list` names them. By
@@ -51,7 +51,7 @@ pub(crate) struct TalkArgs {
     /// Give up after this many seconds, retransmissions and all blocks included
     #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// Show messages, timeouts and what congestion control learnt; on standard error
+    /// Show messages, timeouts and congestion control's measurements on standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(crate) struct TalkArgs {
 }
 
 impl TalkArgs {
-    /// The library's settings for it.
+    /// The library's configuration for these options.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         if self.verbose {
             verbose::start();
@@ -75,13 +75,13 @@ impl TalkArgs {
         Ok(config)
     }
 
-    /// A client with these settings. Must be called within the runtime.
+    /// Creates a client with these settings. Must be called within a tokio runtime.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Ok(Client::with_config(self.config()?))
     }
 }
 
-/// The congestion control that `--cc` means.
+/// The congestion control described by `--cc`.
 pub(crate) fn control(text: &str) -> Result<Control, Failure> {
     let instead = match text.split(':').next() {
         Some(TCP) => Some("name a coap+tcp:// URI for CoAP over TCP"),
@@ -100,7 +100,7 @@ pub(crate) fn control(text: &str) -> Result<Control, Failure> {
 
 /// A positive number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no number of seconds above 0");
+    let wrong = || format!("'{text}' is not a number of seconds above 0");
     let seconds: f64 = text.parse().map_err(|_| wrong())?;
     if seconds > 0.0 {
         Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
@@ -112,5 +112,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 /// Runs `work` on a runtime of one thread.
 pub(crate) fn block_on<R>(work: impl Future<Output = Result<R, Failure>>) -> Result<R, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::work(format_args!("no event loop: {error}")))?.block_on(work)
+    runtime
+        .map_err(|error| Failure::work(format_args!("cannot create an event loop: {error}")))?
+        .block_on(work)
 }

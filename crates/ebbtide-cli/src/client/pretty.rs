@@ -1,4 +1,4 @@
-//! Payloads, readable for people or exactly as they came.
+//! Payloads in human-readable form, or unchanged.
 
 use super::diagnostic;
 use crate::failure::Failure;
@@ -10,8 +10,8 @@ use std::io::{IsTerminal, Write, stdout};
 /// How a payload is written to standard output.
 #[derive(Args, Debug, Clone, Copy)]
 pub(crate) struct ShowArgs {
-    /// Show payloads readable: JSON and CBOR (in diagnostic notation) indented, links on lines of
-    /// their own, bytes in hexadecimal. This is the default on a terminal
+    /// Show payloads in readable form: JSON and CBOR (in diagnostic notation) indented, links on
+    /// lines of their own, bytes in hexadecimal. This is the default on a terminal
     #[arg(long, conflicts_with = "raw")]
     pretty: bool,
     /// Write payloads exactly as they come. This is the default in a pipe or a file
@@ -27,7 +27,7 @@ impl ShowArgs {
         self.pretty || (!self.raw && stdout().is_terminal())
     }
 
-    /// With a newline after each payload, unless payloads are to be written exactly as they come.
+    /// With a newline after each payload, unless payloads are to be written unchanged.
     pub(crate) fn separated(self) -> Self {
         Self { newline: self.newline || !self.raw, ..self }
     }
@@ -47,7 +47,7 @@ impl ShowArgs {
     }
 }
 
-/// A payload for people, with a newline at its end.
+/// A payload in human-readable form, with a newline at its end.
 pub(crate) fn readable(response: &Response) -> String {
     let body = response.body();
     if body.is_empty() {
@@ -77,7 +77,7 @@ fn json(body: &[u8]) -> Option<String> {
     serde_json::to_string_pretty(&value).ok()
 }
 
-/// The links of a list (RFC 6690 section 2): commas within quotes and brackets do not separate
+/// The links of a list (RFC 6690 section 2). Commas within quotes and brackets do not separate
 /// them.
 pub(crate) fn links(text: &str) -> Vec<String> {
     let (mut quoted, mut bracketed) = (false, false);
@@ -93,7 +93,7 @@ pub(crate) fn links(text: &str) -> Vec<String> {
     parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// Sixteen bytes a line: offset, hexadecimal, and what is ASCII of them.
+/// Sixteen bytes a line: offset, hexadecimal, and the bytes that are ASCII.
 fn hexadecimal(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (index, line) in bytes.chunks(16).enumerate() {
@@ -108,7 +108,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-/// Control characters escaped: a peer must not command the terminal.
+/// Escapes control characters, so that a peer cannot control the terminal.
 pub(crate) fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

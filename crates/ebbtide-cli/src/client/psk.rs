@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The longest identity that DTLS carries here.
+/// The longest supported identity.
 const MAX_IDENTITY: usize = 128;
 
 /// Our identity, with coaps
@@ -31,7 +31,7 @@ pub(crate) struct PskArgs {
 }
 
 impl PskArgs {
-    /// Puts them into a client's settings.
+    /// Applies them to a client's configuration.
     pub(crate) fn apply(&self, config: &mut Config) -> Result<(), Failure> {
         if let (Some(identity), Some(key)) = (&self.identity, &self.psk) {
             check_identity(identity).map_err(|error| wrong("--identity", &error))?;
@@ -60,7 +60,7 @@ pub(crate) fn key_log(path: Option<&Path>) -> Result<Option<KeyLogger>, Failure>
     let file = Mutex::new(file);
     Ok(Some(KeyLogger::new(move |line| {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A disk that is full must not end the session.
+        // A full disk must not end the session.
         let _ = writeln!(file, "{line}");
     })))
 }
@@ -93,7 +93,7 @@ fn parse_key(text: &str) -> Result<Psk, String> {
         .ok_or_else(|| format!("a key has 1 to {} bytes, not {}", Psk::MAX, bytes.len()))
 }
 
-/// The keys of a server's clients, read from a file and read again on demand.
+/// The keys of a server's clients, read from a file and reloaded on demand.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyFile {
     path: Arc<Path>,
@@ -101,13 +101,15 @@ pub(crate) struct KeyFile {
 }
 
 impl KeyFile {
-    /// Reads a file of lines `IDENTITY:KEY`. Empty lines and those that begin with `#` are left out.
+    /// Reads a file of lines `IDENTITY:KEY`. Empty lines and lines that begin with `#` are
+    /// skipped.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let keys = read(path).map_err(|error| wrong("--psk-file", &error))?;
         Ok(Self { path: path.into(), keys: Arc::new(RwLock::new(keys)) })
     }
 
-    /// Reads it again: how many keys there are now. A file that is not valid leaves the old ones.
+    /// Reads the file again and returns the number of keys. If the file is not valid, the old keys
+    /// remain.
     pub(crate) fn reload(&self) -> Result<usize, String> {
         let keys = read(&self.path)?;
         let count = keys.len();
@@ -115,7 +117,7 @@ impl KeyFile {
         Ok(count)
     }
 
-    /// An address at which those with a key in the file are served.
+    /// An address at which clients with a key in the file are served.
     pub(crate) fn serve_at(self, address: SocketAddr) -> DtlsBind {
         DtlsBind::new(address, move |identity: &[u8]| self.key(identity))
     }
@@ -134,7 +136,7 @@ fn read(path: &Path) -> Result<BTreeMap<Vec<u8>, Psk>, String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        // The key itself is not repeated.
+        // The key itself is not printed.
         let place = |error: String| format!("{}:{number}: {error}", path.display());
         let (identity, key) = line
             .rsplit_once(':')

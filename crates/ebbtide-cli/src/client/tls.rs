@@ -6,7 +6,7 @@ use ebbtide::Config;
 use ebbtide::stream::{Identity, Trust};
 use std::path::{Path, PathBuf};
 
-/// Whom to trust, and who we are, with coaps+tcp and coaps+ws
+/// Trust in servers, and our own certificate, with coaps+tcp and coaps+ws
 #[derive(Args, Debug, Clone)]
 pub(crate) struct TlsArgs {
     /// Trust servers with a certificate of the authorities in this PEM file, instead of the
@@ -19,7 +19,7 @@ pub(crate) struct TlsArgs {
     /// The certificate's private key, PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
-    /// Dangerous: trust any server, whoever it is
+    /// Dangerous: accept the certificate of any server
     #[arg(long)]
     pub(crate) insecure: bool,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// Puts them into a client's settings.
+    /// Applies them to a client's configuration.
     pub(crate) fn apply(&self, config: &mut Config) -> Result<(), Failure> {
         if let Some(path) = &self.ca {
             let trust = Trust::authorities(&read("--ca", path)?);
@@ -41,7 +41,7 @@ impl TlsArgs {
     }
 }
 
-/// The certificate and key that `--cert` and `--key` name.
+/// The certificate and key given by `--cert` and `--key`.
 pub(crate) fn identity(
     cert: Option<&Path>,
     key: Option<&Path>,

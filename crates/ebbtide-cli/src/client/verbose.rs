@@ -1,4 +1,5 @@
-//! `-v`: what goes over the wire and what is learnt from it, a line each, on standard error.
+//! `-v`: prints messages and the measurements of congestion control, a line each, on standard
+//! error.
 
 use std::fmt::{self, Display, Formatter};
 use std::io::Write as _;
@@ -8,11 +9,11 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Shows the library's events from now on.
+/// Prints the library's events from now on.
 #[expect(clippy::disallowed_methods, reason = "lines for people say when they were written")]
 pub(crate) fn start() {
     let printer = Printer { spans: AtomicU64::new(1), began: Instant::now() };
-    // It fails only if it was called before.
+    // It only fails if it was called before.
     let _ = tracing::subscriber::set_global_default(printer);
 }
 
@@ -32,7 +33,7 @@ impl Subscriber for Printer {
         let mut line = Line::default();
         event.record(&mut line);
         let seconds = self.began.elapsed().as_secs_f64();
-        // Standard error may be closed: then nobody reads it.
+        // If standard error is closed, nothing needs to be printed.
         let _ = writeln!(std::io::stderr().lock(), "{seconds:>8.3}  {line}");
     }
 
@@ -67,7 +68,7 @@ impl Line {
         self.fields.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    /// A field with words before it; nothing if there is no such field.
+    /// A field with a text before it; empty if there is no such field.
     fn with(&self, before: &str, name: &str) -> String {
         let value = self.get(name);
         if value.is_empty() { String::new() } else { format!("{before}{value}") }

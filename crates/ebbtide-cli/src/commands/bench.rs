@@ -11,24 +11,24 @@ use serde::Serialize;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-/// Measure a server: rate, round trips, and whether every answer is right
+/// Measure a server: request rate, round trips, and whether every answer is correct
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
     /// coap://HOST[:PORT]/PATH[?QUERY], or coap+tcp://; other schemes with --engine client
     uri: String,
-    /// Clients, each with a port or connection of its own
+    /// Number of clients, each with a port or connection of its own
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     clients: u32,
     /// Requests that each client keeps open
     #[arg(long, default_value_t = 1, value_name = "W", value_parser = clap::value_parser!(u16).range(1..=4096))]
     window: u16,
-    /// Seconds to ask for
+    /// Send requests for this many seconds
     #[arg(long, default_value = "5", value_name = "SECONDS", value_parser = seconds)]
     duration: Duration,
     /// Stop after this many requests
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
-    /// Ask from this many addresses of 127.0.0.0/8 in turn (a server on 127.0.0.1 only)
+    /// Send from this many addresses of 127.0.0.0/8 in turn (only to a server on 127.0.0.1)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
     addresses: Option<u32>,
     /// The method
@@ -37,7 +37,7 @@ pub(crate) struct BenchArgs {
     /// The payload as text
     #[arg(short = 'e', long, value_name = "TEXT", default_value = "")]
     payload: String,
-    /// What asks: a bare loop, or the library's client as an application has it
+    /// The load generator: a bare loop, or the library's client as an application uses it
     #[arg(long, value_enum, default_value_t = Engine::Loop)]
     engine: Engine,
     /// Congestion control, which matters only when messages are lost
@@ -82,11 +82,12 @@ struct Report<'a> {
     max_us: f64,
 }
 
-/// Measures.
+/// Measures a server.
 ///
 /// # Errors
 ///
-/// If the host does not resolve or an argument is wrong. Wrong or lost answers are exit code 1.
+/// Returns an error if the host does not resolve or an argument is wrong. Wrong or lost answers
+/// lead to exit code 1.
 pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
     if args.flow.is_asked_for() {
         return super::flow::run(&args.flow, &args.uri, &args.cc, args.json);
@@ -124,7 +125,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
                 Scheme::Coap => load::run(&load),
                 Scheme::CoapTcp => load_stream::run(&load),
                 scheme => {
-                    let text = format_args!("{scheme}://: ask with --engine client");
+                    let text = format_args!("{scheme}://: use --engine client");
                     return Err(Failure::usage(text));
                 }
             };
@@ -139,7 +140,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
     };
     report(&args, &outcome)?;
     if outcome.wrong + outcome.failed > 0 || outcome.answered == 0 {
-        return Err(Failure::work("not every request was answered rightly"));
+        return Err(Failure::work("not every request was answered correctly"));
     }
     Ok(())
 }

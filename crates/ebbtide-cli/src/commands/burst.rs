@@ -10,19 +10,19 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::path::Path;
 use std::time::Duration;
 
-/// The control that a burst runs under if none is named.
+/// The default control of a burst.
 const CONTROL: &str = "rcoap";
-/// How long the work goes on before a bar is shown.
+/// How long the transfer runs before a progress bar is shown.
 const UNSEEN: Duration = Duration::from_secs(2);
 
-/// Why the upload ended without an answer.
+/// The reason why the upload ended without an answer.
 enum Ended {
     Interrupted,
     TimedOut,
     Error(ebbtide::Error),
 }
 
-/// How to talk: as asked, but paced if nothing is said.
+/// The client options, with a paced control unless another one is given.
 pub(crate) fn talk(talk: &TalkArgs) -> TalkArgs {
     TalkArgs { cc: talk.cc.clone().or_else(|| Some(CONTROL.to_owned())), ..talk.clone() }
 }
@@ -31,7 +31,8 @@ pub(crate) fn talk(talk: &TalkArgs) -> TalkArgs {
 ///
 /// # Errors
 ///
-/// If the server does not take it, or it is interrupted: which bytes are not acknowledged is said.
+/// Returns an error if the server does not accept the file or the upload is interrupted; the
+/// message names the unacknowledged bytes.
 pub(crate) async fn send(
     args: &RequestArgs,
     client: &Client,
@@ -73,7 +74,7 @@ pub(crate) async fn send(
     }
 }
 
-/// The answer, unless time or the user ends it before.
+/// Waits for the answer, until the time limit passes or the user interrupts.
 async fn run(
     upload: &mut Upload,
     bar: &ProgressBar,
@@ -103,7 +104,7 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// A bar over bytes that is not shown yet.
+/// A progress bar over bytes that is not shown yet.
 fn bar(bytes: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(bytes as u64), ProgressDrawTarget::hidden());
     let style = "{wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
@@ -118,17 +119,17 @@ fn summary(bytes: usize, took: Duration, repeated: u64, upload: &Upload) -> Stri
     let seconds = took.as_secs_f64();
     let order = match upload.resent() {
         _ if upload.is_in_order() => {
-            ", one block at a time: the server takes no other order".to_owned()
+            ", one block at a time: the server accepts no other order".to_owned()
         }
         0 => String::new(),
-        blocks => format!(", {blocks} blocks sent again, in order: the server may take no other"),
+        blocks => format!(", {blocks} blocks sent again, in order: the server may accept no other"),
     };
     format!(
         "{bytes} bytes in {seconds:.1} s, {rate:.0} kbit/s, {repeated} messages repeated{order}"
     )
 }
 
-/// What was not acknowledged.
+/// The bytes that were not acknowledged.
 fn missing(upload: &Upload, bytes: usize) -> String {
     let ranges: Vec<String> = upload
         .unacknowledged()
@@ -137,7 +138,7 @@ fn missing(upload: &Upload, bytes: usize) -> String {
         .collect();
     let done = upload.acknowledged();
     match ranges.as_slice() {
-        [] => format!("all {bytes} bytes are acknowledged, the answer is missing"),
+        [] => format!("all {bytes} bytes are acknowledged, but the answer is missing"),
         ranges => format!(
             "{done} of {bytes} bytes are acknowledged, not bytes {}; the server acts on a body only \
              when it is whole",

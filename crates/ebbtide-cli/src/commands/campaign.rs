@@ -1,4 +1,4 @@
-//! What the commands that run campaigns have in common.
+//! The common parts of the commands that run campaigns.
 
 use super::forecast::forecast;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use ebbtide_sim::record::{Claim, Store};
 use ebbtide_sim::run::{Campaign, Results, Shard};
 use std::path::PathBuf;
 
-/// How much to run, from which seed, and where results go.
+/// The replications, the seed, and the folder of results.
 #[derive(Args)]
 pub(crate) struct CampaignArgs {
     /// Replications of each cell [default: the scenario's or the paper's]
@@ -24,7 +24,7 @@ pub(crate) struct CampaignArgs {
     /// Keep results in this folder, with a report; what it already has is not run again
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Compare times by which this share of what was asked is delivered: 50, 90, 99 or 100 %
+    /// Compare the times by which this share of the requests is delivered: 50, 90, 99 or 100 %
     #[arg(long, value_name = "P", default_value = "99")]
     pub(crate) percentile: Percentile,
     /// Print one JSON document
@@ -32,18 +32,18 @@ pub(crate) struct CampaignArgs {
     pub(crate) json: bool,
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 pub(crate) struct Ran {
     pub(crate) results: Results,
-    /// Where they are kept, with `--out`.
+    /// The folder of results, with `--out`.
     pub(crate) store: Option<Store>,
     interrupted: bool,
-    /// Nobody else writes into the folder until its report is there.
+    /// Keeps other processes from writing into the folder until its report is written.
     _claim: Option<Claim>,
 }
 
 impl CampaignArgs {
-    /// Runs what is missing, with a progress bar.
+    /// Runs the missing replications, with a progress bar.
     pub(crate) fn run(&self, campaign: &Campaign, shard: Option<Shard>) -> Result<Ran, Failure> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         forecast(campaign, self.jobs.map_or(cores, |jobs| jobs as usize))?;
@@ -58,7 +58,7 @@ impl CampaignArgs {
 }
 
 impl Ran {
-    /// The failure that an interruption is, once what there is has been shown.
+    /// The error of an interruption, after the available results have been shown.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         match (self.interrupted, &self.store) {
             (false, _) => Ok(()),
@@ -72,7 +72,7 @@ impl Ran {
     }
 }
 
-/// A number of things of which there must be one.
+/// A positive number.
 fn at_least_one(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".to_owned()),

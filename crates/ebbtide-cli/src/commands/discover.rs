@@ -1,4 +1,4 @@
-//! `ebbtide discover`: which resources there are.
+//! `ebbtide discover`: lists resources.
 
 use crate::client::pretty::{harmless, links};
 use crate::client::{GROUP_WAIT, TalkArgs, block_on};
@@ -19,11 +19,11 @@ pub(crate) struct DiscoverArgs {
     talk: TalkArgs,
 }
 
-/// Discovers.
+/// Lists the resources.
 ///
 /// # Errors
 ///
-/// If nobody answers.
+/// Returns an error if there is no answer.
 pub(crate) fn run(args: DiscoverArgs) -> Result<(), Failure> {
     block_on(async {
         let uri: Uri = args.uri.parse()?;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: DiscoverArgs) -> Result<(), Failure> {
             }
         }
         if answers.is_empty() {
-            return Err(Failure::work(format_args!("{}: nobody answered", args.uri)));
+            return Err(Failure::work(format_args!("{}: no answer", args.uri)));
         }
         Ok(())
     })

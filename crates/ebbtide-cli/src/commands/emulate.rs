@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 /// Run programs with a modelled link between them (Linux)
 ///
-/// COMMAND runs where the devices are: in a network namespace whose only way out is the link. At
-/// 10.83.0.1 it reaches this machine behind the link, or with --server the namespace in which
-/// the server runs. Its own addresses are 10.83.1.1 and the following ones.
+/// COMMAND runs at the devices' end: in a network namespace whose only way out is the link. At
+/// 10.83.0.1 it reaches this machine behind the link or, with --server, the namespace in which the
+/// server runs. Its own addresses are 10.83.1.1 and the following ones.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exit codes: COMMAND's own, 128 + N if signal N ended it; 1 if the emulation \
@@ -15,7 +15,8 @@ use std::path::PathBuf;
     Example: ebbtide emulate --link nb-iot --server 'ebbtide serve' -- ebbtide get coap://10.83.0.1/test"
 )]
 pub(crate) struct EmulateArgs {
-    /// A scenario whose network it is: a built-in one (see `ebbtide list scenarios`) or a TOML file
+    /// A scenario whose network is used: a built-in one (see `ebbtide list scenarios`) or a TOML
+    /// file
     #[arg(long, value_name = "NAME|FILE")]
     link: String,
     /// Set a key of the scenario, such as buffer=2500 or errors=low
@@ -28,7 +29,7 @@ pub(crate) struct EmulateArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=50_000))]
     hosts: u32,
     /// A command line (for `sh -c`) that runs in a namespace of its own behind the link; COMMAND
-    /// starts when it listens
+    /// starts when the server listens
     #[arg(long, value_name = "COMMAND LINE")]
     server: Option<String>,
     /// Use other addresses than 10.83.0.0/16: two numbers, such as 10.84
@@ -40,10 +41,10 @@ pub(crate) struct EmulateArgs {
     /// Write a packet capture (pcapng) of both ends
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Print the summary as one JSON object, on standard output after COMMAND's own
+    /// Print the summary as one JSON object on standard output, after the output of COMMAND
     #[arg(long)]
     json: bool,
-    /// The command to run where the devices are
+    /// The command to run at the devices' end
     #[arg(last = true, required_unless_present = "relay", value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -57,8 +58,8 @@ fn subnet(text: &str) -> Result<(u8, u8), String> {
 ///
 /// # Errors
 ///
-/// If the call was wrong, or what it needs is not there or not permitted; the message says what to
-/// do. COMMAND's exit code is passed on.
+/// Returns an error if an argument is wrong, or if a requirement is missing or not permitted; the
+/// message states the remedy. COMMAND's exit code is passed on.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn run(_: &EmulateArgs) -> Result<(), crate::failure::Failure> {
     Err(crate::failure::Failure::work(

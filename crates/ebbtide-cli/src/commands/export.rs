@@ -14,16 +14,16 @@ use std::path::PathBuf;
 pub(crate) struct ExportArgs {
     /// A folder that `run --out` made
     folder: PathBuf,
-    /// Which figure; without it the names of all are listed
+    /// The figure; without it, the names of all figures are listed
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
-    /// As what: csv has the figures of every cell and replication
+    /// The format; csv has the figures of every cell and replication
     #[arg(long, value_enum, default_value = "pdf")]
     format: Format,
-    /// How wide: a column of a paper (8.5 cm) or a page (17.5 cm)
+    /// The width: a column of a paper (8.5 cm) or a page (17.5 cm)
     #[arg(long, value_enum, default_value = "column")]
     width: Wide,
-    /// Where to; `-` for standard output [default: NAME.FORMAT]
+    /// The file to write; `-` for standard output [default: NAME.FORMAT]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

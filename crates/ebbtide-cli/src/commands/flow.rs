@@ -28,7 +28,8 @@ pub(crate) struct FlowArgs {
     /// Seed of the sizes of batches, as in `run` [default: the scenario's]
     #[arg(long, value_name = "S", requires = "scenario")]
     seed: Option<u64>,
-    /// Simulate the same with N replications, too, and print it beside
+    /// Simulate the same with N replications as well, and print the result next to the measured
+    /// one
     #[arg(long, value_name = "N", requires = "scenario", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     simulate: Option<u32>,
 }
@@ -40,23 +41,23 @@ impl FlowArgs {
     }
 }
 
-/// The scenario of that name with settings applied, of which each key has one value.
+/// The scenario with this name, with settings applied that have one value each.
 pub(crate) fn scenario(name: &str, set: &[String]) -> Result<Scenario, Failure> {
     let axes = set.iter().map(|text| parse_set(text)).collect::<Result<Vec<_>, _>>();
     let axes = axes.map_err(Failure::usage)?;
     if let Some(axis) = axes.iter().find(|axis| axis.values.len() > 1) {
         let key = &axis.key;
-        return Err(Failure::usage(format_args!("--set {key}: takes one value here, no sweep")));
+        return Err(Failure::usage(format_args!("--set {key}: takes one value here, not a sweep")));
     }
     let settings: Vec<Override> = combinations(&axes).into_iter().next().unwrap_or_default();
     load(name).and_then(|source| source.scenario(&settings)).map_err(Failure::usage)
 }
 
-/// Runs the flows and prints what they took.
+/// Runs the flows and prints their durations.
 ///
 /// # Errors
 ///
-/// If an argument is wrong; exchanges that failed are exit code 1.
+/// Returns an error if an argument is wrong. Failed exchanges lead to exit code 1.
 pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result<(), Failure> {
     let name = args.scenario.as_deref().unwrap_or_default();
     let scenario = scenario(name, &args.set)?;
@@ -110,7 +111,7 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
         writeln!(out, "{retransmissions} retransmissions")?;
     }
     if failed > 0 {
-        return Err(Failure::work(format_args!("{failed} exchanges had no right answer")));
+        return Err(Failure::work(format_args!("{failed} exchanges had no correct answer")));
     }
     Ok(())
 }

@@ -1,19 +1,21 @@
-//! What a campaign will take, before it begins.
+//! The forecast of a campaign's time and memory.
 
 use crate::failure::Failure;
 use ebbtide_sim::run::Campaign;
 
-/// Memory of a simulated client with its exchanges and its results, measured at 100,000 and at
+/// The memory of a simulated client with its exchanges and results, measured at 100,000 and at
 /// 1,000,000 clients, rounded up.
 const BYTES_PER_CLIENT: u64 = 8000;
 
-/// Processor time of a packet in a large run, measured at 100,000 clients; small ones take a quarter.
+/// The processor time of a packet in a large run, measured at 100,000 clients; small runs take a
+/// quarter.
 const SECONDS_PER_PACKET: f64 = 2.4e-6;
 
-/// From so many seconds on a forecast is worth a line.
+/// The number of seconds from which on a forecast is printed.
 const LONG: f64 = 60.0;
 
-/// Says how long a long campaign takes at least, and refuses one that does not fit in memory.
+/// Prints the minimum duration of a long campaign, and refuses a campaign that does not fit in
+/// memory.
 pub(super) fn forecast(campaign: &Campaign, jobs: usize) -> Result<(), Failure> {
     let available = available_bytes();
     let clients = campaign.cells.iter().map(|cell| cell.scenario.clients.count).max();
@@ -34,7 +36,7 @@ pub(super) fn forecast(campaign: &Campaign, jobs: usize) -> Result<(), Failure> 
     Ok(())
 }
 
-/// What does not fit, and the way out.
+/// The error for a campaign that does not fit in memory, with the remedy.
 fn too_much((needed, each, available): (u64, u64, u64), at_once: u64) -> String {
     let way_out = if at_once > 1 && each <= available {
         format!("--jobs {} fits", available / each.max(1))
@@ -49,7 +51,7 @@ fn too_much((needed, each, available): (u64, u64, u64), at_once: u64) -> String 
     )
 }
 
-/// Processor time for each exchange once.
+/// The processor time if each exchange takes place once.
 fn seconds(campaign: &Campaign) -> f64 {
     let cells = campaign.cells.iter().filter(|cell| cell.scenario.network.mesh.is_none());
     let packets = cells.map(|cell| {
@@ -59,7 +61,7 @@ fn seconds(campaign: &Campaign) -> f64 {
     packets.sum::<f64>() * SECONDS_PER_PACKET
 }
 
-/// Memory that can be taken without swapping; `None` where the system does not say.
+/// The memory available without swapping; `None` if the system does not report it.
 fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

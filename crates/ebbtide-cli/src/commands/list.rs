@@ -1,4 +1,4 @@
-//! `ebbtide list`: what there is to name on the command line.
+//! `ebbtide list`: the names for use on the command line.
 
 use crate::failure::Failure;
 use crate::output::lines;
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A name, what it is and where it is from.
+/// A name, its description and its source.
 fn named(out: &mut impl Write, [name, about, source]: [&str; 3]) -> std::io::Result<()> {
     let words: Vec<&str> = about.split(' ').collect();
     for (index, line) in lines(&words, " ", 62).iter().enumerate() {

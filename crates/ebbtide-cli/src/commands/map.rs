@@ -23,7 +23,7 @@ pub(crate) struct MapArgs {
     /// Ranges to draw networks from: all, lpwan, cellular, satellite, wifi, wired
     #[arg(long, value_name = "NAME", default_value = "all")]
     preset: String,
-    /// Another range in place of one of the preset's, such as clients=2..50
+    /// Another range instead of one of the preset's, such as clients=2..50
     #[arg(long, value_name = "KEY=LOW..HIGH")]
     range: Vec<String>,
     /// How many networks to draw
@@ -33,8 +33,8 @@ pub(crate) struct MapArgs {
     /// Congestion controls, separated by commas, or `all`
     #[arg(long, value_name = "NAME[,NAME...]", default_value = "ebb,fasor-token")]
     cc: String,
-    /// What they are compared with: the best of these in each network [default: default, cocoa,
-    /// fasor, fasor-token, linux-rto, default-fb2, slow]
+    /// The controls to compare with, of which the best in each network counts [default: default,
+    /// cocoa, fasor, fasor-token, linux-rto, default-fb2, slow]
     #[arg(long, value_name = "NAME[,NAME...]")]
     against: Option<String>,
     /// Replications of each control in each network
@@ -44,18 +44,18 @@ pub(crate) struct MapArgs {
     /// Seed of the draw and of every replication
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
-    /// The most clients times exchanges of a network
+    /// The maximum of clients times exchanges of a network
     #[arg(long, value_name = "N", default_value_t = WORK,
         value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
     work: u64,
-    /// Begin nothing after this time; networks that are not finished are left out by name
+    /// Start nothing after this time; unfinished networks are left out and listed
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     within: Option<u32>,
     /// Threads [default: one per core]
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..),
         allow_negative_numbers = true)]
     jobs: Option<u32>,
-    /// Keep results in this folder, with a page; what it already has is not run again
+    /// Keep results in this folder, with a page; existing results are not computed again
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print one JSON document
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
 }
 
 impl MapArgs {
-    /// The command that makes the same map.
+    /// The command that computes the same map.
     fn command(&self) -> String {
         let mut words = vec![format!("ebbtide map --preset {}", self.preset)];
         words.extend(self.range.iter().map(|range| format!("--range '{range}'")));
@@ -111,7 +111,7 @@ impl MapArgs {
     }
 }
 
-/// A bar that stops the work when time is up.
+/// A progress bar that stops the work when the time limit is reached.
 struct Watch {
     bar: Bar,
     until: Option<Instant>,

@@ -1,4 +1,4 @@
-//! `ebbtide observe`: a resource's state, and each new one.
+//! `ebbtide observe`: shows a resource's state and its changes.
 
 use super::request::{format, succeeded};
 use crate::client::pretty::ShowArgs;
@@ -19,10 +19,11 @@ pub(crate) struct ObserveArgs {
     /// Stop after this many states
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
-    /// The format that is wanted
+    /// The Content-Format to request
     #[arg(short = 'A', long, value_name = "FORMAT", value_parser = format)]
     accept: Option<ContentFormat>,
-    /// End with an error when the server or the path is lost, instead of observing again when it is back
+    /// Exit with an error when the server or the path is lost, instead of observing again when it
+    /// is back
     #[arg(long)]
     exit_on_error: bool,
     #[command(flatten)]
@@ -35,7 +36,8 @@ pub(crate) struct ObserveArgs {
 ///
 /// # Errors
 ///
-/// If the server does not answer, or ends it before the time is over.
+/// Returns an error if the server does not answer, or ends the observation before the time is
+/// over.
 pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
     block_on(async {
         let mut request = Request::get(args.uri.as_str())?;
@@ -62,11 +64,11 @@ pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
     })
 }
 
-/// How long the server has to confirm that nobody observes any more: nobody waits for that longer.
+/// How long to wait for the server to confirm the end of the observation.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Shows states until there are `count`, or the server ends it, which is a failure; or at the first error,
-/// if it is to end then.
+/// Shows states until there are `count` of them, or until the server ends the observation, which
+/// is an error. With `exit_on_error`, also ends at the first error.
 pub(crate) async fn watch(
     client: &Client,
     request: Request,
@@ -82,7 +84,7 @@ pub(crate) async fn watch(
         show(&state?)?;
         seen += 1;
         if count.is_some_and(|count| seen >= count) {
-            // What comes of it changes nothing.
+            // The result does not matter.
             let _ = tokio::time::timeout(FAREWELL, observation.cancel()).await;
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! `ebbtide ping`: whether a CoAP endpoint is there, and how far away.
+//! `ebbtide ping`: whether a CoAP endpoint is reachable, and its round trip.
 
 use crate::client::{TalkArgs, block_on, seconds};
 use crate::failure::Failure;
@@ -7,15 +7,15 @@ use ebbtide::Uri;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-/// Ask an endpoint for a sign of life, and measure the round trip
+/// Send CoAP pings to an endpoint and measure the round trip
 #[derive(Args, Debug)]
 pub(crate) struct PingArgs {
     /// coap://HOST[:PORT]
     uri: String,
-    /// How many times
+    /// Number of pings
     #[arg(short, long, default_value_t = 4, value_name = "N")]
     count: u32,
-    /// Seconds between them
+    /// Seconds between two pings
     #[arg(short, long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
     interval: Duration,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(crate) struct PingArgs {
 ///
 /// # Errors
 ///
-/// If the last ping has no answer.
+/// Returns an error if the last ping is not answered.
 pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
     block_on(async {
         let uri: Uri = args.uri.parse()?;

@@ -1,4 +1,4 @@
-//! `ebbtide replay`: one replication again, with everything that happens in it.
+//! `ebbtide replay`: repeats one replication and reports everything that happens in it.
 
 use crate::failure::Failure;
 use crate::output::table::significant;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// Run one replication again and write down everything that happens in it
+/// Repeat one replication and record everything that happens in it
 #[derive(clap::Args)]
 pub(crate) struct ReplayArgs {
     /// A scenario, or a folder that `run --out` or `reproduce --out` made
@@ -19,10 +19,10 @@ pub(crate) struct ReplayArgs {
     /// The congestion control: NAME, NAME:KEY=VALUE or NAME+NAME
     #[arg(long, value_name = "NAME")]
     cc: String,
-    /// Which replication, from 0
+    /// The replication, from 0
     #[arg(long, value_name = "R", default_value_t = 0)]
     rep: u32,
-    /// Set a key of the scenario; with a folder: which of its cells
+    /// Set a key of the scenario; with a folder, select one of its cells
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Seed of all randomness [default: the scenario's or the folder's]
@@ -38,10 +38,10 @@ pub(crate) struct ReplayArgs {
     /// Trace and capture only this client, from 0
     #[arg(long, value_name = "N")]
     client: Option<u32>,
-    /// Trace and capture only from this many seconds on
+    /// Trace and capture only from this time on, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     from: Option<Instant>,
-    /// Trace and capture only what comes before this many seconds
+    /// Trace and capture only before this time, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     until: Option<Instant>,
     /// Write every event as a line of JSON; `-` for standard output
@@ -90,7 +90,7 @@ fn seconds(text: &str) -> Result<Instant, String> {
     Err("takes seconds from the start, such as 12.5".to_owned())
 }
 
-/// The captures that are asked for: one file of all places, or one for each of those that are named.
+/// The requested captures: one file for all places, or one for each place that is named.
 fn captures(args: &ReplayArgs, spec: &CellSpec) -> Result<Vec<Tap<BufWriter<File>>>, Failure> {
     let Some(path) = &args.pcap else { return Ok(Vec::new()) };
     if spec.scenario.network.mesh.is_some() {
@@ -123,7 +123,7 @@ fn captures(args: &ReplayArgs, spec: &CellSpec) -> Result<Vec<Tap<BufWriter<File
     Ok(taps)
 }
 
-/// The files of a capture at several places: the place stands before the ending.
+/// The files of a capture at several places: the place precedes the file extension.
 fn capture_paths(args: &ReplayArgs) -> Vec<PathBuf> {
     let Some(path) = &args.pcap else { return Vec::new() };
     if args.pcap_at.len() < 2 {
@@ -144,17 +144,17 @@ fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "--trace and --pcap both name {}; give each its own",
+        "--trace and --pcap both name {}; use two different files",
         pcap.display()
     )))
 }
 
-/// Whether two paths lead to one file, whether it is there already or not.
+/// Whether two paths lead to the same file, which need not exist yet.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     one == other || matches!((place(one), place(other)), (Some(a), Some(b)) if a == b)
 }
 
-/// Where a path leads, links followed; `None` if its folder is not there.
+/// The target of a path with links followed; `None` if its folder does not exist.
 fn place(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().or_else(|| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -163,7 +163,7 @@ fn place(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The cell that is meant and its seed.
+/// The selected cell and its seed.
 fn find(args: &ReplayArgs, axes: Vec<Axis>) -> Result<(CellSpec, u64), Failure> {
     let folder = Path::new(&args.what);
     if folder.is_dir() {

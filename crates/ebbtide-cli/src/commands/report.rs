@@ -17,15 +17,15 @@ use std::process::{Command, Stdio};
 pub(crate) struct ReportArgs {
     /// A folder that `run --out` made
     folder: PathBuf,
-    /// Compare times by which this share of what was asked is delivered: 50, 90, 99 or 100 %
+    /// Compare the times by which this share of the requests is delivered: 50, 90, 99 or 100 %
     #[arg(long, value_name = "P", default_value = "99")]
     percentile: Percentile,
-    /// Show it in the browser
+    /// Open it in the browser
     #[arg(long)]
     open: bool,
 }
 
-/// Reads a folder of results: where it is, what was run, and what there is of it.
+/// Reads a folder of results: its place, its campaign, and the available results.
 pub(crate) fn read(folder: &Path) -> Result<(Store, Campaign, Results), Failure> {
     if !folder.join("manifest.json").is_file() {
         let place = folder.display();
@@ -36,7 +36,7 @@ pub(crate) fn read(folder: &Path) -> Result<(Store, Campaign, Results), Failure>
     let manifest = store.load_manifest().map_err(Failure::work)?;
     let campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
     store.refuse_foreign_files().map_err(Failure::work)?;
-    // A share of the work that nobody has: what is on disk is read, nothing is run.
+    // A share of the work that does not exist: results are read from disk, and nothing is run.
     let nothing = Shard { index: u32::MAX, of: 1 };
     let results =
         in_pool(None, || campaign.run(Some(&store), Some(nothing), &()))?.map_err(Failure::work)?;

@@ -1,4 +1,4 @@
-//! `ebbtide reproduce`: the papers' experiments beside their published figures.
+//! `ebbtide reproduce`: repeats the papers' experiments.
 
 use super::campaign::CampaignArgs;
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use ebbtide_sim::run::{Campaign, Results, VERSION};
 use ebbtide_sim::scenario::{TCP, did_you_mean};
 use std::io::{Write, stdout};
 
-/// Run the papers' experiments again and print their figures beside the measured ones
+/// Repeat the papers' experiments and print the published figures next to the measured ones
 #[derive(clap::Args)]
 pub(crate) struct ReproduceArgs {
     /// anrw18, thesis19, socne14, wimob17, rcoap21, or all
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     ran.finish()
 }
 
-/// Writes the reports of a reproduction and says where they are.
+/// Writes the reports of a reproduction and prints their paths.
 pub(crate) fn write_pages(
     out: &mut impl Write,
     store: &Store,
@@ -143,18 +143,21 @@ fn table(
     }
     let over_tcp = rows.iter().filter(|row| row.within.is_none() && row.cc == TCP).count();
     if promised == 0 {
-        writeln!(out, "\nNo tolerance is promised: what the paper leaves open moves its figures.")?;
+        writeln!(
+            out,
+            "\nThere is no tolerance: the figures depend on details that the paper leaves open."
+        )?;
     } else if over_tcp > 0 {
         writeln!(
             out,
-            "Of the {} values of TCP none is promised: the papers' is Linux's, this one is not.",
+            "The {} values of TCP have no tolerance: the papers used Linux's TCP, not this one.",
             over_tcp
         )?;
     }
     writeln!(out)
 }
 
-/// What a paper says in words, and whether it holds here.
+/// Prints the statements of a paper, and whether they hold.
 fn statements(out: &mut impl Write, all: &[Statement]) -> std::io::Result<()> {
     for statement in all {
         let flag = if statement.holds { " " } else { "!" };

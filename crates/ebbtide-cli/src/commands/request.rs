@@ -31,22 +31,23 @@ pub(crate) struct RequestArgs {
     /// The payload's format: a name such as json or cbor, or a number
     #[arg(short = 't', long, value_name = "FORMAT", value_parser = format)]
     format: Option<ContentFormat>,
-    /// The format that is wanted
+    /// The Content-Format to request
     #[arg(short = 'A', long, value_name = "FORMAT", value_parser = format)]
     accept: Option<ContentFormat>,
-    /// The size of blocks: 16, 32, 64, 128, 256, 512 or 1024 bytes
+    /// The block size: 16, 32, 64, 128, 256, 512 or 1024 bytes
     #[arg(short, long, value_name = "BYTES", value_parser = block_size)]
     block_size: Option<u16>,
-    /// Long bodies in Non-confirmable blocks, ten at a time, if the server understands (RFC 9177)
+    /// Transfer long bodies in Non-confirmable blocks, ten at a time, if the server supports that
+    /// (RFC 9177)
     #[arg(short = 'Q', long)]
     q_block: bool,
-    /// An option by number, its value as text, or in hexadecimal after 0x; several times for several
+    /// An option by number, with its value as text or, after 0x, in hexadecimal; may be repeated
     #[arg(short = 'O', long = "option", value_name = "NUMBER,VALUE", value_parser = option)]
     options: Vec<(OptionNumber, Vec<u8>)>,
     /// Observe for this many seconds (GET and FETCH), as `ebbtide observe --for` does
     #[arg(short = 's', long = "observe", value_name = "SECONDS", value_parser = seconds)]
     observe: Option<Duration>,
-    /// Write the payload to a file, as it came; - for standard output
+    /// Write the payload to a file, unchanged; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -55,7 +56,7 @@ pub(crate) struct RequestArgs {
     pub(crate) talk: TalkArgs,
 }
 
-/// Reads a content format.
+/// Parses a Content-Format.
 pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
     ContentFormat::parse(text).ok_or_else(|| {
         let names: Vec<_> = ContentFormat::names().filter(|name| !name.contains('/')).collect();
@@ -63,14 +64,14 @@ pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
     })
 }
 
-/// Reads the size of a block, a power of two (RFC 7959 section 2.2).
+/// Parses a block size, a power of two (RFC 7959 section 2.2).
 fn block_size(text: &str) -> Result<u16, String> {
     let size = text.parse().ok().filter(|size: &u16| size.is_power_of_two());
     size.filter(|size| (16..=1024).contains(size))
         .ok_or_else(|| "a block has 16, 32, 64, 128, 256, 512 or 1024 bytes".to_owned())
 }
 
-/// Reads an option: `NUMBER,TEXT` or `NUMBER,0xHEX`.
+/// Parses an option: `NUMBER,TEXT` or `NUMBER,0xHEX`.
 fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
     let wrong = || format!("'{text}' is not NUMBER,TEXT or NUMBER,0xHEX");
     let (number, value) = text.split_once(',').unwrap_or((text, ""));
@@ -95,10 +96,11 @@ fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
 ///
 /// # Errors
 ///
-/// If there is no response, or an argument is wrong. An error response is exit code 1.
+/// Returns an error if there is no response, or an argument is wrong. An error response leads to
+/// exit code 1.
 pub(crate) fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
     if args.observe.is_some() && !matches!(code, Code::GET | Code::FETCH) {
-        return Err(Failure::usage("--observe: only what get and fetch ask for can be observed"));
+        return Err(Failure::usage("--observe: only GET and FETCH requests can observe"));
     }
     if args.burst.is_some() && !matches!(code, Code::PUT | Code::POST) {
         return Err(Failure::usage("--burst: only put and post send a file in a burst"));
@@ -111,13 +113,13 @@ pub(crate) fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
     block_on(send(code, args))
 }
 
-/// Finds out whether a file can be written, before anything is sent; what is there stays, and what
-/// is not there is not made.
+/// Checks whether a file can be written, before anything is sent. An existing file keeps its
+/// contents, and a missing one is not created.
 fn try_output(path: &Path) -> io::Result<()> {
     match File::create_new(path) {
         Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // To open a pipe would be to end it for its reader.
+            // Opening a pipe and closing it again would end it for its reader.
             let is_pipe = path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir());
             if is_pipe { Ok(()) } else { OpenOptions::new().write(true).open(path).map(drop) }
         }
@@ -151,7 +153,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     let group = request.uri().address().is_some_and(|address| address.is_multicast());
     if let Some(file) = &args.burst {
         if group {
-            return Err(Failure::usage("--burst: a group takes no blocks; name one server"));
+            return Err(Failure::usage("--burst: a group does not accept blocks; name one server"));
         }
         let client = burst::talk(&args.talk).client()?;
         return burst::send(&args, &client, request, file).await;
@@ -167,7 +169,7 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     show(&args, &client.request(request).await?)
 }
 
-/// Shows what each member of a group answers.
+/// Prints the response of each member of a group.
 async fn ask_group(args: &RequestArgs, client: &Client, request: Request) -> Result<(), Failure> {
     let answers = client.request_group(request, args.talk.timeout.unwrap_or(GROUP_WAIT)).await?;
     for (from, response) in &answers {
@@ -180,7 +182,7 @@ async fn ask_group(args: &RequestArgs, client: &Client, request: Request) -> Res
         }
     }
     if answers.is_empty() {
-        return Err(Failure::work(format_args!("{}: nobody answered", args.uri)));
+        return Err(Failure::work(format_args!("{}: no answer", args.uri)));
     }
     Ok(())
 }
@@ -201,7 +203,7 @@ fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {
         .map_err(|error| Failure::usage(format_args!("--file {}: {error}", path.display())))
 }
 
-/// Writes what came; an error response with its diagnostic payload is a failure.
+/// Writes the response; an error response with its diagnostic payload is an error.
 pub(crate) fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
     succeeded(response)?;
     if response.body().is_empty() && args.output.is_none() {
@@ -220,7 +222,7 @@ pub(crate) fn show(args: &RequestArgs, response: &Response) -> Result<(), Failur
     }
 }
 
-/// The failure that an error response is, with its diagnostic payload (RFC 7252 section 5.5.2).
+/// The error for an error response, with its diagnostic payload (RFC 7252 section 5.5.2).
 pub(crate) fn succeeded(response: &Response) -> Result<(), Failure> {
     if response.is_success() {
         return Ok(());

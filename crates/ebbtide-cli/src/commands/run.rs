@@ -60,7 +60,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     ran.finish()
 }
 
-/// Writes the report of a folder, whose command computes it again into that folder.
+/// Writes the report of a folder, with the command that computes it again.
 pub(crate) fn save_report(
     store: &Store,
     campaign: &Campaign,

@@ -14,13 +14,12 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Serve resources to try things on, or the files of a folder
+/// Serve test resources, or the files of a folder
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Address and port, several times for several [default: 0.0.0.0:5683 and [::]:5683]; with DTLS as
-    /// in coaps://0.0.0.0:5684; not UDP
-    /// but TCP, TLS or WebSockets as in coap+tcp://0.0.0.0:5683, coaps+tcp://, coap+ws://,
-    /// coaps+ws://
+    /// Address and port; may be repeated [default: 0.0.0.0:5683 and [::]:5683]. With DTLS as in
+    /// coaps://0.0.0.0:5684; over TCP, TLS or WebSockets as in coap+tcp://0.0.0.0:5683,
+    /// coaps+tcp://, coap+ws://, coaps+ws://
     #[arg(long, value_name = "ADDR")]
     bind: Vec<String>,
     /// The certificate for TLS and the chain to its authority, PEM
@@ -29,23 +28,23 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, the key as text or as 0x and
-    /// hexadecimal digits. Read again at SIGHUP. Without --bind it is served at port 5684, too
+    /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, with the key as text or as 0x
+    /// and hexadecimal digits. Read again at SIGHUP. Without --bind, port 5684 is served as well
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
     /// Append the secrets of DTLS sessions to this file (NSS format: Wireshark decrypts a capture with
     /// them)
     #[arg(long, value_name = "FILE", requires = "psk_file")]
     keylog: Option<PathBuf>,
-    /// Also answer requests to the All CoAP Nodes groups (224.0.1.187, ff02::fd, ff05::fd), on this
-    /// interface or the one that the system chooses
+    /// Also answer requests to the All CoAP Nodes groups (224.0.1.187, ff02::fd, ff05::fd), on
+    /// this interface or on the one that the system chooses
     #[arg(long, value_name = "INTERFACE")]
     multicast: Option<Option<String>>,
     /// Congestion control of separate responses and notifications
     #[arg(long, default_value = "fasor-token", value_name = "NAME")]
     cc: String,
-    /// Be a scenario's server, too: offer what its clients ask for, over UDP and TCP, with its
-    /// patience
+    /// Also act as a scenario's server: offer the resource that its clients request, over UDP and
+    /// TCP, with its patience
     #[arg(long, value_name = "NAME|FILE")]
     scenario: Option<String>,
     /// Serve the files of this folder
@@ -54,17 +53,18 @@ pub(crate) struct ServeArgs {
     /// Let clients replace and delete those files (PUT, DELETE)
     #[arg(long, requires = "dir")]
     writable: bool,
-    /// Answer such a change when it is on the disk (fsync), so that it survives a loss of power
+    /// Answer such a change only when it is on the disk (fsync), so that it survives a loss of
+    /// power
     #[arg(long, requires = "writable")]
     durable: bool,
-    /// Offer metrics to Prometheus at http://ADDR/metrics
+    /// Serve metrics for Prometheus at http://ADDR/metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
-    /// Go on asking for datagrams for this long after the last ones before sleeping: shorter round
-    /// trips for a busy core
+    /// Keep polling for datagrams for this many microseconds after the last ones before sleeping:
+    /// shorter round trips at the cost of a busy core
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     busy_poll: u64,
-    /// Show messages, timeouts and what congestion control learnt; on standard error
+    /// Show messages, timeouts and congestion control's measurements on standard error
     #[arg(short, long)]
     verbose: bool,
 }
@@ -73,7 +73,7 @@ pub(crate) struct ServeArgs {
 ///
 /// # Errors
 ///
-/// If an address cannot be bound, or an argument is wrong.
+/// Returns an error if an address cannot be bound, or an argument is wrong.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     if args.verbose {
         crate::client::verbose::start();
@@ -89,8 +89,9 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     block_on(serve(args, config))
 }
 
-/// Allows as many open files as the system grants. Many systems begin with 1,024, which fewer
-/// connections than a server accepts would use up; then no file could be opened, either.
+/// Raises the limit of open files to the system's maximum. Many systems begin with 1,024; that is
+/// fewer than the connections that a server accepts, and at the limit no file could be opened
+/// either.
 fn raise_file_limit() {
     #[cfg(target_os = "linux")]
     {
@@ -98,7 +99,7 @@ fn raise_file_limit() {
         if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
             && soft < hard
         {
-            // Without it the server works, too, for fewer clients.
+            // If it fails, the server works as well, for fewer clients.
             let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
         }
     }
@@ -113,7 +114,9 @@ fn read_again_at_hangup(keys: psk::KeyFile) -> io::Result<()> {
             // Standard error may be closed.
             let _ = match keys.reload() {
                 Ok(count) => writeln!(io::stderr(), "--psk-file: {count} keys"),
-                Err(error) => writeln!(io::stderr(), "--psk-file: {error}; the old keys stay"),
+                Err(error) => {
+                    writeln!(io::stderr(), "--psk-file: {error}; the old keys remain in use")
+                }
             };
         }
     });
@@ -185,7 +188,7 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The folder that `--dir` names.
+/// Opens the folder given by `--dir`.
 fn open(path: &Path) -> Result<Dir, Failure> {
     Dir::open_ambient_dir(path, cap_std::ambient_authority())
         .map_err(|error| Failure::usage(format_args!("--dir {}: {error}", path.display())))

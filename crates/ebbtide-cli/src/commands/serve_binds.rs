@@ -1,4 +1,4 @@
-//! Where `ebbtide serve` listens: `--bind ADDR` or `--bind SCHEME://ADDR`.
+//! The addresses of `ebbtide serve`: `--bind ADDR` or `--bind SCHEME://ADDR`.
 
 use crate::failure::Failure;
 use ebbtide::stream::{Identity, Listen};
@@ -15,11 +15,11 @@ pub(crate) struct Binds {
 }
 
 impl Binds {
-    /// What the arguments name; without any UDP at all of this machine's addresses.
+    /// The addresses in the arguments; without any, UDP on all addresses of this machine.
     ///
     /// # Errors
     ///
-    /// If one is no address, or TLS is wanted without a certificate.
+    /// Returns an error if an address is not valid, or if TLS is requested without a certificate.
     pub(crate) async fn read(
         texts: &[String],
         identity: Option<Identity>,
@@ -82,17 +82,17 @@ impl Binds {
     }
 }
 
-/// The scheme, and host and port.
+/// Splits a bind argument into the scheme and host:port.
 fn split(text: &str) -> Result<(Scheme, String), Failure> {
     let Some((name, rest)) = text.split_once("://") else {
         return Ok((Scheme::Coap, text.to_owned()));
     };
     let scheme = Scheme::parse(name).ok_or_else(|| {
         let known = Scheme::ALL.map(Scheme::name).join(", ");
-        Failure::usage(format_args!("--bind {text}: no scheme '{name}': {known}"))
+        Failure::usage(format_args!("--bind {text}: the scheme '{name}' is not supported: {known}"))
     })?;
     let address = rest.trim_end_matches('/');
-    // A colon behind an IPv6 address's bracket, or the only one there is.
+    // There is a colon after an IPv6 address's bracket, or a single colon.
     let has_port = address.rsplit(']').next().is_some_and(|behind| behind.contains(':'));
     let port = if has_port { String::new() } else { format!(":{}", scheme.default_port()) };
     Ok((scheme, format!("{address}{port}")))

@@ -1,8 +1,8 @@
 //! `serve --metrics ADDR`: the server's metrics over HTTP, for Prometheus.
 //!
-//! A scrape is one short request, so this speaks as little HTTP as that takes: it reads a request's
-//! head, answers and closes. How many ask at once, how long they may take and how much they may
-//! send is bounded.
+//! A scrape is one short request, so this implements the minimum of HTTP: it reads a request's
+//! head, answers and closes. The number of clients, their time and the size of a request are
+//! bounded.
 
 use crate::failure::Failure;
 use ebbtide::metrics::Meter;
@@ -13,18 +13,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// Connections at once; more wait.
+/// Connections at the same time; further ones wait.
 const CONNECTIONS: usize = 16;
-/// How long a connection may take.
+/// The time limit of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of a request's head.
+/// The maximum number of bytes of a request's head.
 const MAX_HEAD: usize = 8192;
 
-/// Opens the address that `--metrics` names.
+/// Binds the address given by `--metrics`.
 pub(crate) async fn bind(address: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => Failure::usage(format_args!(
-            "--metrics {address}: no address: HOST:PORT, such as 127.0.0.1:9683"
+            "--metrics {address}: is not a valid address: give HOST:PORT, such as 127.0.0.1:9683"
         )),
         io::ErrorKind::AddrInUse => Failure::work(format_args!(
             "--metrics: {address} is in use: another program serves there, choose another port"
@@ -37,16 +37,16 @@ pub(crate) async fn bind(address: &str) -> Result<TcpListener, Failure> {
 pub(crate) async fn answer(listener: TcpListener, meter: Meter) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        // It is never closed.
+        // The semaphore is never closed.
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, most likely: they come back.
+            // Most likely no descriptors are left; they become free again.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let meter = meter.clone();
         tokio::spawn(async move {
-            // Who goes away or takes too long gets nothing.
+            // A client that goes away or takes too long gets no answer.
             let _ = tokio::time::timeout(PATIENCE, converse(stream, &meter)).await;
             drop(place);
         });

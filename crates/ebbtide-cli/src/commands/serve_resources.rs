@@ -1,4 +1,4 @@
-//! The resources that `ebbtide serve` offers to try things on.
+//! The test resources of `ebbtide serve`.
 
 use bytes::Bytes;
 use ebbtide::server::{Call, OwnedCall, Router, Subject, get, get_async, post};
@@ -7,14 +7,14 @@ use ebbtide_sim::scenario::Workload;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What `/test` says: sixty bytes.
+/// The contents of `/test`: sixty bytes.
 pub(crate) const TEST: &str = "012345678901234567890123456789012345678901234567890123456789";
-/// Bytes of `/large`.
+/// The size of `/large`, bytes.
 const LARGE: usize = 1 << 20;
-/// How long `/separate` takes.
+/// The response time of `/separate`.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// The resources; `time` tells the observers of `/time`.
+/// The resources; `time` notifies the observers of `/time`.
 pub(crate) fn router(time: &Subject) -> Router {
     let large = Bytes::from_iter((0..LARGE).map(|n| b'0' + (n % 10) as u8));
     let count = AtomicU64::new(0);
@@ -34,7 +34,7 @@ pub(crate) fn router(time: &Subject) -> Router {
                 .observable(time)
                 .attribute("title", "seconds since 1970"),
         )
-        .route("/echo", post(echo).put(echo).attribute("title", "what it is sent"))
+        .route("/echo", post(echo).put(echo).attribute("title", "echoes the payload"))
         .route(
             "/large",
             get(move |_: &Call<'_>| Response::content(large.clone()).format(ContentFormat::TEXT))
@@ -55,11 +55,11 @@ pub(crate) fn router(time: &Subject) -> Router {
                 let before = count.fetch_add(1, Ordering::Relaxed);
                 Response::new(Code::CHANGED).payload((before + 1).to_string())
             })
-            .attribute("title", "counts what it is sent"),
+            .attribute("title", "counts POST requests"),
         )
 }
 
-/// Adds what a scenario's server answers with.
+/// Adds the resource of a scenario's server.
 pub(crate) fn of_scenario(router: Router, workload: &Workload) -> Router {
     let digits = TEST.bytes().cycle().take(workload.response_payload as usize);
     let payload = Bytes::from_iter(digits);

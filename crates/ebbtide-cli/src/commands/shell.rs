@@ -1,4 +1,4 @@
-//! `ebbtide completions` and `ebbtide man`: what a shell and a manual need.
+//! `ebbtide completions` and `ebbtide man`: files for shells and manuals.
 
 use crate::failure::Failure;
 use clap::CommandFactory;

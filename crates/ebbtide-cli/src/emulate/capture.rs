@@ -1,5 +1,5 @@
-//! Captures at both ends of the emulated path, written by a thread of their own: a slow disk must
-//! not make packets late.
+//! Captures at both ends of the emulated path, written by a separate thread, so that a slow disk
+//! does not delay packets.
 
 use super::clock::Clock;
 use ebbtide_core::time::Instant;
@@ -21,7 +21,7 @@ const WAITING: usize = 1 << 16;
 pub(crate) enum Frame {
     /// An IP packet.
     Packet(Vec<u8>),
-    /// A UDP datagram and its ends.
+    /// A UDP datagram with its source and destination.
     Datagram(SocketAddr, SocketAddr, Vec<u8>),
 }
 
@@ -58,17 +58,17 @@ impl Recorder {
         Ok(Self { clock, queue, writer, missed: 0 })
     }
 
-    /// A packet is handed to the path.
+    /// Records a packet that is handed to the path.
     pub(crate) fn entered(&mut self, at: Instant, direction: Direction, frame: Frame) {
         self.add(direction as u32, at, frame);
     }
 
-    /// A packet comes out of it.
+    /// Records a packet that leaves the path.
     pub(crate) fn left(&mut self, at: Instant, direction: Direction, frame: Frame) {
         self.add(1 - direction as u32, at, frame);
     }
 
-    /// Place 0 is where the clients are, which is where packets upwards enter.
+    /// Place 0 is the clients' end, where packets upwards enter.
     fn add(&mut self, place: u32, at: Instant, frame: Frame) {
         match self.queue.try_send((place, self.clock.of_day(at), frame)) {
             Ok(()) => {}
@@ -76,11 +76,12 @@ impl Recorder {
         }
     }
 
-    /// Ends the capture. How many packets it missed because the disk was slow.
+    /// Ends the capture. Returns the number of packets that were not captured because the disk was
+    /// slow.
     ///
     /// # Errors
     ///
-    /// The first one of the file.
+    /// Returns the first error of the file.
     pub(crate) fn finish(self) -> io::Result<u64> {
         drop(self.queue);
         let written = self.writer.join().map_err(|_| io::Error::other("the writer panicked"))?;

@@ -3,7 +3,7 @@
 use ebbtide_core::time::Instant;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A clock that starts with the emulation, and knows what time of day that was.
+/// A clock that starts with the emulation, and knows the time of day of its start.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Clock {
     start: std::time::Instant,

@@ -31,7 +31,7 @@ pub(crate) struct Forwarded {
     pub(crate) is_realtime: bool,
     /// The share of one processor's time that the thread took.
     pub(crate) processor: f64,
-    /// Sentences about packets that were left out.
+    /// Messages about packets that were left out.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Forwarder {
         Ok(Self { stop, thread })
     }
 
-    /// Whether it has ended by itself, which it does only when it fails.
+    /// Whether it has ended by itself, which only happens if it fails.
     pub(crate) fn has_failed(&self) -> bool {
         self.thread.is_finished()
     }
@@ -76,16 +76,17 @@ impl Forwarder {
     ///
     /// # Errors
     ///
-    /// Returns the error that made it fail.
+    /// Returns the error that ended it.
     pub(crate) fn finish(self) -> io::Result<Forwarded> {
         self.stop.write(1)?;
         self.thread.join().map_err(|_| io::Error::other("the forwarding thread panicked"))?
     }
 }
 
-/// Asks for exact timers and, where it is permitted, for a priority above all ordinary threads.
+/// Requests exact timers and, if permitted, a priority above all ordinary threads. Returns whether
+/// the priority was granted.
 fn be_punctual() -> bool {
-    // Without it timers may be 50 us late by design, no more.
+    // Otherwise timers may be 50 us late by design.
     let _ = nix::sys::prctl::set_timerslack(1);
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
@@ -107,7 +108,7 @@ struct Path<E: Ends> {
 struct Alarm {
     /// When the packet is due.
     due: Instant,
-    /// When the timer expires: some time before.
+    /// The instant at which the timer expires: some time before.
     at: Instant,
 }
 
@@ -134,7 +135,7 @@ impl<E: Ends> Path<E> {
             self.wake_ups.slept(after, after.saturating_since(before));
             for event in events.iter().take(count) {
                 match event.data() {
-                    // It has woken us, which is all it is for.
+                    // The timer has woken this thread, which is its only purpose.
                     TIMER => {
                         let _ = timer.wait();
                         // Unless it expired before the thread slept.
@@ -149,7 +150,7 @@ impl<E: Ends> Path<E> {
         }
     }
 
-    /// Sleeps for a short while if it is time for that.
+    /// Sleeps for a short while if that is due.
     #[expect(clippy::disallowed_methods, reason = "a driver that lets others run")]
     fn nap(&mut self) {
         let before = self.clock.now();
@@ -162,7 +163,7 @@ impl<E: Ends> Path<E> {
         }
     }
 
-    /// Hands over what is due.
+    /// Hands over the packets that are due.
     fn deliver(&mut self) -> io::Result<()> {
         while let Some(delivery) = self.emulation.poll_packet(self.clock.now()) {
             if let Some(capture) = &mut self.capture {
@@ -180,15 +181,16 @@ impl<E: Ends> Path<E> {
         let left = due.saturating_since(now);
         let margin = self.wake_ups.margin();
         if left <= margin {
-            // Other emulators have the same priority, and would wait for this one to sleep. To
-            // programs of ordinary priority an ordinary thread would lose its place for long.
+            // Other emulators have the same priority and would wait for this one to sleep. A
+            // thread of ordinary priority would lose its processor to other programs for a long
+            // time.
             if self.is_realtime {
                 std::thread::yield_now();
             }
             return Ok(EpollTimeout::ZERO);
         }
-        // A packet that joins a queue does not change when the first one leaves. Setting the timer
-        // for each was a fifth of this thread's time at 40,000 packets a second.
+        // A packet that joins a queue does not change the departure of the first one. Setting the
+        // timer for each packet took a fifth of this thread's time at 40,000 packets a second.
         if self.armed.is_some_and(|alarm| alarm.due == due) {
             return Ok(EpollTimeout::NONE);
         }

@@ -1,10 +1,10 @@
 //! The emulator: real packets through a scenario's links, with the wall clock.
 //!
-//! All substance is in [`ebbtide_sim::emulation`]; here is what only an operating system has. A
-//! [`forward`] thread moves packets between two [`Ends`] and the emulation, on time ([`wakeup`]). The
-//! ends are two TUN devices ([`tun`]), of which the devices' one is in a namespace of its own
-//! ([`namespace`]), or the sockets of a [`relay`] for one UDP port. [`programs`] run at the ends, in
-//! a [`pid_namespace`] that ends with the emulator.
+//! The models are in [`ebbtide_sim::emulation`]; this module contains the parts that depend on the
+//! operating system. A [`forward`] thread moves packets between two [`Ends`] and the emulation at
+//! the right time ([`wakeup`]). The ends are two TUN devices ([`tun`]), of which the clients' one
+//! is in a namespace of its own ([`namespace`]), or the sockets of a [`relay`] for one UDP port.
+//! [`programs`] run at the ends, in a [`pid_namespace`] that ends with the emulator.
 
 pub(crate) mod capture;
 pub(crate) mod clock;
@@ -20,20 +20,20 @@ use ebbtide_sim::emulation::Direction;
 use nix::sys::epoll::Epoll;
 use std::io;
 
-/// A packet with what is needed to hand it over.
+/// A packet with the data needed to hand it over.
 pub(crate) trait Packet: Send {
-    /// The packet as a capture has it.
+    /// The packet in the form of a capture.
     fn frame(&self) -> capture::Frame;
 }
 
-/// Where packets enter and leave the emulated path.
+/// The ends of the emulated path, where packets enter and leave it.
 pub(crate) trait Ends: Send {
     type Packet: Packet;
 
-    /// Adds what packets can arrive on, with tokens from `first` on.
+    /// Registers the descriptors on which packets can arrive, with tokens from `first` on.
     fn register(&mut self, epoll: &Epoll, first: u64) -> io::Result<()>;
 
-    /// Receives what has arrived for a token, a bounded number of packets: each is given with its
+    /// Receives the packets that have arrived for a token, at most a fixed number, each with its
     /// direction and its length, headers included.
     fn receive(
         &mut self,
@@ -45,6 +45,6 @@ pub(crate) trait Ends: Send {
     /// Hands a packet to the host at the other end.
     fn deliver(&mut self, direction: Direction, packet: Self::Packet) -> io::Result<()>;
 
-    /// Sentences about packets that were left out; empty if none were.
+    /// Messages about packets that were left out; empty if there were none.
     fn remarks(&self) -> Vec<String>;
 }

@@ -1,8 +1,9 @@
 //! Network namespaces, each with a TUN device as its only way out.
 //!
-//! A namespace belongs to a thread on Linux: one thread enters a new one and opens the TUN device
-//! there, others enter it again to run something in it. Nothing has a name in the file system, so
-//! nothing has to be removed: namespace and device go with the last process and descriptor.
+//! On Linux a namespace belongs to a thread. One thread enters a new namespace and opens the TUN
+//! device there; others enter it again to run something in it. Nothing has a name in the file
+//! system, so nothing has to be removed: namespace and device end with the last process and
+//! descriptor.
 
 use super::pid_namespace::PidNamespace;
 use super::programs;
@@ -14,13 +15,13 @@ use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-/// Whether this process may make namespaces and devices: as it is, or only as root of a user
+/// Whether this process may create namespaces and devices directly, or only as root of a user
 /// namespace of its own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Privilege {
-    /// In the network that it is in, too.
+    /// Also in the network in which it runs.
     Full,
-    /// Only in namespaces that it makes.
+    /// Only in namespaces that it creates.
     OwnNamespacesOnly,
 }
 
@@ -41,8 +42,8 @@ impl Privilege {
         let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
         let refused = |error| Failure::work(format_args!("{NO_NAMESPACE} ({error})"));
         unshare(CloneFlags::CLONE_NEWUSER).map_err(refused)?;
-        // user_namespaces(7): one's own identity may be mapped without privilege, the group's only
-        // once setgroups is denied.
+        // user_namespaces(7): a process may map its own user ID without a privilege, but its group
+        // ID only after setgroups is denied.
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
         fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;
@@ -53,21 +54,22 @@ impl Privilege {
     }
 }
 
-/// A place where programs run.
+/// A place in which programs run.
 pub(crate) struct Site {
-    /// The namespace; `None` for the one this process is in.
+    /// The namespace; `None` for that of this process.
     namespace: Option<File>,
     /// The name of its TUN device.
     device: String,
 }
 
 impl Site {
-    /// A new namespace with a TUN device.
+    /// Creates a new namespace with a TUN device.
     pub(crate) fn isolated() -> Result<(Self, SyncDevice), Failure> {
         let (namespace, device) = in_thread(|| -> Result<_, Failure> {
             unshare(CloneFlags::CLONE_NEWNET)
                 .map_err(|error| Failure::work(format_args!("{NO_NAMESPACE} ({error})")))?;
-            // Routers are not looked for through the link. Older kernels may lack the switch.
+            // Router solicitations through the link are disabled. Older kernels may lack the
+            // switch.
             let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
             let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
             let namespace = File::open("/proc/thread-self/ns/net")?;
@@ -79,7 +81,7 @@ impl Site {
         Ok((site, device))
     }
 
-    /// A TUN device in the network that this process is in.
+    /// Creates a TUN device in the network of this process.
     pub(crate) fn here() -> Result<(Self, SyncDevice), Failure> {
         let device = open_tun()?;
         let name = device.name()?;
@@ -95,7 +97,8 @@ impl Site {
         routes: &[String],
     ) -> Result<(), Failure> {
         let device = &self.device;
-        // The queue is the link model's; the device's own must not drop what the model would take.
+        // Queueing is the task of the link model; the device's own queue must not drop packets
+        // that the model would accept.
         let mut batch = format!("link set {device} mtu {mtu} txqueuelen 100000 multicast off up\n");
         for number in 0..count {
             let address = Ipv4Addr::from_bits(first.to_bits() + number);
@@ -120,7 +123,7 @@ impl Site {
         })?
     }
 
-    /// This thread, and the processes that it starts, are in this namespace from now on.
+    /// Moves this thread, and the processes that it starts, into this namespace.
     fn enter(&self) -> io::Result<()> {
         match &self.namespace {
             Some(namespace) => Ok(setns(namespace, CloneFlags::CLONE_NEWNET)?),
@@ -159,7 +162,7 @@ fn open_tun() -> Result<SyncDevice, Failure> {
     opened.map_err(|error| Failure::work(format_args!("/dev/net/tun: {error}: {NO_TUN}")))
 }
 
-/// Runs `work` in a thread of its own, whose namespace is not shared.
+/// Runs `work` in a separate thread, whose namespace is not shared.
 pub(super) fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;

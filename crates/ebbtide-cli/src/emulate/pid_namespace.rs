@@ -1,8 +1,8 @@
-//! The processes of an emulation, which end with it whatever becomes of it.
+//! A PID namespace for the processes of an emulation, which end with the emulation in any case.
 //!
-//! They live in a process namespace, and the kernel ends all of one when its first process ends
-//! (pid_namespaces(7)). That one is a `cat` which reads from a pipe of ours: it ends when we close the pipe, and
-//! when we are killed.
+//! The kernel ends all processes of a PID namespace when its first process ends
+//! (pid_namespaces(7)). The first process is a `cat` that reads from a pipe of ours; it ends when
+//! we close the pipe, and when we are killed.
 
 use super::namespace::in_thread;
 use super::programs;
@@ -13,32 +13,33 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// A process namespace. All in it ends when it is dropped.
+/// A PID namespace. All processes in it end when it is dropped.
 pub(crate) struct PidNamespace {
     first: Child,
     namespace: File,
 }
 
 impl PidNamespace {
-    /// A new one.
+    /// Creates a new PID namespace.
     ///
     /// # Errors
     ///
-    /// If namespaces cannot be made here, or there is no `cat`.
+    /// Returns an error if namespaces cannot be created here, or if there is no `cat`.
     pub(crate) fn new() -> Result<Self, Failure> {
         let made: io::Result<Self> = in_thread(|| {
             unshare(CloneFlags::CLONE_NEWPID)?;
             let mut command = Command::new("cat");
-            // A terminal's signals are not for it.
+            // It must not receive a terminal's signals.
             command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
             let first = programs::spawn_here(&mut command)?;
             let namespace = File::open(format!("/proc/{}/ns/pid", first.id()))?;
             Ok(Self { first, namespace })
         })?;
-        made.map_err(|error| Failure::work(format_args!("no process namespace: {error}")))
+        made.map_err(|error| Failure::work(format_args!("cannot create a PID namespace: {error}")))
     }
 
-    /// Processes that this thread starts from now on live here. It cannot start threads any more.
+    /// Places all processes that this thread starts from now on in this namespace. The thread
+    /// cannot start threads any more.
     pub(crate) fn enter(&self) -> io::Result<()> {
         Ok(setns(&self.namespace, CloneFlags::CLONE_NEWPID)?)
     }

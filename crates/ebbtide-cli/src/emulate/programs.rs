@@ -1,4 +1,4 @@
-//! The programs at the ends of the path: started, waited for, and never left behind.
+//! The programs at the ends of the path, which are started, awaited, and always ended.
 
 use super::clock::Clock;
 use crate::failure::Failure;
@@ -17,12 +17,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-/// How long a program may take to end when it is asked to.
+/// How long a program may take to end after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a server may take until it listens.
 const READY: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(10);
-/// Between two looks at a server's ports: the kernel goes through all of its sockets for one.
+/// The longest pause between two checks of a server's ports, each of which makes the kernel visit
+/// all of its sockets.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Signals to this process, and its descendants.
@@ -30,19 +31,19 @@ pub(crate) struct Programs {
     signals: SignalFd,
 }
 
-/// Why a wait ended.
+/// The reason why a wait ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The program did.
+    /// The program ended.
     Program(ExitStatus),
     /// This process received a signal to end.
     Told,
-    /// The forwarding that was watched at the same time failed.
+    /// The forwarding, which was watched at the same time, failed.
     Failed,
 }
 
 impl Programs {
-    /// Takes over the signals. Must be called before there are other threads.
+    /// Takes over the signals. Must be called before other threads start.
     pub(crate) fn new() -> Result<Self, Failure> {
         let mut mask = SigSet::empty();
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD] {
@@ -51,13 +52,13 @@ impl Programs {
         mask.thread_block().map_err(Failure::work)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(&mask, flags).map_err(Failure::work)?;
-        // What a program leaves behind becomes our child, and can be ended.
+        // Orphaned descendants of a program become our children, so that they can be ended.
         set_child_subreaper(true).map_err(Failure::work)?;
         Ok(Self { signals })
     }
 
-    /// Waits until `program` ends (forever if there is none), until this process receives a signal to end,
-    /// or until `has_failed`. A signal that was meant for this process only is passed on.
+    /// Waits until `program` ends (forever if there is none), until this process receives a signal
+    /// to end, or until `has_failed`. A signal that was sent to this process only is passed on.
     pub(crate) fn wait(
         &self,
         mut program: Option<&mut Child>,
@@ -81,8 +82,8 @@ impl Programs {
             }
             told += 1;
             let Some(child) = &mut program else { return Ok(Ended::Told) };
-            // The terminal has told the program, too; one that does not listen is ended at the
-            // second time.
+            // The terminal has sent the signal to the program, too; a program that ignores it is
+            // killed at the second signal.
             let signal = if told > 1 { Signal::SIGKILL } else { signal };
             if !is_from_terminal || told > 1 {
                 let _ = kill(pid_of(child), signal);
@@ -114,12 +115,12 @@ impl Programs {
         while !listens(server) {
             let ended = server.try_wait()?;
             let wait = if ended.is_some() { Duration::ZERO } else { pause };
-            // First: Ctrl-C in a terminal ends the server, too.
+            // Checked first: Ctrl-C in a terminal ends the server, too.
             if self.is_told(wait)? {
                 return Err(Failure::work("interrupted"));
             }
             if let Some(status) = ended {
-                return Err(Failure::work(format_args!("--server ended at once: {status}")));
+                return Err(Failure::work(format_args!("--server ended immediately: {status}")));
             }
             if clock.now() >= Instant::ZERO + READY {
                 return Err(Failure::work(format_args!(
@@ -143,7 +144,7 @@ impl Programs {
         Ok(false)
     }
 
-    /// Ends a program: asks, and after a while insists.
+    /// Ends a program: with a signal to terminate, and after a while by killing it.
     pub(crate) fn end(&self, program: &mut Child) -> Result<(), Failure> {
         let _ = kill(pid_of(program), Signal::SIGTERM);
         let mut waited = Duration::ZERO;
@@ -159,9 +160,9 @@ impl Programs {
         Ok(())
     }
 
-    /// Ends everything that programs have left behind.
+    /// Ends all remaining descendants of the programs.
     pub(crate) fn end_descendants(&self) {
-        // The children of what is ended become ours: round after round, a bounded number.
+        // Children of ended processes become ours, so a bounded number of rounds follows.
         for _ in 0..100 {
             let children = children();
             if children.is_empty() {
@@ -174,13 +175,13 @@ impl Programs {
                 waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)),
                 Ok(status) if status != WaitStatus::StillAlive
             ) {}
-            // A process needs a moment to die.
+            // A process needs a moment to end.
             let _ = self.signal(STEP);
         }
     }
 }
 
-/// Starts a program that gets its signals as ever: those that this process waits for are blocked,
+/// Starts a program with unblocked signals. This process blocks the signals for which it waits,
 /// and a program inherits that from the thread that starts it.
 pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     std::thread::scope(|scope| {
@@ -189,28 +190,28 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     })
 }
 
-/// The same from a thread that does nothing else: its signals are unblocked.
+/// The same from a thread that does nothing else, whose signals are unblocked.
 pub(crate) fn spawn_here(command: &mut Command) -> io::Result<Child> {
     SigSet::all().thread_unblock()?;
     command.spawn()
 }
 
-/// The exit code that a shell would give for it.
+/// The exit code that a shell would report.
 pub(crate) fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
 fn pid_of(child: &Child) -> Pid {
-    // A process number is a positive i32.
+    // A process ID is a positive i32.
     Pid::from_raw(child.id() as i32)
 }
 
-/// Whether a program has a socket that waits, as its namespace tells.
+/// Whether a program has a listening socket, according to its namespace.
 fn listens(program: &Child) -> bool {
     ["udp", "udp6", "tcp", "tcp6"].iter().any(|table| {
         let path = format!("/proc/{}/net/{table}", program.id());
-        // The first line names the columns.
+        // The first line contains the column names.
         fs::read_to_string(path).is_ok_and(|text| text.lines().nth(1).is_some())
     })
 }

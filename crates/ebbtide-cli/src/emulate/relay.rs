@@ -1,5 +1,5 @@
-//! The ends of a path as UDP sockets: clients send to one port, and each reaches the target from a
-//! socket of its own, so that the target tells them apart. Needs no privilege.
+//! The ends of a path as UDP sockets. Clients send to one port, and each reaches the target from a
+//! socket of its own, so that the target can distinguish them. Needs no privilege.
 
 use super::capture::Frame;
 use super::{Ends, Packet};
@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Clients that are known at once; beyond, the one that has been silent longest is forgotten.
+/// The maximum number of known clients. Beyond it, the client that has been silent for longest is
+/// forgotten.
 const MAX_CLIENTS: usize = 4096;
-/// Datagrams that are taken from one socket before the others and the clock are looked at.
+/// The number of datagrams taken from one socket before the others and the clock are checked.
 const BATCH: usize = 16;
 
 /// A listening socket and one toward the target for each client.
@@ -38,7 +39,7 @@ pub(crate) struct Relay {
 struct Client {
     address: SocketAddr,
     socket: UdpSocket,
-    /// The count of datagrams when it was last heard of.
+    /// The count of datagrams when it last sent one.
     heard: u64,
 }
 
@@ -67,7 +68,8 @@ impl Relay {
         target: SocketAddr,
         (header, mtu): (u32, u32),
     ) -> io::Result<Self> {
-        // As many sockets as may be; with fewer, fewer clients are known at once.
+        // As many sockets as permitted; with fewer sockets, fewer clients are known at the same
+        // time.
         if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
             let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
         }
@@ -90,13 +92,13 @@ impl Relay {
         })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listen.local_addr()
     }
 
-    /// The number of the client at an address, which is a new one if it is not known; `None`, and
-    /// counted, if the system sees no way to the target now.
+    /// The number of the client at an address, which is added if it is not known; `None`, and
+    /// counted, if the system has no route to the target now.
     fn client(&mut self, address: SocketAddr, epoll: &Epoll) -> io::Result<Option<u64>> {
         if let Some(number) = self.numbers.get(&address) {
             return Ok(Some(*number));
@@ -138,7 +140,7 @@ impl Relay {
         let oldest = self.clients.iter().min_by_key(|(_, client)| client.heard);
         let Some(number) = oldest.map(|(number, _)| *number) else { return };
         if let Some(client) = self.clients.remove(&number) {
-            // Closing it removes it, too.
+            // Closing the socket removes it, too.
             let _ = epoll.delete(&client.socket);
             self.numbers.remove(&client.address);
             self.forgotten += 1;
@@ -155,8 +157,8 @@ impl Relay {
         Some(length)
     }
 
-    /// The datagram that a socket gave; `None` if it has nothing more, or says, which is counted, that a datagram
-    /// of ours did not get through.
+    /// The datagram received from a socket; `None` if there is no more, or if the socket reports
+    /// that a datagram of ours was not delivered, which is counted.
     fn received<T>(&mut self, result: io::Result<T>) -> io::Result<Option<T>> {
         match result {
             Ok(received) => Ok(Some(received)),
@@ -269,13 +271,15 @@ fn errno(error: &io::Error) -> Option<Errno> {
     error.raw_os_error().map(Errno::from_raw)
 }
 
-/// Whether a socket cannot be connected because there is no route now: there may be one a moment later.
+/// Whether a socket cannot be connected because there is no route now; there may be one a moment
+/// later.
 fn is_without_a_way(error: Errno) -> bool {
     matches!(error, Errno::ENETUNREACH | Errno::EHOSTUNREACH | Errno::ENETDOWN)
 }
 
-/// Whether an error of a connected socket tells that a datagram of ours went nowhere: what Linux makes
-/// of ICMP errors (`icmp_err_convert`, `icmpv6_err_convert`), and of a neighbour that does not answer.
+/// Whether an error of a connected socket shows that a datagram of ours was not delivered: the
+/// errors that Linux derives from ICMP (`icmp_err_convert`, `icmpv6_err_convert`) and from a
+/// neighbour that does not answer.
 fn is_from_the_network(error: Errno) -> bool {
     is_without_a_way(error)
         || matches!(

@@ -1,4 +1,4 @@
-//! The ends of a path as two TUN devices: IP packets, as long as they are.
+//! The ends of a path as two TUN devices, which carry IP packets.
 
 use super::capture::Frame;
 use super::{Ends, Packet};
@@ -7,14 +7,14 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use std::io;
 use tun_rs::SyncDevice;
 
-/// Packets that are taken from one device before the other one and the clock are looked at.
+/// The number of packets taken from one device before the other one and the clock are checked.
 const BATCH: usize = 16;
 
 /// The devices' and the server's TUN device.
 pub(crate) struct Tuns {
     devices: SyncDevice,
     server: SyncDevice,
-    /// The token of the devices' one; the server's is the next.
+    /// The token of the clients' device; the server's is the next one.
     first: u64,
     buffer: Vec<u8>,
     not_ipv4: u64,
@@ -91,10 +91,10 @@ impl Ends for Tuns {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.not_ipv4 > 0 {
-            remarks.push(format!("{} packets were not IPv4 and went nowhere", self.not_ipv4));
+            remarks.push(format!("{} packets were not IPv4 and were dropped", self.not_ipv4));
         }
         if self.undeliverable > 0 {
-            remarks.push(format!("the system took {} packets not", self.undeliverable));
+            remarks.push(format!("the system did not accept {} packets", self.undeliverable));
         }
         remarks
     }

@@ -1,32 +1,32 @@
-//! Being on time on a machine that wakes late.
+//! Punctual wake-ups on a machine that wakes late.
 //!
-//! A thread that sleeps until a packet is due is late by what its processor takes to wake: some tens
-//! of microseconds, and occasionally milliseconds where the machine is a virtual one and its idle
-//! processors are given away. So the thread wakes early by a margin, and looks at the clock for the
-//! rest. The margin follows what wake-ups have taken, so that a machine that wakes fast pays little
-//! for it, and nothing is paid while no packet is under way.
+//! A thread that sleeps until a packet is due is late by the time that its processor takes to
+//! wake: some tens of microseconds, and occasionally milliseconds if the machine is a virtual one
+//! whose idle processors are given to others. The thread therefore wakes early by a margin, and
+//! polls the clock for the rest. The margin follows the wake-ups measured so far, so a machine
+//! that wakes fast pays little for it, and nothing is paid while no packet is under way.
 
 use ebbtide_core::time::{Duration, Instant};
 
-/// The margin's bounds. Wake-ups that take longer than the largest make packets late, which is
-/// measured.
+/// The limits of the margin. Wake-ups that take longer than the largest margin make packets late,
+/// which is measured.
 const LEAST: Duration = Duration::from_micros(20);
 const MOST: Duration = Duration::from_millis(4);
-/// The margin before anything is known: the first packets of a short run shall be on time.
+/// The initial margin, chosen so that the first packets of a short run are on time.
 const FIRST: Duration = Duration::from_millis(2);
-/// A wake-up beyond the margin raises it by half, any other one lowers it by a 500th. Both balance
-/// where one of 200 is beyond it: ln(3/2) = 0.4 against 200/500.
+/// A wake-up beyond the margin raises it by half, and any other one lowers it by a 500th. Both
+/// balance if one of 200 is beyond it: ln(3/2) = 0.4 against 200/500.
 const LOWER_BY: u32 = 500;
 
-/// How long a nap is.
+/// The duration of a nap.
 pub(super) const NAP: Duration = Duration::from_micros(60);
-/// The thread may be awake for as many times as long as it has slept, but no longer than `AWAKE` at a
-/// stretch; then it naps. One of real-time priority that hardly sleeps is stopped by the kernel for
-/// the sake of the others, 50 ms in every second and all at once.
+/// The thread may be awake for this many times as long as it has slept, but no longer than `AWAKE`
+/// without a nap. The kernel stops a thread of real-time priority that hardly sleeps for 50 ms in
+/// every second.
 const AWAKE_PER_SLEPT: u32 = 8;
 const AWAKE: Duration = Duration::from_millis(20);
 
-/// Statistics of this machine's wake-ups, and how long the thread may go on without one.
+/// Statistics of this machine's wake-ups, and how long the thread may continue without a nap.
 #[derive(Debug)]
 pub(super) struct WakeUps {
     margin: Duration,
@@ -34,17 +34,17 @@ pub(super) struct WakeUps {
 }
 
 impl WakeUps {
-    /// Of a machine of which nothing is known.
+    /// Without any measurements.
     pub(super) fn new(now: Instant) -> Self {
         Self { margin: FIRST, nap_at: now + AWAKE }
     }
 
-    /// How long before a packet is due to wake.
+    /// How long before a packet is due the thread must wake.
     pub(super) const fn margin(&self) -> Duration {
         self.margin
     }
 
-    /// A sleep ended this long after it should have.
+    /// Records a sleep that ended this long after it should have.
     pub(super) fn woke(&mut self, late: Duration) {
         let next = if late > self.margin {
             self.margin + self.margin / 2
@@ -54,7 +54,7 @@ impl WakeUps {
         self.margin = next.clamp(LEAST, MOST);
     }
 
-    /// The thread has slept this long until now, or only looked whether there is something to do.
+    /// Records that the thread has slept this long until now, or has only polled for work.
     pub(super) fn slept(&mut self, now: Instant, span: Duration) {
         if span >= NAP {
             let earned = self.nap_at.max(now) + span * AWAKE_PER_SLEPT;

@@ -5,7 +5,7 @@ use super::{NAME, name, name_width};
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
 
-/// What the flows came to, if there are such.
+/// Prints the results of the background flows, if there are any.
 pub(super) fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
     let cells: Vec<_> =
         group.iter().filter_map(|r| Some((&r.cell.cc, r.cell.background.as_ref()?))).collect();

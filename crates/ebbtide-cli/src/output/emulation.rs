@@ -7,7 +7,7 @@ use ebbtide_sim::emulation::DirectionSummary;
 use serde_json::json;
 use std::io::{self, Write};
 
-/// Why an emulation's answer does not count, and what can be done about it.
+/// The reason why an emulation's result is not valid, and the remedy.
 pub(crate) fn invalid(forwarded: &Forwarded) -> String {
     let priority = if forwarded.is_realtime { "" } else { ", or as root, with real-time priority" };
     format!(
@@ -16,7 +16,7 @@ pub(crate) fn invalid(forwarded: &Forwarded) -> String {
     )
 }
 
-/// What was emulated.
+/// A description of the emulation.
 pub(crate) struct About<'a> {
     pub(crate) link: &'a str,
     pub(crate) settings: &'a [String],
@@ -24,7 +24,7 @@ pub(crate) struct About<'a> {
     pub(crate) exit_code: u8,
 }
 
-/// Prints it for people, on standard error: standard output is the command's.
+/// Prints the summary as text on standard error, since standard output belongs to the command.
 pub(crate) fn text(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
     let mut out = io::stderr().lock();
     write(&mut out, about, forwarded)
@@ -82,7 +82,7 @@ fn row(out: &mut impl Write, name: &str, side: &DirectionSummary) -> io::Result<
     )
 }
 
-/// Prints it for programs, on one line of standard output.
+/// Prints the summary as JSON on one line of standard output.
 pub(crate) fn json(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
     let document = json!({
         "link": about.link,

@@ -6,15 +6,15 @@ use ebbtide_sim::report::{FlowCell, FlowFigures};
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
 
-/// The cells with their flows, if all have such.
+/// The cells with their flows, if all of them have flows.
 pub(super) fn cells<'r>(group: &[&'r CellResult]) -> Option<Vec<(&'r CellResult, &'r FlowCell)>> {
     group.iter().map(|result| Some((*result, result.cell.flows.as_ref()?))).collect()
 }
 
-/// What each control delivered, and what it took.
+/// Prints the delivered messages and the times of each control.
 pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &FlowCell)]) -> io::Result<()> {
     let is_stream = cells.iter().any(|(result, _)| result.cell.fct_limit_s == 0.0);
-    // What the figures leave of 80 columns: a transfer has one more.
+    // The space that the figures leave of 80 columns; a transfer has one more column.
     let (most, last) = if is_stream { (22, "  kbit/s") } else { (15, "  FCT, s  limit") };
     let width = name_width(cells.iter().map(|(r, _)| &r.cell.cc), 12, most);
     writeln!(
@@ -54,7 +54,8 @@ pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &FlowCell)]) -> 
     )
 }
 
-/// A line per flow; `unit` is of the throughput, where the column is of something else.
+/// A line for each flow. `unit` is the unit of the throughput if the column shows another
+/// quantity.
 fn each(
     out: &mut impl Write,
     (result, flows): (&CellResult, &FlowCell),

@@ -1,11 +1,11 @@
-//! What `map` prints.
+//! The output of `map`.
 
 use super::{name, name_width, paragraph};
 use ebbtide_sim::map::{Map, Plan, Spread};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// The table of all controls and the worst networks of those that are compared.
+/// The table of all controls, and the worst networks of the compared ones.
 pub(crate) fn write(out: &mut impl Write, plan: &Plan, map: &Map) -> io::Result<()> {
     writeln!(
         out,
@@ -71,7 +71,10 @@ pub(crate) fn write(out: &mut impl Write, plan: &Plan, map: &Map) -> io::Result<
     if !map.left_out.is_empty() {
         let numbers: Vec<String> = map.left_out.iter().map(u32::to_string).collect();
         writeln!(out)?;
-        let text = format!("Left out, since time was up: networks {}.", numbers.join(", "));
+        let text = format!(
+            "Left out because the time limit was reached: networks {}.",
+            numbers.join(", ")
+        );
         paragraph(out, "", &text)?;
     }
     Ok(())

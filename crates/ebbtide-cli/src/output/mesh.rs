@@ -11,7 +11,7 @@ pub(super) fn cells<'r>(group: &[&'r CellResult]) -> Option<Vec<(&'r CellResult,
     group.iter().map(|result| Some((*result, result.cell.mesh.as_ref()?))).collect()
 }
 
-/// What was served, or what was lost and why.
+/// Prints the served requests, or the losses and their causes.
 pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &MeshCell)]) -> io::Result<()> {
     let width = name_width(cells.iter().map(|(r, _)| &r.cell.cc), 12, NAME);
     if cells.iter().any(|(_, mesh)| mesh.messages > 0) {

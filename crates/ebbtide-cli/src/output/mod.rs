@@ -1,4 +1,4 @@
-//! What commands print: tables for people, JSON for programs, progress for the patient.
+//! The output of commands: text tables, JSON, and progress.
 
 mod background;
 #[cfg(target_os = "linux")]
@@ -12,22 +12,23 @@ mod wifi;
 
 use std::io::{self, Write};
 
-/// The most characters of a control's name in the first column of a table of figures.
+/// The maximum width of a control's name in the first column of a table.
 const NAME: usize = 20;
 
-/// How wide the first column is: as the longest of the names, from `least` to `most` characters.
+/// The width of the first column: that of the longest name, from `least` to `most` characters.
 fn name_width<'n>(names: impl Iterator<Item = &'n String>, least: usize, most: usize) -> usize {
     names.map(|name| name.chars().count()).filter(|n| *n <= most).fold(least, usize::max)
 }
 
-/// A first column: a name too long for it has a line of its own, and the figures stay in theirs.
+/// A first column. A name that is too long for it has a line of its own, so that the figures stay
+/// in their columns.
 fn name(name: &str, width: usize) -> String {
     let rest =
         if name.chars().count() > width { format!("\n{:width$}", "") } else { String::new() };
     format!("{name:width$}{rest}")
 }
 
-/// Words in lines of at most `width` characters.
+/// Wraps words into lines of at most `width` characters.
 pub(crate) fn lines(words: &[&str], separator: &str, width: usize) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for word in words {
@@ -42,7 +43,8 @@ pub(crate) fn lines(words: &[&str], separator: &str, width: usize) -> Vec<String
     all
 }
 
-/// Text for a terminal of 80 columns, with `lead` before its first line and as much room before the others.
+/// Text for a terminal of 80 columns, with `lead` before its first line and the same indentation
+/// for the others.
 pub(crate) fn paragraph(out: &mut impl Write, lead: &str, text: &str) -> io::Result<()> {
     let words: Vec<&str> = text.split(' ').collect();
     for (i, line) in lines(&words, " ", 80 - lead.len()).iter().enumerate() {

@@ -7,21 +7,21 @@ use std::time::Duration;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// A bar over replications; shown only on a terminal and only if the work takes a while.
+/// A progress bar over replications, shown only on a terminal and only if the work takes a while.
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar over `runs` replications. From now on Ctrl-C ends the work after the replications
-    /// that have begun; a second one ends the program.
+    /// Creates a bar over `runs` replications. From now on Ctrl-C ends the work after the
+    /// replications that have begun; a second Ctrl-C ends the program.
     pub(crate) fn new(runs: usize) -> Self {
         let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
-        // Before the first one has ended nothing is known of how long they take.
+        // Before the first replication has ended, their duration is not known.
         let style = "{wide_bar} {pos}/{len} runs, {elapsed}, the first ones under way";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(500));
-        // If there is a handler already, Ctrl-C simply ends the program, as everywhere.
+        // If there is a handler already, Ctrl-C ends the program as usual.
         let _ = ctrlc::set_handler(|| {
             if INTERRUPTED.swap(true, Ordering::Relaxed) {
                 std::process::exit(1);
@@ -31,7 +31,7 @@ impl Bar {
         Self(bar)
     }
 
-    /// Removes the bar. Whether the work was interrupted.
+    /// Removes the bar. Returns whether the work was interrupted.
     pub(crate) fn finish(&self) -> bool {
         self.0.finish_and_clear();
         INTERRUPTED.load(Ordering::Relaxed)

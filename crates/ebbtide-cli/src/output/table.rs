@@ -6,7 +6,7 @@ use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results, left_out};
 use std::io::{self, Write};
 
-/// Prints a table per combination of settings, controls in their order, and what they mean.
+/// Prints a table for each combination of settings, with controls in their order, and the verdict.
 pub(crate) fn write(
     out: &mut impl Write,
     campaign: &Campaign,
@@ -41,7 +41,7 @@ pub(crate) fn write(
     paragraph(out, "", &left_out)
 }
 
-/// What a reader of these results must know.
+/// Prints the notes on these results.
 fn notes(out: &mut impl Write, campaign: &Campaign, results: &Results) -> io::Result<()> {
     let specs = results.cells.iter().filter_map(|(index, _)| campaign.cells.get(*index));
     let Some(notes) = specs.map(CellSpec::notes).find(|notes| !notes.is_empty()) else {
@@ -73,7 +73,7 @@ fn heading(out: &mut impl Write, campaign: &Campaign, group: &[&CellResult]) -> 
         campaign.seed
     )?;
     if cell.fct_limit_s > 0.0 {
-        // TCP's is another: its packets are longer.
+        // TCP has another limit, since its packets are longer.
         let limits = || group.iter().map(|result| result.cell.fct_limit_s);
         let least = significant(limits().fold(f64::INFINITY, f64::min));
         let most = significant(limits().fold(0.0, f64::max));
@@ -138,7 +138,7 @@ fn rows(out: &mut impl Write, group: &[&CellResult], verdict: &Verdict) -> io::R
     Ok(())
 }
 
-/// A share as a percentage that is never rounded to all or to nothing.
+/// A share as a percentage, never rounded to 100 % or 0 %.
 fn percent(share: f64) -> String {
     match 100.0 * share {
         v if !v.is_finite() => "-".to_owned(),
@@ -150,17 +150,18 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Whether the clients keep time by themselves: then not the whole flow is timed but each exchange.
+/// Whether the clients send at fixed times, in which case each exchange is timed instead of the
+/// whole flow.
 fn is_periodic(group: &[&CellResult]) -> bool {
     group.iter().all(|result| result.cell.fct_limit_s == 0.0)
 }
 
-/// The times that a cell is judged by.
+/// The times by which a cell is judged.
 fn times(result: &CellResult) -> &Summary {
     if is_periodic(&[result]) { &result.cell.duration } else { &result.cell.fct }
 }
 
-/// Four significant digits at most, no exponent.
+/// At most four significant digits, without an exponent.
 pub(crate) fn significant(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();

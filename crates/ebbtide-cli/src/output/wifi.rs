@@ -4,7 +4,7 @@ use super::{NAME, name, name_width};
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
 
-/// What became of the frames, if there are such.
+/// Prints the fates of the frames, if there are any.
 pub(super) fn rows(out: &mut impl Write, group: &[&CellResult]) -> io::Result<()> {
     let cells: Vec<_> =
         group.iter().filter_map(|r| Some((&r.cell.cc, r.cell.wifi.as_ref()?))).collect();

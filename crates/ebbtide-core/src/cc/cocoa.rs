@@ -11,17 +11,19 @@ use crate::time::{Instant, Micros};
 /// CoCoA: a strong estimator from exchanges without retransmissions, a weak one from those with a
 /// few, and an overall RTO that moves towards whichever was fed last.
 ///
-/// The timeout of the original is the overall RTO, dithered over `[1, 1.5]`; each expiry multiplies
-/// it by a *variable* backoff factor, larger for small timeouts. Without a sample, exchanges that
-/// start beside others start with longer timeouts (*blind* start). An estimate that is very small
-/// or very large and not fed for a while *ages* towards the middle.
+/// The timeout of the original transmission is the overall RTO, dithered over `[1, 1.5]`; each
+/// expiry multiplies it by a *variable* backoff factor, which is larger for small timeouts.
+/// Without a sample, an exchange that starts while others are open starts with a longer timeout
+/// (*blind* start). A very small or very large estimate that receives no samples for a while
+/// *ages* towards the middle.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Cocoa {
     strong: Estimator,
     weak: Estimator,
     /// The overall RTO; zero before the first sample.
     rto: Micros,
-    /// When `rto` was last fed or aged, in milliseconds since the epoch, modulo 2^32 (49 days).
+    /// When `rto` last received a sample or aged, in milliseconds since the epoch, modulo 2^32 (49
+    /// days).
     updated_ms: u32,
     variant: Variant,
 }
@@ -36,9 +38,9 @@ enum Variant {
     Socne14,
 }
 
-/// One second: below it timeouts are small.
+/// Timeouts below one second are small.
 const SMALL: Micros = Micros::from_millis(1000);
-/// Three seconds: above it timeouts are large.
+/// Timeouts above three seconds are large.
 const LARGE: Micros = Micros::from_millis(3000);
 
 impl Cocoa {
@@ -58,19 +60,19 @@ impl Cocoa {
         Self::with_variant(Variant::Cocoa03)
     }
 
-    /// `cocoa-plus`: the backoff factor is chosen once per exchange and is 1.3 for large timeouts,
+    /// `cocoa-plus`: the backoff factor is chosen once per exchange and is 1.3 for large timeouts;
     /// the bound is 60 s.
     #[must_use]
     pub const fn plus() -> Self {
         Self::with_variant(Variant::Plus)
     }
 
-    /// `cocoa-01` without its history: see [`Cocoa01`].
+    /// `cocoa-01` without its history; see [`Cocoa01`].
     const fn socne14() -> Self {
         Self::with_variant(Variant::Socne14)
     }
 
-    /// Whether either estimator has been fed.
+    /// Whether either estimator has received a sample.
     fn has_sample(&self) -> bool {
         self.rto > Micros::ZERO
     }
@@ -79,7 +81,7 @@ impl Cocoa {
         if self.has_sample() { self.rto } else { cx.settings.initial_rto(cx.params) }
     }
 
-    /// The base of the next exchange's timeout: aged, or blind.
+    /// The base of the next exchange's timeout, after ageing or blind start.
     fn base(&mut self, beside: u16, cx: &Context<'_>) -> Micros {
         if self.has_sample() {
             self.age(cx);
@@ -87,7 +89,7 @@ impl Cocoa {
         }
         let initial = cx.settings.initial_rto(cx.params);
         match self.variant {
-            // 2 s * 2^p for the p open exchanges beside it.
+            // 2 s * 2^p, where p other exchanges are open.
             Variant::Socne14 => {
                 initial.scale(1u32.checked_shl(beside.into()).unwrap_or(u32::MAX), 1)
             }
@@ -97,7 +99,7 @@ impl Cocoa {
     }
 
     /// Ageing (cocoa-03 section 4.3), computed when the estimate is used rather than by a timer.
-    /// Each application restarts the idle clock, so a long silence applies it several times.
+    /// Each application restarts the idle clock, so a long idle period applies it several times.
     fn age(&mut self, cx: &Context<'_>) {
         if !cx.settings.ageing {
             return;
@@ -111,8 +113,9 @@ impl Cocoa {
                     (times_rto_ms(16) as u32, self.rto.scale(cx.settings.small_ageing_factor, 1))
                 }
                 Variant::Socne14 if self.rto > cx.settings.initial_rto(cx.params) => {
-                    // Not fed for 60 s: SRTT = (2 s + SRTT) / 2 and RTTVAR / 2 in both
-                    // estimators, hence the same for any SRTT + K * RTTVAR and their mean.
+                    // No sample for 60 s: SRTT = (2 s + SRTT) / 2 and RTTVAR / 2 in both
+                    // estimators. The same therefore holds for any SRTT + K * RTTVAR, and for the
+                    // mean of the two.
                     let initial = cx.settings.initial_rto(cx.params);
                     (60_000, self.rto.saturating_add(initial).scale(1, 2))
                 }
@@ -135,7 +138,7 @@ impl Cocoa {
     }
 
     /// The timeout after `armed` expired: variable backoff, truncated. The truncation bounds the
-    /// backoff, never the estimate, which may itself be larger.
+    /// backoff but not the estimate, which may be larger.
     fn backed_off(&self, armed: Micros, initial: Micros, settings: &Settings) -> Micros {
         let factor = match self.variant {
             // By the armed value at each expiry (ANRW18, Thesis19): 3, 2, 1.5.
@@ -179,7 +182,8 @@ impl Cocoa {
     }
 }
 
-/// The variable backoff factor in thousandths: 3 below one second, `large` above three, else 2.
+/// The variable backoff factor in thousandths: 3 below one second, `large` above three seconds, 2
+/// in between.
 fn factor_permille(timeout: Micros, large: u32) -> u32 {
     if timeout < SMALL {
         3000
@@ -191,7 +195,7 @@ fn factor_permille(timeout: Micros, large: u32) -> u32 {
 }
 
 fn millis(now: Instant) -> u32 {
-    // Truncation is the modulo that the field documents.
+    // The truncation is the modulo that the field's comment states.
     (now.as_nanos() / 1_000_000) as u32
 }
 
@@ -234,26 +238,26 @@ impl CongestionControl for Cocoa {
     }
 }
 
-/// `cocoa-01`: SOCNE14's CoCoA, which may smooth the overall RTO over its last `history` values.
+/// `cocoa-01`: SOCNE14's CoCoA, which can smooth the overall RTO over its last `history` values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Cocoa01 {
     cocoa: Cocoa,
-    /// Earlier overall RTOs in units of 10 ms, newest first; zero where there is none yet.
+    /// Earlier overall RTOs in units of 10 ms, newest first; zero where there is no value yet.
     earlier: [u16; Self::LONGEST_HISTORY as usize - 1],
 }
 
 impl Cocoa01 {
-    /// The longest history that can be asked for.
+    /// The longest configurable history.
     pub const LONGEST_HISTORY: u8 = 4;
     const UNIT: Micros = Micros::from_millis(10);
 
-    /// A control without a sample.
+    /// Creates a control without a sample.
     #[must_use]
     pub const fn new() -> Self {
         Self { cocoa: Cocoa::socne14(), earlier: [0; Self::LONGEST_HISTORY as usize - 1] }
     }
 
-    /// The mean of `newest` and as many earlier values as `history` asks for and there are.
+    /// The mean of `newest` and of up to `history - 1` earlier values.
     fn mean(&self, newest: Micros, history: u8) -> Micros {
         let earlier = self
             .earlier
@@ -311,21 +315,22 @@ impl CongestionControl for Cocoa01 {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct CocoaFullBackoff {
     cocoa: Cocoa,
-    /// The initial timeout of the next exchange; zero if CoCoA's own applies.
+    /// The initial timeout of the next exchange; zero if CoCoA's own timeout applies.
     kept: Micros,
-    /// Whether the kept timeout is lifted to the RTO and backed off once more (`cocoa-fb2`).
+    /// Whether the kept timeout is raised to the RTO and backed off once more (`cocoa-fb2`).
     again: bool,
 }
 
 impl CocoaFullBackoff {
-    /// `cocoa-fb1`: after an exchange with retransmissions, its last timeout is the next one's
-    /// first, until an exchange has none.
+    /// `cocoa-fb1`: the last timeout of an exchange with retransmissions becomes the first timeout
+    /// of the next exchange, until an exchange needs no retransmission.
     #[must_use]
     pub const fn fb1() -> Self {
         Self { cocoa: Cocoa::draft03(), kept: Micros::ZERO, again: false }
     }
 
-    /// `cocoa-fb2`: the larger of that timeout and the newly fed RTO, backed off once more.
+    /// `cocoa-fb2`: uses the larger of that timeout and the newly computed RTO, backed off once
+    /// more.
     #[must_use]
     pub const fn fb2() -> Self {
         Self { cocoa: Cocoa::draft03(), kept: Micros::ZERO, again: true }
@@ -353,7 +358,8 @@ impl CongestionControl for CocoaFullBackoff {
     fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
         self.cocoa.feed(sample, cx);
         if self.again && (1..=2).contains(&sample.retransmissions()) {
-            // This exchange gave an RTO: the base of what on_close keeps is at least that.
+            // This exchange contributed to the RTO, so the base of the timeout that `on_close`
+            // keeps is at least the RTO.
             self.kept = self.cocoa.rto.max(slot.armed);
         } else {
             self.kept = Micros::ZERO;
@@ -372,8 +378,8 @@ impl CongestionControl for CocoaFullBackoff {
                 self.kept = Micros::ZERO;
             }
         } else if self.again {
-            // What is kept is this exchange's only if it gave feedback; otherwise it is left over
-            // from one that overlapped.
+            // The kept value belongs to this exchange only if the exchange gave feedback;
+            // otherwise an overlapping exchange left it.
             let base = match outcome {
                 Outcome::Acknowledged | Outcome::Reset => self.kept.max(slot.armed),
                 Outcome::GaveUp | Outcome::Cancelled => slot.armed,

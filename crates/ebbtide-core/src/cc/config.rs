@@ -1,4 +1,4 @@
-//! Names, settings and the factory of the controls.
+//! Names, settings and factory of the congestion controls.
 
 use super::{
     Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff, InFlight,
@@ -8,36 +8,37 @@ use crate::time::Micros;
 use core::fmt;
 use core::str::FromStr;
 
-/// Defines [`Algorithm`] with its names and one line about each, so that the list exists once.
+/// Defines [`Algorithm`] with the name and a one-line description of each control, so that the
+/// list exists once.
 macro_rules! algorithms {
     ($($variant:ident = $name:literal, $source:literal, $about:literal;)*) => {
-        /// Every control that ships, by the name that the command line, scenario files, results
-        /// and Python use.
+        /// Every built-in congestion control, under the name that the command line, scenario
+        /// files, results and Python use.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Algorithm {
             $(#[doc = concat!("`", $name, "`: ", $about, " (", $source, ").")] $variant,)*
         }
 
         impl Algorithm {
-            /// All of them, in the order of the documentation.
+            /// All controls, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Their names, in the same order.
             pub const NAMES: &'static [&'static str] = &[$($name,)*];
 
-            /// The name.
+            /// The control's name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Where it was published.
+            /// The publication that the control comes from.
             #[must_use]
             pub const fn source(self) -> &'static str {
                 match self { $(Self::$variant => $source,)* }
             }
 
-            /// What it does, in a few words.
+            /// A short description of the control.
             #[must_use]
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about,)* }
@@ -74,30 +75,30 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// Which control, with which settings: the factory of [`Controller`]s.
+/// A congestion control together with its settings: the factory of [`Controller`]s.
 ///
-/// Parses from and prints as text, `NAME[:KEY=VALUE]...`, for instance `cocoa-01:nstart=4` or
-/// `cocoa:ageing=off:bound=60s`. Spans are seconds (`1.5`, `60s`) or milliseconds (`200ms`).
+/// Parses from and prints as `NAME[:KEY=VALUE]...`, for instance `cocoa-01:nstart=4` or
+/// `cocoa:ageing=off:bound=60s`. Spans are in seconds (`1.5`, `60s`) or milliseconds (`200ms`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The control.
+    /// The selected control.
     pub selection: Selection,
     /// Its settings.
     pub settings: Settings,
 }
 
-/// Which control.
+/// A selected congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// One of this crate's.
+    /// A control of this crate.
     BuiltIn(Algorithm),
-    /// One from outside.
+    /// A control from outside this crate.
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     Custom(super::Custom),
 }
 
 impl Selection {
-    /// The name.
+    /// The control's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -107,7 +108,7 @@ impl Selection {
         }
     }
 
-    /// The settings that mean something to it.
+    /// The keys of the settings that apply to this control.
     #[must_use]
     pub fn keys(&self) -> &'static [&'static str] {
         match self {
@@ -118,7 +119,7 @@ impl Selection {
     }
 }
 
-/// The names of the ways to mark.
+/// The names of the marking schemes.
 const MARKS: [(&str, Marking); 4] = [
     ("copy-token", Marking::CopyToken),
     ("token", Marking::Token),
@@ -127,7 +128,7 @@ const MARKS: [(&str, Marking); 4] = [
 ];
 
 impl Config {
-    /// The control with the settings of its source.
+    /// The control with the settings of its publication.
     #[must_use]
     pub const fn new(algorithm: Algorithm) -> Self {
         use Algorithm as A;
@@ -171,7 +172,7 @@ impl Config {
         }
     }
 
-    /// A control without any knowledge, for a new scope.
+    /// Builds a control without any knowledge, for a new scope.
     #[must_use]
     pub fn build(&self) -> Controller {
         use Algorithm as A;
@@ -202,11 +203,11 @@ impl Config {
         }
     }
 
-    /// Sets one key from text, as in `cocoa:KEY=VALUE`.
+    /// Sets one setting from text, as in `cocoa:KEY=VALUE`.
     ///
     /// # Errors
     ///
-    /// If the key does not exist or the value is outside its range.
+    /// Returns an error if the key does not exist or the value is outside its range.
     pub fn set<'t>(&mut self, key: &'t str, value: &'t str) -> Result<(), ConfigError<'t>> {
         let bad = |expected| ConfigError::Value { key, value, expected };
         #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
@@ -300,8 +301,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If the name or a key does not exist, or a value is outside its range. The message lists
-    /// what would be right.
+    /// Returns an error if the name or a key does not exist, or if a value is outside its range.
+    /// The message lists the accepted names, keys or values.
     pub fn parse(text: &str) -> Result<Self, ConfigError<'_>> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let algorithm = Algorithm::ALL
@@ -315,7 +316,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Sets what `KEY=VALUE[:KEY=VALUE]...` says.
+    /// Applies the settings in `KEY=VALUE[:KEY=VALUE]...`.
     pub(super) fn set_all<'t>(&mut self, settings: &'t str) -> Result<(), ConfigError<'t>> {
         for part in settings.split(':') {
             let (key, value) = part.split_once('=').ok_or(ConfigError::Value {
@@ -328,7 +329,7 @@ impl Config {
         Ok(())
     }
 
-    /// What it was before any setting was changed.
+    /// The settings before any of them was changed.
     fn unchanged(&self) -> Settings {
         match &self.selection {
             Selection::BuiltIn(algorithm) => Self::new(*algorithm).settings,
@@ -339,7 +340,8 @@ impl Config {
 }
 
 impl fmt::Display for Config {
-    /// The name and the settings that are not its source's: what [`Config::parse`] reads.
+    /// Writes the name and the settings that differ from the defaults, in the form that
+    /// [`Config::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (s, source) = (&self.settings, &self.unchanged());
         match &self.selection {
@@ -407,10 +409,11 @@ impl fmt::Display for Config {
     }
 }
 
-/// What an interval between messages may be.
+/// The accepted intervals between messages.
 const AN_INTERVAL: &str = "a time between messages from 0.1ms to 60s, such as 400ms";
 
-/// An interval between messages: neither a rate that no interface has, nor none.
+/// Parses an interval between messages. Accepts neither zero nor a rate that no network interface
+/// reaches.
 fn parse_interval(text: &str) -> Option<Micros> {
     parse_span(text).filter(|span| (Rcoap::FASTEST..=Rcoap::SLOWEST).contains(span))
 }
@@ -420,7 +423,7 @@ fn whole(text: &str, range: core::ops::RangeInclusive<u8>) -> Option<u8> {
     text.parse().ok().filter(|value| range.contains(value))
 }
 
-/// A span in seconds with as many decimals as it needs.
+/// A span, printed in seconds with as many decimals as it needs.
 struct Span(Micros);
 
 impl fmt::Display for Span {
@@ -446,7 +449,7 @@ impl FromStr for Algorithm {
     }
 }
 
-/// No control has that name. Its message lists the names.
+/// The error for an unknown control name. Its message lists the known names.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct UnknownAlgorithm;
 
@@ -459,36 +462,37 @@ impl fmt::Display for UnknownAlgorithm {
 
 impl core::error::Error for UnknownAlgorithm {}
 
-/// Why a text names no control.
+/// The error for a text that does not describe a control.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError<'t> {
     /// No control has this name.
     Name {
-        /// The name.
+        /// The unknown name.
         name: &'t str,
     },
-    /// No setting has this key.
+    /// The control has no setting with this key.
     Key {
-        /// The key.
+        /// The unknown key.
         key: &'t str,
-        /// The name of the control that it was to be set of.
+        /// The name of the control.
         control: &'static str,
-        /// The keys that mean something to it.
+        /// The keys of the settings that apply to the control.
         keys: &'static [&'static str],
     },
     /// The value is outside the range of its key.
     Value {
-        /// The key.
+        /// The setting's key.
         key: &'t str,
-        /// The value.
+        /// The rejected value.
         value: &'t str,
-        /// What would be right.
+        /// A description of the accepted values.
         expected: &'static str,
     },
 }
 
 impl<'t> ConfigError<'t> {
-    /// What is not known, and the names that are; empty if the fault is a value.
+    /// The unknown name or key and the known ones. The list is empty if the error concerns a
+    /// value.
     #[must_use]
     pub fn unknown(&self) -> (&'t str, &'static [&'static str]) {
         match *self {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::time::{Instant, Micros};
 
-/// The state of one scope's control.
+/// The state of one scope's congestion control.
 #[derive(Debug)]
 pub enum Controller {
     /// `default`, `default-b`.
@@ -35,13 +35,13 @@ pub enum Controller {
     Other(alloc::boxed::Box<dyn OtherControl>),
 }
 
-/// What a control from outside this crate must be to live in an endpoint.
+/// The bounds that a control from outside this crate must satisfy to be used in an endpoint.
 #[cfg(feature = "alloc")]
 pub trait OtherControl: CongestionControl + Send + core::fmt::Debug {}
 #[cfg(feature = "alloc")]
 impl<T: CongestionControl + Send + core::fmt::Debug> OtherControl for T {}
 
-/// Calls the same method on whichever control there is.
+/// Calls the same method on the control, whichever it is.
 macro_rules! dispatch {
     ($self:ident, $control:ident => $call:expr) => {
         match $self {

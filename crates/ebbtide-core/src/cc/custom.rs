@@ -1,4 +1,4 @@
-//! Controls from outside this crate: factories with a name and a text form of their own.
+//! Controls from outside this crate: factories with a name and text settings of their own.
 
 use super::{Algorithm, Config, ConfigError, OtherControl, Selection, Settings};
 use alloc::boxed::Box;
@@ -7,9 +7,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Makes the controls of a kind that this crate does not know, one for each scope.
+/// A factory of controls that this crate does not know. An endpoint builds one control for each
+/// scope.
 ///
-/// A control without settings of its own needs no type for its factory: see [`Custom::from_fn`].
+/// A control without settings of its own does not need a type for its factory; see
+/// [`Custom::from_fn`].
 ///
 /// # Examples
 ///
@@ -42,54 +44,55 @@ use core::fmt;
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub trait ControlFactory: Send + Sync {
-    /// The name, as on a command line: not that of an [`Algorithm`], without `:`, `+`, `,` and
-    /// spaces. See [`Registry::new`].
+    /// The name, as used on a command line. It must differ from the name of every [`Algorithm`]
+    /// and must not contain `:`, `+`, `,` or spaces. See [`Registry::new`].
     fn name(&self) -> &'static str;
 
-    /// A control without any knowledge, for a new scope.
+    /// Builds a control without any knowledge, for a new scope.
     fn build(&self) -> Box<dyn OtherControl>;
 
-    /// The settings of which [`ControlFactory::with`] knows the keys.
+    /// The keys of the settings that [`ControlFactory::with`] accepts.
     fn keys(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The same factory with one of its own settings changed.
+    /// Returns the same factory with one of its own settings changed.
     ///
     /// # Errors
     ///
-    /// [`SettingError::Key`] if it has no such setting: then the settings that all controls share
-    /// are tried. [`SettingError::Value`] if the setting cannot have this value.
+    /// [`SettingError::Key`] if the factory has no setting with this key; the settings that all
+    /// controls share are then tried. [`SettingError::Value`] if the value is not valid for the
+    /// setting.
     fn with(&self, key: &str, value: &str) -> Result<Custom, SettingError> {
         let _ = (key, value);
         Err(SettingError::Key)
     }
 
-    /// Writes its own settings as `:KEY=VALUE`, those with their default values left out. Two
-    /// factories of the same name that write the same are taken for the same control.
+    /// Writes the factory's own settings as `:KEY=VALUE`, without those that have their default
+    /// values. Two factories with the same name and the same text count as the same control.
     ///
     /// # Errors
     ///
-    /// Only those of the formatter.
+    /// Returns only the errors of the formatter.
     fn write_settings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let _ = f;
         Ok(())
     }
 
-    /// The values of the shared settings before any is changed by text.
+    /// The shared settings before any of them is changed by text.
     fn settings(&self) -> Settings {
         Config::new(Algorithm::Default).settings
     }
 }
 
-/// Why a factory did not take a setting.
+/// The reason why a factory rejected a setting.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
-    /// It has no setting of this key.
+    /// The factory has no setting with this key.
     Key,
     /// The value is outside the range of its key.
     Value {
-        /// What would be right, such as `a whole number from 1 to 9`.
+        /// A description of the accepted values, such as `a whole number from 1 to 9`.
         expected: &'static str,
     },
 }
@@ -99,12 +102,12 @@ pub enum SettingError {
 pub struct Custom(Arc<dyn ControlFactory>);
 
 impl Custom {
-    /// Shares a factory.
+    /// Wraps a factory.
     pub fn new(factory: impl ControlFactory + 'static) -> Self {
         Self(Arc::new(factory))
     }
 
-    /// A control without settings of its own, made by a closure.
+    /// A control without settings of its own, built by a closure.
     pub fn from_fn(
         name: &'static str,
         build: impl Fn() -> Box<dyn OtherControl> + Send + Sync + 'static,
@@ -126,7 +129,7 @@ impl Custom {
 }
 
 impl fmt::Display for Custom {
-    /// The name and its own settings.
+    /// The name and the control's own settings.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         self.0.write_settings(f)
@@ -163,16 +166,16 @@ impl<F: Fn() -> Box<dyn OtherControl> + Send + Sync> ControlFactory for FromFn<F
     }
 }
 
-/// The controls from outside that a program can name beside the built-in ones.
+/// The controls from outside that a program can select by name in addition to the built-in ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registry(Vec<Custom>);
 
 impl Registry {
-    /// A registry of these controls.
+    /// Creates a registry of these controls.
     ///
     /// # Errors
     ///
-    /// If a name is not possible, or two controls have the same one.
+    /// Returns an error if a name is not valid or two controls have the same name.
     pub fn new(controls: impl IntoIterator<Item = Custom>) -> Result<Self, NameError> {
         let mut registry = Self::default();
         for control in controls {
@@ -189,7 +192,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// The control of this name.
+    /// The control with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Custom> {
         self.0.iter().find(|control| control.name() == name)
@@ -200,11 +203,11 @@ impl Registry {
         self.0.iter().map(Custom::name)
     }
 
-    /// As [`Config::parse`], where the names of this registry are known as well.
+    /// Like [`Config::parse`], and also accepts the names in this registry.
     ///
     /// # Errors
     ///
-    /// If the name or a key does not exist, or a value is outside its range.
+    /// Returns an error if the name or a key does not exist, or if a value is outside its range.
     pub fn parse<'t>(&self, text: &'t str) -> Result<Config, ConfigError<'t>> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         match self.get(name) {
@@ -220,15 +223,15 @@ impl Registry {
     }
 }
 
-/// Why a control cannot be registered.
+/// The reason why a control cannot be registered.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// The name is empty or has a character that separates names and settings.
+    /// The name is empty or contains a character that separates names and settings.
     Form {
-        /// The name.
+        /// The rejected name.
         name: &'static str,
     },
-    /// Another control has the name.
+    /// Another control already has this name.
     Taken {
         /// The name.
         name: &'static str,
@@ -259,7 +262,7 @@ impl From<Custom> for Config {
 }
 
 impl Config {
-    /// A control from outside with the settings of its factory.
+    /// A control from outside, with the shared settings of its factory.
     #[must_use]
     pub fn custom(custom: Custom) -> Self {
         let settings = custom.factory().settings();

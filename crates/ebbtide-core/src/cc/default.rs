@@ -1,4 +1,4 @@
-//! `default` and `default-b`: what RFC 7252 specifies. It learns nothing.
+//! `default` and `default-b`: the control that RFC 7252 specifies. It learns nothing.
 
 use super::{
     Admission, CongestionControl, Context, Departure, Load, Metrics, Sample, Slot, Transmission,
@@ -36,7 +36,7 @@ impl CongestionControl for Default {
     }
 }
 
-/// A fresh initial timeout (RFC 7252 section 4.2).
+/// A newly drawn initial timeout (RFC 7252 section 4.2).
 pub(super) fn initial_timeout(cx: &mut Context<'_>) -> Micros {
     let base = cx.settings.ack_timeout(cx.params);
     cx.uniform(base, base.scale(cx.params.ack_random_permille, 1000))
@@ -48,8 +48,8 @@ pub(super) fn doubled(armed: Micros, cx: &Context<'_>) -> Micros {
     cx.settings.bound.map_or(next, |bound| next.min(bound.max(armed)))
 }
 
-/// PROBING_RATE (RFC 7252 section 4.7): towards a peer that does not respond, Non-confirmable
-/// messages leave at that many bytes a second on average.
+/// PROBING_RATE (RFC 7252 section 4.7): Non-confirmable messages to a peer that does not respond
+/// leave at this many bytes a second on average.
 pub(super) fn admit_non_at_probing_rate(
     message: &Departure,
     load: &Load,

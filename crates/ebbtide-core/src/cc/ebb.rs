@@ -1,4 +1,4 @@
-//! `ebb`: ask before you repeat (docs/ebb.md).
+//! `ebb`: probe the path before repeating a message (docs/ebb.md).
 
 use super::{
     Admission, CongestionControl, Context, Departure, Expiry, Fasor, Kind, Load, Marking, Metrics,
@@ -6,61 +6,64 @@ use super::{
 };
 use crate::time::{Duration, Instant, Micros};
 
-/// Ebb: a retransmission is an answer to a loss, not to a silence.
+/// Ebb: a missing answer alone does not cause a retransmission; a detected loss does.
 ///
-/// * **Blind** (no round trip known): the first timeout sends a probe, a CoAP ping, and not a copy.
-///   On a path that keeps order its Reset is a verdict: the message or its answer was lost, so the
-///   message is repeated at once. If the answer comes first nothing was lost, and a third of a copy
-///   was spent. If neither comes the message is repeated twice after a long interval, and then at
-///   growing ones.
-/// * **Known, no queue** (the last round trip is near the smallest): a silence is a loss. The
-///   message is repeated after the same short timeout a few times, then with doubled ones. If nearly
-///   every second transmission is lost a buffer must be full, and timeouts double from the start.
-/// * **Known, queue** (it is not): a silence is most likely the queue. A probe asks first, and
-///   timeouts double from the start.
+/// * **Blind** (no round trip known): the first timeout sends a probe, which is a CoAP ping,
+///   instead of a copy. On a path that preserves order, the Reset that answers the probe shows
+///   that the message or its answer was lost, so the message is repeated at once. If the answer
+///   arrives first, nothing was lost, and the probe cost a third of a copy. If neither arrives,
+///   the message is repeated twice after a long interval, and then at growing ones.
+/// * **Known, no queue** (the last round trip is near the smallest one): a missing answer means a
+///   loss. The message is repeated after the same short timeout a few times, then with doubled
+///   ones. If nearly every second transmission is lost, a buffer must be full, and timeouts double
+///   from the start.
+/// * **Known, queue** (the last round trip is well above the smallest one): a missing answer most
+///   likely means a queue. A probe is sent first, and timeouts double from the start.
 ///
-/// An exchange asks once. After one that was given up, or nearly, the next one begins with the
-/// timeouts that it had reached. Copies are marked, so that every answer is a sample. A peer that does not
-/// answer probes gets FASOR, whose estimator this is.
+/// Each exchange sends one probe. After an exchange that was given up, or nearly was, the next one
+/// begins with the timeouts that the earlier one had reached. Copies are marked, so that every
+/// answer is a sample. For a peer that does not answer probes Ebb behaves as FASOR does, whose
+/// estimator it uses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ebb {
-    /// The estimator, the last sample, and what runs towards a peer that does not answer probes.
+    /// The estimator and the last sample; it also runs the exchanges with a peer that does not
+    /// answer probes.
     fasor: Fasor,
-    /// The smallest round trip of late; it creeps upwards, or a path change would never be
-    /// noticed. Zero before the first sample.
+    /// The smallest recent round trip; zero before the first sample. It creeps upwards, because
+    /// otherwise a change of path would never be noticed.
     least: Micros,
-    /// When an answer was last learnt from, in seconds since the driver's epoch.
+    /// When an answer last gave a sample, in seconds since the driver's epoch.
     fed: u32,
-    /// How long a verdict is kept waiting for an answer that the probe may have overtaken, ms.
+    /// How long a verdict waits for an answer that the probe may have overtaken, in ms.
     guard: u16,
-    /// The round trip of the last probe, ms, zero before the first. No timeout is computed from it
-    /// alone.
+    /// The round trip of the last probe in ms; zero before the first one. No timeout is computed
+    /// from it alone.
     path: u16,
-    /// The least timeout of the next original, in hundredths of a second: what the last exchange
-    /// that was given up, or nearly was, had backed off to.
+    /// The minimum timeout of the next original transmission, in hundredths of a second: the
+    /// timeout that the last exchange had backed off to if it was given up or nearly was.
     held: u16,
-    /// Copies per exchange of late, in sixteenths.
+    /// Recent average of copies per exchange, in sixteenths.
     copies: u8,
     counts: Counts,
 }
 
-/// Three small numbers in a byte.
+/// Three small counters in one byte.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Counts(u8);
 
 impl Counts {
-    /// Probes in a row that stayed unanswered although the path carried an answer after them, at
-    /// most [`SILENT`].
+    /// Consecutive probes that stayed unanswered although the path carried an answer after them,
+    /// at most [`SILENT`].
     const fn silent(self) -> u8 {
         self.0 & 3
     }
 
-    /// Samples taken, at most [`GROWN`].
+    /// The number of samples, at most [`GROWN`].
     const fn samples(self) -> u8 {
         self.0 >> 2 & 3
     }
 
-    /// Exchanges given up in a row, at most [`MOST_FAILS`].
+    /// Consecutive exchanges that were given up, at most [`MOST_FAILS`].
     const fn fails(self) -> u8 {
         self.0 >> 4
     }
@@ -78,59 +81,61 @@ impl Counts {
     }
 }
 
-/// There is one for each peer, of which a server may have many.
+/// There is one such state for each peer, and a server may have many peers.
 const _: () = assert!(size_of::<Ebb>() <= 36, "the state of a peer has grown");
 
-/// How many unanswered probes tell that a peer does not answer any.
+/// The number of unanswered probes after which the peer is taken not to answer any.
 const SILENT: u8 = 3;
-/// Samples from which on an estimate is trusted; with one it may have met a queue that was about to
-/// grow.
+/// The number of samples from which on an estimate is trusted. A single sample may have met a
+/// queue that was about to grow.
 const GROWN: u8 = 2;
-/// The factor of doubled timeouts while nothing but one sample is known of the path.
+/// The factor of doubled timeouts while only one sample of the path is known.
 const DOUBT: u32 = 2;
-/// Doublings of a timeout are limited to 2^5, beside the bound in seconds.
+/// The maximum number of doublings of a timeout, in addition to the bound in seconds.
 const MOST_DOUBLINGS: u8 = 5;
-/// Timeouts may exceed the bound up to this multiple of the original's, and [`LONGEST`].
+/// Timeouts may exceed the bound up to this multiple of the original's timeout, but not
+/// [`LONGEST`].
 const STRETCH: u32 = 4;
-/// The longest timeout and the longest that is held.
+/// The longest timeout, and the longest held timeout.
 const LONGEST: Micros = Micros::from_millis(240_000);
-/// The least wait after the last copy.
+/// The minimum wait after the last copy.
 const LAST_WAIT: Micros = Micros::from_millis(3_000);
-/// The same while nothing is known of the path.
+/// The minimum wait after the last copy while nothing is known of the path.
 const BLIND_LAST_WAIT: Micros = Micros::from_millis(120_000);
-/// An exchange that was answered with at most so many copies left was nearly given up.
+/// An exchange that was answered with at most this many copies left was nearly given up.
 const NEAR: u8 = 2;
-/// Blind intervals double with each exchange given up in a row, at most so often.
+/// Blind intervals double with each consecutive exchange that is given up, at most this often.
 const MOST_FAILS: u8 = 4;
-/// More copies per exchange than this, in sixteenths, are a buffer's work rather than that of link
-/// errors: nearly every second transmission is lost.
+/// More copies per exchange than this, in sixteenths, are caused by a full buffer rather than by
+/// link errors: nearly every second transmission is lost.
 const CONGESTED: u8 = 14;
-/// An estimate that was not fed for longer is stale: for as long cocoa-03 section 4.3 has it kept.
+/// An estimate without a sample for longer than this is stale; cocoa-03 section 4.3 keeps
+/// estimates for the same time.
 const STALE: Duration = Duration::from_secs(255);
 
-/// The last departure of an exchange.
+/// The last transmission of an exchange.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Last {
-    /// The original, or a copy that followed a silence.
+    /// The original, or a copy that was sent because no answer had arrived.
     Copy,
-    /// A probe, unanswered so far.
+    /// A probe that is not answered yet.
     Probe,
-    /// A probe that was answered: a verdict on all copies, and the next one is due.
+    /// An answered probe, which is a verdict on all copies; the next copy is due.
     Verdict,
     /// The copy that followed a verdict.
     Sentenced,
 }
 
-/// What an exchange remembers from one transmission to the next, in the byte `Slot::tag`.
+/// The state that an exchange keeps from one transmission to the next, in the byte `Slot::tag`.
 #[derive(Copy, Clone, Debug)]
 struct Memory {
     last: Last,
-    /// The path was not known when it began, and has not answered since.
+    /// The path was not known when the exchange began, and nothing has been answered since.
     blind: bool,
-    /// A copy left after a probe that had stayed unanswered.
+    /// A copy left after a probe that had remained unanswered.
     unheard: bool,
-    /// Silences so far that count: while blind one for the probe, later one for each short repeat
-    /// and doubling. At most 15.
+    /// Expired timeouts that count: while blind, one for the probe; later, one for each short
+    /// repeat and each doubling. At most 15.
     steps: u8,
 }
 
@@ -152,7 +157,8 @@ impl Memory {
 }
 
 impl Ebb {
-    /// A control that knows nothing. Without marks answers to repeated messages are no samples.
+    /// Creates a control without any knowledge. Without marks, answers to repeated messages are
+    /// not samples.
     #[must_use]
     pub const fn new(marking: Marking) -> Self {
         Self {
@@ -167,18 +173,19 @@ impl Ebb {
         }
     }
 
-    /// Whether one round trip is all that is known: it may have met a queue that was about to grow.
-    /// The answer of a probe that came as well is a second one.
+    /// Whether only one round trip is known, which may have met a queue that was about to grow.
+    /// The answer to a probe of the same exchange is a second one.
     fn doubtful(&self) -> bool {
         self.counts.samples() == 1 && self.path == 0
     }
 
-    /// Whether a queue stands: the last round trip was well above the smallest.
+    /// Whether there is a queue: the last round trip was well above the smallest one.
     fn queued(&self) -> bool {
         self.fasor.previous > self.least.scale(2, 1)
     }
 
-    /// An exchange is over that took so many copies: an eighth of the average is its own.
+    /// Records a finished exchange that took this many copies; it contributes an eighth of the
+    /// average.
     fn count(&mut self, copies: u8) {
         let own = copies.min(15) * 16;
         self.copies = if own > self.copies {
@@ -188,13 +195,13 @@ impl Ebb {
         };
     }
 
-    /// Whether so much is lost that a buffer must be full, whatever the round trips say: where it
-    /// always is, the smallest one has met it as well.
+    /// Whether so much is lost that a buffer must be full, whatever the round trips say. If the
+    /// buffer is always full, the smallest round trip includes its delay as well.
     const fn congested(&self) -> bool {
         self.copies > CONGESTED
     }
 
-    /// The least timeout of the next original.
+    /// The minimum timeout of the next original transmission.
     fn held(&self) -> Micros {
         Micros::from_millis(u32::from(self.held) * 10)
     }
@@ -203,7 +210,7 @@ impl Ebb {
         self.held = u16::try_from(timeout.get() / 10_000).unwrap_or(u16::MAX);
     }
 
-    /// How often a message is repeated after the same short timeout: at most in half of
+    /// How often a message is repeated after the same short timeout: in at most half of
     /// MAX_RETRANSMIT, so that backoff gets the rest.
     fn short_repeats(&self, cx: &Context<'_>) -> u8 {
         let most = cx.settings.copies.min(cx.params.max_retransmit / 2);
@@ -214,22 +221,23 @@ impl Ebb {
         }
     }
 
-    /// The first timeout while nothing is known, at least: three quarters of ACK_TIMEOUT, because what
-    /// leaves then is a probe.
+    /// The minimum first timeout while nothing is known: three quarters of ACK_TIMEOUT, because a
+    /// probe leaves then.
     fn first(cx: &Context<'_>) -> Micros {
         cx.settings.initial_rto.unwrap_or(cx.params.ack_timeout.scale(3, 4))
     }
 
-    /// How long to wait, while nothing is known, after the probe (ordinal 0), or after the copy of
-    /// this ordinal: first as long as the queues whose senders are to be spared a copy, twice
-    /// as long with each copy from the second on, and with each exchange given up before.
+    /// How long to wait, while nothing is known, after the probe (ordinal 0) or after the copy
+    /// with this ordinal. The first interval covers the queues in which a copy should be avoided.
+    /// It doubles with each copy from the second one on, and with each earlier exchange that was
+    /// given up.
     fn interval(&self, base: Micros, ordinal: u8, cx: &Context<'_>) -> Micros {
         let doublings = ordinal.clamp(1, 7) - 1 + self.counts.fails();
         base.scale(cx.settings.probe_growth.into(), 1).scale(1 << doublings, 1)
     }
 
-    /// The timeout of an original: SRTT + max(3.5 RTTVAR, margin), at least the last sample and what is
-    /// held, and a small dither.
+    /// The timeout of an original transmission: SRTT + max(3.5 RTTVAR, margin), at least the last
+    /// sample and the held timeout, plus a small dither.
     fn first_timeout(&self, cx: &mut Context<'_>) -> Micros {
         let (Some(srtt), Some(rttvar)) = (self.fasor.fast.srtt(), self.fasor.fast.rttvar()) else {
             let blind = Self::first(cx).max(self.held());
@@ -241,8 +249,8 @@ impl Ebb {
         cx.uniform(rto, rto.saturating_add(srtt.scale(cx.settings.dither_percent.into(), 100)))
     }
 
-    /// A known timeout after so many silences: the short repeats are as far apart as the first;
-    /// then it doubles, from a twentieth of ACK_TIMEOUT at least.
+    /// A known timeout after `steps` expiries. The short repeats have the interval of the first
+    /// timeout; after them it doubles, starting at no less than a twentieth of ACK_TIMEOUT.
     fn backed_off(&self, base: Micros, steps: u8, cx: &Context<'_>) -> Micros {
         let doublings = steps.saturating_sub(self.short_repeats(cx)).min(MOST_DOUBLINGS);
         if doublings == 0 {
@@ -253,7 +261,7 @@ impl Ebb {
         base.scale(factor << doublings, 1).max(patience)
     }
 
-    /// Within the bound, and long enough after the last copy.
+    /// Limits the timeout to the bound, and makes the wait after the last copy long enough.
     fn bounded(
         timeout: Micros,
         memory: Memory,
@@ -273,7 +281,7 @@ impl Ebb {
         timeout.min(bound).max(least)
     }
 
-    /// Drops an estimate that is too old to repeat by; the timeout stays as long as it was.
+    /// Discards an estimate that is too old to repeat by; the timeout stays as long as it was.
     fn age(&mut self, cx: &mut Context<'_>) -> Micros {
         let fed = Instant::ZERO + Duration::from_secs(self.fed.into());
         if !cx.settings.ageing
@@ -289,10 +297,10 @@ impl Ebb {
         timeout
     }
 
-    /// An original leaves.
+    /// Prepares an original transmission.
     fn begin(&mut self, slot: &mut Slot, cx: &mut Context<'_>) -> Memory {
         let aged = self.age(cx);
-        // Another control may have begun the exchange: then its timeout is the least.
+        // Another control may have begun the exchange; its timeout is then the minimum.
         slot.base = self.first_timeout(cx).max(aged).max(slot.armed);
         let blind = self.counts.samples() == 0;
         Memory { last: Last::Copy, blind, unheard: false, steps: 0 }
@@ -325,7 +333,7 @@ impl CongestionControl for Ebb {
                 memory = self.begin(slot, cx);
             }
             Kind::Message if after == Last::Verdict && memory.blind => {
-                // The path is known, the peer's processing time is not: RFC 7252 section 4.8.2
+                // The path is known, but the peer's processing time is not. RFC 7252 section 4.8.2
                 // allows it ACK_TIMEOUT.
                 slot.base =
                     Micros::from_millis(self.path.into()).scale(3, 2).max(cx.params.ack_timeout);
@@ -333,7 +341,7 @@ impl CongestionControl for Ebb {
             }
             Kind::Message if after == Last::Verdict => {}
             Kind::Message if after == Last::Probe => memory.unheard = true,
-            // Also in the place of a probe that may not leave.
+            // This also applies when the message replaces a probe that may not leave.
             Kind::Message if memory.blind => memory.steps = 1,
             Kind::Message => memory.steps = memory.steps.saturating_add(1),
             Kind::Probe if memory.blind => memory.steps = 1,
@@ -341,8 +349,8 @@ impl CongestionControl for Ebb {
         }
         slot.tag = memory.store();
         let timeout = match memory.blind {
-            // The original, and the copy that followed the probe: two tries at either end of the
-            // first long interval.
+            // The original, and the copy that followed the probe: there are two transmissions at
+            // either end of the first long interval.
             true if memory.steps == 0 || after == Last::Probe => slot.base,
             true => self.interval(slot.base, transmission.ordinal, cx),
             false => self.backed_off(slot.base, memory.steps, cx),
@@ -364,13 +372,14 @@ impl CongestionControl for Ebb {
         echo: &ProbeReply,
         _cx: &mut Context<'_>,
     ) -> Option<Micros> {
-        // Much sooner than any answer ever came: hardly from the peer (RFC 7252 section 11.4).
+        // Much sooner than any answer ever came, so it is unlikely to come from the peer (RFC 7252
+        // section 11.4).
         if echo.since < self.least.scale(1, 4) {
             return None;
         }
         self.counts.set_silent(0);
         self.path = u16::try_from(echo.since.get() / 1000).unwrap_or(u16::MAX).max(1);
-        // It left before the last copy and says nothing about it.
+        // The probe left before the last copy and says nothing about it.
         if echo.since > echo.since_last {
             return None;
         }
@@ -395,8 +404,8 @@ impl CongestionControl for Ebb {
         }
         let last = sample.transmissions.saturating_sub(1);
         match sample.answered.map(|answered| answered.ordinal) {
-            // The answer to an earlier copy came after the verdict on it: the probe had overtaken
-            // it. By how much it was late, the next verdict waits.
+            // The answer to an earlier copy arrived after the verdict, so the probe had overtaken
+            // it. The next verdict waits for as long as this answer was late.
             Some(ordinal) if memory.last == Last::Sentenced && ordinal < last => {
                 let late = sample.since_last.get() / 1000 + u32::from(self.guard);
                 self.guard = u16::try_from(late.saturating_add(1)).unwrap_or(u16::MAX);
@@ -412,7 +421,8 @@ impl CongestionControl for Ebb {
             Some(answered) => answered.since,
             None if last == 0 => sample.since_first,
             None => {
-                // As long as it may have taken, for one exchange; never an estimate (Karn).
+                // The longest time that the round trip may have taken. It serves for one exchange
+                // and never enters an estimate (Karn).
                 self.fasor.previous = sample.since_first;
                 return;
             }

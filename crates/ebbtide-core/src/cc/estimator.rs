@@ -4,8 +4,8 @@ use crate::time::Micros;
 
 /// Smoothed round trip and its variation (RFC 6298 section 2), in eight bytes.
 ///
-/// The first sample sets both; how large the first variation is differs between controls, so it
-/// is an argument. A sample is never zero: the clock's granularity stands in.
+/// The first sample sets both values. The size of the first variation differs between controls, so
+/// it is an argument. A sample is never zero; the clock's granularity takes its place.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Estimator {
     srtt: Micros,
@@ -29,7 +29,7 @@ impl Gains {
 }
 
 impl Estimator {
-    /// An estimator without a sample.
+    /// Creates an estimator without a sample.
     #[must_use]
     pub const fn new() -> Self {
         Self { srtt: Micros::ZERO, rttvar: Micros::ZERO }
@@ -56,8 +56,8 @@ impl Estimator {
         if self.has_sample() { Some(self.rttvar) } else { None }
     }
 
-    /// Takes a sample. `first_divisor` is what the first sample is divided by to give the first
-    /// variation: 2 in RFC 6298 section 2.2, 2K in FASOR.
+    /// Adds a sample. The first variation is the first sample divided by `first_divisor`: 2 in RFC
+    /// 6298 section 2.2, 2K in FASOR.
     pub fn update(&mut self, sample: Micros, gains: Gains, first_divisor: u32) {
         let sample = sample.max(Micros::new(1));
         if !self.has_sample() {
@@ -65,7 +65,7 @@ impl Estimator {
             self.rttvar = sample.scale(1, first_divisor);
             return;
         }
-        // RFC 6298 section 2.3: the variation first, with the old smoothed round trip.
+        // RFC 6298 section 2.3: the variation is updated first, with the old smoothed round trip.
         let deviation = sample.saturating_sub(self.srtt).max(self.srtt.saturating_sub(sample));
         self.rttvar = weighted(self.rttvar, deviation, gains.rttvar);
         self.srtt = weighted(self.srtt, sample, gains.srtt).max(Micros::new(1));

@@ -8,12 +8,12 @@ use super::{
 };
 use crate::time::Micros;
 
-/// FASOR: a fast timeout for losses, a slow one for queues, and a state that says which to try
-/// first.
+/// FASOR: a fast timeout for losses, a slow one for queues, and a state that selects which one
+/// comes first.
 ///
 /// The *fast RTO* is RFC 6298's from unambiguous samples, without the floor of 1 s. The *slow RTO*
-/// is the whole time that the last exchange with retransmissions took, times 1.5, never smoothed.
-/// With f and s the two after dithering, the timeouts of one exchange are
+/// is 1.5 times the whole duration of the last exchange with retransmissions, and is never
+/// smoothed. With f and s as the two after dithering, the timeouts of one exchange are
 ///
 /// ```text
 /// FAST            f, 2f, 4f, 8f, ...
@@ -21,21 +21,21 @@ use crate::time::Micros;
 /// SLOW_FAST       s, f, 2f, 4f, ...
 /// ```
 ///
-/// An exchange without a retransmission leads to FAST, one with leads from FAST to
+/// An exchange without a retransmission leads to FAST. An exchange with one leads from FAST to
 /// FAST_SLOW_FAST and from there to SLOW_FAST. `fast-slow` and `slow` are the development variants
-/// of Thesis19 section 7.1, in which the slow value is what backs off.
+/// of Thesis19 section 7.1, in which the slow value backs off.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Fasor {
     pub(super) fast: Estimator,
     /// The slow RTO; zero before the first exchange with a retransmission.
     pub(super) slow: Micros,
-    /// The previous sample; zero before the first (fasor-02: with marks, the base of a series is
-    /// at least this).
+    /// The previous sample; zero before the first. With marks, the base of a series is at least
+    /// this (fasor-02).
     pub(super) previous: Micros,
     state: State,
     series: Series,
     pub(super) marking: Marking,
-    /// What the first sample is divided by for the first variation: 2 or 2K = 8.
+    /// The divisor of the first sample that gives the first variation: 2 or 2K = 8.
     first_divisor: u8,
 }
 
@@ -57,14 +57,14 @@ impl State {
     }
 }
 
-/// How a variant lays out its timeouts.
+/// The order of a variant's timeouts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Series {
-    /// After the slow timeout the fast one backs off (`fasor` and its marks).
+    /// The fast timeout backs off after the slow one (`fasor` and its marked variants).
     SlowThenFast,
     /// The slow timeout itself backs off, after one fast try (`fast-slow`).
     FastThenSlow,
-    /// The slow timeout itself backs off, at once (`slow`).
+    /// The slow timeout itself backs off from the start (`slow`).
     Slow,
 }
 
@@ -84,13 +84,13 @@ impl Fasor {
         }
     }
 
-    /// `fasor` (FastSlowFast), with marks or without: the first sample R gives an RTO of 1.5 R.
+    /// `fasor` (FastSlowFast), with or without marks: the first sample R gives an RTO of 1.5 R.
     #[must_use]
     pub const fn fast_slow_fast(marking: Marking) -> Self {
         Self::new(Series::SlowThenFast, marking, 2 * K as u8)
     }
 
-    /// `fasor-k4`: as `fasor`, but the first sample R gives an RTO of 3 R, as in RFC 6298.
+    /// `fasor-k4`: like `fasor`, but the first sample R gives an RTO of 3 R, as in RFC 6298.
     #[must_use]
     pub const fn k4() -> Self {
         Self::new(Series::SlowThenFast, Marking::None, 2)
@@ -111,13 +111,13 @@ impl Fasor {
     fn fast_rto(&self, cx: &Context<'_>) -> Micros {
         let measured = self.fast.rto(K, cx.settings.granularity);
         let rto = measured.unwrap_or_else(|| cx.settings.initial_rto(cx.params));
-        // fasor-02 section 4.4: with marks, a sample that the estimator has not caught up with
-        // yet lifts the base of the next series.
+        // fasor-02 section 4.4: with marks, a sample above the estimate raises the base of the
+        // next series.
         if self.marking == Marking::None { rto } else { rto.max(self.previous) }
     }
 
-    /// Spreads `rto` over `[RTO + SRTT/4, RTO + SRTT]`; before any sample a third of the initial
-    /// RTO stands in for SRTT. Bounded by 60 s (a setting).
+    /// Spreads `rto` over `[RTO + SRTT/4, RTO + SRTT]`. Before any sample, a third of the initial
+    /// RTO takes the place of SRTT. The result is at most 60 s (a setting).
     fn dithered(&self, rto: Micros, cx: &mut Context<'_>) -> Micros {
         let srtt =
             self.fast.srtt().unwrap_or_else(|| cx.settings.initial_rto(cx.params).scale(1, 3));
@@ -147,7 +147,7 @@ impl CongestionControl for Fasor {
         cx: &mut Context<'_>,
     ) -> Micros {
         let ordinal = transmission.ordinal;
-        // A base of zero: another control began this exchange and this one took over.
+        // The base is zero if another control began this exchange and this one took over.
         if ordinal == 0 || slot.base == Micros::ZERO {
             slot.tag = self.state as u8;
             let fast = self.fast_rto(cx);
@@ -157,7 +157,8 @@ impl CongestionControl for Fasor {
         let fast = |doublings: u8| {
             slot.base.scale(1u32.checked_shl(doublings.into()).unwrap_or(u32::MAX), 1).min(bound)
         };
-        // An exchange that began without a slow RTO has none to use: FAST throughout.
+        // An exchange that began without a slow RTO cannot use one, so its state is FAST
+        // throughout.
         let state = if self.slow == Micros::ZERO { State::Fast } else { State::from_tag(slot.tag) };
         match (self.series, state, ordinal) {
             (_, State::Fast, n) => fast(n),

@@ -7,14 +7,14 @@ use super::{
 };
 use crate::time::Micros;
 
-/// RFC 7252's backoff that does not forget at the end of the exchange.
+/// RFC 7252's backoff, kept beyond the end of the exchange.
 ///
-/// After an exchange with a retransmission, its last armed timeout is the initial timeout of the
-/// next one, without a new dither. After an exchange without, `default-fb1` returns to the random
-/// initial timeout at once, `default-fb2` by halves.
+/// The last armed timeout of an exchange with a retransmission is the initial timeout of the next
+/// one, without a new dither. After an exchange without a retransmission, `default-fb1` returns to
+/// the random initial timeout at once, and `default-fb2` halves the timeout.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct FullBackoff {
-    /// The timeout kept for the next exchange; zero if none is.
+    /// The timeout kept for the next exchange; zero if there is none.
     kept: Micros,
     halves: bool,
 }

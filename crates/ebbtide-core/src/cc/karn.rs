@@ -1,13 +1,13 @@
-//! Karn's algorithm, as TCP's timers have it (Karn and Partridge 1987; RFC 6298 sections 3 and 5).
+//! Karn's algorithm, as used by TCP's timers (Karn and Partridge 1987; RFC 6298 sections 3 and 5).
 
 use super::{Context, Sample, Slot};
 use crate::time::Micros;
 
-/// An answer after a retransmission may be to either copy, so it tells no round trip; the timeout
-/// that was backed off to stays in force until an answer tells one.
+/// An answer after a retransmission may belong to either copy, so it does not give a round trip.
+/// The backed-off timeout stays in force until an answer gives one.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Karn {
-    /// Zero if none.
+    /// The kept timeout; zero if there is none.
     kept: Micros,
 }
 
@@ -16,19 +16,19 @@ impl Karn {
         Self { kept: Micros::ZERO }
     }
 
-    /// The timeout of a message's first transmission: the one that is kept, else what the
-    /// estimator says, within the control's bounds.
+    /// The timeout of a message's first transmission: the kept one, or otherwise the estimate,
+    /// within the control's bounds.
     pub(super) fn timeout(self, estimate: Micros, cx: &Context<'_>) -> Micros {
         let timeout = self.kept().unwrap_or(estimate);
         timeout.max(cx.settings.floor).min(cx.settings.bound.unwrap_or(Micros::MAX))
     }
 
-    /// The timeout of a retransmission: twice the one before (RFC 6298 section 5.5).
+    /// The timeout of a retransmission: twice the previous one (RFC 6298 section 5.5).
     pub(super) fn backed_off(slot: &Slot, cx: &Context<'_>) -> Micros {
         slot.armed.scale(2, 1).min(cx.settings.bound.unwrap_or(Micros::MAX))
     }
 
-    /// The round trip that an answer tells, if it tells one; then nothing is kept any more.
+    /// The round trip of an unambiguous answer; the kept timeout is then dropped.
     pub(super) fn round_trip(&mut self, sample: &Sample) -> Option<Micros> {
         if sample.retransmissions() > 0 {
             return None;
@@ -37,7 +37,7 @@ impl Karn {
         Some(sample.since_first)
     }
 
-    /// An exchange is over: what it backed off to is kept.
+    /// Keeps the timeout that a finished exchange had backed off to.
     pub(super) fn close(&mut self, slot: &Slot, retransmissions: u8) {
         if retransmissions > 0 {
             self.kept = slot.armed;
@@ -48,7 +48,7 @@ impl Karn {
         (self.kept > Micros::ZERO).then_some(self.kept)
     }
 
-    /// The name of the state that it is in.
+    /// The name of the current state.
     pub(super) fn state(self) -> &'static str {
         if self.kept().is_some() { "backed-off" } else { "" }
     }

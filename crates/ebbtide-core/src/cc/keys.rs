@@ -1,10 +1,11 @@
-//! Which settings a control reads.
+//! The settings that each control reads.
 
 use super::Algorithm;
 
 impl Algorithm {
-    /// The settings that mean something to it, by the keys of [`Config::set`](super::Config::set), which
-    /// takes those of the others as well, so that one list can be set of several controls.
+    /// The keys of the settings that apply to this control. [`Config::set`](super::Config::set)
+    /// accepts the keys of the other controls as well, so that one list of settings can be applied
+    /// to several controls.
     #[must_use]
     pub const fn keys(self) -> &'static [&'static str] {
         match self {

@@ -9,27 +9,27 @@ use crate::time::Micros;
 
 /// RFC 6298 with Karn's algorithm and Linux's treatment of the variation.
 ///
-/// Samples come only from exchanges without a retransmission; the timeout that was in force at
-/// the end of an exchange with one is kept until such a sample arrives (RFC 6298 section 5.7 and
-/// Karn's algorithm). Initial RTO 2 s, at least `floor` (1 s as RFC 6298 section 2.4 has it; Linux
-/// uses 200 ms), at most `bound` (120 s), no dither.
+/// Samples come only from exchanges without a retransmission. The timeout in force at the end of
+/// an exchange with a retransmission is kept until the next sample arrives (RFC 6298 section 5.7
+/// and Karn's algorithm). The initial RTO is 2 s, the minimum is `floor` (1 s as in RFC 6298
+/// section 2.4; Linux uses 200 ms), the maximum is `bound` (120 s), and there is no dither.
 ///
-/// Linux's rules (`tcp_rtt_estimator`): the variation is the largest mean deviation of a round
-/// trip, it falls at a quarter per round trip, and a falling round trip counts only an eighth
-/// towards it, so that a path that becomes faster does not look unstable. Each CoAP exchange is
-/// one round trip.
+/// Linux's rules (`tcp_rtt_estimator`): the variation is the largest mean deviation within a round
+/// trip and falls by a quarter per round trip. A falling round trip counts only an eighth towards
+/// it, so that a path that becomes faster does not look unstable. Each CoAP exchange is one round
+/// trip.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinuxRto {
     srtt: Micros,
-    /// The mean deviation (Linux's `mdev`, which is four times smoothed).
+    /// The mean deviation (Linux's `mdev`, scaled by four).
     mdev: Micros,
-    /// The variation in use (Linux's `rttvar`), already four times the deviation.
+    /// The variation in use (Linux's `rttvar`), already multiplied by four.
     rttvar: Micros,
     karn: Karn,
 }
 
 impl LinuxRto {
-    /// A control without a sample.
+    /// Creates a control without a sample.
     #[must_use]
     pub const fn new() -> Self {
         Self { srtt: Micros::ZERO, mdev: Micros::ZERO, rttvar: Micros::ZERO, karn: Karn::new() }
@@ -45,7 +45,7 @@ impl LinuxRto {
     }
 
     fn update(&mut self, sample: Micros) {
-        /// What Linux adds at least to the smoothed round trip (`tcp_rto_min`).
+        /// The minimum that Linux adds to the smoothed round trip (`tcp_rto_min`).
         const LEAST_VARIATION: Micros = Micros::from_millis(200);
         let sample = sample.max(Micros::new(1));
         if self.srtt == Micros::ZERO {

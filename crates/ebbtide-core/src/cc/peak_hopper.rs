@@ -1,4 +1,4 @@
-//! `peak-hopper`: the Peak-Hopper RTO over UDP (Ekstrom and Ludwig, "The Peak-Hopper: A New
+//! `peak-hopper`, the Peak-Hopper RTO over UDP (Ekstrom and Ludwig, "The Peak-Hopper: A New
 //! End-to-End Retransmission Timer for Reliable Unicast Transport", INFOCOM 2004).
 
 use super::karn::Karn;
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::time::Micros;
 
-/// A timeout that hops up with a rising round trip and decays slowly after a peak.
+/// A timeout that hops up when the round trip rises and decays slowly after a peak.
 ///
-/// Two histories compete and the larger wins: the long one is the previous RTO faded by
-/// D = 1 - 1/F with F = 24 per sample, the short one is the larger of the last two round trips
-/// times 1 + B, where B follows twice the relative rise of the round trip, at most 1, and fades
+/// Two histories compete, and the larger one is used. The long history is the previous RTO, faded
+/// by D = 1 - 1/F with F = 24 per sample. The short history is the larger of the last two round
+/// trips times 1 + B; B follows twice the relative rise of the round trip, is at most 1, and fades
 /// by D as well. The RTO is at least the last round trip plus two clock ticks. Samples obey Karn's
-/// algorithm, and the backed-off timeout is kept until there is one, as TCP does.
+/// algorithm, and the backed-off timeout is kept until the next sample, as in TCP.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct PeakHopper {
     rto: Micros,
@@ -30,7 +30,7 @@ const FADE: (u32, u32) = (23, 24);
 const MAX_BOOST: u64 = 1000;
 
 impl PeakHopper {
-    /// A control without a sample.
+    /// Creates a control without a sample.
     #[must_use]
     pub const fn new() -> Self {
         Self { rto: Micros::ZERO, previous: Micros::ZERO, karn: Karn::new(), boost_permille: 0 }
@@ -49,7 +49,7 @@ impl PeakHopper {
             / u64::from(previous.get().max(1));
         let faded = u64::from(self.boost_permille) * u64::from(FADE.0) / u64::from(FADE.1);
         let boost = if self.previous == Micros::ZERO {
-            // Nothing is known about the variation yet: be as careful as the algorithm can.
+            // The variation is not known yet, so the algorithm is as careful as it can be.
             MAX_BOOST
         } else {
             (2 * rise).max(faded).min(MAX_BOOST)

@@ -1,4 +1,4 @@
-//! The shell that no control escapes.
+//! The shell, which bounds every control.
 
 use super::{
     Admission, CongestionControl, Context, Controller, Departure, Effort, Expiry, Kind, Load,
@@ -6,22 +6,21 @@ use super::{
 };
 use crate::time::{Instant, Micros};
 
-/// A control and what the core enforces around it.
+/// A control and the limits that the core enforces around it.
 ///
-/// Whatever the control answers, at most [`Settings::places`](super::Settings::places), NSTART, of
-/// Confirmable exchanges are open, every timeout lies
-/// in `[FLOOR, CEILING]`, no exchange has more than MAX_RETRANSMIT retransmissions, and every
-/// exchange that was admitted is closed exactly once. A wrong control may be slow; it cannot be
-/// unsafe.
+/// Whatever the control decides, at most [`Settings::places`](super::Settings::places) Confirmable
+/// exchanges are open (NSTART), every timeout lies in `[FLOOR, CEILING]`, no exchange has more
+/// than MAX_RETRANSMIT retransmissions, and every admitted exchange is closed exactly once. A
+/// faulty control may be slow; it cannot be unsafe.
 ///
-/// Probes are bounded as retransmissions are. An open exchange sends at most MAX_RETRANSMIT of them,
-/// each in the place of a retransmission. Of those that nothing answers all but one count as one, so
-/// that an exchange ends after 2 + MAX_RETRANSMIT datagrams without an answer; the answered ones and
-/// that one are given back: under a control that asks once a message has as many tries as without
-/// probes. No exchange is given up before [`Shell::patience`] is over, however short the timeouts.
-/// A message that waits
-/// for admission is preceded by pairs of probes that are [`Shell::PROBE_GAP`] apart, and at most
-/// [`Shell::PROBES`] of them are unanswered: then it leaves itself.
+/// Probes are bounded as retransmissions are. An open exchange sends at most MAX_RETRANSMIT of
+/// them, each in the place of a retransmission. Every unanswered probe beyond the first counts as
+/// a retransmission, so an exchange ends after at most 2 + MAX_RETRANSMIT unanswered datagrams.
+/// Answered probes do not count, so a message has as many tries under a control that sends one
+/// probe as without probes. No exchange is given up before [`Shell::patience`] is over, however
+/// short the timeouts are. A message that waits for admission is preceded by pairs of probes that
+/// are [`Shell::PROBE_GAP`] apart; when [`Shell::PROBES`] of them are unanswered, the message
+/// itself leaves.
 #[derive(Debug)]
 pub struct Shell {
     control: Controller,
@@ -29,32 +28,34 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// The shortest timeout. Below it the turnaround of an operating system would look like loss.
+    /// The shortest timeout. With a shorter one, the response time of an operating system would
+    /// look like loss.
     pub const FLOOR: Micros = Micros::from_millis(10);
-    /// The longest timeout: above any estimate that the studies report, so that it interferes with
-    /// none, and short enough that a broken estimate is noticed within a quarter of an hour.
+    /// The longest timeout. It is above any estimate that the studies report, so that it does not
+    /// affect them, and short enough that a broken estimate is noticed within a quarter of an
+    /// hour.
     pub const CEILING: Micros = Micros::from_millis(900_000);
-    /// The least time between two pairs of probes for a message that waits. A thousand empty messages
-    /// a second are 256 kbit/s with their IPv4 and UDP headers.
+    /// The minimum time between two pairs of probes for a waiting message. A thousand empty
+    /// messages a second are 256 kbit/s with their IPv4 and UDP headers.
     pub const PROBE_GAP: Micros = Micros::from_millis(1);
-    /// How many probes for a message that waits may be unanswered: 32 kB on the way at most, and as
-    /// many entries of 24 bytes in the exchange.
+    /// The maximum number of unanswered probes for a waiting message: at most 32 kB on the way,
+    /// and as many entries of 24 bytes in the exchange.
     pub const PROBES: u16 = 1024;
 
-    /// A shell around `control` with nothing open.
+    /// Wraps `control`, with no open exchanges.
     #[must_use]
     pub const fn new(control: Controller) -> Self {
         Self { control, open: 0 }
     }
 
-    /// Confirmable exchanges open in the scope.
+    /// The number of Confirmable exchanges open in the scope.
     #[inline]
     #[must_use]
     pub const fn open(&self) -> u16 {
         self.open
     }
 
-    /// Whether `message` may leave now. `load.open` is overwritten with what the shell knows.
+    /// Whether `message` may leave now. Overwrites `load.open` with the shell's own count.
     pub fn admit(
         &mut self,
         message: &Departure,
@@ -67,16 +68,17 @@ impl Shell {
             return Admission::Blocked;
         }
         match self.control.admit(message, &load, cx) {
-            // An instant that has come is a consent, or a caller that asks again would spin.
+            // An instant that has come means consent; otherwise a caller that asks again would
+            // spin.
             Admission::NotBefore(at) if at <= cx.now => Admission::Send,
             Admission::Blocked if self.open == 0 => Admission::Send,
-            // A Non-confirmable message is no way around NSTART either.
+            // Sending a Non-confirmable message as Confirmable must not circumvent NSTART either.
             Admission::SendAsConfirmable if self.open >= cx.settings.places(cx.params) => {
                 Admission::Send
             }
             Admission::Probe(_) if load.probes >= Self::PROBES => Admission::Send,
-            // The second of a pair may follow at once: the spacing of their answers is what the
-            // narrowest link needs for one of them.
+            // The second probe of a pair may follow at once, because the spacing of the answers
+            // shows how long the narrowest link needs for one of them.
             Admission::Probe(at) if load.probes.is_multiple_of(2) => {
                 Admission::Probe(at.max(cx.now))
             }
@@ -85,14 +87,14 @@ impl Shell {
         }
     }
 
-    /// An exchange opens: its original is about to leave.
+    /// Opens an exchange whose original transmission is about to leave.
     #[inline]
     pub fn open_exchange(&mut self) {
         self.open = self.open.saturating_add(1);
     }
 
-    /// A transmission leaves, the message or a probe for it: the timeout to arm, also written to
-    /// `slot.armed`.
+    /// A transmission of the message or of a probe leaves. Returns the timeout to arm and writes
+    /// it to `slot.armed`.
     #[inline]
     pub fn on_transmit(
         &mut self,
@@ -106,8 +108,8 @@ impl Shell {
         slot.armed
     }
 
-    /// The armed timeout passed: what leaves next. `None` if the exchange is to be closed as given
-    /// up.
+    /// The armed timeout passed. Returns what leaves next, or `None` if the exchange is to be
+    /// closed as given up.
     #[inline]
     pub fn on_expire(
         &mut self,
@@ -116,7 +118,7 @@ impl Shell {
         cx: &mut Context<'_>,
     ) -> Option<Expiry> {
         let wish = self.control.on_expire(slot, cx);
-        // The original counts here, for MAX_RETRANSMIT it does not (RFC 7252 section 4.2).
+        // The original counts here, but not for MAX_RETRANSMIT (RFC 7252 section 4.2).
         let left = effort.unanswered() <= u16::from(cx.params.max_retransmit)
             && effort.transmissions < u8::MAX;
         match wish {
@@ -126,7 +128,8 @@ impl Shell {
         }
     }
 
-    /// A probe was answered: after how long the message is to be repeated, if the control says so.
+    /// A probe was answered. Returns the time after which the message is to be repeated, if the
+    /// control wants that.
     pub fn on_probe(
         &mut self,
         slot: &mut Slot,
@@ -134,12 +137,12 @@ impl Shell {
         cx: &mut Context<'_>,
     ) -> Option<Micros> {
         let wait = self.control.on_probe(slot, reply, cx).map(|wait| wait.min(Self::CEILING));
-        // A verdict buys no copy beyond MAX_RETRANSMIT (RFC 7252 section 4.2), whatever the control
-        // says.
+        // A verdict does not allow a copy beyond MAX_RETRANSMIT (RFC 7252 section 4.2), whatever
+        // the control says.
         wait.filter(|_| reply.transmissions <= Self::most(cx))
     }
 
-    /// How many copies of a message, or probes for it, may leave: they are counted in a byte.
+    /// The maximum number of copies of a message, or of probes for it; they are counted in a byte.
     fn most(cx: &Context<'_>) -> u8 {
         cx.params.max_retransmit.min(u8::MAX - 1)
     }
@@ -164,18 +167,18 @@ impl Shell {
         self.control.on_close(slot, outcome, retransmissions, cx);
     }
 
-    /// Replaces the control, as if the peer were new; open exchanges stay open.
+    /// Replaces the control as if the peer were new; open exchanges stay open.
     pub fn replace(&mut self, control: Controller) {
         self.control = control;
     }
 
-    /// When [`Shell::handle_timeout`] wants to be called.
+    /// The next instant at which to call [`Shell::handle_timeout`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.control.poll_timeout()
     }
 
-    /// The instant that [`Shell::poll_timeout`] gave has come.
+    /// The instant returned by [`Shell::poll_timeout`] has come.
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.control.handle_timeout(cx);
     }
@@ -187,7 +190,7 @@ impl Shell {
         self.control.marking()
     }
 
-    /// What the control knows.
+    /// The present state of the control.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.control.metrics()

@@ -1,4 +1,4 @@
-//! Requests that are said again under the token that they had (RFC 7641 sections 3.3.1 and 3.6).
+//! Requests that are sent again under the same token (RFC 7641 sections 3.3.1 and 3.6).
 
 use super::types::{Reliability, SendError};
 use super::{Endpoint, Outcome};
@@ -8,15 +8,15 @@ use crate::time::Instant;
 use crate::wire::Content;
 
 impl Endpoint {
-    /// Sends a request with the token of an exchange that is open, and in its place: to renew the
-    /// registration of an observation, or to end it. The old exchange is over without an event, and
-    /// notifications come to the new one. If the old one is over already this is
-    /// [`request`](Self::request) to nobody: [`SendError::TooManyExchanges`] is returned.
+    /// Replaces an open exchange by a new request with the same token, to renew the registration
+    /// of an observation or to end it. The old exchange ends without an event, and notifications
+    /// are reported for the new one. If the old exchange has already ended, nothing is sent and
+    /// the result is [`SendError::TooManyExchanges`]; see [`request`](Self::request).
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; nothing was sent then. Unless there is no room for it in the peer's queue, or the
-    /// message is too long, the old exchange is over in this case, too.
+    /// See [`SendError`]; nothing was sent then. The old exchange has ended in this case as well,
+    /// unless the peer's queue was full or the message was too long.
     pub fn request_again(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Requests that carry or ask for Non-confirmable blocks (RFC 9177).
+//! Requests that carry or request Non-confirmable blocks (RFC 9177).
 
 use super::types::{Reliability, SendError};
 use super::{Endpoint, State};
@@ -11,10 +11,11 @@ use crate::wire::{Content, Token};
 use core::net::SocketAddr;
 
 impl Endpoint {
-    /// Sends a Non-confirmable request at once, outside of congestion control: RFC 9177 has one of
-    /// its own for blocks, which the caller obeys (see [`q_block`](crate::q_block)). Any number of
-    /// responses may come, each as [`Received::Notification`](super::Received::Notification), until
-    /// the exchange is cancelled, reset, or fails because nothing came for `response_timeout`.
+    /// Sends a Non-confirmable request at once, outside of congestion control: RFC 9177 defines
+    /// congestion control of its own for blocks, and the caller must obey it (see
+    /// [`q_block`](crate::q_block)). Any number of responses may arrive, each as
+    /// [`Received::Notification`](super::Received::Notification), until the exchange is cancelled,
+    /// reset, or fails because nothing arrived for `response_timeout`.
     ///
     /// # Errors
     ///
@@ -45,9 +46,9 @@ impl Endpoint {
         Ok(self.table.name(index))
     }
 
-    /// Until when PROBING_RATE wants no other body sent to this remote, because it has not answered
-    /// what it was sent; at most NON_PROBING_WAIT after it was sent (RFC 9177 section 7.2). `None` if
-    /// it has answered.
+    /// The instant until which PROBING_RATE forbids another body to this remote, because it has
+    /// not answered the previous one; at most NON_PROBING_WAIT after that one was sent (RFC 9177
+    /// section 7.2). `None` if it has answered.
     #[must_use]
     pub fn silent_until(&self, remote: SocketAddr, params: &QBlockParameters) -> Option<Instant> {
         let peer = self.peers.get(self.peers.find(self.config.scope.key(remote))?);
@@ -56,7 +57,7 @@ impl Endpoint {
         (unanswered_bytes > 0).then(|| unanswered_since + wait)
     }
 
-    /// A response came to a request that may have several: it waits on.
+    /// A response arrived to a request that may have several responses; the request keeps waiting.
     pub(super) fn answer_again(&mut self, now: Instant, index: u32) {
         debug_assert_eq!(self.table.get(index).state, State::Waiting);
         self.timers.arm(index, now + self.config.params.response_timeout);

@@ -11,25 +11,26 @@ use crate::wire::OptionNumber;
 pub struct EndpointConfig {
     /// RFC 7252's transmission parameters.
     pub params: Parameters,
-    /// The congestion control of every peer that is not given another one.
+    /// The congestion control of every peer without one of its own.
     pub control: Config,
-    /// What shares one congestion control.
+    /// The peers that share one congestion control.
     pub scope: Scope,
-    /// Bytes of randomness in the tokens of requests, 0 to 8; a control that marks tokens adds one
+    /// Bytes of randomness in the tokens of requests, 0 to 8. A control that marks tokens adds one
     /// byte for the ordinal, up to 8 in all. Default 4 (RFC 7252 section 5.3.1: at least 32 bits).
     pub token_length: u8,
-    /// Whether every peer is vouched for to answer each copy of a request with that copy's own
-    /// token and options, as this endpoint does. Otherwise a peer is believed once it has done so.
+    /// Whether every peer is known to answer each copy of a request with that copy's own token and
+    /// options, as this endpoint does. Otherwise the marks of a peer are trusted only after it has
+    /// done so once.
     pub faithful_peers: bool,
-    /// The number of the option Rexmit-Cnt, which has none assigned. Default 65020, from the range
-    /// for experiments; elective, safe to forward, no cache key.
+    /// The number of the option Rexmit-Cnt, for which no number is assigned. Default 65020, from
+    /// the experimental range; elective, safe to forward, not part of the cache key.
     pub rexmit_count_option: OptionNumber,
-    /// Whether the application implements RFC 9177. Otherwise messages with its options are refused,
-    /// since these are critical: a Confirmable request with 4.02, by which a client tells. Default
-    /// no.
+    /// Whether the application implements RFC 9177. If not, messages with its options are rejected
+    /// because the options are critical; a Confirmable request is answered with 4.02, which shows
+    /// a client that Q-Block is not supported. Default no.
     pub q_block: bool,
-    /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Only a
-    /// load generator, which measures a server and not a network, may say no.
+    /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Default
+    /// yes; only a load generator, which measures a server and not a network, may switch this off.
     pub unique_message_ids: bool,
     /// Bounds on memory.
     pub limits: Limits,
@@ -51,28 +52,28 @@ impl Default for EndpointConfig {
     }
 }
 
-/// Bounds on what an endpoint holds. Reaching one is an error to the caller, or a refusal to the
-/// peer, and always counted.
+/// Limits on the memory of an endpoint. Reaching a limit returns an error to the caller or refuses
+/// the peer, and is always counted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Scopes with congestion state. Default 131072.
+    /// Scopes with congestion control state. Default 131072.
     pub peers: usize,
-    /// Exchanges, queued ones included. Default 65536.
+    /// Exchanges, including queued ones. Default 65536.
     pub exchanges: usize,
-    /// Messages that wait for permission to leave, per scope. Default 64.
+    /// Messages per scope that wait for permission to leave. Default 64.
     pub queue_per_peer: u16,
-    /// Bytes of one message. Default 1280, IPv6's least MTU, beyond which datagrams are fragmented;
-    /// RFC 7252 section 4.6 recommends 1152 where nothing is known about the path.
+    /// Bytes of one message. Default 1280, the minimum MTU of IPv6, beyond which datagrams are
+    /// fragmented; RFC 7252 section 4.6 recommends 1152 if nothing is known about the path.
     pub message_bytes: usize,
-    /// Messages remembered against duplicates. Default 65536. No address, and no IPv6 prefix of 64
-    /// bits, holds more of them than are free for all others, hence half at most.
+    /// Messages remembered for deduplication. Default 65536. An address, or an IPv6 prefix of 64
+    /// bits, holds at most as many of them as are free, hence at most half.
     pub remembered_messages: usize,
-    /// Bytes of responses stored for duplicates of requests that are not idempotent. Default 8 MiB.
+    /// Bytes of responses stored for duplicates of non-idempotent requests. Default 8 MiB.
     pub remembered_bytes: usize,
     /// Bytes of datagrams that wait for the driver. Default 16 MiB.
     pub outbox_bytes: usize,
-    /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3); at
-    /// least EXCHANGE_LIFETIME, whatever is set here, for the sake of message IDs.
+    /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3).
+    /// The effective time is at least EXCHANGE_LIFETIME, because message IDs depend on it.
     pub peer_retention: Duration,
 }
 

@@ -1,13 +1,14 @@
-//! Messages of a layer below CoAP, such as the flights of a DTLS handshake: they share the path with
-//! CoAP's messages, so that the scope's congestion control says how long to wait for an answer, and
-//! learns from it.
+//! Messages of a layer below CoAP, such as the flights of a DTLS handshake. They share the path
+//! with CoAP's messages, so the scope's congestion control decides how long to wait for an answer,
+//! and learns from it.
 
 use super::{Endpoint, context};
 use crate::cc::{Kind, Outcome, Sample, Slot};
 use crate::time::{Instant, Micros};
 use core::net::SocketAddr;
 
-/// A flight under way. It holds a place of the scope (NSTART) until [`Endpoint::end_flight`].
+/// A flight that is under way. It holds an NSTART place of the scope until
+/// [`Endpoint::end_flight`].
 #[derive(Debug)]
 #[must_use = "its place is free only after end_flight"]
 pub struct Flight {
@@ -23,7 +24,7 @@ impl Flight {
 }
 
 impl Endpoint {
-    /// A flight leaves for a remote. `None` if there is no room for one more peer.
+    /// Registers a flight that leaves for a remote. `None` if there is no room for one more peer.
     pub fn begin_flight(&mut self, now: Instant, remote: SocketAddr) -> Option<Flight> {
         let now = self.advance(now);
         let index = self.peer(now, remote).ok()?;
@@ -36,7 +37,7 @@ impl Endpoint {
         Some(Flight { slot })
     }
 
-    /// A flight was answered, after `sample`; without one it was given up.
+    /// Ends a flight: answered with `sample`, or given up if there is none.
     pub fn end_flight(
         &mut self,
         now: Instant,

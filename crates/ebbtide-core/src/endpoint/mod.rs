@@ -2,7 +2,8 @@
 //!
 //! # Contract
 //!
-//! The driver owns the socket and the clock. It passes in what happens and fetches what is wanted:
+//! The driver owns the socket and the clock. It reports events to the endpoint and fetches the
+//! endpoint's output:
 //!
 //! ```text
 //! loop {
@@ -13,14 +14,14 @@
 //! }
 //! ```
 //!
-//! * Time never runs backwards: an earlier `now` is taken for the latest one seen.
-//! * [`Endpoint::poll_output`] is called after every other call until it gives
+//! * Time never runs backwards: the endpoint replaces an earlier `now` by the latest one seen.
+//! * The driver calls [`Endpoint::poll_output`] after every other call until it returns
 //!   [`Output::Timeout`].
-//! * `handle_*` never fails: what is wrong with a datagram is the peer's fault, and counted.
-//! * Calls that send return an error if the caller asked for too much, and then did nothing.
+//! * `handle_*` never fails: a faulty datagram is the peer's fault and is counted.
+//! * Calls that send return an error if the request cannot be accepted, and then have no effect.
 //! * Every accepted exchange ends exactly once: with [`Received::Response`],
-//!   [`Received::Acknowledged`] (a response of ours), [`Received::Reset`], [`Event::Failed`], or
-//!   the caller's [`Endpoint::cancel`]; then everything that it held is free again.
+//!   [`Received::Acknowledged`] (for a response of ours), [`Received::Reset`], [`Event::Failed`],
+//!   or the caller's [`Endpoint::cancel`]. Everything that it held is then free again.
 
 mod again;
 mod block;
@@ -58,12 +59,13 @@ use core::net::SocketAddr;
 use peers::{Marks, OptionSupport, Peers};
 use rand_core::Rng;
 
-/// A CoAP endpoint, client and server. See the [module](self) for how it is driven.
+/// A CoAP endpoint, both client and server. The [module](self) documentation states how a driver
+/// uses it.
 pub struct Endpoint {
     config: EndpointConfig,
     /// The controls that peers refer to; the first is the default.
     controls: Vec<Config>,
-    /// What was counted under each of them.
+    /// The counters of each of these controls.
     control_counters: Vec<ControlCounters>,
     exchange_lifetime: Duration,
     rng: Box<dyn Rng + Send>,
@@ -81,8 +83,9 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint with nothing open. `rng` is its only source of randomness: tokens, message IDs
-    /// and dithering. On the open Internet it must be unpredictable (RFC 7252 section 11.4).
+    /// Creates an endpoint without exchanges. `rng` is its only source of randomness: tokens,
+    /// message IDs and dithering. On the open Internet it must be unpredictable (RFC 7252 section
+    /// 11.4).
     #[must_use]
     pub fn new(config: EndpointConfig, mut rng: Box<dyn Rng + Send>) -> Self {
         let limits = config.limits;
@@ -91,8 +94,8 @@ impl Endpoint {
             control_counters: alloc::vec![ControlCounters::default()],
             exchange_lifetime: exchange_lifetime(&config.params),
             now: Instant::ZERO,
-            // Message IDs begin anew with a peer that was forgotten, so that it must have
-            // forgotten them as well (RFC 7252 section 4.4).
+            // Message IDs start again at random for a peer that was forgotten, so the peer must
+            // have forgotten them as well (RFC 7252 section 4.4).
             peers: Peers::new(
                 limits.peers,
                 limits.peer_retention.max(exchange_lifetime(&config.params)),
@@ -111,7 +114,7 @@ impl Endpoint {
         }
     }
 
-    /// What the driver has to do next. Datagrams come first, then events, the timeout last.
+    /// The next action of the driver: first all datagrams, then all events, and the timeout last.
     #[inline]
     pub fn poll_output(&mut self) -> Output<'_> {
         if self.outbox.is_empty() {
@@ -129,8 +132,8 @@ impl Endpoint {
         }
     }
 
-    /// The instant that [`Endpoint::poll_output`] gave has come, or another one: then what is due
-    /// is done.
+    /// Processes everything that is due at `now`. Call it at the instant that
+    /// [`Endpoint::poll_output`] returned; calling it at another time is harmless.
     pub fn handle_timeout(&mut self, now: Instant) {
         let now = self.advance(now);
         while let Some(index) = self.timers.pop_due(now) {
@@ -148,7 +151,7 @@ impl Endpoint {
         self.handle_epochs(now);
     }
 
-    /// Ends an exchange without telling the application. Unknown and ended ones are ignored.
+    /// Ends an exchange without an event. Unknown and ended exchanges are ignored.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) {
         let now = self.advance(now);
         if let Some(index) = self.table.find(exchange) {
@@ -156,7 +159,7 @@ impl Endpoint {
         }
     }
 
-    /// The driver could not send a datagram of this exchange: it fails at once.
+    /// Reports that the driver could not send a datagram of this exchange, which fails at once.
     pub fn handle_send_error(&mut self, now: Instant, exchange: ExchangeId) {
         let now = self.advance(now);
         if let Some(index) = self.table.find(exchange) {
@@ -164,13 +167,13 @@ impl Endpoint {
         }
     }
 
-    /// Chooses the control for a peer's scope; takes effect at once, without knowledge, and lasts:
-    /// such a peer's state is not dropped for its age, only if [`Limits::peers`] leaves no other
-    /// choice.
+    /// Selects the congestion control of a peer's scope. It takes effect at once, starts without
+    /// knowledge, and stays: the state of such a peer is not dropped because of its age, only if
+    /// [`Limits::peers`] leaves no other choice.
     ///
     /// # Errors
     ///
-    /// [`SendError::TooManyPeers`] if there is no room for one more peer, or 256 different
+    /// [`SendError::TooManyPeers`] if there is no room for one more peer, or if 256 different
     /// controls are in use.
     pub fn set_control(
         &mut self,
@@ -196,13 +199,13 @@ impl Endpoint {
         let peer = self.peers.get_mut(index);
         peer.control = number;
         peer.shell.replace(self.controls[peer.control()].build());
-        // Its NSTART may be larger, its pace faster.
+        // The new control may allow a larger NSTART or a faster pace.
         self.pump(now, index);
         Ok(())
     }
 
-    /// Drops what was learnt about a peer's scope, as if another device had taken its place. Open
-    /// exchanges stay open.
+    /// Forgets what congestion control learnt about a peer's scope, as if another device had taken
+    /// its place. Open exchanges stay open.
     pub fn forget(&mut self, remote: SocketAddr) {
         if let Some(index) = self.peers.find(self.config.scope.key(remote)) {
             let marks = self.fresh_marks();
@@ -212,80 +215,81 @@ impl Endpoint {
         }
     }
 
-    /// What the control of a peer's scope knows, if there is such a peer.
+    /// The metrics of the congestion control of a peer's scope; `None` if there is no such peer.
     #[must_use]
     pub fn metrics(&self, remote: SocketAddr) -> Option<Metrics> {
         let index = self.peers.find(self.config.scope.key(remote))?;
         Some(self.peers.get(index).shell.metrics())
     }
 
-    /// The address that stands for the scope of a remote: those with the same one share a congestion
-    /// control, NSTART and a queue.
+    /// The address that identifies the scope of a remote. Remotes with the same one share a
+    /// congestion control, NSTART and a queue.
     #[must_use]
     pub fn scope_of(&self, remote: SocketAddr) -> SocketAddr {
         self.config.scope.key(remote)
     }
 
-    /// Messages that wait until they may leave for a peer's scope.
+    /// The number of messages that wait to leave for a peer's scope.
     #[must_use]
     pub fn waiting(&self, remote: SocketAddr) -> usize {
         let index = self.peers.find(self.config.scope.key(remote));
         index.map_or(0, |index| usize::from(self.peers.get(index).queued))
     }
 
-    /// What has been counted.
+    /// The endpoint's counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters { peers_evicted_early: self.peers.evicted_early, ..self.counters }
     }
 
-    /// Exchanges that have not ended, queued ones included.
+    /// The number of exchanges that have not ended, including queued ones.
     #[inline]
     #[must_use]
     pub fn open_exchanges(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether half of [`Limits::exchanges`] are open: time to hold back what can wait.
+    /// Whether half of [`Limits::exchanges`] are in use. A caller should then hold back what can
+    /// wait.
     #[must_use]
     pub fn is_half_full(&self) -> bool {
         self.table.len() >= self.config.limits.exchanges / 2
     }
 
-    /// Whether an exchange is over.
+    /// Whether an exchange has ended.
     #[must_use]
     pub fn has_ended(&self, exchange: ExchangeId) -> bool {
         self.table.find(exchange).is_none()
     }
 
-    /// Scopes that state is kept for.
+    /// The number of scopes for which state is kept.
     #[must_use]
     pub fn peers(&self) -> usize {
         self.peers.len()
     }
 
-    /// Messages remembered against duplicates.
+    /// The number of messages remembered for deduplication.
     #[must_use]
     pub fn remembered(&self) -> usize {
         self.dedup.len()
     }
 
-    /// Whether half of the room for such messages is taken. From then on a server does well to
-    /// remember only those of remotes that have shown that they are there (RFC 9175 section 2.4).
+    /// Whether half of the room for remembered messages is in use. From then on a server should
+    /// remember only messages from remotes whose address is verified (RFC 9175 section 2.4).
     #[inline]
     #[must_use]
     pub fn remembers_much(&self) -> bool {
         self.dedup.is_half_full()
     }
 
-    /// Whether this message is remembered, so that a copy of it would be a duplicate.
+    /// Whether this message is remembered, in which case a copy of it is a duplicate.
     pub fn is_remembered(&mut self, now: Instant, remote: SocketAddr, id: MessageId) -> bool {
         let now = self.advance(now);
         self.dedup.lookup(now, remote, id).is_some()
     }
 
-    /// Lets an exchange be transmitted at most so many times, instead of MAX_RETRANSMIT + 1: for a
-    /// remote that may be forged and must not be sent much. Ended exchanges are ignored.
+    /// Limits the number of transmissions of an exchange, which is otherwise MAX_RETRANSMIT + 1.
+    /// Intended for a remote whose address may be forged. Ended exchanges are ignored.
     pub fn limit_transmissions(&mut self, exchange: ExchangeId, transmissions: u8) {
         if let Some(index) = self.table.find(exchange) {
             self.table.get_mut(index).max_transmissions = transmissions;
@@ -298,7 +302,7 @@ impl Endpoint {
         &self.config.params
     }
 
-    /// The latest time seen; a clock that jumps back stands still instead.
+    /// The latest time seen: if the clock jumps back, time stands still instead.
     #[inline]
     fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
@@ -309,7 +313,7 @@ impl Endpoint {
         Marks { faithful: self.config.faithful_peers, option: OptionSupport::Unknown }
     }
 
-    /// The peer of a remote's scope, made if need be.
+    /// Finds or creates the peer of a remote's scope.
     fn peer(&mut self, now: Instant, remote: SocketAddr) -> Result<u32, SendError> {
         let key = self.config.scope.key(remote);
         if let Some(index) = self.peers.find(key) {
@@ -324,14 +328,14 @@ impl Endpoint {
         })
     }
 
-    /// Ends an exchange and tells the application why.
+    /// Ends an exchange and reports the reason to the application.
     fn fail(&mut self, now: Instant, index: u32, outcome: Outcome, reason: Failure) {
         let exchange = self.table.name(index);
         self.end(now, index, outcome, None);
         self.events.push_back(Event::Failed { exchange, reason });
     }
 
-    /// Ends an exchange: everything that it held is free afterwards, and the next message of its
+    /// Ends an exchange. Everything that it held is free afterwards, and the next message of its
     /// peer may leave.
     fn end(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
         let peer = self.table.get(index).peer;
@@ -339,7 +343,7 @@ impl Endpoint {
         self.pump(now, peer);
     }
 
-    /// The same without letting the next message leave.
+    /// Like `end`, but does not let the next message leave.
     fn retire(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
         let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
         match state {
@@ -361,7 +365,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends the congestion control's part of an open exchange: its NSTART place is free.
+    /// Ends congestion control's part of an open exchange and frees its NSTART place.
     fn close(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
         self.table.forget_id(index);
         self.table.forget_probes(index);
@@ -377,15 +381,15 @@ impl Endpoint {
     }
 }
 
-/// EXCHANGE_LIFETIME (RFC 7252 section 4.8.2), or what takes its place if MAX_RETRANSMIT is so large
-/// that doubling timeouts would have grown beyond the longest one that there is: with 20
-/// retransmissions five hours instead of 36 days, in which message IDs would run out.
+/// EXCHANGE_LIFETIME (RFC 7252 section 4.8.2), with every timeout limited to the longest possible
+/// one. With 20 retransmissions the result is five hours; with unlimited doubling it would be 36
+/// days, in which message IDs would run out.
 fn exchange_lifetime(params: &crate::params::Parameters) -> Duration {
     let span = Shell::CEILING.to_duration().saturating_mul(params.max_retransmit.into());
     params.exchange_lifetime().min(span.saturating_add(params.max_rtt()))
 }
 
-/// What a control of `config` is called with.
+/// The context in which a control of `config` is called.
 fn context<'c>(
     now: Instant,
     config: &'c EndpointConfig,

@@ -1,4 +1,4 @@
-//! Peers: the scopes that congestion control state is kept for.
+//! Peers: the scopes for which congestion control state is kept.
 
 use crate::cc::{Config, Load, Shell};
 use crate::exchange::hashed::Hashed;
@@ -11,16 +11,18 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-/// What shares one congestion control.
+/// The remotes that share one congestion control.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Each remote transport address has its own (draft-ietf-core-cocoa-03 section 3).
+    /// Each remote transport address has a control of its own (draft-ietf-core-cocoa-03 section
+    /// 3).
     #[default]
     Endpoint,
-    /// All ports of an IP address share one: several devices behind one address translator, or
-    /// several programs of one device.
+    /// All ports of an IP address share one control: several devices behind one address
+    /// translator, or several programs of one device.
     Address,
-    /// All addresses of a prefix share one: devices behind one gateway. Prefix lengths in bits.
+    /// All addresses of a prefix share one control: devices behind one gateway. Prefix lengths are
+    /// in bits.
     Prefix {
         /// For IPv4, at most 32; 24 is usual.
         v4: u8,
@@ -30,7 +32,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The address that stands for the scope that `remote` is in.
+    /// The address that identifies the scope of `remote`.
     #[inline]
     pub(crate) fn key(self, remote: SocketAddr) -> SocketAddr {
         match self {
@@ -53,20 +55,20 @@ impl Scope {
     }
 }
 
-/// Whether a peer's marks can be believed, learnt from what it echoes.
+/// Whether a peer's marks can be trusted, as observed from its answers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
-    /// It has answered a retransmission with that one's own mark, so it does not answer duplicates
-    /// with the first copy's; or the user vouches for it.
+    /// The peer has answered a retransmission with the retransmission's own mark, so it does not
+    /// repeat the first copy's mark in answers to duplicates; or the user vouches for it.
     pub(crate) faithful: bool,
-    /// Whether it knows the option Rexmit-Cnt.
+    /// Whether the peer knows the option Rexmit-Cnt.
     pub(crate) option: OptionSupport,
 }
 
 /// Whether a peer knows the option Rexmit-Cnt (draft-ietf-core-fasor-02).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OptionSupport {
-    /// Nothing was sent to it yet: the first request asks with the value 255.
+    /// Nothing was sent to it yet. The first request carries the value 255 to find out.
     Unknown,
     /// It has echoed the option.
     Confirmed,
@@ -74,7 +76,7 @@ pub(crate) enum OptionSupport {
     Absent,
 }
 
-/// One scope.
+/// The state of one scope.
 #[derive(Debug)]
 pub(crate) struct Peer {
     key: SocketAddr,
@@ -87,14 +89,14 @@ pub(crate) struct Peer {
     pub(crate) head: u32,
     pub(crate) tail: u32,
     pub(crate) queued: u16,
-    /// Exchanges of this peer, queued and waiting ones included.
+    /// Exchanges of this peer, including queued and waiting ones.
     exchanges: u32,
     pub(crate) last_non: Option<Instant>,
     pub(crate) nons_since_con: u8,
     pub(crate) unanswered_bytes: u32,
     pub(crate) unanswered_since: Instant,
     last_used: Instant,
-    /// Neighbours in the order of use, while there are no exchanges.
+    /// Neighbours in the order of use, while the peer has no exchange.
     newer: u32,
     older: u32,
 }
@@ -111,19 +113,19 @@ impl Peer {
         }
     }
 
-    /// Which of the endpoint's controls it uses.
+    /// The index of its congestion control in the endpoint's list.
     #[inline]
     pub(crate) fn control(&self) -> usize {
         self.control.into()
     }
 
-    /// Whether it has no exchange.
+    /// Whether the peer has no exchange.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.exchanges == 0
     }
 
-    /// The peer has been heard from: what was sent to it is no longer unanswered.
+    /// Records that the peer has responded, so that earlier messages are no longer unanswered.
     #[inline]
     pub(crate) fn heard(&mut self) {
         self.unanswered_bytes = 0;
@@ -141,7 +143,7 @@ pub(crate) struct Peers {
     oldest: u32,
     max: usize,
     retention: Duration,
-    /// Peers that had to leave before their retention was over.
+    /// Peers that were evicted before their retention was over.
     pub(crate) evicted_early: u64,
 }
 
@@ -182,8 +184,8 @@ impl Peers {
         self.by_key.find(hash, |&index| self.places[index as usize].key == key).copied()
     }
 
-    /// The peer of this scope, made if need be; `None` if all places are taken by peers with open
-    /// exchanges. Marks it as used now.
+    /// Finds or creates the peer of this scope and marks it as used now; `None` if peers with open
+    /// exchanges take all places.
     pub(crate) fn find_or_insert(
         &mut self,
         now: Instant,
@@ -195,8 +197,8 @@ impl Peers {
             self.touch(now, index);
             return Some(index);
         }
-        // State is kept at least 255 s after its last use (cocoa-03 section 4.3), longer if there is
-        // room. Two per insertion keep up with any rate of arrivals.
+        // State is kept at least 255 s after its last use (cocoa-03 section 4.3), and longer if
+        // there is room. Two evictions per insertion keep up with any rate of arrivals.
         for _ in 0..2 {
             self.evict_oldest(now, self.retention);
         }
@@ -229,7 +231,8 @@ impl Peers {
             None => {
                 let index = u32::try_from(self.places.len()).ok()?;
                 if self.places.len() == self.places.capacity() {
-                    // By an eighth: doubling would leave up to half of so much memory unused.
+                    // The table grows by an eighth; doubling it would leave up to half of this
+                    // memory unused.
                     self.places.reserve_exact(self.places.len() / 8 + 16);
                 }
                 self.places.push(peer);
@@ -255,7 +258,7 @@ impl Peers {
         }
     }
 
-    /// A peer has one exchange more, and so cannot leave.
+    /// Counts one more exchange of a peer, which then cannot be evicted.
     #[inline]
     pub(crate) fn begin_exchange(&mut self, index: u32) {
         if self.places[index as usize].exchanges == 0 {
@@ -264,7 +267,7 @@ impl Peers {
         self.places[index as usize].exchanges += 1;
     }
 
-    /// A peer has one exchange less.
+    /// Counts one exchange less.
     #[inline]
     pub(crate) fn end_exchange(&mut self, now: Instant, index: u32) {
         let peer = &mut self.places[index as usize];
@@ -275,8 +278,8 @@ impl Peers {
         }
     }
 
-    /// Forgets the peer that has been without an exchange for longest, if that is at least `age`.
-    /// One that was given a control of its own does not leave for its age, only for want of room.
+    /// Evicts the peer that has been without an exchange for longest, if that is at least `age`. A
+    /// peer with a control of its own is not evicted for its age, only for lack of room.
     fn evict_oldest(&mut self, now: Instant, age: Duration) -> bool {
         let index = self.oldest;
         if index == NONE {

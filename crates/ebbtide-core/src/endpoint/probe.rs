@@ -1,8 +1,9 @@
-//! Probes: CoAP pings that congestion control sends for an exchange, and its own timers.
+//! Probes, which are CoAP pings that congestion control sends for an exchange, and the timers of
+//! congestion controls.
 //!
-//! A probe has a message ID of its own and no other state than an entry in the exchange that it was
-//! sent for. When the exchange is acknowledged, reset, given up or cancelled its probes are
-//! forgotten; what answers them later is an answer to nothing.
+//! A probe has a message ID of its own and no state other than an entry in the exchange for which
+//! it was sent. The probes of an exchange are forgotten when it is acknowledged, reset, given up
+//! or cancelled; a later answer to one of them belongs to no exchange.
 
 use super::types::{Ignored, Received, Sent};
 use super::{Endpoint, context};
@@ -12,14 +13,14 @@ use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
 
 impl Endpoint {
-    /// A message ID for a peer, or the instant from which there is one again.
+    /// A message ID for a peer, or the instant from which one is free again.
     pub(super) fn fresh_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
         let lifetime = self.config.unique_message_ids.then_some(self.exchange_lifetime);
         self.peers.get_mut(peer).ids.allocate(now, lifetime)
     }
 
-    /// The timeout of an open exchange passed and congestion control probes instead of repeating.
-    /// False, and nothing done, if there is no message ID for a probe.
+    /// Sends a probe instead of repeating the message, after the timeout of an open exchange.
+    /// Returns false and does nothing if no message ID is free.
     pub(super) fn probe_expired(&mut self, now: Instant, index: u32) -> bool {
         let Ok(id) = self.fresh_id(now, self.table.get(index).peer) else { return false };
         let exchange = self.table.get_mut(index);
@@ -33,8 +34,8 @@ impl Endpoint {
         true
     }
 
-    /// A probe leaves in the place of a message that waits for admission. Without a message ID none
-    /// leaves; then the instant from which there is one.
+    /// Sends a probe in the place of a message that waits for admission. If no message ID is free,
+    /// sends nothing and returns the instant from which one is.
     pub(super) fn probe_queued(&mut self, now: Instant, index: u32) -> Result<(), Instant> {
         let id = self.fresh_id(now, self.table.get(index).peer)?;
         self.emit_probe(now, (index, id), Micros::ZERO);
@@ -56,10 +57,10 @@ impl Endpoint {
         self.count_sent(sent);
     }
 
-    /// How long to wait after a transmission or a probe of an open exchange for which congestion
-    /// control chose `timeout`. After the last one a peer gets at least PROCESSING_DELAY (RFC 7252
-    /// section 4.8.2) before it is given up, and the last waits are as long as
-    /// [`Shell::patience`] wants them.
+    /// How long to wait after a transmission or a probe of an open exchange, given the `timeout`
+    /// that congestion control chose. After the last transmission a peer gets at least
+    /// PROCESSING_DELAY (RFC 7252 section 4.8.2) before the exchange is given up, and the last
+    /// waits are at least as long as [`Shell::patience`] requires.
     pub(super) fn wait_after(&mut self, now: Instant, index: u32, timeout: Micros) -> Micros {
         let exchange = self.table.get(index);
         let params = &self.config.params;
@@ -72,13 +73,13 @@ impl Endpoint {
         Shell::wait(timeout.max(least), left, since_first, cx)
     }
 
-    /// Whether a message ID is that of a probe of the exchange.
+    /// Whether a message ID belongs to a probe of the exchange.
     pub(super) fn is_probe(&self, index: u32, id: MessageId) -> bool {
         self.table.get(index).probes.iter().any(|probe| probe.id == id)
     }
 
-    /// A probe was answered: with the Reset that RFC 7252 section 4.3 demands, or with an empty
-    /// acknowledgement, which shows the path as well.
+    /// A probe was answered: with the Reset that RFC 7252 section 4.3 requires, or with an empty
+    /// acknowledgement, which measures the path as well.
     pub(super) fn on_probe_reply(
         &mut self,
         now: Instant,
@@ -101,7 +102,7 @@ impl Endpoint {
         Received::Ignored(Ignored::Probe)
     }
 
-    /// Calls the controls whose own time has come.
+    /// Calls the controls whose timers are due.
     pub(super) fn handle_epochs(&mut self, now: Instant) {
         while let Some(index) = self.epochs.pop_due(now) {
             let peer = self.peers.get_mut(index);
@@ -110,8 +111,8 @@ impl Endpoint {
             peer.shell.handle_timeout(cx);
             let next = peer.shell.poll_timeout();
             self.pump(now, index);
-            // A control that does not move on is called again later, not at once; at the end of
-            // time it is not called again.
+            // A control whose timer does not move on is called again later, not at once, and not
+            // at all at the end of time.
             let earliest = now + Shell::FLOOR;
             match next.filter(|_| earliest > now && !self.peers.get(index).is_idle()) {
                 Some(at) => self.epochs.arm(index, at.max(earliest)),
@@ -120,7 +121,7 @@ impl Endpoint {
         }
     }
 
-    /// Follows the timer of a peer's control after it has been called.
+    /// Updates the timer of a peer's control after the control was called.
     pub(super) fn follow_epoch(&mut self, index: u32) {
         let peer = self.peers.get(index);
         match peer.shell.poll_timeout().filter(|_| !peer.is_idle()) {
@@ -144,12 +145,12 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use rand_core::SeedableRng;
 
-    /// Sends probes every 100 ms until one is answered, and counts its own epochs.
+    /// Sends probes every 100 ms until one is answered, and counts its epochs.
     #[derive(Debug, Default)]
     struct Discoverer {
         replies: u32,
         epochs: u32,
-        /// Whether the next epoch stays where it was.
+        /// Whether the next epoch stays at the same instant.
         stuck: bool,
         next: Option<Instant>,
     }
@@ -203,7 +204,7 @@ mod tests {
         endpoint
     }
 
-    /// Lets time pass until `end`; the probes and the message IDs that were sent.
+    /// Lets time pass until `end`. Returns the number of probes and the message ID that were sent.
     fn run(endpoint: &mut Endpoint, end: Duration) -> (u32, Option<MessageId>) {
         let (mut probes, mut last) = (0, None);
         loop {

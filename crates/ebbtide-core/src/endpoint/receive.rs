@@ -1,4 +1,4 @@
-//! Datagrams that arrive (RFC 7252 sections 4.2, 4.3, 4.5 and 5.3).
+//! Processing of datagrams that arrive (RFC 7252 sections 4.2, 4.3, 4.5 and 5.3).
 
 use super::Endpoint;
 use super::peers::OptionSupport;
@@ -12,8 +12,8 @@ use crate::wire::{Code, Content, Message, OptionNumber, ParseError, Token, Type}
 use core::net::SocketAddr;
 
 impl Endpoint {
-    /// Takes a datagram and says what it means for the application. Malformed ones are rejected as
-    /// RFC 7252 says, and counted.
+    /// Processes a datagram and returns its meaning for the application. Malformed datagrams are
+    /// rejected as RFC 7252 requires, and counted.
     pub fn handle_datagram<'d>(
         &mut self,
         now: Instant,
@@ -23,13 +23,14 @@ impl Endpoint {
         self.receive(now, from.into(), datagram, |_, _| true)
     }
 
-    /// As [`Self::handle_datagram`], for a server that serves groups, or strangers.
+    /// Like [`Self::handle_datagram`], for a server that serves multicast groups or unverified
+    /// remotes.
     ///
-    /// `remember` is asked about each new request that must not be processed twice, before it takes
-    /// one of [`Limits::remembered_messages`](super::Limits::remembered_messages). If it says no,
-    /// nothing of the request is kept: the application gets it all the same, must not process it,
-    /// and may [`respond`](Endpoint::respond), for instance with a challenge (RFC 9175 section 2.4).
-    /// A copy of it is a new request.
+    /// `remember` is called for each new request that must not be processed twice, before it takes
+    /// one of [`Limits::remembered_messages`](super::Limits::remembered_messages). If it returns
+    /// false, the endpoint keeps nothing of the request. The application still receives the
+    /// request but must not process it; it may [`respond`](Endpoint::respond), for instance with a
+    /// challenge (RFC 9175 section 2.4). A copy of such a request counts as a new request.
     pub fn receive<'d>(
         &mut self,
         now: Instant,
@@ -45,9 +46,9 @@ impl Endpoint {
             Err(error) => {
                 self.counters.malformed += 1;
                 self.malformed.count(&error);
-                // Section 4.2: a Confirmable message with a format error is rejected with a
-                // Reset; anything else is ignored (sections 3 and 4.3).
-                // To a group not even that: all its members would (section 8.1).
+                // Section 4.2: a Confirmable message with a format error is rejected with a Reset,
+                // and anything else is ignored (sections 3 and 4.3). A message to a group is not
+                // even rejected, because all members would send a Reset (section 8.1).
                 if let ParseError::Format { kind: Type::Confirmable, message_id, .. } = error
                     && !to_group
                 {
@@ -68,7 +69,7 @@ impl Endpoint {
                 }
                 Received::Ignored(Ignored::Ping)
             }
-            // What answers a message of ours comes to us alone.
+            // An answer to a message of ours is never sent to a group.
             _ if to_group => self.unknown(),
             Type::Confirmable | Type::NonConfirmable => self.on_separate(now, from, message),
             Type::Acknowledgement if message.code().is_empty() => {
@@ -121,7 +122,8 @@ impl Endpoint {
         }
         if self.has_unknown_critical(&message) {
             self.counters.bad_options += 1;
-            // Section 5.4.1: 4.02 for a Confirmable request, rejection of a Non-confirmable one.
+            // Section 5.4.1: a Confirmable request is answered with 4.02, and a Non-confirmable
+            // one is rejected.
             if kind == Type::Confirmable {
                 self.refuse(&incoming, Code::BAD_OPTION);
             }
@@ -130,7 +132,7 @@ impl Endpoint {
         if !incoming.idempotent && remember(&incoming, &message) {
             let lifetime = self.exchange_lifetime;
             if !self.dedup.insert(now, lifetime, (from, id), Reply::Pending) {
-                // Processing it would mean to process its duplicates as well.
+                // If it were processed, its duplicates would be processed as well.
                 self.counters.refused += 1;
                 self.refuse(&incoming, Code::SERVICE_UNAVAILABLE);
                 return Received::Ignored(Ignored::NoRoom);
@@ -142,12 +144,12 @@ impl Endpoint {
     fn refuse(&mut self, incoming: &Incoming, code: Code) {
         if incoming.kind == Type::Confirmable && !incoming.to_group {
             let content = Content { code, options: &[], payload: &[] };
-            // A full outbox has been counted; the peer asks again.
+            // A full outbox has been counted; the peer will retransmit.
             let _ = self.emit_response(incoming, &content, Type::Acknowledgement, incoming.id);
         }
     }
 
-    /// A response on the acknowledgement of its request (section 5.2.1).
+    /// Handles a response on the acknowledgement of its request (section 5.2.1).
     fn on_piggybacked<'d>(
         &mut self,
         now: Instant,
@@ -176,7 +178,7 @@ impl Endpoint {
         self.finish(now, index, Some(sample), message)
     }
 
-    /// An empty ACK (sections 4.2 and 5.2.2).
+    /// Handles an empty ACK (sections 4.2 and 5.2.2).
     fn on_acknowledgement(
         &mut self,
         now: Instant,
@@ -194,7 +196,8 @@ impl Endpoint {
         let sample = self.table.get(index).sample(now, None);
         self.hear(now, index);
         match self.table.get(index).purpose {
-            // Nothing acknowledges a ping: it is reset (section 4.3). It ends all the same.
+            // A ping is answered by a Reset (section 4.3), not by an ACK; the exchange ends all
+            // the same.
             Purpose::Response | Purpose::Ping => {
                 self.end(now, index, Outcome::Acknowledged, Some(sample));
             }
@@ -232,7 +235,7 @@ impl Endpoint {
         Received::Reset { exchange, sample }
     }
 
-    /// A response in a message of its own (sections 5.2.2 and 5.2.3).
+    /// Handles a response in a message of its own (sections 5.2.2 and 5.2.3).
     fn on_separate<'d>(
         &mut self,
         now: Instant,
@@ -241,8 +244,8 @@ impl Endpoint {
     ) -> Received<'d> {
         let confirmable = message.kind() == Type::Confirmable;
         if confirmable {
-            // A duplicate of a response that was acknowledged is acknowledged again and not
-            // processed (section 4.5), even if its token is that of another request by now.
+            // A duplicate of an acknowledged response is acknowledged again and not processed
+            // (section 4.5), even if its token now belongs to another request.
             let known = self.dedup.lookup(now, from, message.message_id());
             if known == Some(&Reply::Acknowledgement) {
                 self.emit_empty(from, Type::Acknowledgement, message.message_id());
@@ -255,12 +258,12 @@ impl Endpoint {
             return self.unknown();
         };
         if self.table.get(index).state == State::Queued {
-            // It answers a request that has not been sent.
+            // The response refers to a request that has not been sent.
             self.reject(from, &message);
             return self.wrong_token();
         }
         if self.has_unknown_critical(&message) {
-            // Section 5.4.1; `finish` does the rest.
+            // Section 5.4.1 requires the rejection; `finish` does the rest.
             self.reject(from, &message);
         } else if confirmable {
             self.emit_empty(from, Type::Acknowledgement, message.message_id());
@@ -270,7 +273,8 @@ impl Endpoint {
                 self.counters.unstored += 1;
             }
         }
-        // A response implies the acknowledgement that was lost or is still to come (5.2.2).
+        // A response implies the acknowledgement that was lost or is still to come (section
+        // 5.2.2).
         let open = self.table.get(index).state == State::Open;
         let answered = match self.table.get(index).marking {
             Marking::Token | Marking::CopyToken => self.believe(index, ordinal),
@@ -280,7 +284,7 @@ impl Endpoint {
         self.finish(now, index, sample, message)
     }
 
-    /// The response to a request of ours is here.
+    /// The response to a request of ours has arrived.
     fn finish<'d>(
         &mut self,
         now: Instant,
@@ -291,8 +295,8 @@ impl Endpoint {
         let exchange = self.table.name(index);
         self.hear(now, index);
         if self.has_unknown_critical(&message) {
-            // Section 5.4.1: such a response is rejected; the request has no other answer, unless
-            // other members of a group, or other blocks, answer it too.
+            // Section 5.4.1: such a response is rejected. The request ends without an answer,
+            // unless other members of a group, or other blocks, answer it too.
             self.counters.bad_options += 1;
             if !self.has_many_answers(index) {
                 self.end(now, index, Outcome::Acknowledged, sample);
@@ -308,8 +312,9 @@ impl Endpoint {
             self.answer_again(now, index);
             return Received::Notification { exchange, sample, message };
         }
-        // RFC 7641 section 4.2: a notification has the option and a code of class 2; without, the
-        // server has not registered this client, or has removed it.
+        // RFC 7641 section 4.2: a notification has the option Observe and a code of class 2. A
+        // response without them shows that the server has not registered this client, or has
+        // removed it.
         let stays = self.table.get(index).answers == Answers::Observed
             && message.code().class() == 2
             && message.option(OptionNumber::OBSERVE).is_some();
@@ -321,14 +326,14 @@ impl Endpoint {
         Received::Response { exchange, sample, message }
     }
 
-    /// Whether a request has several answers, of which none ends it.
+    /// Whether the request may have several answers, so that no single answer ends it.
     fn has_many_answers(&self, index: u32) -> bool {
         let exchange = self.table.get(index);
         exchange.remote.ip().is_multicast() || exchange.answers == Answers::Many
     }
 
-    /// A request is registered as an observer, or was already: from now on it waits for
-    /// notifications, however long, and holds nothing but its token.
+    /// The request is registered as an observer, or was already. From now on it waits for
+    /// notifications without a time limit and holds nothing but its token.
     fn observe(&mut self, now: Instant, index: u32, sample: Option<Sample>) {
         let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
         match state {
@@ -341,7 +346,8 @@ impl Endpoint {
         self.pump(now, peer);
     }
 
-    /// Whether a message has a critical option that forbids to process it (section 5.4.1).
+    /// Whether a message has a critical option that is not understood and must therefore be
+    /// rejected (section 5.4.1).
     #[inline]
     fn has_unknown_critical(&self, message: &Message<'_>) -> bool {
         let (count, blocks) = (self.config.rexmit_count_option, self.config.q_block);
@@ -354,10 +360,11 @@ impl Endpoint {
             .is_some()
     }
 
-    /// Rejects a response: with a Reset if it is Confirmable (section 4.2), else by ignoring it.
+    /// Rejects a response: with a Reset if it is Confirmable (section 4.2), otherwise by ignoring
+    /// it.
     fn reject(&mut self, from: SocketAddr, message: &Message<'_>) {
-        // RFC 7641 section 3.6: a notification that nobody waits for is rejected, even if it is
-        // Non-confirmable, so that the server stops.
+        // RFC 7641 section 3.6: a notification that belongs to no observation is rejected even if
+        // it is Non-confirmable, so that the server stops.
         let notification = message.option(OptionNumber::OBSERVE).is_some();
         if message.kind() == Type::Confirmable || notification {
             self.emit_empty(from, Type::Reset, message.message_id());
@@ -374,7 +381,7 @@ impl Endpoint {
         (exchange.state == State::Open && named).then_some(index)
     }
 
-    /// The request that a token belongs to, and the ordinal it names (0 if it is not marked).
+    /// The request to which a token belongs, and the ordinal in the token (0 if it is not marked).
     fn find_token(&self, from: SocketAddr, token: Token) -> Option<(u32, u8)> {
         let exact = self.table.by_token(from, token).map(|index| (index, 0));
         let marked = |found: Option<(Token, u8)>| {
@@ -387,7 +394,7 @@ impl Endpoint {
             .or_else(|| self.table.group_by_token(token).map(|index| (index, 0)))
     }
 
-    /// The ordinal that a token names, if it is one of the exchange's.
+    /// The ordinal in a token, if the token belongs to the exchange.
     #[inline]
     fn match_token(&self, index: u32, token: Token) -> Option<u8> {
         let exchange = self.table.get(index);
@@ -402,7 +409,8 @@ impl Endpoint {
         (original == exchange.token && sent).then_some(ordinal)
     }
 
-    /// The ordinal that the option Rexmit-Cnt of a response names; an error if it was never sent.
+    /// The ordinal in the option Rexmit-Cnt of a response. Returns an error if that copy was never
+    /// sent.
     fn counted(&mut self, index: u32, message: &Message<'_>) -> Result<Option<u8>, ()> {
         let option = message.option(self.config.rexmit_count_option);
         let exchange = self.table.get(index);
@@ -415,7 +423,7 @@ impl Endpoint {
             marks.option = OptionSupport::Absent;
             return Ok(None);
         };
-        // The original carried 255 or, once support was known, nothing, which means 0.
+        // The original carried 255; once support was known it carried nothing, which means 0.
         let ordinal = match u8::try_from(value) {
             Ok(COUNT_PROBE) if exchange.probed => 0,
             Ok(0) if !exchange.probed => 0,
@@ -430,10 +438,10 @@ impl Endpoint {
         Ok(Some(ordinal))
     }
 
-    /// Whether a mark may be taken for the transmission that was answered. Many servers answer a
-    /// duplicate with the stored response, hence with the mark of the first copy they saw: an
-    /// answer that names the original although it was repeated is believed only of a peer that has
-    /// named a later one before.
+    /// Returns the mark's ordinal if it can be trusted to identify the answered transmission. Many
+    /// servers answer a duplicate with the stored response, which has the mark of the first copy
+    /// that they saw. An answer that names the original of a repeated message is therefore trusted
+    /// only if the peer has named a later copy before.
     fn believe(&mut self, index: u32, ordinal: u8) -> Option<u8> {
         let exchange = self.table.get(index);
         let marks = &mut self.peers.get_mut(exchange.peer).marks;
@@ -441,7 +449,7 @@ impl Endpoint {
         (marks.faithful || exchange.transmissions == 1).then_some(ordinal)
     }
 
-    /// The peer of an exchange has been heard from.
+    /// Records that the peer of an exchange has responded.
     #[inline]
     pub(super) fn hear(&mut self, now: Instant, index: u32) {
         let peer = self.table.get(index).peer;

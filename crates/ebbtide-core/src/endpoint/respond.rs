@@ -1,4 +1,4 @@
-//! Answers to requests that arrived.
+//! Responses to requests that have arrived.
 
 use super::Endpoint;
 use super::types::{Incoming, Reliability, SendError, Sent};
@@ -12,10 +12,10 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 impl Endpoint {
-    /// Answers a request. The response rides on the acknowledgement of a Confirmable request
-    /// (RFC 7252 section 5.2.1), is Confirmable itself if the request was acknowledged before
-    /// (section 5.2.2) and then has an exchange of its own, and is Non-confirmable for a
-    /// Non-confirmable request (section 5.2.3).
+    /// Responds to a request. The response to a Confirmable request is piggybacked on its
+    /// acknowledgement (RFC 7252 section 5.2.1). If the request was acknowledged before, the
+    /// response is Confirmable and has an exchange of its own (section 5.2.2). The response to a
+    /// Non-confirmable request is Non-confirmable (section 5.2.3).
     ///
     /// # Errors
     ///
@@ -40,9 +40,9 @@ impl Endpoint {
             Type::Confirmable => (Type::Acknowledgement, incoming.id),
             _ => {
                 let peer = self.peer(now, incoming.remote)?;
-                // Faster than IDs become free again, the request's stands in: it is unique among
-                // those of its sender, and a response that is taken for a duplicate is at worst
-                // asked for again.
+                // If message IDs are used faster than they become free, the response takes the
+                // request's ID, which is unique among those of its sender. At worst the response
+                // is taken for a duplicate, and the client sends the request again.
                 let id = self.fresh_id(now, peer);
                 (Type::NonConfirmable, id.unwrap_or(incoming.id))
             }
@@ -56,7 +56,7 @@ impl Endpoint {
 
     /// Acknowledges a Confirmable request whose response will take a while, so that the client
     /// stops repeating it (RFC 7252 section 5.2.2). The response is then a separate one. Does
-    /// nothing for a Non-confirmable request, and nothing the second time.
+    /// nothing for a Non-confirmable request, or if the request was acknowledged before.
     pub fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming) {
         let now = self.advance(now);
         if incoming.kind != Type::Confirmable || incoming.acknowledged {
@@ -64,7 +64,7 @@ impl Endpoint {
         }
         incoming.acknowledged = true;
         let (remote, id) = (incoming.remote, incoming.id);
-        // From now on a duplicate is acknowledged again, whatever the method.
+        // From now on a duplicate is acknowledged again, whatever its method.
         if !self.dedup.set_reply(remote, id, Reply::Acknowledgement) {
             let lifetime = self.exchange_lifetime;
             if !self.dedup.insert(now, lifetime, (remote, id), Reply::Acknowledgement) {
@@ -74,7 +74,8 @@ impl Endpoint {
         self.emit_empty(remote, Type::Acknowledgement, id);
     }
 
-    /// Rejects a message with a Reset (RFC 7252 section 4.2): the context to process it is missing.
+    /// Rejects a message with a Reset (RFC 7252 section 4.2), because the context needed to
+    /// process it is missing.
     pub fn reset(&mut self, incoming: &Incoming) {
         self.emit_empty(incoming.remote, Type::Reset, incoming.id);
     }
@@ -140,7 +141,7 @@ impl Endpoint {
         let mut stored = alloc::vec![0; HEADER_LEN + content.encoded_len()];
         let encoded = content.encode(&mut stored, incoming.kind, incoming.id, Token::EMPTY);
         if self.dedup.lookup(self.now, incoming.remote, incoming.id).is_none() {
-            // It was not to be remembered.
+            // The request was not remembered.
             return;
         }
         let kept = encoded.is_ok_and(|Encoded { options_end, last_option, .. }| {
@@ -152,7 +153,7 @@ impl Endpoint {
         }
     }
 
-    /// Answers a duplicate as the first copy was answered, with the duplicate's own token and mark.
+    /// Answers a duplicate like the first copy, with the duplicate's own token and mark.
     pub(super) fn repeat_response(&mut self, duplicate: &Incoming) {
         let (remote, id) = (duplicate.remote, duplicate.id);
         let Some(Reply::Response(stored)) = self.dedup.lookup(self.now, remote, id) else { return };

@@ -1,4 +1,4 @@
-//! Messages of our own: accepted, admitted, transmitted, repeated.
+//! Outgoing messages: accepted, admitted, transmitted and retransmitted.
 
 use super::peers::OptionSupport;
 use super::types::{Event, Failure, Reliability, SendError, Sent};
@@ -15,24 +15,25 @@ use crate::time::{Duration, Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type};
 use core::net::SocketAddr;
 
-/// How many ACK_TIMEOUTs a Non-confirmable notification waits for the Reset of an observer that is
-/// gone. 16 s with the default parameters, the longest round trip that they allow for.
+/// The number of ACK_TIMEOUTs for which a Non-confirmable notification waits for the Reset of an
+/// observer that no longer exists. 16 s with the default parameters, which exceeds the longest
+/// round trip that they allow for.
 const RESET_WAIT: u32 = 8;
 
-/// What is added to the encoded message of an exchange when a transmission of it leaves.
+/// The change to the encoded message of an exchange when one of its transmissions leaves.
 #[derive(Copy, Clone)]
 enum Mark {
-    /// Nothing: it is as it is to be sent.
+    /// No change.
     Encoded,
-    /// This byte before its token.
+    /// This byte in front of the token.
     Token(u8),
-    /// The option Rexmit-Cnt of this value.
+    /// The option Rexmit-Cnt with this value.
     Option(u8),
 }
 
 impl Endpoint {
-    /// Sends a request, now or when congestion control admits it. The answer comes as
-    /// [`Received::Response`](super::Received::Response) or the exchange fails.
+    /// Sends a request, now or when congestion control admits it. The response arrives as
+    /// [`Received::Response`](super::Received::Response), or the exchange fails.
     ///
     /// # Errors
     ///
@@ -50,11 +51,11 @@ impl Endpoint {
         self.start(now, to, content, reliability, (Purpose::Request, Token::EMPTY))
     }
 
-    /// Sends a notification to an observer (RFC 7641 section 4.2): a response of its own with the
-    /// token of the request that registered it. A Confirmable one ends with
-    /// [`Received::Acknowledged`](super::Received::Acknowledged),
-    /// [`Received::Reset`](super::Received::Reset) (the observer is gone) or fails; a
-    /// Non-confirmable one ends with a Reset or, if all is well, fails with
+    /// Sends a notification to an observer (RFC 7641 section 4.2), which is a response of its own
+    /// with the token of the registering request. A Confirmable notification ends with
+    /// [`Received::Acknowledged`](super::Received::Acknowledged) or with
+    /// [`Received::Reset`](super::Received::Reset) (the observer no longer exists), or fails. A
+    /// Non-confirmable one ends with a Reset or, if it was accepted, fails with
     /// [`Failure::NoResponse`] after eight ACK_TIMEOUTs.
     ///
     /// # Errors
@@ -111,14 +112,14 @@ impl Endpoint {
             self.table.get_mut(tail).next = index;
         }
         let name = self.table.name(index);
-        // Behind others only a Confirmable message may have a way past them.
+        // Only a Confirmable message may pass the messages before it in the queue.
         if tail == NONE || reliability == Reliability::Confirmable {
             self.pump(now, peer_index);
         }
         Ok(name)
     }
 
-    /// Encodes a message into a new exchange, which is not in its peer's queue yet.
+    /// Encodes a message into a new exchange that is not in its peer's queue yet.
     pub(super) fn accept(
         &mut self,
         now: Instant,
@@ -130,8 +131,8 @@ impl Endpoint {
         self.check_length(content)?;
         let peer_index = self.peer(now, to)?;
         let peer = self.peers.get(peer_index);
-        // A server names an observation by its token (RFC 7641 section 4.1): a marked one would
-        // register twice if the request was repeated.
+        // A server identifies an observation by its token (RFC 7641 section 4.1). With marked
+        // tokens a repeated request would register twice.
         let observes = purpose == Purpose::Request
             && content
                 .options
@@ -183,7 +184,7 @@ impl Endpoint {
         Ok(index)
     }
 
-    /// Whether a message of this content can be sent at all. A token is at most 8 bytes.
+    /// Checks whether a message with this content can be sent at all. A token is at most 8 bytes.
     pub(super) fn check_length(&self, content: &Content<'_>) -> Result<(), SendError> {
         let limit = self.config.limits.message_bytes;
         let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
@@ -193,7 +194,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// A token that no open request to `remote` has.
+    /// A token that no open request to `remote` uses.
     fn fresh_token(&mut self, remote: SocketAddr, marking: Marking) -> Token {
         let mut length = self.config.token_length.min(MAX_TOKEN_LEN as u8);
         for attempt in 0.. {
@@ -201,7 +202,8 @@ impl Endpoint {
             if self.table.by_token(remote, token).is_none() {
                 return token;
             }
-            // Short tokens run out; a longer one is always free since exchanges are bounded.
+            // Short tokens run out. A longer one is always free, since the number of exchanges is
+            // bounded.
             if attempt % 4 == 3 {
                 length = (length + 1).min(MAX_TOKEN_LEN as u8);
             }
@@ -209,7 +211,7 @@ impl Endpoint {
         Token::EMPTY
     }
 
-    /// Lets messages of a peer's queue leave as far as congestion control admits them.
+    /// Sends messages of a peer's queue as far as congestion control admits them.
     pub(super) fn pump(&mut self, now: Instant, peer_index: u32) {
         self.admit_queued(now, peer_index);
         self.follow_epoch(peer_index);
@@ -217,8 +219,8 @@ impl Endpoint {
 
     fn admit_queued(&mut self, now: Instant, peer_index: u32) {
         let mut index = self.peers.get(peer_index).head;
-        // Whether a Non-confirmable message waits for its pace. Those behind it wait with it, and
-        // Confirmable ones pass: they have a pace of their own.
+        // Whether a Non-confirmable message waits for its pace. Non-confirmable messages behind it
+        // wait as well; Confirmable ones pass, because they have a pace of their own.
         let mut paced = false;
         while index != NONE {
             let peer = self.peers.get_mut(peer_index);
@@ -240,7 +242,7 @@ impl Endpoint {
                 Admission::Send => None,
                 Admission::SendAsConfirmable if exchange.remote.ip().is_multicast() => None,
                 Admission::SendAsConfirmable => {
-                    // It takes its turn in the pace of the Non-confirmable ones.
+                    // It counts towards the pace of the Non-confirmable messages.
                     peer.last_non = Some(now);
                     let exchange = self.table.get_mut(index);
                     exchange.confirmable = true;
@@ -249,19 +251,19 @@ impl Endpoint {
                     None
                 }
                 Admission::NotBefore(at) => Some(at),
-                // The end of an open exchange pumps again.
+                // The end of an open exchange calls `pump` again.
                 Admission::Blocked => return,
-                // Without a message ID no probe leaves, and there is none before that instant.
+                // Without a free message ID no probe leaves before that instant.
                 Admission::Probe(again) => match self.probe_queued(now, index) {
                     Ok(()) => Some(again),
                     Err(at) => Some(again.max(at)),
                 },
                 Admission::GiveUp => {
                     let patience = Shell::patience(&self.config.params, &control.settings);
-                    // Nothing has answered its probes: the control may look for the peer again.
+                    // None of its probes was answered; the control may look for the peer again.
                     let again = now + self.config.params.ack_timeout.max(Shell::FLOOR);
                     let waited = now.saturating_since(exchange.first);
-                    // At the end of time there is no later.
+                    // There is no later instant than the end of time.
                     if waited >= patience.to_duration() || again == now {
                         return self.give_up_queue(now, peer_index);
                     }
@@ -303,7 +305,7 @@ impl Endpoint {
         }
     }
 
-    /// Nothing answers the probes: everything that waits for a peer fails.
+    /// No probe was answered, so every message that waits for this peer fails.
     fn give_up_queue(&mut self, now: Instant, peer_index: u32) {
         let control = self.peers.get(peer_index).control();
         loop {
@@ -342,7 +344,7 @@ impl Endpoint {
         self.table.get_mut(index).next = NONE;
     }
 
-    /// A Non-confirmable message leaves: once.
+    /// Transmits a Non-confirmable message, which leaves once.
     pub(super) fn depart_non(&mut self, now: Instant, index: u32) {
         let exchange = self.table.get_mut(index);
         exchange.state = State::Waiting;
@@ -350,7 +352,8 @@ impl Endpoint {
         exchange.transmissions = 1;
         let bytes = u32::try_from(exchange.datagram.len()).unwrap_or(u32::MAX);
         let peer = self.peers.get_mut(exchange.peer);
-        // Silence earns no credit: otherwise a peer that never answers would get a burst after it.
+        // Time without an answer earns no credit; otherwise a peer that never answers would
+        // receive a burst after it.
         if probing_instant(&peer.load(), &self.config.params) <= now {
             peer.unanswered_bytes = 0;
         }
@@ -362,7 +365,7 @@ impl Endpoint {
         peer.nons_since_con = peer.nons_since_con.saturating_add(1);
         let wait = match self.table.get(index).purpose {
             Purpose::Request | Purpose::Ping => self.config.params.response_timeout,
-            // A notification has no answer but a Reset, which comes within a round trip.
+            // The only answer to a notification is a Reset, which arrives within a round trip.
             Purpose::Response => self.config.params.ack_timeout.scale(RESET_WAIT, 1),
         };
         self.timers.arm(index, now + wait);
@@ -401,7 +404,7 @@ impl Endpoint {
                 exchange.probed = true;
                 Mark::Option(COUNT_PROBE)
             }
-            // Zero is what an absent option means: originals may omit it.
+            // Zero equals an absent option, so originals may omit it.
             (Marking::Option, OptionSupport::Unknown | OptionSupport::Confirmed, 1..) => {
                 Mark::Option(ordinal_mark)
             }
@@ -430,14 +433,15 @@ impl Endpoint {
             self.counters.sent += 1;
             self.counters.retransmissions += u64::from(ordinal > 0);
         } else {
-            // As if the network had lost it: the timeout repeats it.
+            // The datagram counts as lost by the network, and the timeout repeats it.
             self.counters.outbox_full += 1;
         }
     }
 
-    /// How long after the first transmission another one may leave: so long that the peer still
-    /// remembers the message when it arrives, and for EXCHANGE_LIFETIME, after which its ID may name
-    /// another one, if it does no harm when done twice (RFC 7252 sections 4.4, 4.5 and 4.8.2).
+    /// How long after the first transmission another one may leave. The peer must still remember
+    /// the message when the copy arrives. If the request is idempotent, copies may leave for
+    /// EXCHANGE_LIFETIME, after which the message ID may identify another message (RFC 7252
+    /// sections 4.4, 4.5 and 4.8.2).
     fn retransmission_span(&self, exchange: &Exchange) -> Duration {
         let latency = match exchange.idempotent {
             true => Duration::ZERO,
@@ -446,7 +450,7 @@ impl Endpoint {
         self.exchange_lifetime.saturating_sub(latency)
     }
 
-    /// A probe was answered, and congestion control wanted a copy now.
+    /// A probe was answered, and congestion control asked for a copy to be sent now.
     pub(super) fn repeat(&mut self, now: Instant, index: u32) {
         let exchange = self.table.get(index);
         match now.saturating_since(exchange.first) <= self.retransmission_span(exchange) {
@@ -455,7 +459,8 @@ impl Endpoint {
         }
     }
 
-    /// The timeout of an open exchange passed: repeat or give up (RFC 7252 section 4.2).
+    /// The timeout of an open exchange passed: repeat the message or give up (RFC 7252 section
+    /// 4.2).
     pub(super) fn expire(&mut self, now: Instant, index: u32) {
         self.counters.timeouts += 1;
         let exchange = self.table.get(index);
@@ -467,7 +472,7 @@ impl Endpoint {
         let (peer_index, control) = (exchange.peer, peer.control());
         self.control_counters[control].timeouts += 1;
         match peer.shell.on_expire(effort, &exchange.slot, cx) {
-            // A ping is its own probe.
+            // A ping serves as its own probe.
             Some(Expiry::Probe) if more && !is_ping && self.probe_expired(now, index) => {}
             Some(_) if more => self.transmit(now, index),
             _ => {

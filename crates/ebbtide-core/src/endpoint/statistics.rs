@@ -1,5 +1,5 @@
-//! What an endpoint counts for those who look at it: per control, per reason, and how much is
-//! under way. Plain numbers in fixed places: counting allocates nothing.
+//! Counters of an endpoint per control, per reason and per state of exchanges. They are plain
+//! numbers in fixed places, so counting does not allocate.
 
 use super::{Counters, Endpoint};
 use crate::cc::{Config, Sample};
@@ -7,7 +7,7 @@ use crate::exchange::table::State;
 use crate::time::Micros;
 use crate::wire::{FormatError, ParseError};
 
-/// How often spans of time fell below bounds that go 1, 2, 5, 10 and so on from 100 µs to 1000 s.
+/// A histogram of time spans, with bounds at 1, 2, 5, 10 and so on from 100 µs to 1000 s.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: [u64; Self::BOUNDS.len() + 1],
@@ -15,7 +15,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// The upper bounds in microseconds, each included in what is below it.
+    /// The upper bounds in microseconds; each bound belongs to the bucket below it.
     pub const BOUNDS: [u32; 22] = [
         100,
         200,
@@ -48,7 +48,7 @@ impl Histogram {
         self.sum = self.sum.saturating_add(span.get().into());
     }
 
-    /// How many spans were counted.
+    /// The number of spans.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
@@ -60,8 +60,8 @@ impl Histogram {
         self.sum
     }
 
-    /// Each bound in microseconds, with the number of spans up to it. Those above the last bound
-    /// are in [`Self::count`] only.
+    /// Each bound in microseconds, with the number of spans up to it. Only [`Self::count`]
+    /// includes the spans above the last bound.
     pub fn cumulative(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         Self::BOUNDS.iter().zip(&self.counts).scan(0, |sum, (bound, count)| {
             *sum += count;
@@ -69,7 +69,7 @@ impl Histogram {
         })
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of another histogram.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
             *mine += theirs;
@@ -78,10 +78,10 @@ impl Histogram {
     }
 }
 
-/// What was counted under one congestion control, over all its peers.
+/// The counters of one congestion control over all its peers.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlCounters {
-    /// Confirmable messages that left, retransmissions not counted.
+    /// Confirmable messages that left, without retransmissions.
     pub messages: u64,
     /// Retransmissions.
     pub retransmissions: u64,
@@ -89,19 +89,20 @@ pub struct ControlCounters {
     pub timeouts: u64,
     /// Exchanges given up after MAX_RETRANSMIT retransmissions.
     pub gave_up: u64,
-    /// Retransmissions that left although an earlier copy was answered later. Only a mark tells
-    /// (see [`Marking`](crate::cc::Marking)), so under a control without marks there are none.
+    /// Retransmissions that left although an earlier copy was answered later. They can only be
+    /// recognized by a mark (see [`Marking`](crate::cc::Marking)), so the count is zero for
+    /// controls without marks.
     pub unnecessary: u64,
-    /// Round trips: of exchanges without a retransmission, and of others if a mark told which copy
-    /// was answered (Karn's algorithm).
+    /// Round trips of exchanges without a retransmission, and of other exchanges if a mark
+    /// identified the answered copy (Karn's algorithm).
     pub rtt: Histogram,
-    /// Timeouts armed for the original transmission of each message: what the control made of the
-    /// round trips.
+    /// Timeouts armed for the original transmission of each message, which show the effect of the
+    /// measured round trips.
     pub rto: Histogram,
 }
 
 impl ControlCounters {
-    /// A transmission left.
+    /// Counts a transmission.
     pub(super) fn transmitted(&mut self, ordinal: u8, timeout: Micros) {
         if ordinal == 0 {
             self.messages += 1;
@@ -111,7 +112,7 @@ impl ControlCounters {
         }
     }
 
-    /// An answer arrived.
+    /// Counts an answer.
     pub(super) fn answered(&mut self, sample: &Sample) {
         match sample.answered {
             Some(answered) => {
@@ -124,7 +125,7 @@ impl ControlCounters {
         }
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of another set of counters.
     pub fn add(&mut self, other: &Self) {
         self.messages += other.messages;
         self.retransmissions += other.retransmissions;
@@ -136,12 +137,12 @@ impl ControlCounters {
     }
 }
 
-/// Datagrams that were no messages, by what was wrong with them.
+/// Datagrams that were not valid messages, by reason.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Malformed([u64; Self::REASONS.len()]);
 
 impl Malformed {
-    /// The names of the reasons: see [`ParseError`] and [`FormatError`].
+    /// The names of the reasons; see [`ParseError`] and [`FormatError`].
     pub const REASONS: [&str; 13] = [
         "too-short",
         "version",
@@ -185,7 +186,7 @@ impl Malformed {
         Self::REASONS.into_iter().zip(self.0)
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of another endpoint.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine += theirs;
@@ -193,21 +194,22 @@ impl Malformed {
     }
 }
 
-/// Exchanges that have not ended, by where they are in their life.
+/// Exchanges that have not ended, by state.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchanges {
-    /// Wait for congestion control's permission to leave.
+    /// Exchanges that wait for congestion control's permission to leave.
     pub queued: u64,
-    /// Confirmable, sent and not acknowledged; each holds one of the NSTART places.
+    /// Confirmable exchanges that were sent and are not acknowledged. Each holds one of the NSTART
+    /// places.
     pub open: u64,
-    /// Acknowledged or Non-confirmable, and wait for their response.
+    /// Exchanges that are acknowledged or Non-confirmable and wait for their response.
     pub waiting: u64,
-    /// Registered as observers of a resource.
+    /// Exchanges that are registered as observers of a resource.
     pub observing: u64,
 }
 
 impl Exchanges {
-    /// Adds those of another endpoint.
+    /// Adds the counts of another endpoint.
     pub fn add(&mut self, other: &Self) {
         self.queued += other.queued;
         self.open += other.open;
@@ -217,7 +219,7 @@ impl Exchanges {
 }
 
 impl Counters {
-    /// Adds what another endpoint has counted.
+    /// Adds the counts of another endpoint.
     pub fn add(&mut self, other: &Self) {
         self.received += other.received;
         self.sent += other.sent;
@@ -240,19 +242,18 @@ impl Counters {
 }
 
 impl Endpoint {
-    /// What was counted under each congestion control that this endpoint has been given, the
-    /// default one first.
+    /// The counters of each congestion control that this endpoint uses, the default one first.
     pub fn controls(&self) -> impl Iterator<Item = (&Config, &ControlCounters)> {
         self.controls.iter().zip(&self.control_counters)
     }
 
-    /// Datagrams that were no messages, by reason.
+    /// Datagrams that were not valid messages, by reason.
     #[must_use]
     pub fn malformed(&self) -> Malformed {
         self.malformed
     }
 
-    /// Exchanges that have not ended, by state. Looks at each of them.
+    /// Exchanges that have not ended, by state. Visits each of them.
     #[must_use]
     pub fn exchanges(&self) -> Exchanges {
         let mut exchanges = Exchanges::default();

@@ -1,4 +1,4 @@
-//! What goes into an endpoint and comes out of it.
+//! The input and output types of an endpoint.
 
 use crate::cc::Sample;
 use crate::exchange::ExchangeId;
@@ -7,7 +7,7 @@ use crate::wire::{Code, EncodeError, Message, MessageId, Token, Type};
 use core::fmt;
 use core::net::SocketAddr;
 
-/// Whether a message is repeated until it is acknowledged.
+/// Whether a message is retransmitted until it is acknowledged.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Reliability {
     /// CON (RFC 7252 section 4.2).
@@ -16,117 +16,119 @@ pub enum Reliability {
     NonConfirmable,
 }
 
-/// A request that arrived; kept by the application until it responds.
+/// A received request, which the application keeps until it responds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// Who asked.
+    /// The sender of the request.
     pub remote: SocketAddr,
     /// The message ID of the request.
     pub id: MessageId,
     /// The token, which the response repeats.
     pub token: Token,
-    /// Whether the request was Confirmable: then the response can ride on its acknowledgement.
+    /// Whether the request was Confirmable, so that the response can be piggybacked on its
+    /// acknowledgement.
     pub kind: Type,
     /// The method.
     pub code: Code,
-    /// Whether a duplicate is processed as well.
+    /// Whether duplicates may be processed as well.
     pub(super) idempotent: bool,
-    /// Whether it was sent to a group: then nothing refuses it.
+    /// Whether it was sent to a group, in which case it is never rejected.
     pub(super) to_group: bool,
     /// Whether an empty ACK has been sent, so that the response must be separate.
     pub(super) acknowledged: bool,
-    /// What the option Rexmit-Cnt said, to be echoed.
+    /// The value of the option Rexmit-Cnt, to be echoed.
     pub(super) rexmit_count: Option<u8>,
 }
 
 impl Incoming {
-    /// The request as it is once [`Endpoint::acknowledge`](super::Endpoint::acknowledge) was called
-    /// for a copy of this: its response is a separate one. Nothing changes if it is Non-confirmable.
+    /// The request in the state that it has after
+    /// [`Endpoint::acknowledge`](super::Endpoint::acknowledge) was called for a copy of it, in
+    /// which its response is a separate one. Returns a Non-confirmable request unchanged.
     #[must_use]
     pub fn after_acknowledgement(self) -> Self {
         Self { acknowledged: self.acknowledged || self.kind == Type::Confirmable, ..self }
     }
 
-    /// Whether doing it twice is doing it once (RFC 7252 section 5.1), so that it need not be
+    /// Whether the request is idempotent (RFC 7252 section 5.1) and therefore need not be
     /// remembered.
     #[must_use]
     pub const fn is_idempotent(&self) -> bool {
         self.idempotent
     }
 
-    /// Whether it was sent to a group, as [`Arrival::to_group`] said.
+    /// Whether it was sent to a group, as [`Arrival::to_group`] stated.
     #[must_use]
     pub const fn is_to_group(&self) -> bool {
         self.to_group
     }
 }
 
-/// How a datagram arrived.
+/// The origin and destination of a datagram.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Who sent it.
+    /// The sender.
     pub from: SocketAddr,
-    /// Whether it was sent to a group: its destination was a multicast address, or the broadcast
-    /// address. Then nothing but a request is heeded, and nothing is rejected (RFC 7252 section 8.1).
+    /// Whether its destination was a group, that is, a multicast address or the broadcast address.
+    /// Then only requests are processed, and nothing is rejected (RFC 7252 section 8.1).
     pub to_group: bool,
 }
 
 impl From<SocketAddr> for Arrival {
-    /// It was sent to this endpoint alone.
+    /// An arrival at this endpoint's own address, not at a group.
     fn from(from: SocketAddr) -> Self {
         Self { from, to_group: false }
     }
 }
 
-/// What a datagram turned out to be.
+/// The meaning of a datagram.
 #[derive(Debug)]
 pub enum Received<'d> {
-    /// A request for the application, which answers with
-    /// [`Endpoint::respond`](super::Endpoint::respond).
+    /// A request. The application answers it with [`Endpoint::respond`](super::Endpoint::respond).
     Request(Incoming, Message<'d>),
     /// The response to a request of ours. Its exchange is over.
     Response {
         /// The request.
         exchange: ExchangeId,
-        /// What congestion control learnt, if this was also the acknowledgement.
+        /// The measurements for congestion control, if this was also the acknowledgement.
         sample: Option<Sample>,
         /// The response.
         message: Message<'d>,
     },
-    /// A response after which more may come: a notification to a request that registered as an
-    /// observer (RFC 7641 section 3), one member's answer to a request that was sent to a group
-    /// (RFC 7252 section 8.2), or one to a
-    /// [`request_block`](super::Endpoint::request_block). The exchange stays open: an observation until it is cancelled or a
-    /// [`Received::Response`] ends it, a group's until it fails with
-    /// [`Failure::NoResponse`] after `response_timeout`.
+    /// A response after which more may follow: a notification to a request that registered as an
+    /// observer (RFC 7641 section 3), one member's response to a request that was sent to a group
+    /// (RFC 7252 section 8.2), or one response to a
+    /// [`request_block`](super::Endpoint::request_block). The exchange stays open. An observation
+    /// stays open until it is cancelled or a [`Received::Response`] ends it. A request to a group
+    /// stays open until it fails with [`Failure::NoResponse`] after `response_timeout`.
     Notification {
         /// The request.
         exchange: ExchangeId,
-        /// What congestion control learnt, if this was also the acknowledgement.
+        /// The measurements for congestion control, if this was also the acknowledgement.
         sample: Option<Sample>,
         /// The notification.
         message: Message<'d>,
     },
-    /// A message of ours was acknowledged without a response. A request goes on waiting for its
-    /// separate response; a response of ours has arrived and its exchange is over.
+    /// A message of ours was acknowledged without a response. A request continues to wait for its
+    /// separate response; for a response of ours, the exchange has ended.
     Acknowledged {
-        /// Which message.
+        /// The acknowledged message.
         exchange: ExchangeId,
-        /// What congestion control learnt.
+        /// The measurements for congestion control.
         sample: Sample,
     },
-    /// A message of ours was answered by a Reset. Its exchange is over. For a ping that is success.
+    /// A message of ours was answered by a Reset. Its exchange has ended. For a ping this means
+    /// success.
     Reset {
-        /// Which message.
+        /// The message that was reset.
         exchange: ExchangeId,
-        /// What congestion control learnt, if the message had been Confirmable.
+        /// The measurements for congestion control, if the message was Confirmable.
         sample: Option<Sample>,
     },
-    /// Nothing for the application; the endpoint did what had to be done and counted it.
+    /// A datagram that does not concern the application; the endpoint has handled and counted it.
     Ignored(Ignored),
 }
 
-/// Why a datagram is of no interest to the application.
+/// The reason why a datagram does not concern the application.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Ignored {
     /// Not a CoAP message (RFC 7252 sections 3 and 4.2).
@@ -137,36 +139,38 @@ pub enum Ignored {
     Probe,
     /// A copy of a request that has been processed or is being processed.
     DuplicateRequest,
-    /// An answer to an exchange that is over or never was: a duplicate, late, or forged.
+    /// An answer to an exchange that has ended or never existed: a duplicate, late, or forged.
     UnknownExchange,
     /// An answer whose token or mark belongs to no transmission of its exchange.
     WrongToken,
-    /// A message with a critical option that nobody knows (RFC 7252 section 5.4.1).
+    /// A message with a critical option that is not understood (RFC 7252 section 5.4.1).
     UnknownCriticalOption,
-    /// A request that is not idempotent, while there is no room to remember it.
+    /// A non-idempotent request that arrived while there was no room to remember it.
     NoRoom,
 }
 
-/// Something that happened without a datagram arriving.
+/// An event that is not caused by a datagram.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An exchange ended without its answer.
     Failed {
-        /// Which one.
+        /// The exchange.
         exchange: ExchangeId,
-        /// Why.
+        /// The reason.
         reason: Failure,
     },
 }
 
-/// Why an exchange ended without its answer.
+/// The reason why an exchange ended without its answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// MAX_RETRANSMIT retransmissions went unanswered (RFC 7252 section 4.2): the path or the peer.
+    /// MAX_RETRANSMIT retransmissions went unanswered (RFC 7252 section 4.2). The path or the peer
+    /// is at fault.
     GaveUp,
-    /// The response to an acknowledged or Non-confirmable request did not come in time: the peer.
+    /// The response to an acknowledged or Non-confirmable request did not arrive in time. The peer
+    /// is at fault.
     NoResponse,
-    /// The response had a critical option that nobody here knows (RFC 7252 section 5.4.1).
+    /// The response had a critical option that is not understood (RFC 7252 section 5.4.1).
     BadOption,
     /// The driver could not send the datagram.
     SendError,
@@ -185,53 +189,55 @@ impl fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
-/// What an endpoint wants.
+/// The next action of the driver.
 #[derive(Debug)]
 pub enum Output<'e> {
     /// Send these bytes.
     Transmit(Transmit<'e>),
-    /// Tell the application.
+    /// Report this event to the application.
     Event(Event),
-    /// Nothing more now. Call [`Endpoint::handle_timeout`](super::Endpoint::handle_timeout) at that
-    /// instant, if there is one and nothing arrives before.
+    /// There is nothing more to do now. Call
+    /// [`Endpoint::handle_timeout`](super::Endpoint::handle_timeout) at this instant, if there is
+    /// one and nothing arrives earlier.
     Timeout(Option<Instant>),
 }
 
 /// A datagram to send.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Transmit<'e> {
-    /// To whom.
+    /// The destination.
     pub to: SocketAddr,
     /// The bytes.
     pub datagram: &'e [u8],
-    /// Why, for traces.
+    /// The reason for sending it, for traces.
     pub what: Sent,
 }
 
-/// Why a datagram is sent.
+/// The reason for sending a datagram.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// A transmission of an exchange of ours.
     Exchange {
-        /// Which exchange.
+        /// The exchange.
         exchange: ExchangeId,
         /// 0 for the original, 1 for the first retransmission, and so on.
         ordinal: u8,
-        /// The timeout that was armed for it; zero for a Non-confirmable message.
+        /// The timeout armed for it; zero for a Non-confirmable message.
         timeout: Micros,
     },
     /// A probe of congestion control for an exchange of ours: a CoAP ping.
     Probe {
-        /// The exchange that it is sent for.
+        /// The exchange for which it is sent.
         exchange: ExchangeId,
-        /// The timeout that was armed for it; zero if the exchange waits for admission.
+        /// The timeout armed for it; zero if the exchange waits for admission.
         timeout: Micros,
     },
-    /// An answer to what arrived: a piggybacked or Non-confirmable response, an ACK, a Reset.
+    /// A reply to a received datagram: a piggybacked or Non-confirmable response, an ACK, or a
+    /// Reset.
     Reply,
 }
 
-/// Why a message was not accepted for sending. Nothing was sent or queued.
+/// The reason why a message was not accepted for sending. Nothing was sent or queued.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SendError {
     /// The message cannot be encoded.
@@ -239,22 +245,22 @@ pub enum SendError {
     /// The message is longer than [`Limits::message_bytes`](super::Limits::message_bytes): use
     /// block-wise transfer.
     TooLong {
-        /// Its length.
+        /// The message's length in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The code is not a request's, or not a response's, as it should be.
+    /// The code is not a request code, or not a response code, as required.
     WrongCode(Code),
-    /// As many messages to this scope wait as
-    /// [`Limits::queue_per_peer`](super::Limits::queue_per_peer) allows. Wait until one ends.
+    /// The number of messages that wait for this scope has reached
+    /// [`Limits::queue_per_peer`](super::Limits::queue_per_peer). Wait until one of them ends.
     QueueFull,
-    /// As many exchanges exist as [`Limits::exchanges`](super::Limits::exchanges) allows.
+    /// The number of exchanges has reached [`Limits::exchanges`](super::Limits::exchanges).
     TooManyExchanges,
-    /// All [`Limits::peers`](super::Limits::peers) have open exchanges.
+    /// All [`Limits::peers`](super::Limits::peers) scopes have open exchanges.
     TooManyPeers,
-    /// The driver does not fetch what is to be sent:
-    /// [`Limits::outbox_bytes`](super::Limits::outbox_bytes).
+    /// The driver does not fetch outgoing datagrams, and
+    /// [`Limits::outbox_bytes`](super::Limits::outbox_bytes) is reached.
     OutboxFull,
 }
 
@@ -282,7 +288,7 @@ impl From<EncodeError> for SendError {
     }
 }
 
-/// What an endpoint has counted since it was made.
+/// An endpoint's counters since its creation.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams that arrived.
@@ -299,15 +305,15 @@ pub struct Counters {
     pub timeouts: u64,
     /// Exchanges given up.
     pub gave_up: u64,
-    /// Datagrams that were no CoAP message.
+    /// Datagrams that were not CoAP messages.
     pub malformed: u64,
     /// Pings answered.
     pub pings: u64,
     /// Copies of requests that were recognized.
     pub duplicates: u64,
-    /// Answers to nothing that is open.
+    /// Answers that belonged to no open exchange.
     pub unknown_answers: u64,
-    /// Answers with a wrong token or the mark of a transmission that never was.
+    /// Answers with a wrong token, or with the mark of a transmission that was never sent.
     pub wrong_tokens: u64,
     /// Messages with unknown critical options.
     pub bad_options: u64,
@@ -315,13 +321,13 @@ pub struct Counters {
     pub refused: u64,
     /// Responses that could not be stored for duplicates.
     pub unstored: u64,
-    /// Messages that a full queue or table turned away.
+    /// Messages rejected because a queue or table was full.
     pub queue_full: u64,
-    /// Times that a message had to wait because all message IDs for its peer had been used within
+    /// How often a message had to wait because all message IDs for its peer had been used within
     /// EXCHANGE_LIFETIME (RFC 7252 section 4.4).
     pub id_waits: u64,
-    /// Datagrams dropped because the driver does not fetch them.
+    /// Datagrams dropped because the driver did not fetch them.
     pub outbox_full: u64,
-    /// Scopes whose state was dropped before its retention was over, for want of room.
+    /// Scopes whose state was dropped before its retention was over, for lack of room.
     pub peers_evicted_early: u64,
 }

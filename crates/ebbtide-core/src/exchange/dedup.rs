@@ -1,10 +1,10 @@
-//! Deduplication of what arrives (RFC 7252 section 4.5).
+//! Deduplication of received messages (RFC 7252 section 4.5).
 //!
-//! What must not be processed twice is remembered for EXCHANGE_LIFETIME: requests that are not
-//! idempotent, with the response that a duplicate gets again; requests that were acknowledged by an
-//! empty ACK; and Confirmable responses, of which a duplicate is acknowledged again. Idempotent
-//! requests are not remembered, as section 4.5 allows: a duplicate GET is simply answered afresh
-//! and costs no memory.
+//! Messages that must not be processed twice are remembered for EXCHANGE_LIFETIME: non-idempotent
+//! requests, with the response that a duplicate receives again; requests that were acknowledged by
+//! an empty ACK; and Confirmable responses, whose duplicates are acknowledged again. Idempotent
+//! requests are not remembered, as section 4.5 allows; a duplicate GET is processed again and
+//! costs no memory.
 
 use super::hashed::Hashed;
 use crate::time::{Duration, Instant};
@@ -16,21 +16,21 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-/// What a duplicate gets.
+/// The reply to a duplicate.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Nothing yet: the application is at work, its answer will come.
+    /// No reply yet: the application is still processing the request and will answer.
     Pending,
     /// An empty ACK.
     Acknowledgement,
-    /// The response again.
+    /// The stored response.
     Response(Stored),
 }
 
-/// A response as it was encoded.
+/// A stored response in encoded form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
-    /// The whole message with an empty token; of the header only the code counts.
+    /// The whole message with an empty token. Of its header only the code is used.
     pub(crate) bytes: Vec<u8>,
     /// Where a last option would go.
     pub(crate) options_end: usize,
@@ -45,7 +45,7 @@ struct Entry {
     reply: Reply,
 }
 
-/// What the messages of one source take.
+/// The memory taken by the messages of one source.
 #[derive(Debug)]
 struct Share {
     source: IpAddr,
@@ -53,8 +53,8 @@ struct Share {
     bytes: usize,
 }
 
-/// What has one share: an IPv4 address, or an IPv6 prefix of 64 bits, of which one host may use any
-/// address (RFC 4291 section 2.5.4).
+/// The unit that has one share: an IPv4 address, or an IPv6 prefix of 64 bits, in which one host
+/// may use any address (RFC 4291 section 2.5.4).
 fn source(remote: SocketAddr) -> IpAddr {
     match remote.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
@@ -62,19 +62,19 @@ fn source(remote: SocketAddr) -> IpAddr {
     }
 }
 
-/// The messages that are remembered, oldest first. All live equally long, so the queue is in the
-/// order of expiry.
+/// The remembered messages, oldest first. All have the same lifetime, so the queue is in the order
+/// of expiry.
 ///
-/// No source holds more of the places, or of the bytes, than are free. So one that remembers as much
-/// as it can takes half, two take a third each, and there is always room for a newcomer: whoever
-/// fills the table is refused first.
+/// No source holds more of the places, or of the bytes, than are free. A single source that
+/// remembers as much as it can takes half, and two such sources take a third each, so there is
+/// always room for a new source, and the source that fills the table is refused first.
 #[derive(Debug)]
 pub(crate) struct Dedup {
     entries: VecDeque<Entry>,
-    /// Sequence number of the first entry: an entry keeps its number while earlier ones leave.
+    /// The sequence number of the first entry. An entry keeps its number while earlier ones leave.
     first: u64,
     by_id: HashTable<u64>,
-    /// What each source holds.
+    /// The share of each source.
     shares: HashTable<Share>,
     hasher: FixedState,
     bytes: usize,
@@ -96,7 +96,7 @@ impl Dedup {
         }
     }
 
-    /// How many messages are remembered.
+    /// The number of remembered messages.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -108,7 +108,7 @@ impl Dedup {
         self.entries.len() >= self.max_entries / 2 || self.bytes >= self.max_bytes / 2
     }
 
-    /// What a duplicate of this message gets; `None` if it is not remembered.
+    /// The reply to a duplicate of this message; `None` if the message is not remembered.
     #[inline]
     pub(crate) fn lookup(
         &mut self,
@@ -124,7 +124,7 @@ impl Dedup {
         self.entries.get(at).map(|entry| &entry.reply)
     }
 
-    /// Remembers a message. False if there is no room.
+    /// Remembers a message. Returns false if there is no room.
     pub(crate) fn insert(
         &mut self,
         now: Instant,
@@ -149,9 +149,9 @@ impl Dedup {
         true
     }
 
-    /// Changes what a duplicate of a remembered message gets. A response that there is no room for
-    /// is not stored; its duplicates then get nothing, which is safe though not kind: the peer
-    /// gives up. False in that case, and if the message is not remembered.
+    /// Sets the reply to duplicates of a remembered message. A response is not stored if there is
+    /// no room for it; its duplicates are then dropped, which is safe, although the peer will time
+    /// out. Returns false in that case, and if the message is not remembered.
     pub(crate) fn set_reply(&mut self, remote: SocketAddr, id: MessageId, reply: Reply) -> bool {
         let size = reply.size();
         let Some(at) = self.find(remote, id) else { return false };
@@ -169,12 +169,12 @@ impl Dedup {
         true
     }
 
-    /// What the source of `remote` holds.
+    /// The share of the source of `remote`.
     fn share(&mut self, remote: SocketAddr) -> &mut Share {
         share(&mut self.shares, &self.hasher, remote)
     }
 
-    /// A message of `remote` has expired; a source without any is forgotten.
+    /// A message of `remote` has expired. A source without messages is forgotten.
     fn give_back(&mut self, remote: SocketAddr, bytes: usize) {
         let source = source(remote);
         let hash = self.hasher.hash_one(source);
@@ -296,7 +296,7 @@ mod tests {
         for n in 3..53 {
             assert!(pending(&mut dedup, 1, remote(n), 1), "newcomer {n}");
         }
-        // With time all is free again, and nothing is left of the shares.
+        // After the lifetime everything is free again, and no shares remain.
         assert!(pending(&mut dedup, 500, remote(1), 3000));
         assert_eq!((dedup.len(), dedup.shares.len()), (1, 1));
     }
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(kept.count(), 50);
         assert!(pending(&mut dedup, 0, remote(2), 1));
         assert!(dedup.set_reply(remote(2), MessageId(1), response(200)));
-        // Replaced, not added.
+        // The earlier reply is replaced.
         assert!(dedup.set_reply(remote(2), MessageId(1), response(220)));
         assert!(!dedup.set_reply(remote(2), MessageId(1), response(501)));
     }

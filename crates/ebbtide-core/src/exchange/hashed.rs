@@ -3,8 +3,8 @@
 use core::hash::{Hash, Hasher};
 use core::net::SocketAddr;
 
-/// An address that is hashed as one or two integers. The standard library hashes it byte string by
-/// byte string, which costs more than the rest of a look-up.
+/// An address that is hashed as one or two integers. The standard library hashes it as byte
+/// strings, which costs more than the rest of a look-up.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hashed(pub(crate) SocketAddr);
 
@@ -15,8 +15,9 @@ impl Hash for Hashed {
             SocketAddr::V4(v4) => {
                 state.write_u64((u64::from(v4.ip().to_bits()) << 16) | u64::from(v4.port()));
             }
-            // Not folded into one number: whoever owns a prefix must not be able to choose
-            // addresses and ports that collide. Flow label and scope are left to the comparison.
+            // The parts are not folded into one number, because the owner of a prefix must not be
+            // able to choose colliding addresses and ports. Flow label and scope are left to the
+            // comparison.
             SocketAddr::V6(v6) => {
                 state.write_u128(v6.ip().to_bits());
                 state.write_u16(v6.port());

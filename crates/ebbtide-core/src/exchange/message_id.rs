@@ -1,18 +1,19 @@
-//! Message IDs, none twice within EXCHANGE_LIFETIME (RFC 7252 section 4.4).
+//! Message IDs, none of them used twice within EXCHANGE_LIFETIME (RFC 7252 section 4.4).
 
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
 
-/// Hands out the message IDs of one peer.
+/// Allocates the message IDs for one peer.
 ///
-/// IDs count up from a random start. The circle of 65536 is guarded by quarter: a quarter is
+/// IDs count up from a random start. The circle of 65536 IDs is guarded by quarters: a quarter is
 /// entered again only when EXCHANGE_LIFETIME has passed since it was left. That costs 24 bytes a
 /// peer instead of a time per ID, and allows at least 49152 messages per EXCHANGE_LIFETIME (199 a
 /// second with the default parameters; the theoretical limit is 265).
 #[derive(Debug)]
 pub(crate) struct MessageIds {
     next: u16,
-    /// When each quarter was left, in seconds since the epoch plus one, rounded up; zero if never.
+    /// When each quarter was left, in seconds since the epoch plus one, rounded up; zero if it
+    /// never was.
     left: [u32; QUARTERS],
 }
 
@@ -25,7 +26,7 @@ impl MessageIds {
         Self { next: start, left: [0; QUARTERS] }
     }
 
-    /// The next ID, or the instant from which there is one again. Without a `lifetime` IDs are
+    /// The next ID, or the instant from which one is free again. Without a `lifetime`, IDs are
     /// reused at once: for load generators, which measure servers and not networks.
     pub(crate) fn allocate(
         &mut self,

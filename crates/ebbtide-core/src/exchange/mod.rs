@@ -1,4 +1,5 @@
-//! What lives between a message and its end: exchanges, message IDs, tokens, duplicates, timers.
+//! The state kept between a message and its end: exchanges, message IDs, tokens, duplicates,
+//! timers.
 
 pub(crate) mod dedup;
 pub(crate) mod hashed;

@@ -1,8 +1,8 @@
-//! Which of two notifications is the newer one (RFC 7641 section 3.4).
+//! The order of two notifications (RFC 7641 section 3.4).
 
 use crate::time::{Duration, Instant};
 
-/// The last notification of an observation that was taken.
+/// The last accepted notification of an observation.
 ///
 /// ```
 /// use ebbtide_core::{Freshness, time::Instant};
@@ -18,14 +18,15 @@ pub struct Freshness {
     last: Option<(u32, Instant)>,
 }
 
-/// After this span the sequence numbers may have come round.
+/// After this span the sequence numbers may have wrapped around.
 const SPAN: Duration = Duration::from_secs(128);
 const HALF: u32 = 1 << 23;
 const MASK: u32 = (1 << 24) - 1;
 
 impl Freshness {
-    /// Takes a notification that arrived now, unless it is older than one taken before.
-    /// `sequence` is the value of its option Observe, of which 24 bits count.
+    /// Accepts a notification that arrived at `now`, unless it is older than one accepted before.
+    /// `sequence` is the value of its option Observe, of which 24 bits count. Returns whether it
+    /// was accepted.
     pub fn accept(&mut self, now: Instant, sequence: u32) -> bool {
         let sequence = sequence & MASK;
         if let Some((last, at)) = self.last {

@@ -4,7 +4,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-/// A queue of datagrams in one reused buffer, so that sending allocates nothing once it has grown.
+/// A queue of datagrams in one reused buffer, so that sending does not allocate once the buffer
+/// has grown.
 #[derive(Debug)]
 pub(crate) struct Outbox<T> {
     bytes: Vec<u8>,
@@ -25,8 +26,8 @@ impl<T> Outbox<T> {
         Self { bytes: Vec::new(), queue: VecDeque::new(), max_bytes }
     }
 
-    /// Queues what `write` appends to the buffer. False, and nothing queued, if the buffer is
-    /// full: a driver that fetches after every call never sees that.
+    /// Queues the bytes that `write` appends to the buffer. Returns false and queues nothing if
+    /// the buffer is full, which cannot happen to a driver that fetches after every call.
     pub(crate) fn push(
         &mut self,
         to: SocketAddr,
@@ -52,7 +53,7 @@ impl<T> Outbox<T> {
         Some((to, what, self.bytes.get(start..end).unwrap_or_default()))
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()

@@ -1,4 +1,5 @@
-//! The table of exchanges: everything that this endpoint sent, or queues, and awaits an answer to.
+//! The table of exchanges: every message that this endpoint sent or queued and that awaits an
+//! answer.
 
 use super::hashed::Hashed;
 use crate::cc::{Answered, Effort, Marking, ProbeReply, Sample, Slot};
@@ -10,7 +11,8 @@ use core::net::SocketAddr;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-/// Names an exchange. Never reused for another one within 2^32 uses of its place.
+/// Identifies an exchange. An identifier is not reused for another exchange within 2^32 uses of
+/// its place.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExchangeId {
     pub(crate) index: u32,
@@ -18,57 +20,58 @@ pub struct ExchangeId {
 }
 
 impl ExchangeId {
-    /// The place of the exchange in the endpoint's table: small, and unique among those that are
-    /// open at the same time. Drivers may index their own tables with it.
+    /// The place of the exchange in the endpoint's table. It is small, and unique among the
+    /// exchanges that are open at the same time, so drivers may index tables of their own with it.
     #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
     }
 }
 
-/// Why there is an exchange.
+/// The purpose of an exchange.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A request of ours: ends with its response.
+    /// A request of ours, which ends with its response.
     Request,
-    /// A separate response of ours, Confirmable: ends with its acknowledgement.
+    /// A separate Confirmable response of ours, which ends with its acknowledgement.
     Response,
-    /// An empty Confirmable message: ends with its Reset.
+    /// An empty Confirmable message, which ends with its Reset.
     Ping,
 }
 
-/// Where an exchange is in its life.
+/// The state of an exchange.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The place is unused.
     Free,
     /// Waits in its peer's queue for permission to leave.
     Queued,
-    /// Confirmable, sent, not acknowledged; holds one of the NSTART places.
+    /// Confirmable, sent and not acknowledged; holds one of the NSTART places.
     Open,
-    /// Acknowledged or Non-confirmable; waits for its response. Holds no NSTART place.
+    /// Acknowledged or Non-confirmable; waits for its response and holds no NSTART place.
     Waiting,
-    /// Registered as an observer; waits for notifications, without a timer and no longer known by
-    /// its message ID.
+    /// Registered as an observer. Waits for notifications without a timer, and is no longer found
+    /// by its message ID.
     Observing,
 }
 
-/// How many responses a request may have.
+/// The number of responses that a request may have.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answers {
     One,
-    /// It asks to be registered as an observer (RFC 7641 section 2): one, and notifications if it is.
+    /// It asks to be registered as an observer (RFC 7641 section 2): one response, followed by
+    /// notifications if it is registered.
     Observed,
-    /// It carries or asks for blocks (RFC 9177): any number.
+    /// It carries or requests blocks (RFC 9177): any number.
     Many,
 }
 
-/// What an open exchange's timer waits for.
+/// The reason for the timer of an open exchange.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// The timeout expires: congestion control is asked what follows.
+    /// The timeout expires, and congestion control decides what follows.
     Expiry,
-    /// The message is repeated: a probe was answered, and congestion control wanted that.
+    /// The message is repeated, as congestion control decided when a probe was answered.
     Repeat,
 }
 
@@ -87,12 +90,12 @@ pub(crate) struct Exchange {
     pub(crate) state: State,
     pub(crate) purpose: Purpose,
     pub(crate) confirmable: bool,
-    /// Whether a copy that is taken for a new message does no harm.
+    /// Whether it is harmless if a peer takes a copy for a new message.
     pub(crate) idempotent: bool,
     pub(crate) answers: Answers,
-    /// How its transmissions are told apart; fixed when the first one leaves.
+    /// How its transmissions are distinguished; fixed when the first one leaves.
     pub(crate) marking: Marking,
-    /// Whether the original asked for the option Rexmit-Cnt.
+    /// Whether the original carried the option Rexmit-Cnt as a question.
     pub(crate) probed: bool,
     pub(crate) transmissions: u8,
     /// See [`Endpoint::limit_transmissions`](crate::endpoint::Endpoint::limit_transmissions).
@@ -101,35 +104,35 @@ pub(crate) struct Exchange {
     pub(crate) remote: SocketAddr,
     /// Meaningless while queued.
     pub(crate) id: MessageId,
-    /// As the original carries it.
+    /// The token of the original transmission.
     pub(crate) token: Token,
     /// When it first left; while it is queued, when it was accepted.
     pub(crate) first: Instant,
     pub(crate) last: Instant,
     pub(crate) slot: Slot,
-    /// The encoded message; its message ID is filled in when it first leaves. The buffer is kept
+    /// The encoded message. Its message ID is filled in when it first leaves. The buffer is kept
     /// when the place is reused.
     pub(crate) datagram: Vec<u8>,
     /// Where a last option would go.
     pub(crate) options_end: u16,
     pub(crate) last_option: OptionNumber,
-    /// When each transmission left, since `first`; kept only for marked ones.
+    /// When each transmission left, relative to `first`; recorded only for marked transmissions.
     pub(crate) sent: Vec<Micros>,
-    /// The probes that were sent for it; while it waits for admission the unanswered ones. How many
-    /// at most, [`Shell`](crate::cc::Shell) says.
+    /// The probes that were sent for it; while it waits for admission, only the unanswered ones.
+    /// [`Shell`](crate::cc::Shell) bounds their number.
     pub(crate) probes: Vec<Probe>,
-    /// What is due at the timer of an open exchange.
+    /// The action that is due at the timer of an open exchange.
     pub(crate) due: Due,
     /// The next exchange in the peer's queue, or the next free place.
     pub(crate) next: u32,
 }
 
-/// No exchange: ends a list.
+/// The end of a list of exchanges.
 pub(crate) const NONE: u32 = u32::MAX;
 
 impl Exchange {
-    /// What an answer that arrives at `now` tells. `answered` is the ordinal that a mark named, if
-    /// it can be believed.
+    /// The measurements of an answer that arrives at `now`. `answered` is the ordinal of a mark,
+    /// if it can be trusted.
     pub(crate) fn sample(&self, now: Instant, answered: Option<u8>) -> Sample {
         let since_first = now.micros_since(self.first);
         let answered = answered.and_then(|ordinal| {
@@ -144,26 +147,26 @@ impl Exchange {
         }
     }
 
-    /// It leaves for the first time, under this message ID.
+    /// Records the first transmission, under this message ID.
     pub(crate) fn depart_as(&mut self, now: Instant, id: MessageId) {
         self.id = id;
         self.datagram[2..HEADER_LEN].copy_from_slice(&id.0.to_be_bytes());
         self.first = now;
     }
 
-    /// What it has sent so far.
+    /// The number of transmissions and probes so far.
     pub(crate) fn effort(&self) -> Effort {
         let answered = self.probes.iter().filter(|probe| probe.answered).count();
         Effort {
             transmissions: self.transmissions,
-            // Of an open exchange at most MAX_RETRANSMIT.
+            // An open exchange has at most MAX_RETRANSMIT probes.
             probes: self.probes.len() as u8,
             answered_probes: answered as u8,
         }
     }
 
-    /// What the first answer to the probe of this ID tells; `None` if there is no such probe, or it
-    /// was answered before.
+    /// The measurements of the first answer to the probe with this ID; `None` if there is no such
+    /// probe, or it was answered before.
     fn probe_reply(&mut self, now: Instant, id: MessageId) -> Option<ProbeReply> {
         let probe = self.probes.iter_mut().find(|probe| probe.id == id && !probe.answered)?;
         probe.answered = true;
@@ -185,7 +188,7 @@ pub(crate) struct Table {
     by_id: HashTable<(u32, MessageId)>,
     by_token: HashTable<u32>,
     hasher: FixedState,
-    /// Requests that were sent to groups: anyone may answer them.
+    /// Requests that were sent to groups, which any remote may answer.
     groups: Vec<u32>,
     max: usize,
 }
@@ -204,13 +207,13 @@ impl Table {
         }
     }
 
-    /// How many exchanges there are, queued ones included.
+    /// The number of exchanges, including queued ones.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.used
     }
 
-    /// Where each of them is in its life; unused places as well.
+    /// The states of all places, including unused ones.
     pub(crate) fn states(&self) -> impl Iterator<Item = State> + '_ {
         self.places.iter().map(|exchange| exchange.state)
     }
@@ -276,7 +279,7 @@ impl Table {
         Some(index)
     }
 
-    /// Gives a place back. The exchange must have been forgotten by ID and by token.
+    /// Frees a place. The exchange must have been forgotten by ID and by token before.
     pub(crate) fn release(&mut self, index: u32) {
         let exchange = &mut self.places[index as usize];
         debug_assert_ne!(exchange.state, State::Free, "released twice");
@@ -297,13 +300,13 @@ impl Table {
         &mut self.places[index as usize]
     }
 
-    /// The name of the exchange at a place in use.
+    /// The identifier of the exchange at a place in use.
     #[inline]
     pub(crate) fn name(&self, index: u32) -> ExchangeId {
         ExchangeId { index, generation: self.places[index as usize].generation }
     }
 
-    /// The place of a named exchange, if it has not ended.
+    /// The place of an exchange, if it has not ended.
     pub(crate) fn find(&self, id: ExchangeId) -> Option<u32> {
         let exchange = self.places.get(id.index as usize)?;
         (exchange.generation == id.generation && exchange.state != State::Free).then_some(id.index)
@@ -320,14 +323,15 @@ impl Table {
         self.remove_id(index, id);
     }
 
-    /// Adds a probe to an exchange and makes the exchange findable by its ID.
+    /// Adds a probe to an exchange and makes the exchange findable by the probe's ID.
     pub(crate) fn remember_probe(&mut self, index: u32, probe: Probe) {
         self.insert_id(index, probe.id);
         self.places[index as usize].probes.push(probe);
     }
 
-    /// What the first answer to a probe tells; `None` if there is no such probe, or it was answered
-    /// before. A message that waits may be preceded by any number of answered probes: none is kept.
+    /// The measurements of the first answer to a probe; `None` if there is no such probe, or it
+    /// was answered before. Answered probes of a waiting message are not kept, because there may
+    /// be any number of them.
     pub(crate) fn probe_reply(
         &mut self,
         now: Instant,
@@ -343,7 +347,7 @@ impl Table {
         Some(probe_reply)
     }
 
-    /// Drops the probes of an exchange: whatever answers them is too late.
+    /// Forgets the probes of an exchange; later answers to them are ignored.
     pub(crate) fn forget_probes(&mut self, index: u32) {
         while let Some(probe) = self.places[index as usize].probes.pop() {
             self.remove_id(index, probe.id);
@@ -401,8 +405,8 @@ impl Table {
         }
     }
 
-    /// The request to a group that this token belongs to. The members answer from addresses of
-    /// their own: of the response only the token must match (RFC 7252 section 8.2).
+    /// The request to a group to which this token belongs. Members respond from addresses of their
+    /// own, so only the token of the response must match (RFC 7252 section 8.2).
     pub(crate) fn group_by_token(&self, token: Token) -> Option<u32> {
         let mut groups = self.groups.iter().copied();
         groups.find(|&index| self.places[index as usize].token == token)

@@ -1,4 +1,4 @@
-//! The timers of all exchanges: a heap that knows where each exchange is in it.
+//! The timers of all exchanges: a heap that knows the position of each exchange's entry.
 //!
 //! Every exchange has at most one timer, so the heap is never larger than the table of exchanges,
 //! and arming, re-arming and disarming cost O(log n) without leaving anything behind.
@@ -6,7 +6,7 @@
 use crate::time::Instant;
 use alloc::vec::Vec;
 
-/// Children of a node. Four keep a node's children in one cache line.
+/// Children of a node. Four children fit into one cache line.
 const ARITY: usize = 4;
 const ABSENT: u32 = u32::MAX;
 
@@ -22,7 +22,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: Vec<Entry>,
-    /// Where each owner's entry is.
+    /// The position of each owner's entry.
     position: Vec<u32>,
     sequence: u64,
 }
@@ -70,7 +70,7 @@ impl Timers {
         }
     }
 
-    /// Removes the earliest timer if it is due at `now`, and says whose it is.
+    /// Removes the earliest timer if it is due at `now`, and returns its owner.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let first = self.heap.first().filter(|entry| entry.at <= now)?;
         let owner = first.owner;
@@ -78,7 +78,7 @@ impl Timers {
         Some(owner)
     }
 
-    /// How many timers are armed.
+    /// The number of armed timers.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.heap.len()

@@ -1,18 +1,19 @@
-//! Tokens and marks: what matches an answer to its request, and to its transmission.
+//! Tokens and marks, which match an answer to its request and to one of its transmissions.
 
 use crate::cc::Marking;
 use crate::wire::{HEADER_LEN, MAX_TOKEN_LEN, OptionNumber, Token, encode_option};
 use alloc::vec::Vec;
 use rand_core::Rng;
 
-/// The most transmissions a mark can tell apart: 255 in Rexmit-Cnt has a meaning of its own.
+/// The maximum number of transmissions that marks can distinguish; 255 in Rexmit-Cnt has a meaning
+/// of its own.
 pub(crate) const MAX_MARK: u8 = 254;
 
-/// What the first request to an unknown peer carries in Rexmit-Cnt (fasor-02).
+/// The value of Rexmit-Cnt in the first request to an unknown peer (fasor-02).
 pub(crate) const COUNT_PROBE: u8 = 255;
 
-/// A random token of `len` bytes, behind a zero byte for the ordinal if tokens are marked (RFC 7252
-/// section 5.3.1: at least 32 bits of randomness where an attacker may guess).
+/// A random token of `len` bytes, preceded by a zero byte for the ordinal if tokens are marked
+/// (RFC 7252 section 5.3.1: at least 32 bits of randomness where an attacker may guess).
 pub(crate) fn random_token(len: u8, marking: Marking, rng: &mut dyn Rng) -> Token {
     let mark = usize::from(marking == Marking::Token);
     // A copy's token is longer by the mark.
@@ -25,7 +26,7 @@ pub(crate) fn random_token(len: u8, marking: Marking, rng: &mut dyn Rng) -> Toke
     Token::new(&bytes[..len]).unwrap_or_default()
 }
 
-/// The token that the original carried, and the ordinal that this one names.
+/// The original's token, and the ordinal in this one.
 pub(crate) fn unmark(token: Token) -> Option<(Token, u8)> {
     let mut bytes = [0; MAX_TOKEN_LEN];
     let slice = token.as_slice();
@@ -35,13 +36,14 @@ pub(crate) fn unmark(token: Token) -> Option<(Token, u8)> {
     Some((Token::new(&bytes[..slice.len()])?, ordinal))
 }
 
-/// The token that the original carried, and the ordinal that stands before it in this one.
+/// The original's token, and the ordinal in front of it in this one.
 pub(crate) fn strip_mark(token: Token) -> Option<(Token, u8)> {
     let (&ordinal, original) = token.as_slice().split_first()?;
     Some((Token::new(original)?, ordinal))
 }
 
-/// Appends `message`, whose token is not the longest one, to `out` with `mark` before the token.
+/// Appends `message` to `out` with `mark` in front of its token, which must be shorter than the
+/// maximum.
 pub(crate) fn with_marked_token(message: &[u8], mark: u8, out: &mut Vec<u8>) {
     let (header, rest) = message.split_at(HEADER_LEN.min(message.len()));
     let start = out.len();
@@ -54,9 +56,9 @@ pub(crate) fn with_marked_token(message: &[u8], mark: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Appends `message` to `out` with the option Rexmit-Cnt of value `count` as its last option;
-/// `options_end` and `last_option` say where that goes. Unchanged if an option of a higher number
-/// is there already, since it would have to be renumbered.
+/// Appends `message` to `out` with the option Rexmit-Cnt of value `count` as its last option, at
+/// the place that `options_end` and `last_option` give. Appends it unchanged if it has an option
+/// with a higher number, since that option would have to be re-encoded.
 pub(crate) fn with_count_option(
     message: &[u8],
     (options_end, last_option): (usize, OptionNumber),

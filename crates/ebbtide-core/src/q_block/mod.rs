@@ -1,9 +1,9 @@
-//! RFC 9177: bodies in Non-confirmable blocks that need not be asked for one by one.
+//! RFC 9177: bodies in Non-confirmable blocks that need not be requested one by one.
 //!
-//! Two machines for one body, without a clock, a socket or the body itself: a [`Sender`] says which
-//! block leaves when, a [`Receiver`] which blocks are here and what to say about the others. They
-//! are the same for Q-Block1, where a client sends and a server receives, and for Q-Block2, where it
-//! is the other way round:
+//! There are two state machines for a body, which need no clock, no socket and not even the body
+//! itself. A [`Sender`] decides which block leaves when. A [`Receiver`] records which blocks have
+//! arrived and decides what to send about the others. The same machines serve Q-Block1, where a
+//! client sends and a server receives, and Q-Block2, where it is the other way round:
 //!
 //! | | Q-Block1 | Q-Block2 |
 //! |---|---|---|

@@ -4,30 +4,33 @@ use crate::params::Parameters;
 use crate::time::{Duration, Micros};
 use rand_core::Rng;
 
-/// NON_RECEIVE_TIMEOUT is longer than NON_TIMEOUT_RANDOM by at least this (RFC 9177 section 7.2).
+/// The minimum difference between NON_RECEIVE_TIMEOUT and NON_TIMEOUT_RANDOM (RFC 9177 section
+/// 7.2).
 const HEAD_START: Micros = Micros::from_millis(1_000);
 
-/// How fast a body may be sent in Non-confirmable blocks, and how long its receiver waits (RFC 9177
-/// section 7.2). Both ends should have the same.
+/// How fast a body may be sent in Non-confirmable blocks, and how long its receiver waits (RFC
+/// 9177 section 7.2). Both ends should use the same values.
 ///
-/// Derived times are methods: they follow when a parameter changes, so that no choice of parameters
-/// contradicts itself.
+/// Derived times are methods. They follow when a parameter changes, so no choice of parameters is
+/// contradictory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct QBlockParameters {
-    /// MAX_PAYLOADS: blocks that may leave at once, a set. Default 10; 0 counts as 1.
+    /// MAX_PAYLOADS: the number of blocks that may leave at once, which form a set. Default 10; 0
+    /// counts as 1.
     pub max_payloads: u8,
-    /// NON_TIMEOUT: the least delay between two sets. Default 2 s (ACK_TIMEOUT).
+    /// NON_TIMEOUT: the minimum delay between two sets. Default 2 s (ACK_TIMEOUT).
     pub non_timeout: Micros,
-    /// ACK_RANDOM_FACTOR in thousandths: that delay is drawn from `[1, factor]` times NON_TIMEOUT.
+    /// ACK_RANDOM_FACTOR in thousandths: the delay is drawn from `[1, factor]` times NON_TIMEOUT.
     /// Default 1500 (1.5).
     pub ack_random_permille: u32,
-    /// NON_MAX_RETRANSMIT: how often missing blocks are asked for without any arriving. Default 4
-    /// (MAX_RETRANSMIT).
+    /// NON_MAX_RETRANSMIT: how often missing blocks are requested without any of them arriving.
+    /// Default 4 (MAX_RETRANSMIT).
     pub non_max_retransmit: u8,
-    /// MAX_LATENCY: how long a datagram may travel. Default 100 s (RFC 7252 section 4.8.2).
+    /// MAX_LATENCY: the longest time that a datagram may take. Default 100 s (RFC 7252 section
+    /// 4.8.2).
     pub max_latency: Micros,
-    /// PROBING_RATE in bytes a second: the mean rate towards a peer that does not answer. Default 1
-    /// (RFC 7252 section 4.8); 0 counts as 1.
+    /// PROBING_RATE in bytes a second: the average rate towards a peer that does not respond.
+    /// Default 1 (RFC 7252 section 4.8); 0 counts as 1.
     pub probing_rate: u32,
 }
 
@@ -35,7 +38,7 @@ impl QBlockParameters {
     /// The defaults of RFC 9177 section 7.2.
     pub const DEFAULT: Self = Self::new(&Parameters::DEFAULT);
 
-    /// What follows from RFC 7252's parameters where RFC 9177 derives its own from them.
+    /// The parameters that follow from RFC 7252's where RFC 9177 derives its own from them.
     #[must_use]
     pub const fn new(base: &Parameters) -> Self {
         Self {
@@ -54,8 +57,8 @@ impl QBlockParameters {
         if self.max_payloads == 0 { 1 } else { self.max_payloads as u32 }
     }
 
-    /// The block after the set that block `num` is in: sets begin at multiples of MAX_PAYLOADS (RFC
-    /// 9177 section 4.4).
+    /// The first block after the set that contains block `num`; sets begin at multiples of
+    /// MAX_PAYLOADS (RFC 9177 section 4.4).
     #[must_use]
     pub const fn end_of_set(&self, num: u32) -> u32 {
         (num / self.set()).saturating_add(1).saturating_mul(self.set())
@@ -70,39 +73,39 @@ impl QBlockParameters {
         self.non_timeout.saturating_add(Micros::from_u64(draw))
     }
 
-    /// NON_RECEIVE_TIMEOUT: how long nothing arrives before missing blocks are asked for. Twice
-    /// NON_TIMEOUT, and at least a second more than the longest NON_TIMEOUT_RANDOM, so that the
-    /// next set can begin to arrive before. 4 s.
+    /// NON_RECEIVE_TIMEOUT: the time without a new block after which missing blocks are requested.
+    /// It is twice NON_TIMEOUT, and at least a second more than the longest NON_TIMEOUT_RANDOM, so
+    /// that the next set can begin to arrive earlier. 4 s.
     #[must_use]
     pub fn non_receive_timeout(&self) -> Micros {
         self.non_timeout.scale(2, 1).max(self.longest_delay().saturating_add(HEAD_START))
     }
 
     /// How long to wait after `asked` requests for missing blocks: NON_RECEIVE_TIMEOUT before the
-    /// first one, and twice as long after each.
+    /// first one, and twice as long after each further one.
     #[must_use]
     pub fn time_to_wait(&self, asked: u8) -> Micros {
         let doubled = 1u32.checked_shl(asked.into()).unwrap_or(u32::MAX);
         self.non_receive_timeout().scale(doubled, 1)
     }
 
-    /// NON_PROBING_WAIT: the longest wait that PROBING_RATE leads to, `NON_TIMEOUT *
-    /// (2^NON_MAX_RETRANSMIT - 1) * ACK_RANDOM_FACTOR + 2 * MAX_LATENCY + NON_TIMEOUT_RANDOM`, here
-    /// with the longest NON_TIMEOUT_RANDOM. 248 s.
+    /// NON_PROBING_WAIT: the longest wait that PROBING_RATE causes, `NON_TIMEOUT *
+    /// (2^NON_MAX_RETRANSMIT - 1) * ACK_RANDOM_FACTOR + 2 * MAX_LATENCY + NON_TIMEOUT_RANDOM`,
+    /// computed with the longest NON_TIMEOUT_RANDOM. 248 s.
     #[must_use]
     pub fn non_probing_wait(&self) -> Duration {
         self.lifetime(self.longest_delay())
     }
 
-    /// NON_PARTIAL_TIMEOUT: how long a body that is not complete is kept, `NON_TIMEOUT *
+    /// NON_PARTIAL_TIMEOUT: how long an incomplete body is kept, `NON_TIMEOUT *
     /// (2^NON_MAX_RETRANSMIT - 1) * ACK_RANDOM_FACTOR + 2 * MAX_LATENCY + NON_TIMEOUT`. 247 s.
     #[must_use]
     pub fn non_partial_timeout(&self) -> Duration {
         self.lifetime(self.non_timeout)
     }
 
-    /// How long nothing more is sent to a peer that did not answer `bytes`: as PROBING_RATE says, at
-    /// most NON_PROBING_WAIT.
+    /// How long nothing more is sent to a peer that did not respond to `bytes`: as long as
+    /// PROBING_RATE requires, at most NON_PROBING_WAIT.
     #[must_use]
     pub fn probing_time(&self, bytes: usize) -> Duration {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -115,7 +118,7 @@ impl QBlockParameters {
         self.non_timeout.scale(self.ack_random_permille, 1000).max(self.non_timeout)
     }
 
-    /// EXCHANGE_LIFETIME with other names (RFC 9177 section 7.2, RFC 7252 section 4.8.2).
+    /// EXCHANGE_LIFETIME under other names (RFC 9177 section 7.2, RFC 7252 section 4.8.2).
     fn lifetime(&self, processing_delay: Micros) -> Duration {
         let span = Parameters {
             ack_timeout: self.non_timeout,

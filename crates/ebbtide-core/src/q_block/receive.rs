@@ -1,65 +1,66 @@
-//! The side that gets the body: which blocks are here, and what to say about the others.
+//! The receiver of a body: which blocks have arrived, and what to send about the others.
 
 use super::{Due, QBlockParameters, Retry};
 use crate::time::Instant;
 use alloc::vec::Vec;
 
-/// Keeps book of the blocks of one body that arrive in any order (RFC 9177 section 7.2): says
-/// Continue when all sets so far are complete, asks for what is missing as soon as a later set
-/// begins, or else after NON_RECEIVE_TIMEOUT, and gives up after NON_MAX_RETRANSMIT requests or
-/// NON_PARTIAL_TIMEOUT without a new block.
+/// Tracks the blocks of one body, which may arrive in any order (RFC 9177 section 7.2). It sends
+/// Continue when all sets so far are complete, and requests missing blocks as soon as a later set
+/// begins, or otherwise after NON_RECEIVE_TIMEOUT. It gives up after NON_MAX_RETRANSMIT requests,
+/// or after NON_PARTIAL_TIMEOUT without a new block.
 ///
-/// It knows numbers only; the body is the caller's. It holds a bit per block.
+/// It handles block numbers only; the caller keeps the body. It needs one bit per block.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     params: QBlockParameters,
     blocks: u32,
     here: Vec<u64>,
-    /// How many are here.
+    /// The number of blocks that have arrived.
     count: u32,
-    /// All before this one are here, this one is not.
+    /// All blocks before this one have arrived; this one has not.
     low: u32,
-    /// None from this one on is here.
+    /// No block from this one on has arrived.
     top: u32,
-    /// Continue is to be said.
+    /// Whether to send Continue.
     confirm: bool,
-    /// Missing blocks before this one are to be asked for at once.
+    /// Missing blocks before this one are to be requested at once.
     gap: u32,
-    /// Those before this one are asked for.
+    /// The end of the range whose missing blocks are requested.
     bound: u32,
     retry: Retry,
     expires: Instant,
 }
 
-/// What a block that arrived is.
+/// The classification of a block that arrived.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It was missing: keep its payload.
+    /// The block was missing: keep its payload.
     New,
-    /// It is here already: its payload must be ignored (RFC 9177 sections 4.3 and 4.4).
+    /// The block had arrived already: its payload must be ignored (RFC 9177 sections 4.3 and 4.4).
     Duplicate,
-    /// There is no such block in a body of this size.
+    /// A body of this size does not have this block.
     Outside,
 }
 
-/// What a [`Receiver`] wants.
+/// The next action of a [`Receiver`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Receiving {
-    /// All blocks are here.
+    /// All blocks have arrived.
     Complete,
-    /// Say that everything before this block is here: 2.31 Continue for the block before it, or a
-    /// request for it with M set. Then ask again.
+    /// Confirm that every block before this one has arrived: with 2.31 Continue for the block
+    /// before it, or with a request for it with M set. Then poll again.
     Continue(u32),
-    /// Ask for [`Receiver::missing`], tell [`Receiver::sent`] of it, then ask again.
+    /// Request the blocks of [`Receiver::missing`], report that with [`Receiver::sent`], then poll
+    /// again.
     Missing,
-    /// Nothing before this instant, or before a block arrives.
+    /// Do nothing before this instant, unless a block arrives.
     Wait(Instant),
-    /// What is missing does not come: drop the body.
+    /// The missing blocks do not arrive: drop the body.
     GiveUp,
 }
 
 impl Receiver {
-    /// The receiver of a body of so many blocks, of which nothing is here yet.
+    /// Creates the receiver of a body of this many blocks.
     #[must_use]
     pub fn new(now: Instant, blocks: u32, params: QBlockParameters) -> Self {
         Self {
@@ -77,13 +78,13 @@ impl Receiver {
         }
     }
 
-    /// A block arrived.
+    /// Records a block that arrived.
     pub fn on_block(&mut self, now: Instant, num: u32) -> Arrival {
         if num >= self.blocks {
             return Arrival::Outside;
         }
         if self.has(num) {
-            // What the sender was told then may be lost.
+            // The confirmation that the sender was sent then may be lost.
             self.confirm |= self.is_set_end() && self.params.end_of_set(num) == self.low;
             return Arrival::Duplicate;
         }
@@ -105,7 +106,7 @@ impl Receiver {
         Arrival::New
     }
 
-    /// What is to be done now.
+    /// The action to take now.
     pub fn poll(&mut self, now: Instant) -> Receiving {
         if self.count == self.blocks {
             return Receiving::Complete;
@@ -126,14 +127,14 @@ impl Receiver {
             Due::Wait(at) => Receiving::Wait(at.min(self.expires)),
             Due::GiveUp => Receiving::GiveUp,
             Due::Ask => {
-                // To the end of the set that was begun; if all of it is here, of the next one.
+                // To the end of the set that was begun; if that set is complete, of the next one.
                 self.bound = self.params.end_of_set(self.low.max(self.top.saturating_sub(1)));
                 Receiving::Missing
             }
         }
     }
 
-    /// The blocks to ask for, ascending: at most MAX_PAYLOADS of them, so that they can be sent at
+    /// The blocks to request, ascending. At most MAX_PAYLOADS of them, so that they can be sent at
     /// once (RFC 9177 section 5).
     pub fn missing(&self) -> impl Iterator<Item = u32> + '_ {
         (self.low..self.bound.min(self.blocks))
@@ -141,25 +142,25 @@ impl Receiver {
             .take(self.params.set() as usize)
     }
 
-    /// So many bytes asked for what is missing: see [`Retry::sent`].
+    /// Records that the request for missing blocks took this many bytes; see [`Retry::sent`].
     pub fn sent(&mut self, now: Instant, bytes: usize) {
         self.retry.sent(now, bytes, &self.params);
     }
 
-    /// How many blocks the body has.
+    /// The number of blocks of the body.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// Whether this block is here.
+    /// Whether this block has arrived.
     fn has(&self, num: u32) -> bool {
         self.here
             .get((num / u64::BITS) as usize)
             .is_some_and(|word| word >> (num % u64::BITS) & 1 == 1)
     }
 
-    /// Whether what is here are whole sets without a gap, and more are to come: then the sender need
+    /// Whether whole sets without a gap have arrived and more are to follow. The sender then need
     /// not wait.
     fn is_set_end(&self) -> bool {
         self.low == self.top && self.low.is_multiple_of(self.params.set()) && self.low < self.blocks

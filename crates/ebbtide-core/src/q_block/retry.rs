@@ -1,36 +1,37 @@
-//! How long to wait for a peer that says nothing, and how often to ask it again.
+//! How long to wait for a silent peer, and how often to send it another request.
 
 use super::QBlockParameters;
 use crate::time::Instant;
 
-/// When a silent peer is asked again: after NON_RECEIVE_TIMEOUT, then after twice as long each time,
-/// NON_MAX_RETRANSMIT times in all (RFC 9177 section 7.2).
+/// The schedule of requests to a silent peer: after NON_RECEIVE_TIMEOUT, then after twice as long
+/// each time, NON_MAX_RETRANSMIT times in all (RFC 9177 section 7.2).
 #[derive(Copy, Clone, Debug)]
 pub struct Retry {
-    /// Requests since anything was heard.
+    /// Requests since the peer last responded.
     asked: u8,
     due: Instant,
 }
 
-/// What is due now.
+/// The action that is due.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Nothing before this instant.
+    /// Nothing is due before this instant.
     Wait(Instant),
-    /// Ask; it is counted.
+    /// Send a request, which is counted.
     Ask,
-    /// As often as may be it was asked in vain.
+    /// All requests stayed unanswered: give up.
     GiveUp,
 }
 
 impl Retry {
-    /// The peer has been heard from now, or was sent something that it should answer.
+    /// Starts when the peer has just responded, or has just been sent something that it should
+    /// answer.
     #[must_use]
     pub fn new(now: Instant, params: &QBlockParameters) -> Self {
         Self { asked: 0, due: now + params.non_receive_timeout() }
     }
 
-    /// What is due at `now`.
+    /// The action that is due at `now`.
     pub fn poll(&mut self, now: Instant, params: &QBlockParameters) -> Due {
         if now < self.due {
             return Due::Wait(self.due);
@@ -42,14 +43,14 @@ impl Retry {
         Due::Ask
     }
 
-    /// Counts a request that was made for another reason than time.
+    /// Counts a request that was made for another reason than the elapsed time.
     pub fn ask(&mut self, now: Instant, params: &QBlockParameters) {
         self.asked = self.asked.saturating_add(1);
         self.due = now + params.time_to_wait(self.asked);
     }
 
-    /// What the request took that was counted at `now`: as long as nothing is heard, another one is
-    /// subject to PROBING_RATE (RFC 9177 section 7.2).
+    /// Reports the size of the request that was counted at `now`. Until the peer responds, another
+    /// request is subject to PROBING_RATE (RFC 9177 section 7.2).
     pub fn sent(&mut self, now: Instant, bytes: usize, params: &QBlockParameters) {
         self.due = self.due.max(now + params.probing_time(bytes));
     }

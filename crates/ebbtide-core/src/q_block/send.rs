@@ -1,58 +1,62 @@
-//! The side that has the body: which block leaves when.
+//! The sender of a body: which block leaves when.
 
 use super::{Due, QBlockParameters, Retry};
 use crate::time::{Instant, Micros};
 use alloc::collections::VecDeque;
 use rand_core::Rng;
 
-/// Paces the blocks of one body (RFC 9177 section 7.2): a set of MAX_PAYLOADS at once, then a delay
-/// of NON_TIMEOUT_RANDOM unless the peer says earlier that it has the set. Blocks that the peer
-/// misses are sent again at once, at most MAX_PAYLOADS in a delay, and another delay follows.
+/// Paces the blocks of one body (RFC 9177 section 7.2): a set of MAX_PAYLOADS leaves at once, then
+/// a delay of NON_TIMEOUT_RANDOM follows unless the peer confirms the set earlier. Blocks that the
+/// peer reports as missing are sent again at once, at most MAX_PAYLOADS within a delay, and
+/// another delay follows.
 ///
-/// It knows numbers only; the body is the caller's. It holds MAX_PAYLOADS numbers at most.
+/// It handles block numbers only; the caller keeps the body. It stores at most MAX_PAYLOADS
+/// numbers.
 #[derive(Clone, Debug)]
 pub struct Sender {
     params: QBlockParameters,
     /// NON_TIMEOUT_RANDOM of this body.
     delay: Micros,
     blocks: u32,
-    /// The first block that never left.
+    /// The first block that has not left yet.
     next: u32,
-    /// The blocks before this one may leave now.
+    /// Blocks before this one may leave now.
     limit: u32,
-    /// What the peer asked for again, ascending.
+    /// Blocks that the peer reported as missing, ascending.
     again: VecDeque<u32>,
     /// How many of them may leave before the delay is over.
     quota: u32,
-    /// When the delay after the last block that left is over.
+    /// The end of the delay after the last block that left.
     resume: Instant,
     finish: Finish,
 }
 
-/// What follows when all blocks have left.
+/// The behaviour after all blocks have left.
 #[derive(Copy, Clone, Debug)]
 enum Finish {
-    /// Nothing: the peer asks for what it misses.
+    /// No further action; the peer requests missing blocks.
     Nothing,
-    /// An answer, which may get lost: then the last block is sent again, since the peer answers a
-    /// duplicate as it answered the block (RFC 9177 section 4.3); if that is safe.
+    /// An answer is expected, and may get lost. The last block is then sent again if that is safe,
+    /// since the peer answers a duplicate as it answered the block (RFC 9177 section 4.3).
     Answer { repeat: bool, retry: Option<Retry> },
 }
 
-/// What a [`Sender`] wants.
+/// The next action of a [`Sender`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Sending {
-    /// Send this block now, then ask again.
+    /// Send this block now, then poll again.
     Block(u32),
-    /// Nothing before this instant, or before the peer is heard; for ever without one.
+    /// Do nothing before this instant, unless the peer responds; without an instant, do nothing
+    /// until it does.
     Wait(Option<Instant>),
-    /// All blocks have left, and the peer answers nothing: it is over.
+    /// All blocks have left, and the peer does not respond: give up.
     GiveUp,
 }
 
 impl Sender {
-    /// The sender of a request's body of so many blocks (Q-Block1), which an answer follows. If that
-    /// does not come, the last block is repeated, provided that the request may be processed twice.
+    /// Creates the sender of a request body of this many blocks (Q-Block1), to which an answer is
+    /// expected. If the answer does not arrive, the last block is repeated, provided that the
+    /// request may be processed twice.
     pub fn upload(
         blocks: u32,
         idempotent: bool,
@@ -63,8 +67,8 @@ impl Sender {
         Self::new(blocks, finish, params, rng)
     }
 
-    /// The sender of a response's body of so many blocks (Q-Block2), of which nothing tells that it
-    /// has arrived.
+    /// Creates the sender of a response body of this many blocks (Q-Block2), whose arrival is not
+    /// confirmed.
     pub fn download(blocks: u32, params: QBlockParameters, rng: &mut dyn Rng) -> Self {
         Self::new(blocks, Finish::Nothing, params, rng)
     }
@@ -83,7 +87,7 @@ impl Sender {
         }
     }
 
-    /// What is to be done now.
+    /// The action to take now.
     pub fn poll(&mut self, now: Instant) -> Sending {
         if self.next == self.limit && now >= self.resume {
             self.quota = self.params.set();
@@ -117,8 +121,8 @@ impl Sender {
         }
     }
 
-    /// The peer has everything before block `from`: 2.31 Continue, or a Q-Block2 option with M set.
-    /// The next set follows at once if this is about the last one.
+    /// The peer has every block before `from`, as 2.31 Continue or a Q-Block2 option with M set
+    /// reports. If that covers the last set, the next one follows at once.
     pub fn on_continue(&mut self, from: u32) {
         self.heard();
         if from > self.next {
@@ -131,8 +135,9 @@ impl Sender {
         }
     }
 
-    /// The peer misses these blocks, which ascend. What never left is left out: it will. What is
-    /// more than a set is left out as well: the peer asks again.
+    /// The peer misses these blocks, given in ascending order. Blocks that have not left yet are
+    /// skipped, since they will leave anyway. Blocks beyond a set are skipped as well, and the
+    /// peer will request them again.
     pub fn on_missing(&mut self, missing: impl IntoIterator<Item = u32>) {
         self.heard();
         for num in missing.into_iter().take_while(|&num| num < self.next) {

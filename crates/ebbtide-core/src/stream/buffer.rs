@@ -1,16 +1,16 @@
-//! Bytes on their way in and out.
+//! Input and output buffers of a connection.
 
 use crate::wire::{Content, EncodeError, Framing, Token};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Bytes that wait for the transport to take them: many messages, one write.
+/// Bytes that wait for the transport: one write can take many messages.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
-    /// Those before this one have been taken.
+    /// The transport has taken the bytes before this one.
     taken: usize,
-    /// Where each message ends, if the transport must know.
+    /// The end of each message, if the transport needs message boundaries.
     ends: Option<VecDeque<usize>>,
 }
 
@@ -40,7 +40,8 @@ impl Output {
         written.map(|_| ())
     }
 
-    /// What the transport may take now: of a stream all that waits, else one message.
+    /// The bytes that the transport may take now: everything that waits on a byte stream,
+    /// otherwise one message.
     pub(super) fn next(&self) -> &[u8] {
         let end = match &self.ends {
             Some(ends) => ends.front().copied().unwrap_or(self.taken),
@@ -49,7 +50,7 @@ impl Output {
         self.bytes.get(self.taken..end).unwrap_or_default()
     }
 
-    /// The transport took `len` bytes of that.
+    /// The transport took `len` of those bytes.
     pub(super) fn take(&mut self, len: usize) {
         self.taken = (self.taken + len).min(self.bytes.len());
         if let Some(ends) = &mut self.ends {
@@ -60,7 +61,7 @@ impl Output {
         if self.taken == self.bytes.len() {
             self.clear();
         } else if self.taken >= COMPACT && self.taken * 2 >= self.bytes.len() {
-            // Each byte is moved at most once for one that was taken.
+            // Each byte is moved at most once for each byte that was taken.
             self.bytes.drain(..self.taken);
             for end in self.ends.iter_mut().flatten() {
                 *end -= self.taken;
@@ -93,12 +94,13 @@ impl Output {
     }
 }
 
-/// Bytes that must have been taken before the rest is moved to the front.
+/// The number of taken bytes from which on the rest is moved to the front.
 const COMPACT: usize = 16 << 10;
-/// Bytes of room that an empty buffer keeps: there are as many as connections.
+/// The capacity that an empty buffer keeps, in bytes. There is one such buffer for each
+/// connection.
 const KEEP: usize = 2 << 10;
 
-/// Bytes that were read from a byte stream and not yet taken: a helper for drivers.
+/// Bytes that were read from a byte stream and not processed yet; a helper for drivers.
 ///
 /// ```
 /// # use ebbtide_core::{stream::{Config, Connection, Input}, time::Instant, wire::Framing};
@@ -116,18 +118,18 @@ const KEEP: usize = 2 << 10;
 #[derive(Debug, Default)]
 pub struct Input {
     bytes: Vec<u8>,
-    /// Those before this one have been taken.
+    /// Bytes before this one have been processed.
     taken: usize,
-    /// Those before this one have been read.
+    /// Bytes before this one have been read.
     filled: usize,
 }
 
-/// Bytes that are read at once, unless a longer message is expected.
+/// The number of bytes to read at once, unless a longer message is expected.
 const READ: usize = 16 << 10;
 
 impl Input {
-    /// Room to read into, never empty, for a message that is expected to have `expected` bytes in
-    /// all. What is not taken yet stays in front of it.
+    /// Space to read into, never empty, for a message that is expected to have `expected` bytes in
+    /// all. Bytes that are not processed yet stay in front of it.
     pub fn room(&mut self, expected: usize) -> &mut [u8] {
         if self.taken == self.filled {
             self.taken = 0;
@@ -137,7 +139,7 @@ impl Input {
                 self.bytes.shrink_to_fit();
             }
         } else if self.taken > 0 {
-            // A part of one message: few bytes, or it has room behind it for many.
+            // The rest is a part of one message: it is short, or it leaves enough space behind it.
             self.bytes.copy_within(self.taken..self.filled, 0);
             self.filled -= self.taken;
             self.taken = 0;
@@ -149,24 +151,25 @@ impl Input {
         self.bytes.get_mut(self.filled..).unwrap_or_default()
     }
 
-    /// `len` bytes have been read into that room.
+    /// Records that `len` bytes were read into that space.
     pub fn filled(&mut self, len: usize) {
         self.filled = (self.filled + len).min(self.bytes.len());
     }
 
-    /// What was read and not taken.
+    /// The bytes that were read and not processed yet.
     #[must_use]
     pub fn unread(&self) -> &[u8] {
         self.bytes.get(self.taken..self.filled).unwrap_or_default()
     }
 
-    /// `len` bytes of that have been taken.
+    /// Marks `len` of those bytes as processed.
     pub fn take(&mut self, len: usize) {
         self.taken = (self.taken + len).min(self.filled);
     }
 
-    /// Takes the room of `spare`, unless it has as much of its own; what is unread moves into it. So
-    /// that a driver of many connections needs room only for those that it reads from.
+    /// Borrows the space of `spare`, unless this buffer has as much of its own, and moves the
+    /// unprocessed bytes into it. A driver of many connections then needs space only for those
+    /// from which it reads.
     pub fn borrow_room(&mut self, spare: &mut Self) {
         if self.bytes.len() >= READ {
             return;
@@ -175,7 +178,7 @@ impl Input {
         if spare.bytes.len() < READ {
             spare.bytes.resize(READ, 0);
         }
-        // It is shorter than the room.
+        // The rest is shorter than the space.
         if let Some(front) = spare.bytes.get_mut(..rest.len()) {
             front.copy_from_slice(rest);
         }
@@ -183,8 +186,8 @@ impl Input {
         core::mem::swap(self, spare);
     }
 
-    /// Gives its room to `spare`, and keeps no more than what is unread, unless that is so much that
-    /// moving it would cost more than the room.
+    /// Returns the space to `spare` and keeps only the unprocessed bytes. If there are so many
+    /// that moving them would cost more than the space, this buffer keeps the space.
     pub fn return_room(&mut self, spare: &mut Self) {
         if self.unread().len() > READ / 2 {
             return;
@@ -195,7 +198,7 @@ impl Input {
         (spare.taken, spare.filled) = (0, 0);
     }
 
-    /// Bytes that it holds.
+    /// The capacity in bytes.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.bytes.capacity()

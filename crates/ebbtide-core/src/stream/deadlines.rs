@@ -1,28 +1,29 @@
-//! Patience, and its end.
+//! The deadlines of a connection.
 
 use super::config::Config;
 use super::types::{Closed, Event, Failure, Fault};
 use super::{Connection, Phase};
 use crate::time::{Duration, Instant};
 
-/// When what must have happened. `None` where nothing is waited for.
+/// The instants by which events must have happened. `None` where no event is awaited.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Deadlines {
     /// The peer's first CSM.
     pub(super) csm: Option<Instant>,
-    /// The rest of a message that has begun.
+    /// The rest of a message that has begun to arrive.
     pub(super) message: Option<Instant>,
-    /// The transport's taking more of what waits.
+    /// The transport accepting more of the waiting bytes.
     pub(super) write: Option<Instant>,
-    /// The peer's closing after our Release, or the answers to what is open after its own.
+    /// The peer closing the connection after our Release, or the responses to open requests after
+    /// its own.
     pub(super) end: Option<Instant>,
-    /// When our Ping was queued, if its Pong is to come.
+    /// When our Ping was queued, if its Pong is awaited.
     pub(super) pinged: Option<Instant>,
-    /// When something of the peer's came last.
+    /// When the peer was last heard from.
     pub(super) heard: Instant,
     /// When the connection was last used.
     pub(super) used: Instant,
-    /// Whether the application wants it to stay open without being used.
+    /// Whether the application wants the connection to stay open while it is idle.
     pub(super) kept: bool,
 }
 
@@ -44,8 +45,8 @@ impl Deadlines {
         }
     }
 
-    /// The peer is not to blame for a span in which nothing was taken from it: its Pong, the rest of
-    /// its message or its CSM may have been here all the time.
+    /// The peer is not to blame for a span in which we read nothing from it: its Pong, its CSM or
+    /// the rest of its message may have been waiting all the time.
     pub(super) fn postpone(&mut self, span: Duration) {
         self.heard = self.heard + span;
         for at in [&mut self.csm, &mut self.message, &mut self.pinged].into_iter().flatten() {
@@ -55,7 +56,7 @@ impl Deadlines {
 }
 
 impl Connection {
-    /// When [`Self::handle_timeout`] is to be called, if nothing happens before.
+    /// The next instant at which to call [`Self::handle_timeout`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let alive = !matches!(self.phase, Phase::Closing(_) | Phase::Closed);
@@ -71,7 +72,8 @@ impl Connection {
             .min()
     }
 
-    /// When the peer has been silent for too long: to be pinged, or, if it was, to be given up.
+    /// The instant at which the peer has been silent for too long. It is then sent a Ping or,
+    /// after an unanswered Ping, the connection is closed.
     fn silence(&self) -> Option<Instant> {
         match self.deadlines.pinged {
             Some(at) => Some(at + self.config.pong_timeout),
@@ -79,7 +81,7 @@ impl Connection {
         }
     }
 
-    /// When the connection has not been used for too long.
+    /// The instant at which the connection has been idle for too long.
     fn idleness(&self) -> Option<Instant> {
         let busy = self.deadlines.kept
             || self.unanswered > 0
@@ -88,13 +90,13 @@ impl Connection {
         Some(self.deadlines.used + self.config.idle_timeout.filter(|_| !busy)?)
     }
 
-    /// Whether the connection is to stay open without being used, against
-    /// [`Config::idle_timeout`]: because somebody observes something over it.
+    /// Whether the connection stays open while it is idle, contrary to [`Config::idle_timeout`],
+    /// because a resource is being observed over it.
     pub fn keep(&mut self, keep: bool) {
         self.deadlines.kept = keep;
     }
 
-    /// Time has passed. Too early a call does nothing.
+    /// Processes the deadlines that have passed. An early call has no effect.
     pub fn handle_timeout(&mut self, now: Instant) {
         let now = self.advance(now);
         let due = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
@@ -108,13 +110,13 @@ impl Connection {
                 }
                 return;
             }
-            // The peer had its time.
+            // The peer's time to close is over.
             Phase::Releasing if due(end) => return self.close(now, Closed::Released),
             Phase::Leaving(closed) if due(end) => return self.close(now, closed),
             Phase::Open | Phase::Releasing | Phase::Leaving(_) => {}
         }
         if due(write) {
-            // It would not take the Abort either.
+            // The transport would not accept the Abort either.
             self.output.clear();
             self.fault(now, Fault::WriteStalled);
             self.output.clear();
@@ -125,7 +127,7 @@ impl Connection {
         } else if due(self.silence()) {
             match self.deadlines.pinged {
                 Some(_) => self.fault(now, Fault::Silent),
-                // What could not be queued now finds the peer just as silent later.
+                // If the Ping cannot be queued now, the peer will be just as silent later.
                 None => drop(self.ping(now, false)),
             }
         } else if due(self.idleness()) {

@@ -1,13 +1,14 @@
 //! Connections: CoAP over reliable transports (RFC 8323), without a clock or a socket.
 //!
-//! A [`Connection`] is one side of one connection, whichever side opened it: both may ask and
-//! answer. The transport below, TCP, TLS or WebSockets, repeats, orders and paces, so there is no
-//! message ID, no acknowledgement and no congestion control here.
+//! A [`Connection`] is one side of one connection, whichever side opened it; both sides may send
+//! requests and responses. The transport below (TCP, TLS or WebSockets) is reliable, ordered and
+//! congestion-controlled, so there are no message IDs, no acknowledgements and no congestion
+//! control here.
 //!
 //! # Contract
 //!
-//! The driver owns the transport and the clock. It passes in what happens and fetches what is
-//! wanted:
+//! The driver owns the transport and the clock. It reports events to the connection and fetches
+//! the connection's output:
 //!
 //! ```text
 //! loop {
@@ -22,21 +23,22 @@
 //! }
 //! ```
 //!
-//! * Our CSM waits to be sent from the start; messages may follow it at once (RFC 8323 section
-//!   5.3).
-//! * A message is taken when it is whole, and what it holds is borrowed from the driver's buffer.
-//!   [`Connection::expects`] says how large that must be: never more than Max-Message-Size.
-//! * Many messages wait as one run of bytes: one write for all. Within WebSockets it is one message
-//!   at a time, each a frame of its own.
-//! * While [`Connection::wants_input`] is false nothing is taken: too much is unanswered or
-//!   unsent. So what a peer can make us hold is bounded, whatever it does.
-//! * Time never runs backwards: an earlier `now` is taken for the latest one seen.
-//! * `handle_*` never fails. A peer that breaks a rule is sent an Abort that says which, and its
-//!   connection ends. Calls that send return an error if the caller asked for too much, and then
-//!   did nothing.
+//! * Our CSM is queued from the start; messages may follow it at once (RFC 8323 section 5.3).
+//! * A message is processed when it is complete, and its contents are borrowed from the driver's
+//!   buffer. [`Connection::expects`] returns the required size of that buffer, which never exceeds
+//!   Max-Message-Size.
+//! * On a byte stream, many waiting messages form one run of bytes for a single write. Over
+//!   WebSockets each message is a frame of its own.
+//! * While [`Connection::wants_input`] is false no input is processed, because too much is
+//!   unanswered or unsent. The memory that a peer can occupy is therefore bounded.
+//! * Time never runs backwards: the connection replaces an earlier `now` by the latest one seen.
+//! * `handle_*` never fails. A peer that violates the protocol receives an Abort with the reason,
+//!   and its connection ends. Calls that send return an error if the message cannot be accepted,
+//!   and then have no effect.
 //! * Every accepted request ends exactly once: with [`Received::Response`], [`Event::Failed`], or
-//!   the caller's [`Connection::cancel`]; an observation also with [`Connection::deregister`].
-//! * Every request of the peer is answered with [`Connection::respond`] or let be with
+//!   the caller's [`Connection::cancel`]. An observation may also end with
+//!   [`Connection::deregister`].
+//! * Every request of the peer must be answered with [`Connection::respond`] or dismissed with
 //!   [`Connection::dismiss`].
 
 mod buffer;
@@ -62,52 +64,52 @@ use buffer::Output;
 use deadlines::Deadlines;
 use requests::Requests;
 
-/// One side of a connection. See the [module](self) for how it is driven.
+/// One side of a connection. The [module](self) documentation states how a driver uses it.
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
     framing: Framing,
     now: Instant,
     phase: Phase,
-    /// What the peer's CSM said; nothing until it came.
+    /// The capabilities in the peer's CSM; `None` until it arrived.
     peer: Option<Capabilities>,
     requests: Requests,
-    /// Requests of the peer that the application has not answered.
+    /// Requests of the peer that the application has not answered yet.
     unanswered: u32,
     custody: Custody,
     output: Output,
     events: VecDeque<Event>,
     deadlines: Deadlines,
-    /// Bytes of the message that has begun to arrive, as far as known.
+    /// Total bytes of the message that has begun to arrive, as far as known.
     expects: usize,
     counters: Counters,
 }
 
-/// How far the connection is.
+/// The phase of the connection's life.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// We sent a Release: the peer answers what is open and closes.
+    /// We sent a Release. The peer answers open requests and closes.
     Releasing,
-    /// The peer sent a Release or closed its side: what is open is answered, then we close.
+    /// The peer sent a Release or closed its side. Open requests are answered, then we close.
     Leaving(Closed),
-    /// Over; what waits is still sent.
+    /// The connection has ended; waiting bytes are still sent.
     Closing(Closed),
-    /// Over, and the driver knows.
+    /// The connection has ended, and the driver has been notified.
     Closed,
 }
 
-/// The Pong that waits until what came before its Ping is processed (RFC 8323 section 5.4.1).
+/// The Pong that waits until everything before its Ping is processed (RFC 8323 section 5.4.1).
 #[derive(Copy, Clone, Debug, Default)]
 struct Custody {
-    /// Pings with Custody so far.
+    /// The number of Pings with Custody so far.
     epoch: u32,
-    /// The Ping's token, and how many earlier requests are unanswered.
+    /// The Ping's token, and the number of earlier requests that are unanswered.
     held: Option<(Token, u32)>,
 }
 
 impl Connection {
-    /// A connection whose transport has just been established, by either side. Our CSM waits to be
+    /// A connection whose transport has just been established by either side. Our CSM waits to be
     /// sent.
     #[must_use]
     pub fn new(now: Instant, framing: Framing, config: Config) -> Self {
@@ -130,7 +132,8 @@ impl Connection {
         connection
     }
 
-    /// What happened without a message. To be fetched after every call that takes `now`.
+    /// The next event that was not caused by a message. Call this after every call that takes
+    /// `now`.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
@@ -145,15 +148,15 @@ impl Connection {
         }
     }
 
-    /// What the transport is to send: all messages that wait, or within WebSockets one of them.
-    /// Empty if none waits.
+    /// The bytes to send: all waiting messages or, over WebSockets, one of them. Empty if there is
+    /// none.
     #[inline]
     #[must_use]
     pub fn poll_transmit(&self) -> &[u8] {
         self.output.next()
     }
 
-    /// The transport took this many bytes of [`Self::poll_transmit`].
+    /// The transport accepted this many bytes of [`Self::poll_transmit`].
     #[inline]
     pub fn handle_transmitted(&mut self, now: Instant, bytes: usize) {
         let now = self.advance(now);
@@ -164,8 +167,8 @@ impl Connection {
         }
     }
 
-    /// Whether input is taken now. If not, it is again after something was answered or sent; the
-    /// driver leaves unread what it has not read, so that the transport slows the peer down.
+    /// Whether input is processed now. If not, it will be after something was answered or sent.
+    /// Until then the driver leaves bytes unread, so that the transport slows the peer down.
     #[inline]
     #[must_use]
     pub fn wants_input(&self) -> bool {
@@ -173,16 +176,16 @@ impl Connection {
             && self.unanswered < self.config.max_unanswered.max(1)
     }
 
-    /// How many bytes of input the next message needs, as far as is known; 0 if nothing is. At most
-    /// [`Config::max_message_size`].
+    /// The number of input bytes that the next message needs, as far as known; 0 if nothing is
+    /// known. At most [`Config::max_message_size`].
     #[inline]
     #[must_use]
     pub const fn expects(&self) -> usize {
         self.expects
     }
 
-    /// The peer has closed its side: no more bytes will come. Within WebSockets: its Close frame
-    /// came.
+    /// The peer has closed its side, so no more bytes will arrive. Over WebSockets: its Close
+    /// frame has arrived.
     pub fn handle_eof(&mut self, now: Instant) {
         let now = self.advance(now);
         match self.phase {
@@ -200,7 +203,7 @@ impl Connection {
         }
     }
 
-    /// The transport failed: nothing can be sent or received any more.
+    /// The transport failed, so nothing can be sent or received any more.
     pub fn handle_loss(&mut self, now: Instant) {
         let now = self.advance(now);
         self.output.clear();
@@ -210,7 +213,8 @@ impl Connection {
         }
     }
 
-    /// What the peer takes: what its CSM said, and 1152 bytes until it came.
+    /// The peer's capabilities: those of its CSM, or a message size of 1152 bytes until it
+    /// arrived.
     #[must_use]
     pub fn peer(&self) -> Capabilities {
         self.peer.unwrap_or(Capabilities {
@@ -219,74 +223,74 @@ impl Connection {
         })
     }
 
-    /// Whether the peer's CSM has come.
+    /// Whether the peer's CSM has arrived.
     #[must_use]
     pub const fn is_established(&self) -> bool {
         self.peer.is_some()
     }
 
-    /// Bytes of the longest message that may be sent now.
+    /// Bytes of the longest message that can be sent now.
     #[must_use]
     pub fn message_limit(&self) -> usize {
         self.peer().max_message_size.min(self.config.max_message_size) as usize
     }
 
-    /// Whether new requests are accepted: neither side wants the connection to end.
+    /// Whether new requests are accepted, that is, neither side is ending the connection.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
 
-    /// Requests of ours that have not ended.
+    /// The number of our requests that have not ended.
     #[must_use]
     pub const fn open_requests(&self) -> usize {
         self.requests.open()
     }
 
-    /// Requests of the peer that have not been answered.
+    /// The number of the peer's requests that have not been answered.
     #[must_use]
     pub const fn unanswered(&self) -> u32 {
         self.unanswered
     }
 
-    /// Bytes that wait to be sent.
+    /// The number of bytes that wait to be sent.
     #[must_use]
     pub const fn output_len(&self) -> usize {
         self.output.len()
     }
 
-    /// Bytes of room for those.
+    /// The capacity for those bytes.
     #[must_use]
     pub const fn output_capacity(&self) -> usize {
         self.output.capacity()
     }
 
-    /// What has been counted.
+    /// The connection's counters.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// The latest time seen; a clock that jumps back stands still instead.
+    /// The latest time seen: if the clock jumps back, time stands still instead.
     #[inline]
     fn advance(&mut self, now: Instant) -> Instant {
         let now = self.now.max(now);
         if !self.wants_input() {
-            // Since the last call nothing of the peer's was taken.
+            // Since the last call no input of the peer was processed.
             self.deadlines.postpone(now.saturating_since(self.now));
         }
         self.now = now;
         now
     }
 
-    /// No more of ours; ends when nothing is open.
+    /// Accepts no more requests of ours; the connection ends when nothing is open.
     fn leave(&mut self, now: Instant, closed: Closed) {
         self.phase = Phase::Leaving(closed);
         self.deadlines.end.get_or_insert(now + self.config.response_timeout);
         self.close_if_drained(now);
     }
 
-    /// Ends a connection that the peer wants to end, once nothing is open any more.
+    /// Ends a connection that the peer wants to end, once nothing is open.
     fn close_if_drained(&mut self, now: Instant) {
         if let Phase::Leaving(closed) = self.phase
             && self.unanswered == 0
@@ -296,7 +300,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection: what is open fails, what waits is still sent.
+    /// Ends the connection. Open requests fail; waiting bytes are still sent.
     fn close(&mut self, now: Instant, closed: Closed) {
         self.fail_requests(closed);
         self.phase = Phase::Closing(closed);

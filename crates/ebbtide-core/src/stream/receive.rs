@@ -1,4 +1,4 @@
-//! Messages that arrive.
+//! Processing of received messages.
 
 use super::requests::State;
 use super::types::{
@@ -12,9 +12,9 @@ use crate::wire::{
 };
 
 impl Connection {
-    /// Takes the first message of `input`, once it is all there: the bytes of a stream that were
-    /// not taken before, or one WebSocket frame's. To be called again with what follows it until
-    /// nothing is taken. `None` as long as the message is not whole, or input is not
+    /// Processes the first message of `input` once it is complete. `input` is the unprocessed part
+    /// of a byte stream, or the content of one WebSocket frame. Call it again with the bytes after
+    /// the message until it returns `None`: the message is incomplete, or input is not
     /// [wanted](Self::wants_input).
     #[inline]
     pub fn handle_input<'i>(&mut self, now: Instant, input: &'i [u8]) -> Option<Taken<'i>> {
@@ -35,7 +35,8 @@ impl Connection {
                 Some(Taken { bytes, received: self.on_message(now, message) })
             }
             Ok(None) => {
-                // From its first byte on: one more every now and then is no excuse.
+                // The time counts from the message's first byte; single bytes that trickle in do
+                // not extend it.
                 self.deadlines.message.get_or_insert(now + self.config.message_timeout);
                 self.deadlines.heard = now;
                 None
@@ -47,7 +48,7 @@ impl Connection {
         }
     }
 
-    /// The first message of `input` and its length, if it is whole.
+    /// The first message of `input` and its length, if it is complete.
     #[inline]
     fn next_message<'i>(&mut self, input: &'i [u8]) -> Result<Option<(usize, Frame<'i>)>, Fault> {
         let header = FrameHeader::parse(self.framing, input).map_err(Fault::Malformed)?;
@@ -83,7 +84,7 @@ impl Connection {
             return Received::Ignored(Ignored::Empty);
         }
         // Section 5.3: "Endpoints MUST treat a missing or invalid CSM as a connection error and
-        // abort the connection". An Abort says more than that it is no CSM.
+        // abort the connection". An Abort in its place says more than the missing CSM would.
         if self.peer.is_none() && !matches!(code, Code::CSM | Code::ABORT) {
             return self.violation(now, Fault::CsmMissing(code));
         }
@@ -175,7 +176,7 @@ impl Connection {
             },
             Code::RELEASE => {
                 match self.phase {
-                    // Both at once: who has nothing open closes.
+                    // Both sides released at once: the side without open requests closes.
                     Phase::Open | Phase::Releasing => self.leave(now, Closed::Released),
                     _ => {}
                 }
@@ -188,7 +189,7 @@ impl Connection {
                     .and_then(|opt| opt.as_uint())
                     .and_then(|number| u16::try_from(number).ok())
                     .map(OptionNumber);
-                // Whatever waits, it is for nobody.
+                // There is no receiver for the waiting bytes any more.
                 self.output.clear();
                 self.close(now, Closed::AbortedByPeer(option));
                 Received::Abort(message.payload())
@@ -200,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// Section 5.3: what a CSM does not mention stays as it was.
+    /// Section 5.3: an option that is missing from a CSM leaves its value unchanged.
     fn on_csm<'i>(&mut self, message: &Frame<'i>) -> Received<'i> {
         let csm = Csm::read(message);
         let before = self.peer.unwrap_or(Capabilities {

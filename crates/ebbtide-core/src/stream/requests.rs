@@ -1,4 +1,4 @@
-//! Requests of ours that wait for their responses.
+//! Requests of ours that wait for responses.
 
 use crate::time::Instant;
 use crate::wire::Token;
@@ -13,16 +13,17 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// A place that no other open request of this connection has, from 0 on: for tables of the
-    /// caller's.
+    /// A slot that no other open request of this connection has, counted from 0, which callers may
+    /// use as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
     }
 
-    /// Its token: the place, and how often it was used before, so that a late response does not
-    /// find another request. A guessed token is no danger here: who could use it is the peer. Of a
-    /// shorter one ([`Config::token_length`](super::Config::token_length)) the last bytes are missing.
+    /// The request's token: the slot, and how often it was used before, so that a late response
+    /// does not match another request. Tokens need not be hard to guess, since only the peer could
+    /// use a guessed one. A shorter token ([`Config::token_length`](super::Config::token_length))
+    /// lacks the last bytes.
     #[must_use]
     pub fn token(self) -> Token {
         let [a, b] = self.index.to_le_bytes();
@@ -33,18 +34,18 @@ impl RequestId {
     }
 }
 
-/// How far a request is.
+/// The state of a request.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Free,
-    /// Waits for its response, at most until `deadline`.
+    /// Waits for its response until `deadline`.
     Open {
         observe: bool,
         deadline: Instant,
     },
-    /// Registered as an observer: notifications may come for as long as they will.
+    /// Registered as an observer; notifications may arrive without a time limit.
     Observing,
-    /// Cancelled, but the peer does not know or has not confirmed it.
+    /// Cancelled, but the peer has not been informed or has not confirmed it.
     Cancelled {
         deadline: Instant,
     },
@@ -56,7 +57,7 @@ struct Slot {
     state: State,
 }
 
-/// Slots that are found by their number, which is part of the token.
+/// Slots found by their number, which is part of the token.
 #[derive(Debug)]
 pub(super) struct Requests {
     slots: Vec<Slot>,
@@ -64,13 +65,15 @@ pub(super) struct Requests {
     max: u16,
     token_length: u8,
     open: usize,
-    /// No deadline is earlier; there may be none at it. Requests are given equal spans, so that
-    /// only looking at all of them, when it has come, moves it.
+    /// No deadline is earlier than this instant, and possibly none is equal to it. Requests have
+    /// equal time limits, so the instant moves only when it has come and all requests are
+    /// examined.
     earliest: Option<Instant>,
 }
 
 impl Requests {
-    /// At most `max` at once, and no more than tokens of `token_length` bytes tell apart.
+    /// Allows at most `max` open requests, and no more than tokens of `token_length` bytes can
+    /// distinguish.
     pub(super) const fn new(max: u16, token_length: u8) -> Self {
         let max = match token_length {
             0 if max > 1 => 1,
@@ -85,12 +88,12 @@ impl Requests {
         RequestId { index, generation, token_length: self.token_length }
     }
 
-    /// Requests that are not over, cancelled ones included.
+    /// The number of requests that have not ended, including cancelled ones.
     pub(super) const fn open(&self) -> usize {
         self.open
     }
 
-    /// Opens a request; `None` if there are as many as may be.
+    /// Opens a request; `None` if the maximum is reached.
     pub(super) fn open_one(&mut self, observe: bool, deadline: Instant) -> Option<RequestId> {
         let state = State::Open { observe, deadline };
         let index = match self.free.pop() {
@@ -120,14 +123,14 @@ impl Requests {
         Some((request, self.state(request).filter(|_| request.token() == token)?))
     }
 
-    /// How far a request is, unless it is over.
+    /// The state of a request that has not ended.
     pub(super) fn state(&self, request: RequestId) -> Option<State> {
         let slot = self.slots.get(request.index())?;
         let current = slot.generation == request.generation && slot.state != State::Free;
         current.then_some(slot.state)
     }
 
-    /// Changes the state of a request that is not over.
+    /// Changes the state of a request that has not ended.
     pub(super) fn set(&mut self, request: RequestId, state: State) {
         if let Some(slot) = self.slots.get_mut(request.index()) {
             slot.state = state;
@@ -137,7 +140,7 @@ impl Requests {
         }
     }
 
-    /// Ends a request that is not over.
+    /// Ends a request that has not ended yet.
     pub(super) fn end(&mut self, request: RequestId) {
         if let Some(slot) = self.slots.get_mut(request.index()) {
             slot.state = State::Free;
@@ -152,7 +155,7 @@ impl Requests {
         self.earliest
     }
 
-    /// Ends the requests whose deadline has come and says which of them were not cancelled.
+    /// Ends the requests whose deadline has passed, and returns those that were not cancelled.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<RequestId> {
         self.earliest = None;
         let mut late = Vec::new();
@@ -176,7 +179,7 @@ impl Requests {
         late
     }
 
-    /// Ends all and says which were not cancelled.
+    /// Ends all requests, and returns those that were not cancelled.
     pub(super) fn end_all(&mut self) -> Vec<RequestId> {
         let all = self.slots.iter().enumerate();
         let all: Vec<_> = all

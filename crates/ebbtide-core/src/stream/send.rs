@@ -1,4 +1,4 @@
-//! Messages that leave.
+//! Outgoing messages.
 
 use super::requests::{RequestId, State};
 use super::types::Closed;
@@ -9,8 +9,8 @@ use crate::wire::{Code, Content, Opt, OptionNumber, SignalOption, Token, encode_
 use alloc::string::ToString;
 
 impl Connection {
-    /// Sends a request. One with the option Observe of value 0 stays open for notifications if the
-    /// response has that option (RFC 7641 section 3.1).
+    /// Sends a request. A request with the option Observe of value 0 stays open for notifications
+    /// if the response has that option (RFC 7641 section 3.1).
     ///
     /// # Errors
     ///
@@ -40,8 +40,8 @@ impl Connection {
         Ok(request)
     }
 
-    /// Lets a request be: its response, should it come, is ignored. Until then, or until it is too
-    /// late, it counts as open, since the peer is at work on it.
+    /// Cancels a request, whose response is ignored if it arrives. The request counts as open
+    /// until then, or until its deadline, because the peer is still processing it.
     pub fn cancel(&mut self, now: Instant, request: RequestId) {
         let now = self.advance(now);
         let deadline = match self.requests.state(request) {
@@ -52,14 +52,14 @@ impl Connection {
         self.requests.set(request, State::Cancelled { deadline });
     }
 
-    /// Ends an observation: sends `content`, which is the request that registered it with the
-    /// option Observe of value 1, with the same token. Over reliable transports there is no other
-    /// way: "a client that is no longer interested [...] MUST explicitly deregister" (RFC 8323
-    /// section 7.4). Whatever still comes is ignored.
+    /// Ends an observation by sending `content` with the observation's token. `content` must be
+    /// the registering request with the option Observe set to 1. Over reliable transports there is
+    /// no other way: "a client that is no longer interested [...] MUST explicitly deregister" (RFC
+    /// 8323 section 7.4). Later notifications are ignored.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; the observation then goes on.
+    /// See [`SendError`]; the observation then continues.
     pub fn deregister(
         &mut self,
         now: Instant,
@@ -76,11 +76,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers a request of the peer.
+    /// Responds to a request of the peer.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; the request then is still unanswered.
+    /// See [`SendError`]; the request then remains unanswered.
     pub fn respond(
         &mut self,
         now: Instant,
@@ -92,7 +92,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets a request of the peer be unanswered, since it wants no response (RFC 7967 section 2).
+    /// Leaves a request of the peer without a response, because it does not want one (RFC 7967
+    /// section 2).
     pub fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
         self.advance(now);
         self.answered(incoming);
@@ -118,9 +119,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks the peer for a sign of life (RFC 8323 section 5.4): [`Received::Pong`] is the answer,
-    /// and [`Fault::Silent`] the end if none comes. With `custody` it is asked to process first
-    /// what came before (section 5.4.1). One Ping is open at a time: a second one does nothing.
+    /// Sends a Ping (RFC 8323 section 5.4). The result is [`Received::Pong`], or [`Fault::Silent`]
+    /// if no Pong arrives. With `custody`, the peer processes all earlier messages first (section
+    /// 5.4.1). At most one Ping is open at a time; a second call has no effect.
     ///
     /// # Errors
     ///
@@ -139,8 +140,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the connection in good order (RFC 8323 section 5.5): no more requests of ours, the peer
-    /// answers those that are open and closes, at the latest after
+    /// Ends the connection cleanly (RFC 8323 section 5.5): no more requests of ours are accepted,
+    /// and the peer answers the open ones and closes, at the latest after
     /// [`Config::release_timeout`](super::Config::release_timeout).
     pub fn release(&mut self, now: Instant) {
         let now = self.advance(now);
@@ -152,13 +153,13 @@ impl Connection {
         self.deadlines.end = Some(now + self.config.release_timeout);
     }
 
-    /// Gives the connection up, with a diagnostic for people (RFC 8323 section 5.6).
+    /// Aborts the connection with a human-readable diagnostic (RFC 8323 section 5.6).
     pub fn abort(&mut self, now: Instant, diagnostic: &str) {
         let now = self.advance(now);
         self.abort_with(now, Fault::Application, diagnostic);
     }
 
-    /// Aborts the connection for what the peer did.
+    /// Aborts the connection because of a fault of the peer.
     pub(super) fn fault(&mut self, now: Instant, fault: Fault) {
         self.abort_with(now, fault, &fault.to_string());
     }
@@ -194,8 +195,8 @@ impl Connection {
     }
 
     pub(super) fn answer_ping(&mut self, now: Instant, token: Token, custody: bool) {
-        // Section 5.4.1: such a Pong waits until all that came before is processed. One waits at a
-        // time; the option is elective, so that another Ping may be answered without it.
+        // Section 5.4.1: such a Pong waits until everything before it is processed. Only one Pong
+        // waits at a time; the option is elective, so another Ping may be answered without it.
         if custody && self.unanswered > 0 && self.custody.held.is_none() {
             self.custody.held = Some((token, self.unanswered));
             self.custody.epoch = self.custody.epoch.wrapping_add(1);
@@ -210,14 +211,14 @@ impl Connection {
         self.enqueue(now, &Content { code: Code::PONG, options, payload: &[] }, token);
     }
 
-    /// Answers a request with a code alone.
+    /// Answers a request with a code only.
     pub(super) fn refuse(&mut self, now: Instant, incoming: &Incoming, code: Code) {
         self.enqueue(now, &Content { code, options: &[], payload: &[] }, incoming.token);
         self.answered(incoming);
     }
 
     fn answered(&mut self, incoming: &Incoming) {
-        // A connection that is over has forgotten what was unanswered.
+        // A connection that has ended no longer counts unanswered requests.
         self.unanswered = self.unanswered.saturating_sub(1);
         if let Some((token, earlier)) = &mut self.custody.held
             && incoming.epoch != self.custody.epoch
@@ -236,8 +237,8 @@ impl Connection {
         self.enqueue(now, &Content { code, options, payload: diagnostic }, Token::EMPTY);
     }
 
-    /// Queues a message that is short and ours, or answers one that was taken: it has a place,
-    /// since nothing more is taken long before the output is full.
+    /// Queues a short message of the protocol, or an answer to a processed one. It always fits,
+    /// because input stops well before the output is full.
     fn enqueue(&mut self, now: Instant, content: &Content<'_>, token: Token) {
         let len = content.framed_len(self.framing, token);
         if self.output.push(content, self.framing, token, len).is_ok() {
@@ -246,7 +247,7 @@ impl Connection {
         }
     }
 
-    /// Queues a message of the application's.
+    /// Queues a message of the application.
     fn send(&mut self, now: Instant, content: &Content<'_>, token: Token) -> Result<(), SendError> {
         if matches!(self.phase, Phase::Closing(_) | Phase::Closed) {
             return Err(SendError::Closed);

@@ -1,163 +1,167 @@
-//! What goes into a connection and comes out of it.
+//! The input and output types of a connection.
 
 use super::requests::RequestId;
 use crate::time::Duration;
 use crate::wire::{Code, EncodeError, FormatError, Frame, OptionNumber, Release, Token};
 use core::fmt;
 
-/// What [`Connection::handle_input`](super::Connection::handle_input) took.
+/// The result of [`Connection::handle_input`](super::Connection::handle_input).
 #[derive(Debug)]
 pub struct Taken<'i> {
-    /// How many bytes of the input; what follows them is to be offered again.
+    /// The number of processed bytes. Offer the bytes after them again.
     pub bytes: usize,
-    /// What they were.
+    /// The meaning of the message.
     pub received: Received<'i>,
 }
 
-/// What a message turned out to be.
+/// The meaning of a message.
 #[derive(Debug)]
 pub enum Received<'i> {
-    /// A request for the application, which answers with
-    /// [`Connection::respond`](super::Connection::respond) or lets it be with
+    /// A request. The application answers it with
+    /// [`Connection::respond`](super::Connection::respond) or dismisses it with
     /// [`Connection::dismiss`](super::Connection::dismiss).
     Request(Incoming, Frame<'i>),
-    /// The response to a request of ours, which is over.
+    /// The response to a request of ours, which has ended.
     Response {
         /// The request.
         request: RequestId,
         /// The response.
         message: Frame<'i>,
     },
-    /// A notification: more may come (RFC 7641 section 3; RFC 8323 section 7). They come in the
-    /// order in which they were sent.
+    /// A notification, after which more may follow (RFC 7641 section 3; RFC 8323 section 7).
+    /// Notifications arrive in the order in which they were sent.
     Notification {
         /// The request that registered the observation.
         request: RequestId,
         /// The notification.
         message: Frame<'i>,
     },
-    /// The peer said what it is capable of (RFC 8323 section 5.3).
+    /// The peer announced its capabilities (RFC 8323 section 5.3).
     Capabilities(Capabilities),
     /// The answer to our Ping (section 5.4).
     Pong {
-        /// Since it was queued.
+        /// The time since the Ping was queued.
         round_trip: Duration,
-        /// Whether the peer says that it has processed all that came before it.
+        /// Whether the peer states that it has processed everything before the Ping.
         custody: bool,
     },
-    /// The peer wants the connection to end (section 5.5): no more requests are accepted for it,
-    /// and it closes when all that are open have been answered.
+    /// The peer wants to end the connection (section 5.5). No more requests are accepted, and the
+    /// connection closes when all open requests have been answered.
     Release(Release<'i>),
-    /// The peer gave up the connection (section 5.6). Its diagnostic is for people.
+    /// The peer aborted the connection (section 5.6). The diagnostic is human-readable.
     Abort(&'i [u8]),
-    /// Nothing for the application; the connection did what had to be done and counted it.
+    /// A message that does not concern the application; the connection has handled and counted it.
     Ignored(Ignored),
 }
 
-/// Why a message is of no interest to the application.
+/// The reason why a message does not concern the application.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// Empty: a sign of life (RFC 8323 section 3.4).
+    /// An Empty message, which serves as a keep-alive (RFC 8323 section 3.4).
     Empty,
-    /// A Ping; its Pong is on its way (section 5.4).
+    /// A Ping, whose Pong is queued (section 5.4).
     Ping,
-    /// A Pong that nobody waits for.
+    /// A Pong without an open Ping.
     UnexpectedPong,
-    /// A signal that has no meaning yet.
+    /// A signal with an unknown code.
     UnknownSignal(Code),
-    /// A response whose token belongs to no open request: late, or never asked for.
+    /// A response whose token belongs to no open request: it is late or unsolicited.
     UnknownToken,
     /// The response to a request that was cancelled.
     Cancelled,
-    /// A request or response with a critical option that nobody knows (RFC 7252 section 5.4.1).
+    /// A request or response with a critical option that is not understood (RFC 7252 section
+    /// 5.4.1).
     UnknownCriticalOption,
-    /// It broke a rule, and the connection is being aborted: see [`Event::Closed`].
+    /// A protocol violation, because of which the connection is being aborted; see
+    /// [`Event::Closed`].
     Violation,
-    /// The connection is over.
+    /// The connection has ended.
     AfterEnd,
 }
 
-/// A request that arrived; kept by the application until it responds.
+/// A received request, which the application keeps until it responds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
     /// The token, which the response repeats.
     pub token: Token,
     /// The method.
     pub code: Code,
-    /// How many Pings with Custody came before it.
+    /// The number of earlier Pings with Custody.
     pub(super) epoch: u32,
 }
 
-/// What the peer is capable of.
+/// The capabilities of the peer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The most bytes of a message that it takes; 1152 until it says something else (RFC 8323
-    /// section 5.3.1).
+    /// Bytes of the longest message that the peer accepts; 1152 until it announces another limit
+    /// (RFC 8323 section 5.3.1).
     pub max_message_size: u32,
-    /// Whether it says that it knows block-wise transfer (section 5.3.2).
+    /// Whether the peer announced support for block-wise transfer (section 5.3.2).
     pub block_wise_transfer: bool,
 }
 
 impl Capabilities {
-    /// Whether it takes BERT blocks: "If a Max-Message-Size Option is indicated with a value that
-    /// is greater than 1152, the Block-Wise-Transfer Option also indicates support for BERT" (RFC
-    /// 8323 section 5.3.2).
+    /// Whether the peer accepts BERT blocks: "If a Max-Message-Size Option is indicated with a
+    /// value that is greater than 1152, the Block-Wise-Transfer Option also indicates support for
+    /// BERT" (RFC 8323 section 5.3.2).
     #[must_use]
     pub const fn bert(&self) -> bool {
         self.block_wise_transfer && self.max_message_size > crate::wire::BASE_MAX_MESSAGE_SIZE
     }
 }
 
-/// Something that happened without a message arriving.
+/// An event that is not caused by a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A request of ours ended without its response.
     Failed {
-        /// Which one.
+        /// The request.
         request: RequestId,
-        /// Why.
+        /// The reason.
         reason: Failure,
     },
-    /// The connection is over and has nothing left to send: the transport is to be closed. Comes
-    /// once, and nothing after it.
+    /// The connection has ended and has nothing left to send: close the transport. Reported once,
+    /// as the last event.
     Closed(Closed),
 }
 
-/// Why a request ended without its response.
+/// The reason why a request ended without its response.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The connection ended first.
+    /// The connection ended before the response arrived.
     Closed(Closed),
-    /// The response did not come in time.
+    /// The response did not arrive in time.
     NoResponse,
-    /// The response had a critical option that nobody here knows (RFC 7252 section 5.4.1).
+    /// The response had a critical option that is not understood (RFC 7252 section 5.4.1).
     BadOption,
 }
 
-/// How a connection ended.
+/// The way in which a connection ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// In good order: either side sent a Release, and nothing was left open.
+    /// Cleanly: either side sent a Release, and no request was left open.
     Released,
     /// The peer closed the transport without a Release.
     ByPeer,
     /// The transport failed.
     Lost,
-    /// We aborted it, for this reason.
+    /// We aborted the connection for this reason.
     Aborted(Fault),
-    /// The peer aborted it; the option of our CSM that it did not understand, if it says that.
+    /// The peer aborted the connection. Contains the option of our CSM that it did not understand,
+    /// if it named one.
     AbortedByPeer(Option<OptionNumber>),
 }
 
-/// Why a connection is aborted by us (RFC 8323 section 5.6). Its text is the diagnostic payload of
-/// the Abort.
+/// The reason why we abort a connection (RFC 8323 section 5.6). Its text is the diagnostic payload
+/// of the Abort.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The first message was not a CSM but this.
+    /// The first message had this code instead of being a CSM.
     CsmMissing(Code),
-    /// No CSM came in time.
+    /// No CSM arrived in time.
     CsmLate,
-    /// A signal had a critical option: none is defined, so none can be understood (section 5.2).
+    /// A signal had a critical option. No critical option is defined, so none can be understood
+    /// (section 5.2).
     CriticalOption {
         /// The signal's code.
         signal: Code,
@@ -166,20 +170,20 @@ pub enum Fault {
     },
     /// A message is longer than our Max-Message-Size.
     TooLong {
-        /// Its length.
+        /// The message's length in bytes.
         bytes: u64,
-        /// Our Max-Message-Size.
+        /// Our Max-Message-Size in bytes.
         limit: u32,
     },
-    /// Not a message.
+    /// The bytes are not a valid message.
     Malformed(FormatError),
-    /// A message that had begun did not come to its end in time.
+    /// A message that had begun to arrive was not complete in time.
     SlowMessage,
-    /// The transport took nothing for too long. The peer does not get this Abort.
+    /// The transport accepted nothing for too long. The peer does not receive this Abort.
     WriteStalled,
-    /// No Pong came in time: the peer is gone, or the path.
+    /// No Pong arrived in time, because the peer or the path is gone.
     Silent,
-    /// The application wants it so.
+    /// The application asked for it.
     Application,
 }
 
@@ -238,7 +242,7 @@ impl fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
-/// Why a message was not accepted for sending. Nothing was sent or queued.
+/// The reason why a message was not accepted for sending. Nothing was sent or queued.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SendError {
     /// The message cannot be encoded.
@@ -246,23 +250,23 @@ pub enum SendError {
     /// The message is longer than [`Connection::message_limit`](super::Connection::message_limit):
     /// use block-wise transfer.
     TooLong {
-        /// Its length.
+        /// The message's length in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The code is not a request's, or not a response's, as it should be.
+    /// The code is not a request code, or not a response code, as required.
     WrongCode(Code),
-    /// As many requests are unanswered as [`Config::max_requests`](super::Config::max_requests)
-    /// allows. Wait until one ends.
+    /// The number of unanswered requests has reached
+    /// [`Config::max_requests`](super::Config::max_requests). Wait until one of them ends.
     TooManyRequests,
-    /// As many bytes wait as [`Config::max_output`](super::Config::max_output) allows.
+    /// The number of waiting bytes has reached [`Config::max_output`](super::Config::max_output).
     OutputFull,
-    /// The request is over.
+    /// The request has ended.
     NoSuchRequest,
-    /// The connection is being released: a new one is needed.
+    /// The connection is being released; open a new one.
     Releasing,
-    /// The connection is over.
+    /// The connection has ended.
     Closed,
 }
 
@@ -291,10 +295,10 @@ impl From<EncodeError> for SendError {
     }
 }
 
-/// What a connection has counted since it was made.
+/// A connection's counters since its creation.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Messages that arrived whole.
+    /// Complete messages that arrived.
     pub received: u64,
     /// Messages queued to be sent.
     pub sent: u64,
@@ -306,25 +310,25 @@ pub struct Counters {
     pub empty: u64,
     /// Pings answered.
     pub pings: u64,
-    /// Signals that have no meaning, and Pongs that nobody waited for.
+    /// Signals with an unknown code, and unexpected Pongs.
     pub unknown_signals: u64,
-    /// Responses with the token of no open request.
+    /// Responses whose token belonged to no open request.
     pub unknown_tokens: u64,
     /// Requests and responses with unknown critical options.
     pub bad_options: u64,
-    /// Requests of ours that got no response in time.
+    /// Requests of ours without a response in time.
     pub unanswered: u64,
-    /// Messages that a bound turned away: the caller was told.
+    /// Messages rejected with an error because a limit was reached.
     pub refused: u64,
-    /// Aborts sent, or that could not be: 1 at most.
+    /// Aborts that were sent, or could not be sent; at most 1.
     pub aborted: u64,
-    /// Aborts received: 1 at most.
+    /// Aborts received; at most 1.
     pub aborted_by_peer: u64,
 }
 
 impl core::ops::AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
-        // Named one by one, so that none is forgotten.
+        // The fields are listed one by one, so that none is forgotten.
         let Self {
             received,
             sent,

@@ -4,11 +4,11 @@ use core::{error, fmt};
 
 use super::option::Opt;
 
-/// Which block of a body, whether more follow, and how large a block is.
+/// A block of a body: its number, whether more blocks follow, and its size.
 ///
-/// A size exponent of 7 is reserved over UDP (RFC 7959 section 2.2), and refused unless one of the
-/// constructors for reliable transports is used. There it means BERT: a block is any number of
-/// units of 1024 bytes, counted in these (RFC 8323 section 6).
+/// A size exponent of 7 is reserved over UDP (RFC 7959 section 2.2) and refused, except by the
+/// constructors for reliable transports. There it means BERT: a block is any number of units of
+/// 1024 bytes and is numbered in these units (RFC 8323 section 6).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Block {
     num: u32,
@@ -16,8 +16,8 @@ pub struct Block {
     szx: u8,
 }
 
-/// Why a block option has no meaning. A request with one is answered with 4.00 Bad Request (RFC
-/// 7959 section 2.2).
+/// The reason why a block option is not valid. A request with such an option is answered with 4.00
+/// Bad Request (RFC 7959 section 2.2).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BlockError {
     /// More than three bytes, or a block number of more than 20 bits.
@@ -38,7 +38,7 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// If `num` is above [`Self::MAX_NUM`] or `szx` above [`Self::MAX_SZX`].
+    /// Returns an error if `num` is above [`Self::MAX_NUM`] or `szx` above [`Self::MAX_SZX`].
     #[inline]
     pub const fn new(num: u32, more: bool, szx: u8) -> Result<Self, BlockError> {
         if num > Self::MAX_NUM {
@@ -54,7 +54,7 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// If `num` is above [`Self::MAX_NUM`].
+    /// Returns an error if `num` is above [`Self::MAX_NUM`].
     #[inline]
     pub const fn bert(num: u32, more: bool) -> Result<Self, BlockError> {
         if num > Self::MAX_NUM {
@@ -63,11 +63,11 @@ impl Block {
         Ok(Self { num, more, szx: Self::BERT_SZX })
     }
 
-    /// Reads an option's value on a reliable transport, where it may be BERT.
+    /// Reads an option's value on a reliable transport, where the block may be a BERT block.
     ///
     /// # Errors
     ///
-    /// If it is too large.
+    /// Returns an error if the value is too large.
     #[inline]
     pub const fn from_reliable(opt: &Opt<'_>) -> Result<Self, BlockError> {
         match opt.as_uint() {
@@ -108,7 +108,7 @@ impl Block {
         (self.num << 4) | ((self.more as u32) << 3) | self.szx as u32
     }
 
-    /// Which block, counted from 0 in blocks of this size.
+    /// The block's number, counted from 0 in blocks of this size.
     #[inline]
     #[must_use]
     pub const fn num(self) -> u32 {
@@ -136,27 +136,27 @@ impl Block {
         self.szx == Self::BERT_SZX
     }
 
-    /// Bytes in a block, 16 to 1024; of BERT bytes in a unit.
+    /// The block size in bytes, 16 to 1024; for BERT, the size of a unit.
     #[inline]
     #[must_use]
     pub const fn size(self) -> usize {
         16 << self.unit_szx()
     }
 
-    /// Whether `len` bytes of payload are a block of this size with more behind it: exactly a
-    /// block, of BERT one or more units (RFC 8323 section 6).
+    /// Whether a payload of `len` bytes is a complete block of this size with more blocks after
+    /// it: exactly one block or, for BERT, one or more units (RFC 8323 section 6).
     #[inline]
     #[must_use]
     pub const fn is_full(self, len: usize) -> bool {
         if self.is_bert() { len > 0 && len.is_multiple_of(self.size()) } else { len == self.size() }
     }
 
-    /// The size exponent in which the number counts.
+    /// The size exponent of the unit in which blocks are numbered.
     const fn unit_szx(self) -> u8 {
         if self.is_bert() { Self::MAX_SZX } else { self.szx }
     }
 
-    /// Where the block begins in the body; at most 2^30 - 2^10.
+    /// The offset of the block in the body; at most 2^30 - 2^10.
     #[inline]
     #[must_use]
     pub const fn offset(self) -> u32 {

@@ -1,14 +1,14 @@
-//! What follows the header on every transport: token, options, payload.
+//! The part of a message that is the same on every transport: token, options, payload.
 
 use super::error::FormatError;
 use super::number::OptionNumber;
 use super::option::{Opt, OptionIter, Step, step};
 use super::token::{MAX_TOKEN_LEN, Token};
 
-/// A token, options and a payload that were checked once and cannot be wrong.
+/// A token, options and a payload that have been validated.
 ///
-/// RFC 8323 section 3 puts another header before them, the rest being the same as over UDP: hence
-/// a type of its own.
+/// RFC 8323 section 3 puts another header in front of them and leaves the rest as it is over UDP;
+/// hence this separate type.
 #[derive(Copy, Clone, Debug)]
 pub struct Body<'a> {
     token: &'a [u8],
@@ -20,12 +20,12 @@ impl<'a> Body<'a> {
     /// A body without token, options and payload.
     pub const EMPTY: Self = Self { token: &[], options: &[], payload: &[] };
 
-    /// Checks `bytes`: a token of `token_len` bytes, then options, then, perhaps, a payload to the
-    /// end.
+    /// Validates `bytes`: a token of `token_len` bytes, then options, then an optional payload to
+    /// the end.
     ///
     /// # Errors
     ///
-    /// The first thing wrong, from the left.
+    /// Returns the first error, counted from the left.
     pub fn parse(token_len: u8, bytes: &'a [u8]) -> Result<Self, FormatError> {
         if usize::from(token_len) > MAX_TOKEN_LEN {
             return Err(FormatError::TokenLength(token_len));
@@ -59,16 +59,16 @@ impl<'a> Body<'a> {
         Token::new(self.token).unwrap_or_default()
     }
 
-    /// Every option in the order of the message, those included that are to be ignored.
+    /// Every option in the order of the message, including options that are to be ignored.
     #[inline]
     #[must_use]
     pub const fn options(&self) -> OptionIter<'a> {
         OptionIter::new(self.options)
     }
 
-    /// The first option of this number, if the message has one whose length is allowed: one of a
-    /// wrong length counts as unrecognized, and so does one too many (RFC 7252 sections 5.4.3 and
-    /// 5.4.5).
+    /// The first option with this number, if the message has one whose length is allowed. An
+    /// option of a wrong length counts as unrecognized, and so does a repeated option that must
+    /// not be repeated (RFC 7252 sections 5.4.3 and 5.4.5).
     #[inline]
     #[must_use]
     pub fn option(&self, number: OptionNumber) -> Option<Opt<'a>> {
@@ -79,7 +79,7 @@ impl<'a> Body<'a> {
             .filter(Opt::is_well_formed)
     }
 
-    /// What follows the payload marker; empty if there is none.
+    /// The bytes after the payload marker; empty if there is none.
     #[inline]
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
@@ -93,7 +93,7 @@ impl<'a> Body<'a> {
         Path { options: self.options() }
     }
 
-    /// The first critical option that must be treated as unrecognized: see
+    /// The first critical option that must be treated as unrecognized; see
     /// [`Message::first_unknown_critical`](super::Message::first_unknown_critical).
     #[inline]
     #[must_use]
@@ -101,15 +101,15 @@ impl<'a> Body<'a> {
         self.first_critical_unless(OptionNumber::is_known)
     }
 
-    /// The first critical option that must be treated as unrecognized by who understands the
-    /// options for which `is_known` holds.
+    /// The first critical option that must be treated as unrecognized by a receiver that
+    /// understands the options for which `is_known` holds.
     #[inline]
     #[must_use]
     pub fn first_critical_unless(
         &self,
         is_known: impl Fn(OptionNumber) -> bool,
     ) -> Option<OptionNumber> {
-        // No option has number 0 (RFC 7252 section 12.2), and were there one it would be elective.
+        // No option has number 0 (RFC 7252 section 12.2); if there were one, it would be elective.
         let mut previous = OptionNumber(0);
         self.options()
             .map(|opt| {

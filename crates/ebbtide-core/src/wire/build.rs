@@ -1,4 +1,4 @@
-//! Writing a message into a caller's buffer, option by option.
+//! Writes a message into a caller's buffer, option by option.
 
 use super::PAYLOAD_MARKER;
 use super::code::Code;
@@ -9,12 +9,12 @@ use super::number::OptionNumber;
 use super::option::{MAX_OPTION_HEADER, MAX_OPTION_LEN, encode_uint};
 use super::token::Token;
 
-/// Writes one message, from the left: header and token at once, then options in the order of their
-/// numbers, then a payload.
+/// Writes one message from left to right: header and token first, then options in the order of
+/// their numbers, then a payload.
 ///
-/// It writes what it is told and nothing else: whether the code suits the type (RFC 7252 section
-/// 4.3, table 1) and whether an Empty message stays empty (section 4.1) is the caller's business.
-/// After an error the message is as it was before the call.
+/// The encoder does not check the message as a whole: whether the code suits the type (RFC 7252
+/// section 4.3, table 1) and whether an Empty message stays empty (section 4.1) is up to the
+/// caller. After an error the message is as it was before the call.
 ///
 /// ```
 /// use ebbtide_core::wire::{Code, Encoder, MessageId, OptionNumber, Token, Type};
@@ -31,7 +31,7 @@ pub struct Encoder<'b> {
     buf: &'b mut [u8],
     len: usize,
     last_option: OptionNumber,
-    /// Where the options ended, once there is a payload.
+    /// The end of the options, once there is a payload.
     options_end: Option<usize>,
 }
 
@@ -55,8 +55,8 @@ impl<'b> Encoder<'b> {
         Self::begin(buf, &header, token)
     }
 
-    /// Begins a message for a reliable transport, whose options, payload marker and payload will
-    /// take `rest_len` bytes: there the length comes first (RFC 8323 section 3.2).
+    /// Begins a message for a reliable transport. `rest_len` is the length of its options, payload
+    /// marker and payload, since the length comes first (RFC 8323 section 3.2).
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl<'b> Encoder<'b> {
         self.option(number, encode_uint(value, &mut [0; 4]))
     }
 
-    /// Appends to the payload; the marker goes before its first byte. An empty payload is none
+    /// Appends to the payload; the marker precedes its first byte. An empty payload is omitted
     /// (RFC 7252 section 3).
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl<'b> Encoder<'b> {
         Ok(self)
     }
 
-    /// How long the message is so far.
+    /// The length of the message so far, in bytes.
     #[inline]
     #[must_use]
     #[expect(
@@ -147,7 +147,7 @@ impl<'b> Encoder<'b> {
         self.len
     }
 
-    /// Where the options end: at the payload marker or at the end of the message.
+    /// The end of the options: the payload marker, or the end of the message.
     #[inline]
     #[must_use]
     pub fn options_end(&self) -> usize {
@@ -194,7 +194,7 @@ pub fn encode_option(
     let delta = number.0.checked_sub(previous.0);
     let delta = delta.ok_or(EncodeError::OptionOrder { previous, number })?;
     if delta < 13 && value.len() < 13 {
-        // Most options there are: one byte, then the value. Less than 13 fits four bits.
+        // The most frequent case: one byte, then the value. Numbers below 13 fit four bits.
         let header = ((delta as u8) << 4) | value.len() as u8;
         let at = append(buf, 0, &[header])?;
         return append(buf, at, value);
@@ -210,8 +210,8 @@ pub fn encode_option(
     append(buf, at, value)
 }
 
-/// How many bytes [`encode_option`] writes before a value of `len` bytes; `delta` is the
-/// difference to the number before.
+/// The number of bytes that [`encode_option`] writes before a value of `len` bytes; `delta` is the
+/// difference to the previous option's number.
 #[inline]
 pub(super) const fn option_header_len(delta: u16, len: usize) -> usize {
     1 + extension_len(delta as usize) + extension_len(len)
@@ -226,8 +226,8 @@ const fn extension_len(value: usize) -> usize {
     }
 }
 
-/// The nibble for `value` (at most [`MAX_OPTION_LEN`]), its extension written to `header[at..]`;
-/// and where that ends.
+/// Returns the nibble for `value` (at most [`MAX_OPTION_LEN`]), writes its extension to
+/// `header[at..]`, and returns where that ends.
 #[inline]
 fn extend(header: &mut [u8; MAX_OPTION_HEADER], at: usize, value: usize) -> (u8, usize) {
     let (nibble, extension, len) = match value {

@@ -1,4 +1,4 @@
-//! Codes: which request, which response, or none (RFC 7252 sections 3, 5.2, 12.1).
+//! Request and response codes (RFC 7252 sections 3, 5.2, 12.1).
 
 use core::fmt;
 
@@ -72,7 +72,8 @@ codes! {
     UNSUPPORTED_CONTENT_FORMAT;
     /// 4.22 (RFC 8132 section 3.4).
     UNPROCESSABLE_ENTITY;
-    /// 4.29: ask less often; Max-Age says when (RFC 8516 section 3).
+    /// 4.29: the client sends requests too often; Max-Age says when to try again (RFC 8516 section
+    /// 3).
     TOO_MANY_REQUESTS;
     /// 5.00 (RFC 7252 section 5.9.3.1).
     INTERNAL_SERVER_ERROR;
@@ -152,17 +153,16 @@ impl Code {
         self.class() == 7
     }
 
-    /// A class without meaning on any transport, 1 or 6. Over UDP 7 is one too (RFC 7252
-    /// section 4.2).
+    /// A class without a meaning on any transport, 1 or 6. Over UDP class 7 is reserved as well
+    /// (RFC 7252 section 4.2).
     #[inline]
     #[must_use]
     pub const fn is_reserved(self) -> bool {
         matches!(self.class(), 1 | 6)
     }
 
-    /// Whether doing the request twice is doing it once: GET, PUT, DELETE (RFC 7252 section 5.1),
-    /// FETCH (RFC 8132 section 2) and iPATCH (section 3). Not POST, not PATCH, and no method that
-    /// we do not know.
+    /// Whether the method is idempotent: GET, PUT, DELETE (RFC 7252 section 5.1), FETCH (RFC 8132
+    /// section 2) and iPATCH (section 3). POST, PATCH and unknown methods are not.
     #[inline]
     #[must_use]
     pub const fn is_idempotent(self) -> bool {

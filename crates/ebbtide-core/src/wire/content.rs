@@ -1,4 +1,4 @@
-//! What a message says, apart from how it is delivered: code, options, payload.
+//! The content of a message, independent of its delivery: code, options, payload.
 
 use super::build::{Encoder, option_header_len};
 use super::code::Code;
@@ -9,32 +9,35 @@ use super::number::OptionNumber;
 use super::option::Opt;
 use super::token::Token;
 
-/// A request or response to be sent: all of a message that does not change with its type, ID and
-/// token.
+/// A request or response to be sent: the parts of a message that do not depend on its type,
+/// message ID and token.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Content<'a> {
     /// The method or response code.
     pub code: Code,
-    /// The options in any order; those of one number stay in theirs. Sorting needs no memory but
-    /// takes time that grows with the square of their count, unless they are sorted already.
+    /// The options in any order; options with the same number keep their order. Sorting needs no
+    /// memory, but takes time that grows with the square of their number unless they are sorted
+    /// already.
     pub options: &'a [Opt<'a>],
-    /// The payload; an empty one is none.
+    /// The payload; an empty payload is omitted.
     pub payload: &'a [u8],
 }
 
-/// Where things are in a message that was written.
+/// The layout of an encoded message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// The message's length.
     pub len: usize,
-    /// Where the options end: at the payload marker, or at the end of the message.
+    /// The end of the options: the payload marker, or the end of the message.
     pub options_end: usize,
-    /// The number of the last option, 0 if there is none: from which another one's delta counts.
+    /// The number of the last option, from which the delta of another option counts; 0 if there is
+    /// none.
     pub last_option: OptionNumber,
 }
 
 impl Content<'_> {
-    /// As [`Message::is_idempotent`](super::Message::is_idempotent), before it is a message.
+    /// Like [`Message::is_idempotent`](super::Message::is_idempotent), for content that is not a
+    /// message yet.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         let has = |number| self.options.iter().any(|opt| opt.number == number);
@@ -64,8 +67,8 @@ impl Content<'_> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`] or [`EncodeError::OptionTooLong`]; what `buf` then holds is
-    /// no message.
+    /// [`EncodeError::BufferTooSmall`] or [`EncodeError::OptionTooLong`]; `buf` then does not hold
+    /// a valid message.
     pub fn encode(
         &self,
         buf: &mut [u8],
@@ -85,8 +88,8 @@ impl Content<'_> {
         header + token.len() + rest
     }
 
-    /// Writes the whole message to the start of `buf` in the form of reliable transports (RFC 8323
-    /// sections 3.2 and 4.2). [`Self::framed_len`] bytes suffice.
+    /// Writes the whole message to the start of `buf` in the format of reliable transports (RFC
+    /// 8323 sections 3.2 and 4.2). [`Self::framed_len`] bytes suffice.
     ///
     /// # Errors
     ///
@@ -113,15 +116,15 @@ impl Content<'_> {
     }
 }
 
-/// Options in the order of their numbers, those of one number in the order given (RFC 7252 section
-/// 3.1; the order of equals is the path's or the query's, section 5.10.1).
+/// The options in the order of their numbers; options with the same number keep the given order
+/// (RFC 7252 section 3.1), which for path and query segments has a meaning (section 5.10.1).
 struct InOrder<'a> {
     options: &'a [Opt<'a>],
     /// Whether `options` is in order.
     sorted: bool,
-    /// Unless it is: the number that is being given out.
+    /// If it is not: the number whose options are being returned.
     number: OptionNumber,
-    /// The next place to look at; if unsorted, for another option of `number`.
+    /// The next position to examine; if unsorted, for another option with `number`.
     at: usize,
 }
 
@@ -132,14 +135,14 @@ impl<'a> InOrder<'a> {
         Self { options, sorted, number: OptionNumber(0), at: 0 }
     }
 
-    /// One pass for another option of this number; if there is none, one for the next number.
+    /// One pass for another option with this number or, if there is none, for the next number.
     fn select(&mut self) -> Option<Opt<'a>> {
         let more = self.options.get(self.at..).unwrap_or_default();
         let (at, opt) = match more.iter().position(|opt| opt.number == self.number) {
             Some(offset) => (self.at + offset, more.get(offset)?),
             None => {
                 let later = self.options.iter().enumerate();
-                // Of equals the first.
+                // Of equal numbers, the first one.
                 later
                     .filter(|(_, opt)| opt.number > self.number)
                     .min_by_key(|(_, opt)| opt.number)?

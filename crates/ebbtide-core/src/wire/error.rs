@@ -1,4 +1,4 @@
-//! What can be wrong with a message, received or about to be sent.
+//! Errors of received messages and of messages to be sent.
 
 use core::{error, fmt};
 
@@ -6,33 +6,35 @@ use super::code::Code;
 use super::header::{MessageId, Type};
 use super::number::OptionNumber;
 
-/// Why a datagram is no message. The fault is the peer's or the path's, never the caller's.
+/// The reason why a datagram is not a valid message. The fault is the peer's or the path's, never
+/// the caller's.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ParseError {
     /// Shorter than the four-byte header: not CoAP, ignored.
     TooShort,
-    /// Not version 1. "Messages with unknown version numbers MUST be silently ignored" (RFC 7252
-    /// section 3).
+    /// A version other than 1. "Messages with unknown version numbers MUST be silently ignored"
+    /// (RFC 7252 section 3).
     Version(u8),
-    /// The header is there but the message must be rejected: a Confirmable one by a Reset with its
-    /// message ID, any other by ignoring it (RFC 7252 sections 4.2 and 4.3).
+    /// The header is readable but the message must be rejected: a Confirmable one by a Reset with
+    /// its message ID, any other by ignoring it (RFC 7252 sections 4.2 and 4.3).
     Format {
-        /// What is wrong.
+        /// The error.
         reason: FormatError,
-        /// Whether a Reset is due.
+        /// The message's type, which decides whether a Reset is sent.
         kind: Type,
-        /// What the Reset would carry.
+        /// The message ID for the Reset.
         message_id: MessageId,
     },
 }
 
-/// What is wrong with a message whose header could be read.
+/// The error in a message whose header is readable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FormatError {
     /// A token length of 9 to 15: "MUST be processed as a message format error" (RFC 7252 section
     /// 3).
     TokenLength(u8),
-    /// The message ends within its header: only a WebSocket frame, or a stream that ends, can.
+    /// The message ends within its header, which is only possible in a WebSocket frame or at the
+    /// end of a stream.
     HeaderTruncated,
     /// The message ends within its token.
     TokenTruncated,
@@ -47,19 +49,19 @@ pub enum FormatError {
     /// "The presence of a marker followed by a zero-length payload MUST be processed as a message
     /// format error" (RFC 7252 section 3).
     PayloadMarkerWithoutPayload,
-    /// Code 0.00 and yet a token, options or a payload (RFC 7252 section 4.1).
+    /// Code 0.00 with a token, options or a payload (RFC 7252 section 4.1).
     EmptyMessageWithContent,
     /// A code of class 1, 6 or, over UDP, 7: reserved (RFC 7252 sections 4.2 and 4.3).
     ReservedCodeClass(Code),
     /// A code that this type of message cannot carry: an Empty NON, an ACK with a request, an RST
     /// that is not Empty (RFC 7252 section 4.3, table 1).
     CodeNotForType(Code),
-    /// A length other than zero in a message within a WebSocket frame: "The Length (Len) field
-    /// MUST be set to zero" (RFC 8323 section 4.2).
+    /// A nonzero length in a message within a WebSocket frame: "The Length (Len) field MUST be set
+    /// to zero" (RFC 8323 section 4.2).
     LengthInWebSocket(u8),
 }
 
-/// Why a message could not be written. The fault is the caller's.
+/// The reason why a message could not be encoded. The fault is the caller's.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum EncodeError {
     /// The message is longer than the buffer.
@@ -68,14 +70,14 @@ pub enum EncodeError {
     OptionOrder {
         /// The option that was written last.
         previous: OptionNumber,
-        /// The one that cannot follow it.
+        /// The option that must not follow it.
         number: OptionNumber,
     },
     /// The value is longer than [`MAX_OPTION_LEN`](super::MAX_OPTION_LEN).
     OptionTooLong {
-        /// Whose value.
+        /// The option's number.
         number: OptionNumber,
-        /// How long it is.
+        /// The length of the value in bytes.
         len: usize,
     },
 }

@@ -1,5 +1,5 @@
-//! A message over a reliable transport: another header before the same [`Body`] (RFC 8323 sections
-//! 3.2 and 4.2).
+//! A message over a reliable transport: another header in front of the same [`Body`] (RFC 8323
+//! sections 3.2 and 4.2).
 
 use core::fmt;
 
@@ -11,39 +11,40 @@ use super::number::OptionNumber;
 use super::option::{Opt, OptionIter};
 use super::token::{MAX_TOKEN_LEN, Token};
 
-/// The most that can come before the token: the first byte, four of extended length, the code.
+/// The maximum number of bytes before the token: the first byte, four of extended length, the
+/// code.
 pub const MAX_FRAME_HEADER: usize = 6;
 
-/// How a receiver knows where a message ends.
+/// How a receiver finds the end of a message.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Framing {
-    /// By the length in the header: a byte stream, TCP or TLS (RFC 8323 section 3.2).
+    /// By the length in the header, on a byte stream such as TCP or TLS (RFC 8323 section 3.2).
     Stream,
-    /// By the WebSocket frame around it; the length in the header is zero (section 4.2).
+    /// By the WebSocket frame around it. The length in the header is zero (section 4.2).
     WebSocket,
 }
 
-/// What the first bytes of a message tell.
+/// The contents of a message's header.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FrameHeader {
-    /// The code.
+    /// The message's code.
     pub code: Code,
-    /// Bytes of the token, 0 to 8.
+    /// The length of the token in bytes, 0 to 8.
     pub token_len: u8,
-    /// Bytes before the token, 2 to 6.
+    /// The number of bytes before the token, 2 to 6.
     pub header_len: u8,
-    /// Bytes of options, payload marker and payload, as far as the header says: 0 within a
-    /// WebSocket frame.
+    /// The length of options, payload marker and payload in bytes, as stated in the header: 0
+    /// within a WebSocket frame.
     pub rest_len: u64,
 }
 
 impl FrameHeader {
-    /// Reads the header that `bytes` begin with; `None` if it is not all there yet.
+    /// Reads the header at the start of `bytes`; `None` if it is incomplete.
     ///
     /// # Errors
     ///
-    /// [`FormatError::TokenLength`]: 9 to 15 is reserved (RFC 7252 section 3), so that nobody knows
-    /// where the next message begins. [`FormatError::LengthInWebSocket`].
+    /// [`FormatError::TokenLength`]: 9 to 15 is reserved (RFC 7252 section 3), so the start of the
+    /// next message is unknown. [`FormatError::LengthInWebSocket`].
     #[inline]
     pub const fn parse(framing: Framing, bytes: &[u8]) -> Result<Option<Self>, FormatError> {
         let [first, ..] = *bytes else { return Ok(None) };
@@ -68,8 +69,8 @@ impl FrameHeader {
         Ok(Some(Self { code: Code(code), token_len, header_len, rest_len }))
     }
 
-    /// Bytes of the whole message on a byte stream, header included: what Max-Message-Size bounds
-    /// (RFC 8323 section 5.3.1).
+    /// The length of the whole message on a byte stream in bytes, including the header, which is
+    /// what Max-Message-Size limits (RFC 8323 section 5.3.1).
     #[inline]
     #[must_use]
     pub const fn message_len(&self) -> u64 {
@@ -77,7 +78,7 @@ impl FrameHeader {
     }
 }
 
-/// The header of a message whose options and payload take `rest` bytes; and its length.
+/// The header of a message whose options and payload take `rest` bytes, and the header's length.
 #[inline]
 pub(super) const fn frame_header(
     framing: Framing,
@@ -85,7 +86,7 @@ pub(super) const fn frame_header(
     token_len: u8,
     rest: usize,
 ) -> ([u8; MAX_FRAME_HEADER], usize) {
-    // Beyond four gigabytes no length can say it; no buffer is that long either.
+    // The length field cannot express more than four gigabytes, and no buffer is that long.
     let rest = if matches!(framing, Framing::WebSocket) { 0 } else { rest as u64 };
     match rest {
         0..13 => ([((rest as u8) << 4) | token_len, code.0, 0, 0, 0, 0], 2),
@@ -101,10 +102,10 @@ pub(super) const fn frame_header(
     }
 }
 
-/// A view of a whole message on a reliable transport: every byte of it was checked.
+/// A view of a complete and validated message on a reliable transport.
 ///
-/// It has neither type nor message ID: the transport below does what they are for (RFC 8323
-/// section 3.2).
+/// It has neither a type nor a message ID, since the transport provides what they are for (RFC
+/// 8323 section 3.2).
 #[derive(Copy, Clone)]
 pub struct Frame<'a> {
     code: Code,
@@ -114,12 +115,12 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Checks a whole message, of which `header` is the header.
+    /// Validates a complete message that begins with `header`.
     ///
     /// # Errors
     ///
-    /// The first thing wrong with its token, options and payload. The options of signaling messages
-    /// have other meanings, but the same format (RFC 8323 section 5.2).
+    /// Returns the first error in its token, options and payload. The options of signaling
+    /// messages have other meanings but the same format (RFC 8323 section 5.2).
     #[inline]
     pub fn parse(header: FrameHeader, message: &'a [u8]) -> Result<Self, FormatError> {
         let code = header.code;
@@ -145,15 +146,16 @@ impl<'a> Frame<'a> {
         self.body.token()
     }
 
-    /// Every option in the order of their numbers.
+    /// All options in the order of their numbers.
     #[inline]
     #[must_use]
     pub const fn options(&self) -> OptionIter<'a> {
         self.body.options()
     }
 
-    /// The first option of this number, unless it is to be treated as unrecognized: see
-    /// [`Body::option`]. Not for signaling messages, whose numbers mean something else.
+    /// The first option with this number, unless it is to be treated as unrecognized; see
+    /// [`Body::option`]. Do not use it for signaling messages, in which numbers have another
+    /// meaning.
     #[inline]
     #[must_use]
     pub fn option(&self, number: OptionNumber) -> Option<Opt<'a>> {
@@ -181,9 +183,9 @@ impl<'a> Frame<'a> {
         &self.body
     }
 
-    /// The header of the same message over UDP, and the bytes that follow it there: what makes a
-    /// message that came over TCP one for code that takes [`Message`](super::Message)s. No signal
-    /// has such a form.
+    /// The header of the same message over UDP and the bytes that follow it there. With them, code
+    /// that handles [`Message`](super::Message)s can process a message that arrived over TCP.
+    /// Signaling messages have no such form.
     #[inline]
     #[must_use]
     pub fn as_datagram(&self, kind: Type, id: MessageId) -> ([u8; super::HEADER_LEN], &'a [u8]) {

@@ -1,20 +1,20 @@
-//! The fixed four bytes that every message over UDP begins with (RFC 7252 section 3, figure 7).
+//! The fixed four-byte header of every message over UDP (RFC 7252 section 3, figure 7).
 
 use core::fmt;
 
 use super::token::MAX_TOKEN_LEN;
 
-/// Bytes before the token: version, type, token length, code, message ID.
+/// The number of bytes before the token: version, type, token length, code, message ID.
 pub const HEADER_LEN: usize = 4;
 
-/// The most that can come before the options: the header and an 8-byte token.
+/// The maximum number of bytes before the options: the header and an 8-byte token.
 pub const MAX_HEADER: usize = HEADER_LEN + MAX_TOKEN_LEN;
 
-/// The only version there is (RFC 7252 section 3: "Implementations of this specification MUST set
+/// The only defined version (RFC 7252 section 3: "Implementations of this specification MUST set
 /// this field to 1").
 pub(super) const VERSION: u8 = 1;
 
-/// How a message is to be treated by the message layer (RFC 7252 section 4).
+/// The type of a message, which decides its treatment by the message layer (RFC 7252 section 4).
 #[repr(u8)]
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Type {
@@ -59,13 +59,12 @@ impl fmt::Display for Type {
     }
 }
 
-/// What matches an ACK or RST to its message, and a duplicate to its original (RFC 7252 section
-/// 4.4).
+/// Matches an ACK or RST to its message, and a duplicate to its original (RFC 7252 section 4.4).
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MessageId(pub u16);
 
 impl MessageId {
-    /// The one after this; 0 comes after 65535.
+    /// The next message ID; 0 follows 65535.
     #[inline]
     #[must_use]
     pub const fn next(self) -> Self {

@@ -10,10 +10,11 @@ use super::number::OptionNumber;
 use super::option::{Opt, OptionIter};
 use super::token::Token;
 
-/// A view of a datagram that is a message: every byte of it was checked.
+/// A view of a datagram that has been validated as a message.
 ///
-/// Besides the format, code and type fit each other (RFC 7252 section 4.3, table 1): a NON is never
-/// Empty, an ACK never a request, an RST always Empty. A CON may be Empty (a ping, section 4.3).
+/// Besides the format, code and type are consistent (RFC 7252 section 4.3, table 1): a NON is
+/// never Empty, an ACK is never a request, and an RST is always Empty. A CON may be Empty (a ping,
+/// section 4.3).
 #[derive(Copy, Clone)]
 pub struct Message<'a> {
     bytes: &'a [u8],
@@ -24,11 +25,11 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Checks a datagram.
+    /// Validates a datagram.
     ///
     /// # Errors
     ///
-    /// What is wrong, and whether a Reset is due: see [`ParseError`].
+    /// Returns the error, and whether a Reset is to be sent; see [`ParseError`].
     #[inline]
     pub fn parse(datagram: &'a [u8]) -> Result<Self, ParseError> {
         let [first, code, id_high, id_low, rest @ ..] = datagram else {
@@ -75,14 +76,14 @@ impl<'a> Message<'a> {
         self.body.token()
     }
 
-    /// Every option in the order of their numbers, those included that are to be ignored.
+    /// All options in the order of their numbers, including options that are to be ignored.
     #[inline]
     #[must_use]
     pub const fn options(&self) -> OptionIter<'a> {
         self.body.options()
     }
 
-    /// The first option of this number, unless it is to be treated as unrecognized: see
+    /// The first option with this number, unless it is to be treated as unrecognized; see
     /// [`Body::option`].
     #[inline]
     #[must_use]
@@ -90,9 +91,9 @@ impl<'a> Message<'a> {
         self.body.option(number)
     }
 
-    /// Whether doing what it asks for twice is doing it once: its method is
-    /// [idempotent](Code::is_idempotent), and what it changes is not subject to a condition, which
-    /// need not hold the second time (RFC 7252 section 5.10.8).
+    /// Whether processing the message twice has the same effect as processing it once: its method
+    /// is [idempotent](Code::is_idempotent), and it does not depend on a condition that the first
+    /// processing may change (RFC 7252 section 5.10.8).
     #[inline]
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
@@ -106,7 +107,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The payload; empty if there is none, since none of zero length can be sent.
+    /// The payload; empty if there is none, since a payload of zero length cannot be sent.
     #[inline]
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
@@ -120,13 +121,13 @@ impl<'a> Message<'a> {
         self.body.path()
     }
 
-    /// The first option that forbids to process the message: one that is critical and not
-    /// [known](OptionNumber::is_known), or known but of a length that it must not have, or repeated
-    /// though it must not be (RFC 7252 sections 5.4.1, 5.4.3, 5.4.5).
+    /// The first option that forbids processing the message: a critical option that is not
+    /// [known](OptionNumber::is_known), has a length that is not allowed, or is repeated although
+    /// it must not be (RFC 7252 sections 5.4.1, 5.4.3, 5.4.5).
     ///
-    /// A confirmable request with one is answered with 4.02 Bad Option, a response with one
-    /// rejected (section 5.4.1). Who understands more or fewer options than Ebbtide asks
-    /// [`Body::first_critical_unless`].
+    /// A Confirmable request with such an option is answered with 4.02 Bad Option, and a response
+    /// with one is rejected (section 5.4.1). An application that understands more or fewer options
+    /// than Ebbtide calls [`Body::first_critical_unless`].
     #[inline]
     #[must_use]
     pub fn first_unknown_critical(&self) -> Option<OptionNumber> {
@@ -148,7 +149,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Checks what RFC 7252 asks of everything after the version.
+/// Checks the requirements of RFC 7252 for everything after the version.
 #[inline]
 fn check(kind: Type, code: Code, token_len: u8, rest: &[u8]) -> Result<Body<'_>, FormatError> {
     if code.is_empty() {

@@ -1,23 +1,26 @@
-//! `application/missing-blocks+cbor-seq`: which blocks of a body did not arrive (RFC 9177 section 5).
+//! `application/missing-blocks+cbor-seq`: the blocks of a body that did not arrive (RFC 9177
+//! section 5).
 
 use super::block::Block;
 use core::{error, fmt};
 
-/// The numbers of blocks that a server misses: the payload of 4.08 Request Entity Incomplete with
-/// the Content-Format [`Self::CONTENT_FORMAT`], a CBOR sequence of unsigned integers (RFC 9177
-/// section 5, RFC 8742). Ascending, hence without duplicates; at least one.
+/// The numbers of the blocks that a server is missing: the payload of 4.08 Request Entity
+/// Incomplete with the Content-Format [`Self::CONTENT_FORMAT`], a CBOR sequence of unsigned
+/// integers (RFC 9177 section 5, RFC 8742). There is at least one number, and the numbers ascend,
+/// so there are no duplicates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct MissingBlocks<'a> {
-    /// Read through once.
+    /// Validated.
     payload: &'a [u8],
 }
 
-/// Why a payload names no missing blocks. A client drops such a response (RFC 9177 section 5).
+/// The reason why a payload is not a valid list of missing blocks. A client drops such a response
+/// (RFC 9177 section 5).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum MissingError {
     /// There is no number.
     Empty,
-    /// An item that is no unsigned integer, or not well-formed (RFC 8949 section 3).
+    /// An item that is not an unsigned integer, or is not well-formed (RFC 8949 section 3).
     NotUnsigned,
     /// The payload ends within a number.
     Truncated,
@@ -28,12 +31,13 @@ pub enum MissingError {
 }
 
 impl<'a> MissingBlocks<'a> {
-    /// CoAP's number of the media type (RFC 9177 section 12.3).
+    /// The Content-Format number of the media type (RFC 9177 section 12.3).
     pub const CONTENT_FORMAT: u16 = 272;
-    /// Bytes that one number takes at most.
+    /// The maximum number of bytes of one encoded number.
     pub const MAX_NUMBER_LEN: usize = 5;
 
-    /// Reads a payload. It is never longer than a datagram, which bounds how many there are.
+    /// Validates a payload. Its length is bounded by that of a datagram, which bounds the number
+    /// of items.
     ///
     /// # Errors
     ///
@@ -67,8 +71,8 @@ impl<'a> MissingBlocks<'a> {
         })
     }
 
-    /// Writes `numbers`, which ascend, to the start of `buf`, as many as fit: those that do not are
-    /// asked for another time (RFC 9177 section 5). Gives the bytes that were written.
+    /// Writes as many of `numbers`, which must ascend, to the start of `buf` as fit; the others
+    /// can be requested another time (RFC 9177 section 5). Returns the number of bytes written.
     pub fn encode(numbers: impl IntoIterator<Item = u32>, buf: &mut [u8]) -> usize {
         let mut len = 0;
         for number in numbers {
@@ -94,8 +98,8 @@ fn shortest(number: u32) -> ([u8; MissingBlocks::MAX_NUMBER_LEN], usize) {
     }
 }
 
-/// The first item of a sequence, which must be of major type 0 (RFC 8949 section 3.1), and what
-/// follows it. Longer forms than the shortest are well-formed, too.
+/// The first item of a sequence, which must be of major type 0 (RFC 8949 section 3.1), and the
+/// bytes after it. Longer forms than the shortest are well-formed, too.
 fn unsigned(bytes: &[u8]) -> Result<(u64, &[u8]), MissingError> {
     let (&first, rest) = bytes.split_first().ok_or(MissingError::Truncated)?;
     let len = match first {
@@ -112,7 +116,7 @@ impl fmt::Display for MissingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Empty => "no block number",
-            Self::NotUnsigned => "an item that is no unsigned integer",
+            Self::NotUnsigned => "an item that is not an unsigned integer",
             Self::Truncated => "the payload ends within a block number",
             Self::TooLarge => "a block number above 2^20-1",
             Self::Order => "block numbers that do not ascend",

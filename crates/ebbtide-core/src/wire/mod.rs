@@ -1,12 +1,13 @@
 //! The codec: CoAP messages as bytes (RFC 7252 section 3), with no allocator and no panics.
 //!
-//! Reading: [`Message::parse`] looks at every byte of a datagram once and returns a view of it, or
-//! says what is wrong and to whom a Reset is due. Everything a `Message` then offers is infallible.
+//! Reading: [`Message::parse`] examines every byte of a datagram once. It returns a view of the
+//! message, or the error and whether a Reset is to be sent. The methods of a `Message` are then
+//! infallible.
 //!
-//! Over reliable transports (RFC 8323) a message is a [`Frame`]: another header, the same rest.
+//! Over reliable transports (RFC 8323) a message is a [`Frame`], which differs only in its header.
 //!
-//! Writing: [`Content`] (a code, options in any order, a payload) is encoded into a buffer of the
-//! caller's; [`Encoder`] does the same option by option.
+//! Writing: [`Content`] (a code, options in any order, a payload) is encoded into a caller's
+//! buffer; [`Encoder`] does the same option by option.
 //!
 //! ```
 //! use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
@@ -54,5 +55,5 @@ pub use signal::{
 };
 pub use token::{MAX_TOKEN_LEN, Token};
 
-/// What separates the options from the payload (RFC 7252 section 3).
+/// The separator between options and payload (RFC 7252 section 3).
 const PAYLOAD_MARKER: u8 = 0xff;

@@ -1,15 +1,15 @@
-//! Option numbers and what they imply (RFC 7252 sections 5.4 and 5.10).
+//! Option numbers and their properties (RFC 7252 sections 5.4 and 5.10).
 
 use core::fmt;
 
 use coap_numbers::option;
 
-/// Which option. The number itself says how to treat an option nobody has heard of (RFC 7252
-/// section 5.4.6).
+/// The number of an option. The number itself determines how an unknown option is treated (RFC
+/// 7252 section 5.4.6).
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OptionNumber(pub u16);
 
-/// The limits an option's definition sets.
+/// The limits in an option's definition.
 #[derive(Copy, Clone)]
 struct Format {
     min: u16,
@@ -18,7 +18,7 @@ struct Format {
 }
 
 /// Declares the constants of [`OptionNumber`] from the registry's, and the table of their formats.
-/// `foreign` marks an option whose meaning no layer of ours implements: see
+/// `foreign` marks an option that no layer of this crate implements; see
 /// [`OptionNumber::is_known`].
 macro_rules! options {
     ($($(#[doc = $doc:literal])* $name:ident $min:literal..=$max:literal $repeat:ident $known:ident;)*) => {
@@ -35,9 +35,10 @@ macro_rules! options {
                 })
             }
 
-            /// Whether Ebbtide gives this option its meaning. Not so OSCORE, EDHOC and Q-Block:
-            /// their numbers and formats are here, but a message that has one must be refused by
-            /// whoever does not implement it (RFC 7252 section 5.4.1, RFC 8613 section 2).
+            /// Whether Ebbtide implements this option. It does not implement OSCORE, EDHOC and
+            /// Q-Block at this layer: their numbers and formats are defined here, but an endpoint
+            /// that does not implement one of them must reject a message with it (RFC 7252 section
+            /// 5.4.1, RFC 8613 section 2).
             #[inline]
             #[must_use]
             pub const fn is_known(self) -> bool {
@@ -95,7 +96,7 @@ options! {
     BLOCK1 0..=3 once known;
     /// RFC 7959 section 4.
     SIZE2 0..=4 once known;
-    /// RFC 9177 section 4.1. Repeatable in requests that ask for missing blocks.
+    /// RFC 9177 section 4.1. Repeatable in requests for missing blocks.
     Q_BLOCK2 0..=3 many foreign;
     /// RFC 7252 section 5.10.2.
     PROXY_URI 1..=1034 once known;
@@ -112,8 +113,8 @@ options! {
 }
 
 impl OptionNumber {
-    /// Whether a message must be refused by who does not understand this option; otherwise the
-    /// option is ignored (RFC 7252 section 5.4.1).
+    /// Whether a message with this option must be rejected by a receiver that does not understand
+    /// the option; other options are ignored (RFC 7252 section 5.4.1).
     #[inline]
     #[must_use]
     pub const fn is_critical(self) -> bool {
@@ -136,7 +137,7 @@ impl OptionNumber {
         self.0 & 0x1e == 0x1c
     }
 
-    /// Whether the option's definition allows several of it in one message (RFC 7252 section
+    /// Whether the option's definition allows it to be repeated in a message (RFC 7252 section
     /// 5.4.5, table 4). `false` for an option without a constant here.
     #[inline]
     #[must_use]
@@ -155,7 +156,8 @@ impl OptionNumber {
         }
     }
 
-    /// Whether a value of `len` bytes is within [`Self::length_bounds`], or there are none.
+    /// Whether a value of `len` bytes is within [`Self::length_bounds`]; true if the option has no
+    /// bounds.
     #[inline]
     #[must_use]
     pub const fn allows_length(self, len: usize) -> bool {

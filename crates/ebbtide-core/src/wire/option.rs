@@ -1,4 +1,4 @@
-//! Options as they lie in a message: delta, length, value (RFC 7252 section 3.1).
+//! Options as encoded in a message: delta, length, value (RFC 7252 section 3.1).
 
 use core::fmt;
 
@@ -6,25 +6,25 @@ use super::PAYLOAD_MARKER;
 use super::error::FormatError;
 use super::number::OptionNumber;
 
-/// The most bytes before an option's value: one, and two for either extension.
+/// The maximum number of bytes before an option's value: one, and two for each extension.
 pub const MAX_OPTION_HEADER: usize = 5;
 
-/// The longest value that the option format can express: the two-byte extension's 65535 and the
-/// 269 that it starts from (RFC 7252 section 3.1).
+/// The longest value that the option format can express: 65535 of the two-byte extension plus its
+/// base of 269 (RFC 7252 section 3.1).
 pub const MAX_OPTION_LEN: usize = 65_535 + 269;
 
 /// An option: its number and its value.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct Opt<'a> {
-    /// Which option.
+    /// The option's number.
     pub number: OptionNumber,
-    /// Its value, of whatever format its definition gives it.
+    /// The option's value, in the format that the option's definition gives.
     pub value: &'a [u8],
 }
 
 impl<'a> Opt<'a> {
-    /// The value as an unsigned integer in network byte order, the empty value being 0 and leading
-    /// zeros allowed (RFC 7252 section 3.2). `None` if it is longer than four bytes.
+    /// The value as an unsigned integer in network byte order (RFC 7252 section 3.2). The empty
+    /// value is 0, and leading zeros are allowed. `None` if it is longer than four bytes.
     #[inline]
     #[must_use]
     pub const fn as_uint(&self) -> Option<u32> {
@@ -45,8 +45,8 @@ impl<'a> Opt<'a> {
         core::str::from_utf8(self.value).ok()
     }
 
-    /// Whether the value's length is one that the option's definition allows. An option for which
-    /// this is false "MUST be treated like an unrecognized option" (RFC 7252 section 5.4.3).
+    /// Whether the value's length is allowed by the option's definition. An option for which this
+    /// is false "MUST be treated like an unrecognized option" (RFC 7252 section 5.4.3).
     #[inline]
     #[must_use]
     pub const fn is_well_formed(&self) -> bool {
@@ -61,17 +61,18 @@ impl fmt::Debug for Opt<'_> {
     }
 }
 
-/// What the first bytes of an option list are.
+/// The result of parsing the start of an option list.
 pub(super) enum Step<'a> {
-    /// An option, and what follows it.
+    /// An option, and the bytes after it.
     Option(Opt<'a>, &'a [u8]),
-    /// The payload marker, and what follows it.
+    /// The payload marker, and the bytes after it.
     Payload(&'a [u8]),
-    /// Nothing: the message ends here.
+    /// The message ends here.
     End,
 }
 
-/// Takes one option off `bytes`; `previous` is the number of the one before, 0 at the start.
+/// Parses one option from `bytes`; `previous` is the number of the option before it, 0 at the
+/// start.
 #[inline]
 pub(super) fn step(bytes: &[u8], previous: OptionNumber) -> Result<Step<'_>, FormatError> {
     let Some((&first, rest)) = bytes.split_first() else {
@@ -90,9 +91,9 @@ pub(super) fn step(bytes: &[u8], previous: OptionNumber) -> Result<Step<'_>, For
     Ok(Step::Option(Opt { number: OptionNumber(number), value }, rest))
 }
 
-/// Resolves a delta or length nibble and its extension bytes, which begin `rest`. Of a nibble of 15
-/// RFC 7252 section 3.1 says: "If the field is set to this value but the entire byte is not the
-/// payload marker, this MUST be processed as a message format error."
+/// Resolves a delta or length nibble whose extension bytes are at the start of `rest`. On a nibble
+/// of 15, RFC 7252 section 3.1 says: "If the field is set to this value but the entire byte is not
+/// the payload marker, this MUST be processed as a message format error."
 #[inline]
 fn extended(nibble: u8, rest: &[u8], at_15: FormatError) -> Result<(u32, &[u8]), FormatError> {
     match nibble {
@@ -109,7 +110,7 @@ fn extended(nibble: u8, rest: &[u8], at_15: FormatError) -> Result<(u32, &[u8]),
     }
 }
 
-/// The options of a message that was checked, in the order of their numbers.
+/// The options of a validated message, in the order of their numbers.
 #[derive(Copy, Clone)]
 pub struct OptionIter<'a> {
     /// Whole options and nothing else.
@@ -118,7 +119,7 @@ pub struct OptionIter<'a> {
 }
 
 impl<'a> OptionIter<'a> {
-    /// Over `options`, which [`step`] has walked to its end without an error.
+    /// Iterates over `options`, which [`step`] has walked to its end without an error.
     #[inline]
     pub(super) const fn new(options: &'a [u8]) -> Self {
         Self { rest: options, previous: OptionNumber(0) }
@@ -149,8 +150,8 @@ impl fmt::Debug for OptionIter<'_> {
     }
 }
 
-/// `value` in the fewest bytes, none for 0 (RFC 7252 section 3.2: "A sender SHOULD represent the
-/// integer with as few bytes as possible, i.e., without leading zero bytes").
+/// Encodes `value` in the fewest bytes, none for 0 (RFC 7252 section 3.2: "A sender SHOULD
+/// represent the integer with as few bytes as possible, i.e., without leading zero bytes").
 #[inline]
 #[must_use]
 pub fn encode_uint(value: u32, buf: &mut [u8; 4]) -> &[u8] {

@@ -1,4 +1,4 @@
-//! What signaling messages say about a connection (RFC 8323 section 5).
+//! The contents of signaling messages (RFC 8323 section 5).
 
 use coap_numbers::signaling_option as registry;
 
@@ -6,36 +6,37 @@ use super::frame::Frame;
 use super::number::OptionNumber;
 use super::option::Opt;
 
-/// Numbers of options of signaling messages. They overlap with each other and with those of
-/// requests: a number means something only together with a code (RFC 8323 section 5.2).
+/// Option numbers of signaling messages. They overlap with each other and with those of requests;
+/// a number has a meaning only together with a code (RFC 8323 section 5.2).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SignalOption;
 
 impl SignalOption {
-    /// Of a CSM: the most bytes of a message that its sender takes (section 5.3.1).
+    /// In a CSM: the bytes of the longest message that its sender accepts (section 5.3.1).
     pub const MAX_MESSAGE_SIZE: OptionNumber = OptionNumber(registry::MAX_MESSAGE_SIZE);
-    /// Of a CSM: its sender knows block-wise transfer (section 5.3.2).
+    /// In a CSM: its sender supports block-wise transfer (section 5.3.2).
     pub const BLOCK_WISE_TRANSFER: OptionNumber = OptionNumber(registry::BLOCK_WISE_TRANSFER);
-    /// Of Ping: the Pong is wanted after all that came before is processed. Of Pong: it is
-    /// (section 5.4.1).
+    /// In a Ping: the Pong is to follow once everything before the Ping is processed. In a Pong:
+    /// it is processed (section 5.4.1).
     pub const CUSTODY: OptionNumber = OptionNumber(registry::CUSTODY);
-    /// Of Release: where else to connect; repeatable (section 5.5).
+    /// In a Release: an alternative address to connect to; repeatable (section 5.5).
     pub const ALTERNATIVE_ADDRESS: OptionNumber = OptionNumber(registry::ALTERNATIVE_ADDRESS);
-    /// Of Release: seconds to wait before connecting again (section 5.5).
+    /// In a Release: seconds to wait before connecting again (section 5.5).
     pub const HOLD_OFF: OptionNumber = OptionNumber(registry::HOLD_OFF);
-    /// Of Abort: the option of a CSM that was not understood (section 5.6).
+    /// In an Abort: the option of a CSM that was not understood (section 5.6).
     pub const BAD_CSM_OPTION: OptionNumber = OptionNumber(registry::BAD_CSM_OPTION);
 }
 
-/// What a peer that said nothing else takes: 1152 bytes (RFC 8323 section 5.3.1).
+/// The Max-Message-Size of a peer that has not announced another: 1152 bytes (RFC 8323 section
+/// 5.3.1).
 pub const BASE_MAX_MESSAGE_SIZE: u32 = 1152;
 
-/// What a CSM changes; an option that is missing changes nothing (RFC 8323 section 5.3).
+/// The changes in a CSM. An option that is missing changes nothing (RFC 8323 section 5.3).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Csm {
-    /// The most bytes of a message that the sender takes, if it says.
+    /// Bytes of the longest message that the sender accepts, if the CSM states it.
     pub max_message_size: Option<u32>,
-    /// Whether the sender says that it knows block-wise transfer.
+    /// Whether the sender announces support for block-wise transfer.
     pub block_wise_transfer: bool,
 }
 
@@ -52,20 +53,21 @@ impl Csm {
     }
 }
 
-/// A Release: its sender wants the connection to end, in good order (RFC 8323 section 5.5).
+/// A Release: its sender wants to end the connection cleanly (RFC 8323 section 5.5).
 #[derive(Copy, Clone, Debug)]
 pub struct Release<'a> {
     message: Frame<'a>,
 }
 
 impl<'a> Release<'a> {
-    /// What a message of that code says.
+    /// Reads a message whose code is 7.04.
     #[must_use]
     pub const fn new(message: Frame<'a>) -> Self {
         Self { message }
     }
 
-    /// Where to connect instead, as host and port; those that are not UTF-8 left out.
+    /// Alternative addresses to connect to, as host and port. Values that are not UTF-8 are
+    /// skipped.
     pub fn alternative_addresses(&self) -> impl Iterator<Item = &'a str> {
         let options = self.message.options();
         options
@@ -73,7 +75,7 @@ impl<'a> Release<'a> {
             .filter_map(|opt| opt.as_str())
     }
 
-    /// For how many seconds the sender asks not to be connected to again.
+    /// The number of seconds for which the sender asks not to be connected to again.
     #[must_use]
     pub fn hold_off(&self) -> Option<u32> {
         // Section 5.5: 0 to 3 bytes.
@@ -81,7 +83,7 @@ impl<'a> Release<'a> {
         option.as_uint().filter(|_| option.value.len() <= 3)
     }
 
-    /// The diagnostic, for people.
+    /// The human-readable diagnostic.
     #[must_use]
     pub const fn diagnostic(&self) -> &'a [u8] {
         self.message.payload()
@@ -94,8 +96,8 @@ pub fn signal_option<'a>(message: &Frame<'a>, number: OptionNumber) -> Option<Op
     message.options().find(|opt| opt.number == number)
 }
 
-/// The first critical option of a signaling message. None is defined, so whichever there is cannot
-/// be understood, and "the receiver MUST abort the connection" (RFC 8323 section 5.2).
+/// The first critical option of a signaling message. No critical option is defined, so none can be
+/// understood, and "the receiver MUST abort the connection" (RFC 8323 section 5.2).
 #[must_use]
 pub fn critical_signal_option(message: &Frame<'_>) -> Option<OptionNumber> {
     message.options().map(|opt| opt.number).find(|number| number.is_critical())

@@ -5,9 +5,9 @@ use core::{fmt, hash};
 /// The longest token (RFC 7252 section 3: "Lengths 9-15 are reserved").
 pub const MAX_TOKEN_LEN: usize = 8;
 
-/// Zero to eight bytes that the client chose and the server echoes.
+/// Zero to eight bytes that the client chooses and the server echoes.
 ///
-/// Two tokens are equal if their lengths and bytes are: `[0]` is not `[0, 0]`.
+/// Two tokens are equal if their lengths and bytes are equal: `[0]` is not `[0, 0]`.
 #[derive(Copy, Clone, PartialEq, Eq, Default)]
 pub struct Token {
     len: u8,
@@ -19,7 +19,7 @@ impl Token {
     /// The token of no bytes.
     pub const EMPTY: Self = Self { len: 0, bytes: [0; MAX_TOKEN_LEN] };
 
-    /// A token of these bytes, unless there are more than [`MAX_TOKEN_LEN`].
+    /// Creates a token from these bytes; `None` if there are more than [`MAX_TOKEN_LEN`].
     #[inline]
     #[must_use]
     pub fn new(token: &[u8]) -> Option<Self> {
@@ -36,7 +36,7 @@ impl Token {
         self.bytes.get(..self.len()).unwrap_or_default()
     }
 
-    /// How many bytes, 0 to 8.
+    /// The length in bytes, 0 to 8.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -31,7 +31,7 @@ use table::{Session, Table};
 /// The longest plaintext of a record (RFC 5246 section 6.2.1).
 const MAX_PLAINTEXT: usize = 1 << 14;
 
-/// A DTLS endpoint. The [crate](crate) says how it is driven.
+/// A DTLS endpoint. The [crate](crate) documentation states how a driver uses it.
 pub struct Endpoint {
     config: Config,
     rng: Box<dyn CryptoRng + Send>,
@@ -49,7 +49,7 @@ pub struct Endpoint {
     counters: Counters,
 }
 
-/// The look-up of an endpoint that accepts no client.
+/// The look-up of an endpoint that does not accept clients.
 struct Nobody;
 
 impl PskLookup for Nobody {
@@ -59,14 +59,16 @@ impl PskLookup for Nobody {
 }
 
 impl Endpoint {
-    /// An endpoint without sessions. `rng` is its only source of randomness: random values, connection
-    /// IDs, session IDs, cookies. Outside of tests and simulations it must be unpredictable.
+    /// Creates an endpoint without sessions. `rng` is its only source of randomness: random
+    /// values, connection IDs, session IDs, cookies. Except in tests and simulations it must be
+    /// unpredictable.
     #[must_use]
     pub fn new(mut config: Config, mut rng: Box<dyn CryptoRng + Send>) -> Self {
         let mut secret = [0; 32];
         rng.fill_bytes(&mut secret);
         config.cid_length = config.cid_length.map(|length| length.min(OwnCid::MAX as u8));
-        // A ClientHello must not be fragmented: a server without state cannot put it together.
+        // A ClientHello must not be fragmented, because a server without state cannot reassemble
+        // it.
         config.mtu = config.mtu.max(256);
         let limits = config.limits;
         Self {
@@ -87,18 +89,18 @@ impl Endpoint {
         }
     }
 
-    /// Accepts handshakes: `lookup` knows the keys. Without this call ClientHellos get no answer.
+    /// Accepts handshakes with the keys of `lookup`. Without this call ClientHellos are ignored.
     pub fn accept(&mut self, lookup: Box<dyn PskLookup + Send>) {
         self.lookup = Some(lookup);
     }
 
-    /// Gives the secrets of each handshake from now on to `log`, as lines of an NSS key log. Their
-    /// owner reads everything.
+    /// Passes the secrets of each handshake from now on to `log`, as lines of an NSS key log. They
+    /// allow anyone to decrypt the session.
     pub fn log_keys(&mut self, log: Box<KeyLog>) {
         self.key_log = Some(log);
     }
 
-    /// Sets when the flights of a session's handshake are repeated, from the next one on.
+    /// Sets the retransmission timing of a session's handshake, from the next flight on.
     pub fn set_timing(&mut self, session: SessionId, timing: Timing) {
         if let Some(index) = self.table.find(session)
             && let Some(handshake) = self.table.get_mut(index).and_then(|s| s.handshake.as_mut())
@@ -107,8 +109,8 @@ impl Endpoint {
         }
     }
 
-    /// Begins a handshake with `remote`, whose flights are repeated as `timing` says; one that is under way
-    /// with it already is given up.
+    /// Begins a handshake with `remote`, whose flights are retransmitted according to `timing`. An
+    /// earlier handshake with the same remote is given up.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -128,7 +130,7 @@ impl Endpoint {
         self.table.name(index)
     }
 
-    /// The driver's next task: datagrams first, then events, the timeout last.
+    /// The driver's next action: first all datagrams, then all events, and the timeout last.
     pub fn poll_output(&mut self) -> Output<'_> {
         if self.out.is_empty() {
             return match self.events.pop_front() {
@@ -142,7 +144,8 @@ impl Endpoint {
         }
     }
 
-    /// The instant that [`Self::poll_output`] gave has come, or another one.
+    /// Processes everything that is due at `now`. Call it at the instant that
+    /// [`Self::poll_output`] returned.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         while let Some(index) = self.table.pop_due(self.now) {
@@ -154,7 +157,7 @@ impl Endpoint {
                 continue;
             }
             if session.established {
-                // Nobody asked for the last flight any more.
+                // The peer no longer retransmits the flight before the last one.
                 session.handshake = None;
                 self.table.rearm(index);
                 continue;
@@ -163,11 +166,11 @@ impl Endpoint {
         }
     }
 
-    /// Appends a record with `data` to `out`, which is to be sent to the address that is returned.
+    /// Appends a record with `data` to `out`, which the caller sends to the returned address.
     ///
     /// # Errors
     ///
-    /// [`SendError`]; nothing was appended then.
+    /// See [`SendError`]; nothing was appended then.
     pub fn send(
         &mut self,
         now: Instant,
@@ -199,7 +202,7 @@ impl Endpoint {
         Ok(remote)
     }
 
-    /// Closes a session: the peer receives a close_notify, and the state is dropped. No event follows.
+    /// Closes a session: sends a close_notify to the peer and drops the state. No event follows.
     pub fn close(&mut self, now: Instant, session: SessionId) {
         self.advance(now);
         if let Some(index) = self.table.find(session) {
@@ -208,13 +211,13 @@ impl Endpoint {
         }
     }
 
-    /// Where a session's peer is.
+    /// The address of a session's peer.
     #[must_use]
     pub fn remote(&self, session: SessionId) -> Option<SocketAddr> {
         Some(self.table.get(self.table.find(session)?)?.remote)
     }
 
-    /// The identity of a session: at a server the peer's.
+    /// The identity of a session; at a server, the peer's.
     #[must_use]
     pub fn identity(&self, session: SessionId) -> Option<Arc<[u8]>> {
         Some(Arc::clone(&self.table.get(self.table.find(session)?)?.identity))
@@ -236,7 +239,8 @@ impl Endpoint {
         Some(session.protection.as_ref()?.suite())
     }
 
-    /// Whether records of a session carry connection IDs: the peer's records to us, and ours to it.
+    /// Whether records of a session carry connection IDs: the peer's records to us, and our
+    /// records to the peer.
     #[must_use]
     pub fn connection_ids(&self, session: SessionId) -> Option<(bool, bool)> {
         let session = self.table.get(self.table.find(session)?)?;
@@ -244,14 +248,15 @@ impl Endpoint {
         Some((!protection.own_cid().is_empty(), protection.has_peer_cid()))
     }
 
-    /// The secrets that resume a session later, at the client and if the server allows it.
+    /// The secrets with which the session can be resumed later, at a client and if the server
+    /// allows it.
     #[must_use]
     pub fn saved_session(&self, session: SessionId) -> Option<SavedSession> {
         self.table.get(self.table.find(session)?)?.saved.as_deref().cloned()
     }
 
-    /// The peer has answered something that was sent to its present address, so that it is there. For
-    /// sessions without RFC 9853, whose application sees such answers.
+    /// Records that the peer has answered a message to its present address, which confirms the
+    /// address. Intended for sessions without RFC 9853 whose application sees such answers.
     pub fn confirm_address(&mut self, session: SessionId) {
         if let Some(index) = self.table.find(session)
             && let Some(session) = self.table.get_mut(index)
@@ -262,7 +267,7 @@ impl Endpoint {
         }
     }
 
-    /// Sessions and handshakes that state is kept for.
+    /// The number of sessions and handshakes with state.
     #[must_use]
     pub const fn sessions(&self) -> usize {
         self.table.len()
@@ -274,17 +279,17 @@ impl Endpoint {
         self.counters
     }
 
-    /// The last client that was refused without state being kept, and the reason.
+    /// The last client that was refused without keeping state, and the reason.
     pub const fn take_refused(&mut self) -> Option<(SocketAddr, Failure)> {
         self.refused.take()
     }
 
-    /// The latest time seen; a clock that jumps back stands still instead.
+    /// The latest time seen: if the clock jumps back, time stands still instead.
     fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
     }
 
-    /// The means of one step of a handshake with `remote`.
+    /// The context of one step of a handshake with `remote`.
     fn context(&mut self, remote: SocketAddr) -> Context<'_> {
         let lookup: &mut dyn PskLookup = match &mut self.lookup {
             Some(lookup) => &mut **lookup,
@@ -318,7 +323,7 @@ impl Endpoint {
         index
     }
 
-    /// Keeps within the limits before another handshake begins.
+    /// Enforces the limits before another handshake begins.
     fn make_room(&mut self) {
         let limits = self.config.limits;
         while self.table.handshakes.len() >= limits.handshakes.max(1) {
@@ -337,7 +342,7 @@ impl Endpoint {
         self.end(index, Failure::Evicted, None);
     }
 
-    /// A connection ID that no session has.
+    /// A connection ID that no session uses.
     fn fresh_cid(&mut self) -> OwnCid {
         let length = usize::from(self.config.cid_length.unwrap_or(0));
         if length == 0 {
@@ -353,7 +358,8 @@ impl Endpoint {
         }
     }
 
-    /// An alert to a session's peer: encrypted if there are keys and the handshake is complete.
+    /// Queues an alert to a session's peer, encrypted if there are keys and the handshake is
+    /// complete.
     fn send_alert(&mut self, index: u32, level: AlertLevel, description: AlertDescription) {
         let Some(session) = self.table.get_mut(index) else { return };
         let body = alert::encode(level, description);
@@ -369,7 +375,7 @@ impl Endpoint {
         }
     }
 
-    /// A session is over; the application hears of it.
+    /// Ends a session and reports it to the application.
     fn end(&mut self, index: u32, reason: Failure, alert: Option<AlertDescription>) {
         if let Some(description) = alert {
             let level = match reason {
@@ -394,7 +400,7 @@ impl Endpoint {
         });
     }
 
-    /// The session of a fatal alert must not be resumed (RFC 5246 section 7.2.2).
+    /// A session with a fatal alert must not be resumed (RFC 5246 section 7.2.2).
     fn forget_resumption(&mut self, index: u32) {
         if let Some(id) = self.table.get(index).and_then(|session| session.resumption) {
             self.cache.remove(&id);

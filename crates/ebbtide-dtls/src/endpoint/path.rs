@@ -1,10 +1,10 @@
 //! A peer's change of address (RFC 9146 section 6) and the check that it receives at the new one
 //! (RFC 9853).
 //!
-//! Data goes to the new address at once, but at most three times the bytes that came from there,
-//! until the peer has answered a challenge from it. Both addresses are challenged at the same time: an
-//! attacker who forwards the peer's records from an address of his own, and its answers, too, is
-//! found out because the peer answers at the old address as well.
+//! Data is sent to the new address at once, but at most three times the bytes that came from
+//! there, until the peer has answered a challenge from it. Both addresses are challenged at the
+//! same time. An attacker who forwards the peer's records and answers from another address is
+//! thereby detected, because the peer also answers at the old address.
 
 use super::Endpoint;
 use super::types::Event;
@@ -15,11 +15,12 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::{Duration, Instant};
 
-/// How long an answer to a challenge may take. Round trips of constrained networks are seconds long.
+/// How long to wait for an answer to a challenge. Round trips of constrained networks can take
+/// seconds.
 const CHALLENGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often an address is challenged.
 const CHALLENGES: u8 = 3;
-/// Bytes to an unconfirmed address are at most so many times those that came from it.
+/// The maximum ratio of bytes to an unconfirmed address and bytes from it.
 const AMPLIFICATION: usize = 3;
 
 const PATH_CHALLENGE: u8 = 0;
@@ -29,9 +30,9 @@ const PATH_DROP: u8 = 2;
 /// The state of a session while the peer's address is new.
 #[derive(Debug)]
 pub(crate) struct NewPath {
-    /// Where the peer was last confirmed to be.
+    /// The address at which the peer was last confirmed.
     previous: SocketAddr,
-    /// Bytes that may still go to the new address; not counted any more once it is confirmed.
+    /// Bytes that may still be sent to the new address; not counted once it is confirmed.
     budget: usize,
     confirmed: bool,
     /// With RFC 9853: the challenges to the new and to the previous address.
@@ -45,7 +46,7 @@ impl NewPath {
         self.due
     }
 
-    /// Takes `length` bytes off the budget, if there are as many.
+    /// Takes `length` bytes off the budget; returns false if there are fewer.
     pub(crate) const fn spend(&mut self, length: usize) -> bool {
         if self.confirmed {
             return true;
@@ -59,7 +60,7 @@ impl NewPath {
 }
 
 impl Endpoint {
-    /// The newest record of a session came from another address than the last one.
+    /// The newest record of a session came from another address than the one before.
     pub(super) fn on_record_from(&mut self, index: u32, from: SocketAddr, length: usize) {
         let Some(session) = self.table.get_mut(index) else { return };
         let allowance = length.saturating_mul(AMPLIFICATION);
@@ -69,13 +70,13 @@ impl Endpoint {
             }
             return;
         }
-        // Without a connection ID the address is what names the session.
+        // Without a connection ID the address identifies the session.
         if session.own_cid().is_empty() || !session.established {
             return;
         }
         let previous = match session.path.take() {
             Some(path) if !path.confirmed && path.previous == from => {
-                // Back where it was.
+                // The peer is back at the previous address.
                 session.remote = from;
                 self.counters.addresses_refused += 1;
                 self.table.rearm(index);
@@ -127,7 +128,7 @@ impl Endpoint {
         if !protection.seal(ContentType::ReturnRoutabilityCheck, &body, &mut datagram) {
             return;
         }
-        // What goes to an unconfirmed address counts, the challenge included.
+        // Everything sent to an unconfirmed address counts, including the challenge.
         if to == session.remote
             && let Some(path) = &mut session.path
             && !path.spend(datagram.len())
@@ -137,7 +138,7 @@ impl Endpoint {
         self.out.push(to, &datagram);
     }
 
-    /// A message of RFC 9853. Unknown ones are ignored.
+    /// Handles a message of RFC 9853. Unknown ones are ignored.
     pub(super) fn on_check(&mut self, index: u32, from: SocketAddr, body: &[u8]) {
         let mut reader = Reader::new(body);
         let (Some(kind), Some(cookie)) = (reader.u8(), reader.array::<8>()) else { return };
@@ -146,7 +147,7 @@ impl Endpoint {
             return;
         }
         if kind == PATH_CHALLENGE {
-            // It goes back the way on which it came.
+            // The response is sent to the address from which the challenge came.
             self.send_check(index, from, PATH_RESPONSE, cookie);
             return;
         }
@@ -154,14 +155,14 @@ impl Endpoint {
         let Some([new, previous]) = path.cookies else { return };
         if cookie == new && kind == PATH_RESPONSE && from == session.remote && !path.confirmed {
             path.confirmed = true;
-            // For as long as an answer from the previous address may still come.
+            // As long as an answer from the previous address may still arrive.
             path.due = Some(self.now + CHALLENGE_TIMEOUT);
             let event = (path.previous, session.remote);
             self.counters.addresses_changed += 1;
             let session = self.table.name(index);
             self.events.push_back(Event::AddressChanged { session, from: event.0, to: event.1 });
         } else if cookie == previous && kind == PATH_RESPONSE && from == path.previous {
-            // The peer is where it was, and somebody else forwards its records.
+            // The peer is at its previous address, and a third party forwards its records.
             let (wrong, right) = (session.remote, path.previous);
             let told = path.confirmed;
             session.remote = right;
@@ -172,12 +173,12 @@ impl Endpoint {
                 self.events.push_back(Event::AddressChanged { session, from: wrong, to: right });
             }
         } else if cookie == previous && kind == PATH_DROP {
-            // The peer has left the previous address: as if it did not answer there.
+            // The peer has left the previous address, which counts as no answer from there.
         }
         self.table.rearm(index);
     }
 
-    /// The time for answers to challenges is over.
+    /// The time limit for answers to challenges has passed.
     pub(super) fn on_path_timeout(&mut self, index: u32) {
         let Some(session) = self.table.get_mut(index) else { return };
         let Some(path) = &mut session.path else { return };

@@ -1,4 +1,4 @@
-//! Datagrams in: which session a record is of, and what becomes of it.
+//! Processes incoming datagrams: finds the session of each record and handles the record.
 
 use super::Endpoint;
 use super::table::Session;
@@ -18,8 +18,8 @@ use core::net::SocketAddr;
 use ebbtide_core::time::Instant;
 
 impl Endpoint {
-    /// A datagram came. Application data is given to `deliver`, decrypted, at once; `datagram` is used
-    /// as scratch space.
+    /// Processes a datagram. Decrypted application data is passed to `deliver` at once; `datagram`
+    /// is used as scratch space.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -31,7 +31,7 @@ impl Endpoint {
         let cid_length = usize::from(self.config.cid_length.unwrap_or(0));
         let mut rest = datagram;
         while !rest.is_empty() {
-            // What cannot be a record ends the datagram (RFC 6347 section 4.1.2.7).
+            // Bytes that cannot be a record end the datagram (RFC 6347 section 4.1.2.7).
             let Some(header) = RecordHeader::parse(rest, cid_length) else {
                 self.counters.records_malformed += 1;
                 return;
@@ -58,7 +58,8 @@ impl Endpoint {
                 (Some(index), None) | (None, Some(index)) => {
                     self.handle_protected(index, from, record, header, deliver);
                 }
-                // A peer that begins anew has two for a moment; the record tells which it is of.
+                // A peer that starts over has two sessions for a moment; authentication shows to
+                // which of them the record belongs.
                 (Some(established), Some(waiting)) => {
                     let mut copy = record.to_vec();
                     let is_of = |session: &mut Session| {
@@ -78,7 +79,7 @@ impl Endpoint {
         }
     }
 
-    /// A record of epoch 0: of a handshake, and not authenticated.
+    /// Handles a record of epoch 0, which belongs to a handshake and is not authenticated.
     fn handle_plain(&mut self, from: SocketAddr, record: &[u8], header: &RecordHeader) {
         let body = record.get(header.start..).unwrap_or_default();
         match header.content {
@@ -96,8 +97,8 @@ impl Endpoint {
                 }
             }
             ContentType::Alert => {
-                // Once there are keys an alert must be encrypted; before, this is all that a peer
-                // can say.
+                // Once there are keys, an alert must be encrypted; before, a peer can send nothing
+                // else.
                 let waiting = self.table.handshakes.get(&from).copied();
                 if let (Some(index), Some((AlertLevel::Fatal, description))) =
                     (waiting, alert::parse(body))
@@ -105,7 +106,7 @@ impl Endpoint {
                     self.end(index, Failure::Refused(description), None);
                 }
             }
-            // The epoch of the records that follow says the same.
+            // The epoch of the following records carries the same information.
             ContentType::ChangeCipherSpec => {}
             ContentType::ApplicationData
             | ContentType::Tls12Cid
@@ -114,7 +115,8 @@ impl Endpoint {
     }
 
     fn handle_hello(&mut self, from: SocketAddr, body: &[u8], record_sequence: u64) {
-        // Fragments would have to be kept, so that a hello has to come whole until its cookie is right.
+        // Fragments would require state, so a hello must not be fragmented until its cookie is
+        // correct.
         let fragment = Fragment::parse(&mut Reader::new(body)).filter(Fragment::is_whole);
         let parsed = fragment.and_then(|f| ClientHello::parse(f.bytes).map(|hello| (f, hello)));
         let Some((fragment, hello)) = parsed else {
@@ -164,7 +166,8 @@ impl Endpoint {
         }
     }
 
-    /// A HelloVerifyRequest with the numbers of what it answers (RFC 6347 section 4.2.1).
+    /// Sends a HelloVerifyRequest with the sequence numbers of the hello that it answers (RFC 6347
+    /// section 4.2.1).
     fn ask_for_cookie(&mut self, to: SocketAddr, (message, record): (u16, u64), cookie: &[u8]) {
         let body = verify_request(cookie);
         let kind = HandshakeType::HelloVerifyRequest.number();
@@ -176,7 +179,7 @@ impl Endpoint {
         self.out.push(to, &datagram);
     }
 
-    /// Refuses a hello for which nothing is kept.
+    /// Refuses a hello without keeping state.
     fn refuse(&mut self, to: SocketAddr, record: u64, failure: Failure) {
         self.counters.handshakes_failed += 1;
         if let Some(description) = failure.alert() {
@@ -221,10 +224,10 @@ impl Endpoint {
             content => {
                 let Some(session) = self.table.get_mut(index) else { return };
                 if !session.established {
-                    // It overtook Finished, without which it may not be believed.
+                    // It overtook Finished, without which it must not be trusted.
                     return;
                 }
-                // The peer has our Finished: the last flight is not needed any more.
+                // The peer has received our Finished, so the last flight is no longer needed.
                 if session.handshake.take().is_some() {
                     self.table.rearm(index);
                 }
@@ -268,7 +271,7 @@ impl Endpoint {
     fn on_protected_alert(&mut self, index: u32, body: &[u8]) {
         match alert::parse(body) {
             Some((_, AlertDescription::CLOSE_NOTIFY)) => {
-                // It is answered with one's own (RFC 5246 section 7.2.1).
+                // A close_notify is answered with another one (RFC 5246 section 7.2.1).
                 self.end(index, Failure::ClosedByPeer, Some(AlertDescription::CLOSE_NOTIFY));
             }
             Some((AlertLevel::Fatal, description)) => {
@@ -280,7 +283,7 @@ impl Endpoint {
         }
     }
 
-    /// Encrypted records that came before there were keys.
+    /// Processes encrypted records that arrived before there were keys.
     fn replay_early(&mut self, index: u32, from: SocketAddr) {
         let Some(session) = self.table.get_mut(index) else { return };
         let (Some(handshake), Some(_)) = (&mut session.handshake, &session.protection) else {
@@ -295,7 +298,7 @@ impl Endpoint {
         }
     }
 
-    /// One step of a session's handshake, and what follows from it.
+    /// Takes one step of a session's handshake and carries out its consequences.
     pub(super) fn step(
         &mut self,
         index: u32,
@@ -318,7 +321,7 @@ impl Endpoint {
             self.events.push_back(Event::RoundTrip { session: name, sample });
         }
         let done = handshake.is_done();
-        // The server does not want connection IDs: nobody will use the one that was offered.
+        // The server does not use connection IDs, so the offered one will not be used.
         if handshake.own_cid() != offered_cid {
             self.table.by_cid.remove(&offered_cid);
         }

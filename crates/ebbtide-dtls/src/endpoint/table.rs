@@ -1,5 +1,5 @@
-//! The sessions of an endpoint, by number, by connection ID and by address, and which of them was
-//! used last.
+//! The sessions of an endpoint, by number, by connection ID and by address, in the order of their
+//! use.
 
 use super::path::NewPath;
 use super::types::SessionId;
@@ -21,19 +21,20 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) role: Role,
-    /// Where records go.
+    /// The destination of records.
     pub(crate) remote: SocketAddr,
     pub(crate) protection: Option<Protection>,
-    /// Until the handshake is complete, and a little longer at the side that spoke last.
+    /// Present until the handshake is complete, and a little longer at the side that sent the last
+    /// flight.
     pub(crate) handshake: Option<Box<Handshake>>,
     pub(crate) established: bool,
-    /// Whether both sides want RFC 9853.
+    /// Whether both sides support RFC 9853.
     pub(crate) return_routability: bool,
     pub(crate) identity: Arc<[u8]>,
     pub(crate) resumption: Option<ServerSessionId>,
-    /// At the client: what resumes it.
+    /// At a client: the secrets for resumption.
     pub(crate) saved: Option<Box<SavedSession>>,
-    /// While the peer is at an address that it has not confirmed.
+    /// Present while the peer uses an address that is not confirmed.
     pub(crate) path: Option<Box<NewPath>>,
     pub(crate) began: Instant,
     armed: Option<Instant>,
@@ -96,7 +97,7 @@ pub(crate) struct Table {
     pub(crate) by_address: BTreeMap<SocketAddr, u32>,
     /// Handshakes that are not complete.
     pub(crate) handshakes: BTreeMap<SocketAddr, u32>,
-    /// The same in the order of their beginning.
+    /// The same in the order in which they began.
     pub(crate) oldest_handshakes: BTreeSet<(Instant, u32)>,
     timers: BTreeSet<(Instant, u32)>,
     least_recent: u32,
@@ -137,7 +138,7 @@ impl Table {
         index
     }
 
-    /// Takes a session out of everything but the maps by connection ID and address.
+    /// Removes a session from everything except the maps by connection ID and address.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Session>> {
         self.unlink(index);
         let slot = self.slots.get_mut(index as usize)?;
@@ -169,12 +170,12 @@ impl Table {
         (slot.generation == id.generation && slot.session.is_some()).then_some(id.index)
     }
 
-    /// The session that was not used for longest.
+    /// The least recently used session.
     pub(crate) fn least_recent(&self) -> Option<u32> {
         (self.least_recent != NONE).then_some(self.least_recent)
     }
 
-    /// A session was used.
+    /// Marks a session as used.
     pub(crate) fn touch(&mut self, index: u32) {
         if self.most_recent != index {
             self.unlink(index);
@@ -182,7 +183,7 @@ impl Table {
         }
     }
 
-    /// After a change of what a session waits for.
+    /// Updates the timer after a change of the session's deadlines.
     pub(crate) fn rearm(&mut self, index: u32) {
         let Some(session) = self.slots.get_mut(index as usize).and_then(|s| s.session.as_mut())
         else {
@@ -204,7 +205,7 @@ impl Table {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// A session whose instant has come. Its timer is disarmed until [`Self::rearm`].
+    /// A session whose deadline has passed. Its timer is disarmed until [`Self::rearm`].
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let (at, index) = *self.timers.first()?;
         if at > now {

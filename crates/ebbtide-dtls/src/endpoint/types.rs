@@ -7,7 +7,7 @@ use core::fmt;
 use core::net::SocketAddr;
 use ebbtide_core::time::Instant;
 
-/// Names a session, from the call that began its handshake on; never used again for another one.
+/// Identifies a session, from the call that began its handshake on. Identifiers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     pub(crate) index: u32,
@@ -15,7 +15,7 @@ pub struct SessionId {
 }
 
 impl SessionId {
-    /// As one number.
+    /// The identifier as a number.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
@@ -28,20 +28,20 @@ impl SessionId {
     }
 }
 
-/// The driver's next task.
+/// The driver's next action.
 #[derive(Debug)]
 pub enum Output<'a> {
-    /// Send this.
+    /// Send this datagram.
     Transmit {
-        /// The true address.
+        /// The peer's real address.
         to: SocketAddr,
         /// The bytes.
         datagram: &'a [u8],
     },
-    /// Tell the application this.
+    /// Report this event to the application.
     Event(Event),
-    /// Call [`Endpoint::handle_timeout`](crate::Endpoint::handle_timeout) then; nothing is due without
-    /// an instant.
+    /// Call [`Endpoint::handle_timeout`](crate::Endpoint::handle_timeout) at this instant; without
+    /// an instant nothing is due.
     Timeout(Option<Instant>),
 }
 
@@ -49,65 +49,65 @@ pub enum Output<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Its handshake is complete: data may be sent.
+    /// The handshake is complete, so data can be sent.
     Established {
         /// The session.
         session: SessionId,
         /// Whether an earlier session was resumed.
         resumed: bool,
     },
-    /// It is over, or its handshake failed.
+    /// The session ended, or its handshake failed.
     Ended {
         /// The session.
         session: SessionId,
-        /// Where its peer was.
+        /// The peer's last address.
         remote: SocketAddr,
-        /// The peer's identity at a server, the own one at a client; empty if it was not named yet.
+        /// The peer's identity at a server, our own at a client; empty if it was not sent yet.
         identity: Arc<[u8]>,
         /// Whether the handshake had been complete.
         established: bool,
-        /// Why.
+        /// The reason.
         reason: Failure,
     },
-    /// A flight was answered: a congestion control learns from it.
+    /// A flight was answered, which is a measurement for congestion control.
     RoundTrip {
         /// The session.
         session: SessionId,
-        /// How long it took.
+        /// The measured round trip.
         sample: RoundTrip,
     },
-    /// The peer has shown that it receives at a new address.
+    /// The peer has confirmed that it receives at a new address.
     AddressChanged {
         /// The session.
         session: SessionId,
-        /// Where it was.
+        /// The previous address.
         from: SocketAddr,
-        /// Where it is.
+        /// The new address.
         to: SocketAddr,
     },
 }
 
-/// Why nothing was sent.
+/// The reason why nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
-    /// There is no such session any more.
+    /// The session does not exist any more.
     NoSession,
-    /// Its handshake is not complete.
+    /// The session's handshake is not complete.
     NotEstablished,
-    /// More bytes than a record takes: 16384 (RFC 5246 section 6.2.1).
+    /// The data exceeds the maximum of a record, 16384 bytes (RFC 5246 section 6.2.1).
     TooLong,
-    /// The peer has not shown yet that it receives at its new address, and has been sent three times
-    /// what came from there.
+    /// The peer has not confirmed its new address yet, and three times the bytes received from
+    /// there have been sent to it.
     Unverified,
-    /// Sequence numbers are used up; the session is over.
+    /// The sequence numbers are used up, and the session has ended.
     SequenceNumbersUsedUp,
 }
 
 impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoSession => "the DTLS session is over",
+            Self::NoSession => "the DTLS session has ended",
             Self::NotEstablished => "the DTLS handshake is not complete",
             Self::TooLong => "more than 16384 bytes for a DTLS record",
             Self::Unverified => "the peer has not confirmed its new address",
@@ -122,30 +122,31 @@ impl core::error::Error for SendError {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// ClientHellos without the right cookie, each answered by a HelloVerifyRequest and forgotten.
+    /// ClientHellos without a correct cookie; each was answered by a HelloVerifyRequest without
+    /// keeping state.
     pub hellos_verified: u64,
-    /// Handshakes that were completed, those of resumed sessions included.
+    /// Completed handshakes, including those of resumed sessions.
     pub established: u64,
-    /// Of these, resumptions.
+    /// Completed handshakes that resumed a session.
     pub resumed: u64,
     /// Handshakes that failed.
     pub handshakes_failed: u64,
-    /// Of these, because the identity is unknown.
+    /// Failed handshakes whose identity is unknown.
     pub unknown_identities: u64,
-    /// Of these, because the key is another one.
+    /// Failed handshakes with a wrong key.
     pub wrong_keys: u64,
-    /// Handshakes and sessions that went because a limit was reached.
+    /// Handshakes and sessions dropped because a limit was reached.
     pub evicted: u64,
     /// Records that are not valid, or belong to no session.
     pub records_malformed: u64,
-    /// Records received before, or too late.
+    /// Records that had been received before, or were too old.
     pub records_replayed: u64,
-    /// Records whose tag is wrong.
+    /// Records whose authentication tag is wrong.
     pub records_not_authentic: u64,
     /// Peers that confirmed a new address.
     pub addresses_changed: u64,
-    /// New addresses at which the peer did not answer, or from which it was soon heard no more.
+    /// New addresses at which the peer did not answer, or which it soon stopped using.
     pub addresses_refused: u64,
-    /// Records not sent to an address that was not confirmed.
+    /// Records withheld from an address that was not confirmed.
     pub unverified_withheld: u64,
 }

@@ -19,16 +19,16 @@ use alloc::vec::Vec;
 /// A client's credentials: its identity and key, and an earlier session if there is one to resume.
 #[derive(Clone, Debug)]
 pub struct Credentials {
-    /// The identity that the server looks the key up with, at most 128 bytes.
+    /// The identity by which the server finds the key, at most 128 bytes.
     pub identity: Arc<[u8]>,
     /// The key.
     pub psk: Psk,
-    /// A session to resume; if the server does not know it any more, a full handshake follows.
+    /// A session to resume. If the server does not know it any more, a full handshake follows.
     pub saved: Option<SavedSession>,
 }
 
 impl Credentials {
-    /// An identity and its key, without an earlier session.
+    /// Credentials with an identity and its key, without an earlier session.
     #[must_use]
     pub fn new(identity: impl AsRef<[u8]>, psk: Psk) -> Self {
         Self { identity: Arc::from(identity.as_ref()), psk, saved: None }
@@ -81,7 +81,8 @@ impl Handshake {
         message: &Message,
     ) -> bool {
         let Some(cookie) = parse_verify_request(&message.body) else { return false };
-        // A second one is answered, too (its cookie may be of a newer key), but not without end.
+        // A second one is answered, too, since its cookie may belong to a newer key, but no
+        // further ones.
         if message.sequence > 2 {
             return false;
         }
@@ -104,7 +105,7 @@ impl Handshake {
         let suite = suite.filter(|suite| cx.config.suites.contains(suite));
         self.suite = suite.ok_or(Failure::IllegalParameter)?;
         let extensions = hello.extensions;
-        // Nothing that was not asked for (RFC 5246 section 7.4.1.4).
+        // The server must not send extensions that were not requested (RFC 5246 section 7.4.1.4).
         let offered_cid = cx.config.cid_length.is_some();
         let offered_check = offered_cid && cx.config.return_routability;
         if extensions.unknown
@@ -160,7 +161,8 @@ impl Handshake {
         Ok(true)
     }
 
-    /// The master secret of a full handshake, after the ClientKeyExchange went into the transcript.
+    /// The master secret of a full handshake, after the ClientKeyExchange was added to the
+    /// transcript.
     pub(super) fn new_master(&self, psk: &Psk) -> MasterSecret {
         if self.extended_master_secret {
             MasterSecret::extended(psk, &self.transcript.hash())

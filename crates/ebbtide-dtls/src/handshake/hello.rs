@@ -1,5 +1,5 @@
 //! ClientHello, ServerHello (RFC 5246 section 7.4.1) and HelloVerifyRequest (RFC 6347 section
-//! 4.2.1), with the extensions that matter here.
+//! 4.2.1), with the extensions that this implementation uses.
 
 use crate::CipherSuite;
 use crate::record::{DTLS_1_0, DTLS_1_2};
@@ -14,19 +14,20 @@ const CONNECTION_ID: u16 = 54;
 const RETURN_ROUTABILITY: u16 = 61;
 const RENEGOTIATION_INFO: u16 = 0xff01;
 
-/// The extensions of both hellos. Others are ignored in a ClientHello, and errors in a ServerHello.
+/// The extensions of both hellos. Other extensions are ignored in a ClientHello and are errors in
+/// a ServerHello.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is the presence of one extension")]
 pub(crate) struct Extensions<'a> {
     /// RFC 7627.
     pub(crate) extended_master_secret: bool,
-    /// RFC 9146: what the sender wants to find in records that it receives.
+    /// RFC 9146: the connection ID that the sender wants to receive in records.
     pub(crate) connection_id: Option<&'a [u8]>,
     /// RFC 9853.
     pub(crate) return_routability: bool,
     /// RFC 5746, by extension or by SCSV.
     pub(crate) renegotiation_info: bool,
-    /// One that this implementation never asks for.
+    /// An extension that this implementation never requests.
     pub(crate) unknown: bool,
 }
 
@@ -87,7 +88,7 @@ impl<'a> Extensions<'a> {
     }
 }
 
-/// A ClientHello, checked for its form.
+/// A parsed ClientHello.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientHello<'a> {
     pub(crate) version: u16,
@@ -113,7 +114,7 @@ impl<'a> ClientHello<'a> {
         let extensions_bytes = reader.rest();
         let mut extensions = Extensions::parse(&mut reader)?;
         let well_formed = session_id.len() <= 32 && suites.len().is_multiple_of(2);
-        // Only the null compression is left in use, and it must be offered.
+        // Only the null compression is still in use, and it must be offered.
         if !well_formed || !compressions.contains(&0) || !reader.is_empty() {
             return None;
         }
@@ -131,7 +132,7 @@ impl<'a> ClientHello<'a> {
         })
     }
 
-    /// Whether the client speaks DTLS 1.2 or later; versions count down.
+    /// Whether the client speaks DTLS 1.2 or later; version numbers count down.
     pub(crate) const fn speaks_dtls_1_2(&self) -> bool {
         self.version <= DTLS_1_2 && self.version >> 8 == 0xfe
     }
@@ -147,7 +148,7 @@ impl<'a> ClientHello<'a> {
         numbers(self.suites).any(|number| number == suite.number())
     }
 
-    /// All that must be the same when the client comes back with the cookie.
+    /// The fields that must be unchanged when the client returns with the cookie.
     pub(crate) fn parameters(&self) -> [&[u8]; 5] {
         let Self { random, session_id, suites, compressions, extensions_bytes, .. } = self;
         [random, session_id, suites, compressions, extensions_bytes]
@@ -158,7 +159,7 @@ fn numbers(suites: &[u8]) -> impl Iterator<Item = u16> {
     suites.as_chunks::<2>().0.iter().map(|pair| u16::from_be_bytes(*pair))
 }
 
-/// A client's offer; the same in both of its hellos but for the cookie.
+/// A client's offer, the same in both of its hellos except for the cookie.
 #[derive(Debug)]
 pub(crate) struct Offer<'a> {
     pub(crate) random: [u8; 32],
@@ -203,7 +204,7 @@ pub(crate) struct ServerHello<'a> {
 }
 
 impl<'a> ServerHello<'a> {
-    /// `None` if it is malformed; the version is for the caller to judge.
+    /// `None` if it is malformed; the caller must check the version.
     pub(crate) fn parse(body: &'a [u8]) -> Option<(u16, Self)> {
         let mut reader = Reader::new(body);
         let version = reader.u16()?;
@@ -231,14 +232,13 @@ impl<'a> ServerHello<'a> {
 /// The cookie of a HelloVerifyRequest.
 pub(crate) fn parse_verify_request(body: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(body);
-    // The version is not one to negotiate with (RFC 6347 section 4.2.1).
+    // This version is not used for negotiation (RFC 6347 section 4.2.1).
     reader.u16()?;
     let cookie = reader.vector8()?;
     reader.is_empty().then_some(cookie)
 }
 
-/// The body of a HelloVerifyRequest, which names DTLS 1.0 whatever will be negotiated
-/// (RFC 6347 section 4.2.1).
+/// The body of a HelloVerifyRequest, which always states DTLS 1.0 (RFC 6347 section 4.2.1).
 pub(crate) fn verify_request(cookie: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(3 + cookie.len());
     put_u16(&mut body, DTLS_1_0);

@@ -1,5 +1,5 @@
-//! Handshakes with a pre-shared key: what one association knows until it has keys, and a little
-//! longer.
+//! Handshakes with a pre-shared key: the state of an association until it has keys, and shortly
+//! after.
 //!
 //! ```text
 //! client                          server
@@ -12,8 +12,8 @@
 //!                          ◄──    [CCS] Finished
 //! ```
 //!
-//! A resumed session goes on after the second ClientHello with
-//! `ServerHello [CCS] Finished` and `[CCS] Finished`.
+//! A resumed session continues after the second ClientHello with `ServerHello [CCS] Finished` and
+//! `[CCS] Finished`.
 
 mod client;
 pub(crate) mod hello;
@@ -49,7 +49,7 @@ pub use client::Credentials;
 /// lifetime (RFC 6347 section 4.2.4).
 const LINGER: Duration = Duration::from_secs(240);
 
-/// The means of one step of a handshake.
+/// The context of one step of a handshake.
 pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
     pub(crate) rng: &'a mut dyn CryptoRng,
@@ -63,7 +63,7 @@ pub(crate) struct Context<'a> {
     pub(crate) round_trips: &'a mut Vec<RoundTrip>,
 }
 
-/// The message that the peer has to send next.
+/// The next message expected from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// At the client: ServerHello or HelloVerifyRequest.
@@ -74,7 +74,7 @@ enum Step {
     ClientKeyExchange,
     /// The peer's Finished.
     Finished,
-    /// Nothing: both Finished messages were good.
+    /// None: both Finished messages were valid.
     Done,
 }
 
@@ -99,18 +99,18 @@ pub(crate) struct Handshake {
     master: Option<MasterSecret>,
     own_cid: OwnCid,
     peer_cid: Vec<u8>,
-    /// Whether both sides want RFC 9853.
+    /// Whether both sides support RFC 9853.
     return_routability: bool,
     identity: Arc<[u8]>,
     session_id: Vec<u8>,
     /// At the client.
     psk: Option<Psk>,
     saved: Option<SavedSession>,
-    /// At the server: the identity is not known, and the key is random.
+    /// At the server: the identity is unknown and the key is random.
     unknown_identity: bool,
     /// Encrypted records of the handshake that were not authentic.
     forgeries: u8,
-    /// Encrypted records that overtook what their keys are derived from.
+    /// Encrypted records that overtook the messages from which their keys are derived.
     early: Vec<Vec<u8>>,
     linger: Option<Instant>,
 }
@@ -124,7 +124,7 @@ impl Handshake {
         self.step == Step::Done
     }
 
-    /// When flights from now on are repeated.
+    /// Sets the retransmission timing of later flights.
     pub(crate) const fn set_timing(&mut self, timing: Timing) {
         self.timing = timing;
     }
@@ -149,7 +149,7 @@ impl Handshake {
         &self.randoms.client
     }
 
-    /// The server's name for the session, if it lets it be resumed.
+    /// The server's ID of the session, if it allows the session to be resumed.
     pub(crate) fn server_session_id(&self) -> Option<ServerSessionId> {
         self.session_id.as_slice().try_into().ok()
     }
@@ -162,12 +162,12 @@ impl Handshake {
         Some(SavedSession { id: self.session_id.clone(), suite: self.suite, master })
     }
 
-    /// When [`Self::handle_timeout`] wants to be called.
+    /// The next instant at which to call [`Self::handle_timeout`].
     pub(crate) fn due(&self) -> Option<Instant> {
         if self.is_done() { self.linger } else { self.flight.due() }
     }
 
-    /// Repeats the flight, or gives up.
+    /// Retransmits the flight, or gives up.
     pub(crate) fn handle_timeout(
         &mut self,
         cx: &mut Context<'_>,
@@ -178,8 +178,8 @@ impl Handshake {
         if flight.expire(cx.now, &timing, &mut path) { Ok(()) } else { Err(Failure::NoAnswer) }
     }
 
-    /// The handshake messages of a record. Malformed and unexpected ones are dropped silently
-    /// (RFC 6347 section 4.1.2.7): they may be forged.
+    /// Handles the handshake messages of a record. Malformed and unexpected messages are dropped
+    /// silently, because they may be forged (RFC 6347 section 4.1.2.7).
     pub(crate) fn handle_record(
         &mut self,
         cx: &mut Context<'_>,
@@ -211,13 +211,14 @@ impl Handshake {
         Ok(())
     }
 
-    /// The peer repeats what our flight answers.
+    /// The peer retransmits the flight that ours answers.
     pub(crate) fn repeat(&mut self, cx: &mut Context<'_>, protection: &mut Option<Protection>) {
         let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, protection);
         flight.repeat(cx.now, &mut path);
     }
 
-    /// Whether a repeated message of this type says that the peer repeats the flight before ours.
+    /// Whether a repeated message of this type shows that the peer retransmits the flight before
+    /// ours.
     fn ends_a_flight(&self, kind: HandshakeType) -> bool {
         matches!(
             (self.role, self.step, kind),
@@ -231,8 +232,8 @@ impl Handshake {
         )
     }
 
-    /// An encrypted record of the handshake was not authentic. One may be an accident or a forgery; when
-    /// the peer repeats it, the keys differ.
+    /// An encrypted handshake record was not authentic. One such record may be an accident or a
+    /// forgery; if the peer retransmits it, the keys differ.
     pub(crate) fn note_forgery(&mut self) -> Result<(), Failure> {
         self.forgeries = self.forgeries.saturating_add(1);
         match self.step {
@@ -271,7 +272,7 @@ impl Handshake {
         out.push(remote, &datagram);
     }
 
-    /// True: the message was good, the next one is due.
+    /// Returns true if the message was valid and the next one is due.
     fn handle_message(
         &mut self,
         cx: &mut Context<'_>,
@@ -321,7 +322,7 @@ impl Handshake {
         self.note(message);
         self.answered(cx);
         self.step = Step::Done;
-        // In a full handshake the server speaks last, in a resumed one the client.
+        // In a full handshake the server sends the last flight, in a resumed one the client does.
         if (self.role == Role::Server) != self.resumed {
             self.flight.clear();
             self.finish_flight();
@@ -338,7 +339,7 @@ impl Handshake {
         Ok(true)
     }
 
-    /// Ours and the peer's messages go into the transcript.
+    /// Adds our messages and the peer's to the transcript.
     fn note(&mut self, message: &Message) {
         self.transcript.add(message.kind, message.sequence, &message.body);
     }
@@ -380,12 +381,12 @@ impl Handshake {
         (&mut self.flight, Path { out, remote, mtu, plain_sequence, protection })
     }
 
-    /// Our flight was answered: the congestion control hears of the round trip.
+    /// Our flight was answered; reports the round trip.
     fn answered(&mut self, cx: &mut Context<'_>) {
         cx.round_trips.extend(self.flight.answered(cx.now));
     }
 
-    /// Makes the keys of both directions, once there is a master secret.
+    /// Derives the keys of both directions, once there is a master secret.
     fn install(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,11 +1,12 @@
-//! Putting fragments of handshake messages together and messages into order, within bounds
-//! (RFC 6347 section 4.2.3).
+//! Reassembles fragments of handshake messages and puts messages in order, within limits (RFC 6347
+//! section 4.2.3).
 
 use crate::message::{Fragment, HandshakeType};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// How many messages may be kept before the one that is due has come. A flight has five at most.
+/// The number of messages that may be kept before the next one in order has arrived. A flight has
+/// at most five.
 const AHEAD: u16 = 5;
 
 /// A message in one piece.
@@ -21,7 +22,7 @@ pub(crate) struct Message {
 pub(crate) enum Added {
     /// It is kept.
     Kept,
-    /// Its message was taken already: the peer repeats a flight.
+    /// Its message was processed before; the peer retransmits a flight.
     Repeated,
     /// Too far ahead.
     Dropped,
@@ -29,9 +30,9 @@ pub(crate) enum Added {
 
 #[derive(Debug)]
 pub(crate) struct Reassembly {
-    /// The message that is due.
+    /// The next message in order.
     next: u16,
-    /// That message and those after it, as far as any of it has come.
+    /// That message and those after it, as far as any of their fragments have arrived.
     slots: VecDeque<Option<Partial>>,
 }
 
@@ -39,8 +40,9 @@ pub(crate) struct Reassembly {
 struct Partial {
     kind: HandshakeType,
     body: Vec<u8>,
-    /// One bit per byte received. A message has [`MAX_MESSAGE`](crate::message::MAX_MESSAGE) bytes at
-    /// most, so that this is at most an eighth of that.
+    /// One bit per received byte. A message has at most
+    /// [`MAX_MESSAGE`](crate::message::MAX_MESSAGE) bytes, so this needs at most an eighth of
+    /// that.
     received: Vec<u8>,
     missing: usize,
 }
@@ -62,8 +64,8 @@ impl Reassembly {
         }
         if let Some(slot) = self.slots.get_mut(index) {
             let fits = slot.as_ref().is_some_and(|partial| partial.fits(fragment));
-            // Fragments of another message of that number: one of the two was forged, and the later one
-            // is as likely to be genuine. What is complete stays.
+            // The fragment belongs to another message with the same number, so one of the two was
+            // forged, and the later one is as likely to be genuine. Complete messages are kept.
             if !fits && slot.as_ref().is_none_or(|partial| partial.missing > 0) {
                 *slot = Some(Partial::new(fragment));
             }
@@ -74,7 +76,7 @@ impl Reassembly {
         Added::Kept
     }
 
-    /// Takes the message that is due, if all of it is there.
+    /// The next message in order, if it is complete.
     pub(crate) fn take(&mut self) -> Option<Message> {
         let due = self.slots.front_mut()?;
         if due.as_ref().is_none_or(|partial| partial.missing > 0) {
@@ -84,8 +86,8 @@ impl Reassembly {
         Some(Message { kind, sequence: self.next, body })
     }
 
-    /// The message that [`Self::take`] gave was good: the next one is due. Without this call its
-    /// number stays due, and a copy is accepted.
+    /// The message that [`Self::take`] returned was valid, so the next one is due. Without this
+    /// call its number stays due, and a copy is accepted.
     pub(crate) fn advance(&mut self) {
         self.slots.pop_front();
         self.next = self.next.saturating_add(1);

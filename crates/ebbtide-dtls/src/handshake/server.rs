@@ -1,4 +1,4 @@
-//! The server's side of a handshake, from the ClientHello with the right cookie on.
+//! The server's side of a handshake, from a ClientHello with a correct cookie on.
 
 use super::hello::{ClientHello, Extensions, ServerHello};
 use super::reassembly::Message;
@@ -12,8 +12,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 impl Handshake {
-    /// Answers a ClientHello whose cookie was right. `record_sequence` is that of the record in which it
-    /// came: the answer goes on with it (RFC 6347 section 4.2.1).
+    /// Answers a ClientHello whose cookie was correct. `record_sequence` is the sequence number of
+    /// its record, with which the answer continues (RFC 6347 section 4.2.1).
     pub(crate) fn accept(
         cx: &mut Context<'_>,
         protection: &mut Option<Protection>,
@@ -24,7 +24,7 @@ impl Handshake {
         let suite = hello.choose(&cx.config.suites).ok_or(Failure::NoCommonSuite)?;
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
-        // Our messages go on after the HelloVerifyRequest, which had the first hello's number.
+        // Our messages continue after the HelloVerifyRequest, which had the first hello's number.
         let numbers = (fragment.sequence.saturating_add(1), fragment.sequence);
         let mut handshake = Self::new(
             Role::Server,
@@ -72,7 +72,7 @@ impl Handshake {
             handshake.install(cx, master, protection);
             handshake.finish_flight();
         } else {
-            // No ServerKeyExchange: there is no hint to give (RFC 4279 section 2).
+            // There is no ServerKeyExchange, since there is no hint to send (RFC 4279 section 2).
             handshake.push(HandshakeType::ServerHelloDone, alloc::vec::Vec::new(), false);
         }
         let timing = handshake.timing;
@@ -80,8 +80,8 @@ impl Handshake {
         Ok(handshake)
     }
 
-    /// The master secret of the session that the client wants to resume, if that may be: it is known, its
-    /// identity still is, and the client offers what it had.
+    /// The master secret of the session that the client wants to resume, if that is allowed: the
+    /// session and its identity are known, and the client offers the same parameters.
     fn resumable(
         &mut self,
         cx: &mut Context<'_>,
@@ -111,8 +111,8 @@ impl Handshake {
     ) -> bool {
         let Some(identity) = parse_identity(&message.body) else { return false };
         self.identity = Arc::from(identity);
-        // An unknown identity gets a random key: its handshake fails as one with the wrong key
-        // does, at the same moment (RFC 4279 section 2).
+        // An unknown identity gets a random key. Its handshake fails in the same way and at the
+        // same moment as one with a wrong key (RFC 4279 section 2).
         let mut nobody = [0; 16];
         cx.rng.fill_bytes(&mut nobody);
         let found = cx.lookup.key(identity);

@@ -1,5 +1,5 @@
-//! The hash over all messages of a handshake (RFC 6347 section 4.2.6): without the first
-//! ClientHello and the HelloVerifyRequest, and as if nothing had been fragmented.
+//! The hash over all messages of a handshake (RFC 6347 section 4.2.6), without the first
+//! ClientHello and the HelloVerifyRequest, and as if no message had been fragmented.
 
 use crate::message::{HandshakeType, whole_header};
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ impl Transcript {
         self.0.update(body);
     }
 
-    /// The hash of what has been added so far.
+    /// The hash of the messages added so far.
     pub(crate) fn hash(&self) -> [u8; 32] {
         self.0.clone().finalize().into()
     }

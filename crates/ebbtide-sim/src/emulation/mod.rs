@@ -1,7 +1,8 @@
-//! A scenario's path for real packets: packets and instants in, packets and instants out.
+//! A scenario's path for real packets: the driver passes packets and instants in, and receives
+//! packets and instants.
 //!
-//! The path is the one that the simulator has, made of the same links with the same streams of
-//! randomness; only the clock is the driver's:
+//! The path is the simulator's, built from the same links with the same streams of randomness;
+//! only the clock is the driver's:
 //!
 //! ```text
 //! loop {
@@ -11,12 +12,12 @@
 //! }
 //! ```
 //!
-//! Every event inside takes place at the instant at which it is due, not when the driver came round to
-//! it: a late driver delivers late, but it does not bend the model. How late it was is measured and
-//! says whether the emulation was valid.
+//! Every event inside takes place at the instant at which it is due, not when the driver handles
+//! it. A late driver therefore delivers late but does not distort the model. The lateness is
+//! measured and shows whether the emulation was valid.
 //!
-//! The time that a host takes to process a message (`clients.processing`, `server.processing`) is not
-//! added: real hosts take their own time.
+//! The time that a host takes to process a message (`clients.processing`, `server.processing`) is
+//! not added, because real hosts take their own time.
 
 mod packets;
 mod summary;
@@ -33,7 +34,7 @@ use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use packets::Packets;
 
-/// Which way a packet goes.
+/// The direction of a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the clients to the server.
@@ -42,10 +43,10 @@ pub enum Direction {
     Down,
 }
 
-/// A packet that has come through.
+/// A packet that has passed the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
-    /// Which way it goes.
+    /// Its direction.
     pub direction: Direction,
     /// When it was due.
     pub due: Instant,
@@ -61,15 +62,15 @@ enum Event {
     Arrival(Direction, u32),
 }
 
-/// A scenario's path, in both directions, with the packets under way in it. `P` is whatever the
-/// driver needs to hand a packet over.
+/// A scenario's path in both directions, with the packets that are under way. `P` is the packet
+/// type of the driver.
 #[derive(Debug)]
 pub struct Emulation<P> {
     up: Path,
     down: Path,
     engine: Engine<Event>,
     packets: Packets<P>,
-    /// The latest instant that was given: time does not run backwards.
+    /// The latest instant that was passed in; time does not run backwards.
     now: Instant,
     delivered: [Delivered; 2],
     lateness: Histogram<u64>,
@@ -83,7 +84,7 @@ struct Delivered {
 }
 
 impl<P> Emulation<P> {
-    /// An idle path, as replication 0 of a run with this seed has it.
+    /// Creates an idle path, equal to that of replication 0 of a run with this seed.
     ///
     /// # Errors
     ///
@@ -104,8 +105,8 @@ impl<P> Emulation<P> {
 
     /// Takes a packet of `bytes`, headers included, that a host sends at `now`.
     ///
-    /// Packets under way are bounded ([`Summary::refused`]): an infinite buffer is as large as a
-    /// flood can make it.
+    /// The packets under way are bounded ([`Summary::refused`]), since a flood could fill an
+    /// infinite buffer without limit.
     pub fn handle_packet(&mut self, now: Instant, direction: Direction, bytes: u32, packet: P) {
         self.now = self.now.max(now);
         let now = self.now;
@@ -122,14 +123,14 @@ impl<P> Emulation<P> {
         }
     }
 
-    /// When [`Self::poll_packet`] has something to do next.
+    /// The next instant at which to call [`Self::poll_packet`].
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         self.engine.next_at()
     }
 
-    /// The next packet that is due at `now`, in the order of time; `None` when there is none. To be
-    /// called with the instant at which the packet is handed over: the difference to when it was
-    /// due counts as lateness.
+    /// The next packet that is due at `now`, in the order of time; `None` if there is none. `now`
+    /// must be the instant at which the packet is handed over, because the difference to the
+    /// instant at which it was due counts as lateness.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Delivery<P>> {
         self.now = self.now.max(now);
         while self.engine.next_at().is_some_and(|at| at <= self.now) {
@@ -155,7 +156,7 @@ impl<P> Emulation<P> {
         None
     }
 
-    /// The figures up to `now`.
+    /// The summary up to `now`.
     #[must_use]
     pub fn summary(&self, now: Instant) -> Summary {
         let now = self.now.max(now);
@@ -189,7 +190,7 @@ impl<P> Emulation<P> {
     }
 }
 
-/// The delay of the further way for one packet.
+/// The delay of one packet beyond the link.
 fn draw(path: &mut Path) -> Duration {
     let (delay, rng) = &mut path.beyond;
     Duration::from_nanos(delay.draw(rng))

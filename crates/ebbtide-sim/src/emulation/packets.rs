@@ -1,11 +1,11 @@
-//! The packets under way, by place.
+//! The packets under way, by slot.
 
-/// Bytes that may be under way at once.
+/// Bytes that may be under way at the same time.
 const MAX_BYTES: u64 = 256 << 20;
-/// Packets that may be under way at once.
+/// Packets that may be under way at the same time.
 const MAX_PACKETS: usize = 1 << 20;
 
-/// Packets under way, bounded.
+/// The packets under way, limited in number and bytes.
 #[derive(Debug)]
 pub(super) struct Packets<P> {
     places: Vec<Option<(u32, P)>>,
@@ -21,7 +21,7 @@ impl<P> Default for Packets<P> {
 }
 
 impl<P> Packets<P> {
-    /// A place for a packet; `None`, and counted, at the bound.
+    /// Stores a packet and returns its slot; at a limit, counts it and returns `None`.
     pub(super) fn put(&mut self, bytes: u32, packet: P) -> Option<u32> {
         if self.bytes + u64::from(bytes) > MAX_BYTES || self.count() >= MAX_PACKETS {
             self.refused += 1;
@@ -37,13 +37,13 @@ impl<P> Packets<P> {
         Some((self.places.len() - 1) as u32)
     }
 
-    /// The length of the packet in a place.
+    /// The length of the packet in a slot.
     pub(super) fn bytes(&self, place: u32) -> u32 {
         let packet = self.places.get(place as usize).and_then(Option::as_ref);
         packet.map_or(0, |(bytes, _)| *bytes)
     }
 
-    /// Takes the packet out; the place is free again.
+    /// Takes the packet out of its slot, which is then free.
     pub(super) fn take(&mut self, place: u32) -> Option<P> {
         let (bytes, packet) = self.places.get_mut(place as usize)?.take()?;
         self.free.push(place);

@@ -11,7 +11,7 @@ pub const LATENESS_LIMIT: Duration = Duration::from_millis(1);
 /// The summary of an emulation.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// How long it ran, s.
+    /// Duration of the emulation, s.
     pub seconds: f64,
     /// From the clients to the server.
     pub up: DirectionSummary,
@@ -26,14 +26,15 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether the clock was kept: lateness at the 99th percentile within [`LATENESS_LIMIT`].
+    /// Whether the packets were handed over in time: lateness at the 99th percentile within
+    /// [`LATENESS_LIMIT`].
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.lateness.p99_us <= LATENESS_LIMIT.as_secs_f64() * 1e6
     }
 }
 
-/// One direction.
+/// The summary of one direction.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionSummary {
     /// Packets handed to the link.
@@ -42,15 +43,15 @@ pub struct DirectionSummary {
     pub delivered: u64,
     /// Their bytes, headers included.
     pub delivered_bytes: u64,
-    /// Packets that found the buffer full.
+    /// Packets dropped because the buffer was full.
     pub dropped_queue: u64,
     /// Packets lost after the queue.
     pub lost_link: u64,
-    /// The most bytes that waited at once.
+    /// The largest number of bytes that waited at the same time.
     pub queue_max: u64,
     /// Bytes in the queue, averaged over time.
     pub queue_mean: f64,
-    /// The share of the time that the link worked.
+    /// The share of the time in which the link was busy.
     pub utilisation: f64,
 }
 
@@ -78,7 +79,7 @@ pub struct Lateness {
     pub p50_us: f64,
     /// The 99th percentile.
     pub p99_us: f64,
-    /// The worst.
+    /// The maximum.
     pub max_us: f64,
 }
 

@@ -126,7 +126,9 @@ fn send(
 fn udp(scenario: &Scenario, name: &str) -> Config {
     match scenario.control_config(name).unwrap() {
         Control::Udp(config) => config,
-        Control::Tcp(_) | Control::QBlock(_) => panic!("{name} is no congestion control over UDP"),
+        Control::Tcp(_) | Control::QBlock(_) => {
+            panic!("{name} is not a congestion control over UDP")
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What has been computed, one line each in a file, so that a map can be continued.
+//! A file of computed results, one line each, with which a map can be continued.
 
 use super::measures::Measures;
 use serde::{Deserialize, Serialize};
@@ -11,29 +11,30 @@ use std::sync::Mutex;
 /// The file's name in the folder of results.
 const NAME: &str = "networks.jsonl";
 
-/// One line: a control in a network.
+/// One line: the figures of a control in a network.
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// What the figures depend on, hashed.
+    /// A hash of everything on which the figures depend.
     key: String,
     network: u32,
     cc: String,
     measures: Measures,
 }
 
-/// Lines that are there, and a file that takes more.
+/// The lines that exist, and a file to which lines are appended.
 pub(super) struct Journal {
     known: BTreeMap<String, Measures>,
     file: Option<Mutex<File>>,
 }
 
 impl Journal {
-    /// One that forgets.
+    /// A journal that keeps nothing.
     pub(super) const fn nowhere() -> Self {
         Self { known: BTreeMap::new(), file: None }
     }
 
-    /// Reads what a folder has and keeps more there. A line that was cut off is computed again.
+    /// Reads the results in a folder and appends new ones to them. An incomplete last line is
+    /// computed again.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join(NAME);
@@ -67,7 +68,7 @@ impl Journal {
     }
 }
 
-/// What was cut off must not become the beginning of the next line.
+/// An incomplete line must not become the beginning of the next one.
 fn end_last_line(file: &mut File) -> io::Result<()> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(());

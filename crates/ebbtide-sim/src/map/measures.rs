@@ -1,17 +1,17 @@
-//! What is measured of one control in one network.
+//! The measurements of one control in one network.
 
 use super::network::Network;
 use crate::record::{ClientRecord, RunRecord};
 use crate::stats::quantile;
 use serde::{Deserialize, Serialize};
 
-/// The figures of a control in a network, over all replications. Whole numbers, so that what was
-/// kept in a file is what was computed.
+/// The figures of a control in a network, over all replications. They are whole numbers, so that
+/// figures read from a file equal those that were computed.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measures {
-    /// Exchanges that were asked for.
+    /// Requested exchanges.
     pub asked: u64,
-    /// Exchanges that got their response.
+    /// Exchanges that received their response.
     pub delivered: u64,
     /// Transmissions of messages by clients, copies included.
     pub messages: u64,
@@ -23,8 +23,8 @@ pub struct Measures {
     pub p90_us: u64,
     /// The longest of them, µs.
     pub longest_us: u64,
-    /// Goodput over capacity, in thousandths: what the clients got that were done first, nine of
-    /// ten, over what the bottleneck carries in that time.
+    /// Goodput over capacity, in thousandths: the data received until nine of ten clients were
+    /// done, divided by the data that the bottleneck can carry in that time.
     pub goodput: u64,
 }
 
@@ -38,7 +38,7 @@ impl Measures {
         times.sort_unstable_by(f64::total_cmp);
         let micros = |share: f64| (quantile(&times, share) * 1e6).round() as u64;
         let delivered = sum(&|client| client.completed.into());
-        // A request that a full queue of the client's own refused was never sent.
+        // A request that was rejected by the client's own full queue was never sent.
         let ended = sum(&|client| u64::from(client.completed) + u64::from(client.failed));
         let goodput = records.iter().map(|record| goodput(network, record)).sum::<f64>();
         Self {
@@ -53,20 +53,20 @@ impl Measures {
         }
     }
 
-    /// The share of the exchanges that got their response, 0 to 1.
+    /// The share of the exchanges that received their response, 0 to 1.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.delivered as f64 / self.asked.max(1) as f64
     }
 
-    /// Datagrams that clients sent, probes included, for each delivered exchange.
+    /// Datagrams that clients sent, probes included, per delivered exchange.
     #[must_use]
     pub fn cost(&self) -> f64 {
         (self.messages + self.probes) as f64 / self.delivered.max(1) as f64
     }
 
-    /// Whether goodput stays above half of the capacity, as far as link errors leave any; `None`
-    /// where the clients ask for less than the capacity.
+    /// Whether goodput stays above half of the capacity that link errors leave; `None` if the
+    /// clients request less than the capacity.
     #[must_use]
     pub fn is_safe(&self, network: &Network) -> Option<bool> {
         let carried = 1.0 - network.scenario.average_loss();
@@ -82,7 +82,7 @@ fn seconds(client: &ClientRecord) -> f64 {
 fn goodput(network: &Network, record: &RunRecord) -> f64 {
     let mut times: Vec<f64> = record.clients.iter().map(seconds).collect();
     times.sort_unstable_by(f64::total_cmp);
-    // The time of a client, so that the last of two counts.
+    // The time of a client that finished; of two clients it is the last one.
     let until = times.get((times.len() * 9).div_ceil(10).saturating_sub(1)).copied().unwrap_or(0.0);
     let done = record.clients.iter().filter(|client| seconds(client) <= until);
     let delivered: u64 = done.map(|client| u64::from(client.completed)).sum();

@@ -1,9 +1,10 @@
-//! Maps: many networks drawn from stated ranges, several controls in each.
+//! Maps: many networks drawn from given ranges, with several controls in each.
 //!
-//! A scenario says how a control does in a network that was chosen; a map says how it does in those
-//! that were not. [`Ranges`] say what is drawn from, [`Network::draw`] draws, [`Plan::run`] runs every
-//! control in every network under the same seeds, and [`Map`] compares: each control with the best
-//! published one of the network ([`Regret`]), over all networks ([`Summary`]).
+//! A scenario shows how a control performs in one chosen network; a map shows how it performs in
+//! many others. [`Ranges`] state the distributions, [`Network::draw`] draws networks,
+//! [`Plan::run`] runs every control in every network with the same seeds, and [`Map`] compares
+//! each control with the best published one of the network ([`Regret`]) and over all networks
+//! ([`Summary`]).
 
 mod journal;
 mod measures;

@@ -1,4 +1,4 @@
-//! One network: the values that were drawn, as the settings of a scenario.
+//! One network: the drawn values, as settings of a scenario.
 
 use super::ranges::{Choice, PROPERTIES, Property, Ranges};
 use super::sobol::Sobol;
@@ -10,21 +10,22 @@ use crate::scenario::{Override, Scenario, ScenarioError, Source};
 pub struct Network {
     /// Its number in the draw, from 0.
     pub number: u32,
-    /// The settings that make it from the map's scenario, in order.
+    /// The settings that derive it from the map's scenario, in order.
     pub settings: Vec<(String, String)>,
     /// The scenario with these settings.
     pub scenario: Scenario,
-    /// What the link that is the bottleneck needs for one exchange, s.
+    /// The time that the bottleneck link needs for one exchange, s.
     pub exchange_s: f64,
-    /// An exchange on the idle path, s.
+    /// The duration of an exchange on the idle path, s.
     pub idle_s: f64,
-    /// Rate times idle round trip of the bottleneck, bytes.
+    /// The bandwidth-delay product of the bottleneck, with the idle round trip, bytes.
     pub bdp_bytes: f64,
 }
 
 impl Network {
-    /// What the clients offer over what the bottleneck carries: an exchange of each in the time that
-    /// one takes on an idle path, link errors included with the timeouts of RFC 7252.
+    /// The load that the clients offer, divided by the capacity of the bottleneck: one exchange of
+    /// each client in the time that an exchange takes on an idle path, link errors and the
+    /// timeouts of RFC 7252 included.
     #[must_use]
     pub fn load(&self) -> f64 {
         let carried = 1.0 - self.scenario.average_loss();
@@ -39,7 +40,7 @@ impl Network {
         f64::from(self.scenario.clients.count) * self.exchange_s / (self.idle_s + waited)
     }
 
-    /// The buffer over rate times round trip; `None` without a bound.
+    /// The buffer divided by the bandwidth-delay product; `None` without a limit.
     #[must_use]
     pub fn buffer_bdp(&self) -> Option<f64> {
         self.scenario.network.down.buffer.0.map(|bytes| bytes as f64 / self.bdp_bytes)
@@ -55,7 +56,8 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// If a drawn network is none: the message names the values that cannot be.
+    /// Returns an error if a drawn network is not a valid scenario; the message names the invalid
+    /// values.
     pub fn draw(
         source: &Source,
         ranges: &Ranges,
@@ -96,7 +98,7 @@ impl Network {
             "down" => false,
             "up" => true,
             other => {
-                let message = "makes no network: there are down and up";
+                let message = "is not a valid direction: there are down and up";
                 return Err(ScenarioError::argument(
                     "--range",
                     &format!("direction={other}"),
@@ -104,12 +106,13 @@ impl Network {
                 ));
             }
         };
-        // The wire's bytes of a message with that payload, or without any: header, marker and path.
+        // The bytes on the wire of a message with this payload, or without any: header, marker and
+        // path.
         let bytes = 28 + 4 + 6 + payload;
         let buffer = match drawn(Property::Buffer) {
             Drawn::Word(word) => word,
             Drawn::Number(bytes) => bytes.to_string(),
-            // At least one packet, or nothing would ever wait.
+            // At least one packet, since otherwise nothing could wait.
             Drawn::Bdp(thousandths) => {
                 let bdp = u128::from(rate) * u128::from(round_trip) / 8_000_000_000;
                 let wanted = bdp * u128::from(thousandths) / 1000;
@@ -117,7 +120,7 @@ impl Network {
             }
         };
         let delay = round_trip / 2000 * 1000;
-        // Whole microseconds, so that a command can be read.
+        // Whole microseconds keep the command readable.
         let half = delay / 200_000 * number_of(Property::Variation) * 1000;
         let delay = if half == 0 {
             Time(delay).to_string()
@@ -180,7 +183,7 @@ enum Drawn {
     Word(String),
 }
 
-/// Which of the choices a coordinate means, and which value of a range.
+/// The choice that a coordinate selects, and the value within its range.
 fn pick(choices: &[Choice], coordinate: u32) -> Drawn {
     let scaled = u64::from(coordinate) * choices.len() as u64;
     let (index, rest) = ((scaled >> 32) as usize, scaled as u32);
@@ -192,8 +195,8 @@ fn pick(choices: &[Choice], coordinate: u32) -> Drawn {
     }
 }
 
-/// A value whose logarithm is drawn evenly: each bit halves the logarithm's interval. Only square
-/// roots are needed, which are the same on every machine.
+/// A value whose logarithm is uniformly distributed: each bit halves the logarithm's interval.
+/// Only square roots are needed, which are the same on every machine.
 fn between(low: u64, high: u64, coordinate: u32) -> u64 {
     let (mut least, mut most) = (low as f64, high as f64);
     for bit in (0..32).rev() {
@@ -207,7 +210,7 @@ fn between(low: u64, high: u64, coordinate: u32) -> u64 {
     significant(least.round() as u64).clamp(low, high)
 }
 
-/// Rounded to three digits, so that a command can be read.
+/// Rounds to three digits, which keeps the command readable.
 fn significant(value: u64) -> u64 {
     let mut unit = 1;
     while value / unit >= 1000 {
@@ -264,7 +267,7 @@ mod tests {
             ("workload=lazy", "workload=lazy"),
             ("buffer=10", "buffer=10"),
             ("payload=5000", "5000"),
-            ("direction=sideways", "direction=sideways: makes no network"),
+            ("direction=sideways", "direction=sideways: is not a valid direction"),
         ] {
             assert!(refusal(change).contains(expected), "{}", refusal(change));
         }

@@ -1,4 +1,4 @@
-//! The map as a page: one HTML file that needs nothing else.
+//! The map as a page: one HTML file without external resources.
 
 use super::regret::{Spread, ln};
 use super::result::{Map, MapCell, Summary};
@@ -6,7 +6,7 @@ use super::run::Plan;
 use crate::run::VERSION;
 use std::fmt::Write;
 
-/// The page. The same map gives the same bytes.
+/// Renders the page. The same map gives the same bytes.
 #[must_use]
 pub fn render(plan: &Plan, map: &Map, command: &str) -> String {
     let title = format!("Map of {} networks: {}", map.cells.len(), plan.preset);
@@ -56,8 +56,11 @@ fn introduction(plan: &Plan, map: &Map, command: &str) -> String {
     );
     if !map.left_out.is_empty() {
         let numbers: Vec<String> = map.left_out.iter().map(u32::to_string).collect();
-        let _ =
-            writeln!(text, "<p>Left out, since time was up: networks {}.</p>", numbers.join(", "));
+        let _ = writeln!(
+            text,
+            "<p>Left out because the time limit was reached: networks {}.</p>",
+            numbers.join(", ")
+        );
     }
     text.push_str("<details><summary>Ranges</summary><table>\n");
     for (name, range) in plan.ranges.written() {
@@ -99,11 +102,11 @@ fn spread(spread: Option<Spread>) -> String {
     format!("{:.3}, {:.2}, {:.2}", s.mean, s.p95, s.worst)
 }
 
-/// What a set of panels shows.
+/// The quantity that a set of panels shows.
 struct Shown {
     title: &'static str,
     legend: &'static str,
-    /// The value, and which of five classes it falls into; `None` leaves a faint dot.
+    /// The value and the one of five classes to which it belongs; `None` is drawn as a faint dot.
     class: fn(&MapCell, usize) -> (String, Option<usize>),
 }
 
@@ -147,7 +150,7 @@ const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 34.0;
 const TOP: f64 = 20.0;
-/// The ends of the axes; what is beyond is drawn at the edge.
+/// The ends of the axes; values beyond them are drawn at the edge.
 const LOADS: (f64, f64) = (0.01, 100.0);
 const BUFFERS: (f64, f64) = (0.01, 100.0);
 
@@ -169,7 +172,7 @@ fn panel(map: &Map, (place, cc): (usize, &str), shown: &Shown) -> String {
         (ln(value.clamp(low, high)) - ln(low)) / (ln(high) - ln(low))
     };
     let x = |load: f64| LEFT + along(load, LOADS) * (WIDTH - LEFT - 10.0);
-    // The topmost row is for buffers without a bound.
+    // The topmost row is for buffers without a limit.
     let y = |buffer: Option<f64>| match buffer {
         None => TOP + 8.0,
         Some(buffer) => HEIGHT - BOTTOM - along(buffer, BUFFERS) * (HEIGHT - BOTTOM - TOP - 22.0),
@@ -219,7 +222,7 @@ fn panel(map: &Map, (place, cc): (usize, &str), shown: &Shown) -> String {
     svg
 }
 
-/// The network in a few words.
+/// A short description of the network.
 fn in_short(cell: &MapCell) -> String {
     let s = &cell.network.scenario;
     format!(

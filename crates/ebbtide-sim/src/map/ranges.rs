@@ -1,4 +1,4 @@
-//! What networks are drawn from: for each property the values and ranges that it may have.
+//! The ranges of a map: for each property of a network, its possible values and ranges.
 
 use crate::scenario::ScenarioError;
 use crate::scenario::units::{Rate, Time};
@@ -6,51 +6,52 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 
-/// A property of a network that is drawn.
+/// A property of a network for which a value is drawn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Property {
-    /// Rate of the link from the server to the clients.
+    /// The rate of the link from the server to the clients.
     Rate,
-    /// Rate of the link from the clients to the server, as a multiple of the other one.
+    /// The rate of the link from the clients to the server, as a multiple of the other one.
     Uplink,
-    /// Propagation to the server and back.
+    /// The propagation delay to the server and back.
     RoundTrip,
-    /// Width of the range that each packet's delay is drawn from, in percent of the delay; large ones
-    /// reorder.
+    /// The width of the range from which each packet's delay is drawn, in percent of the delay;
+    /// large values reorder packets.
     Variation,
-    /// Bytes that wait before each link: a number, a multiple of rate times round trip, or no bound.
+    /// Bytes that may wait before each link: a number, a multiple of the bandwidth-delay product,
+    /// or no limit.
     Buffer,
-    /// Clients.
+    /// The number of clients.
     Clients,
-    /// Exchanges of a client.
+    /// The number of exchanges of a client.
     Exchanges,
-    /// When requests are made.
+    /// The times at which requests are made.
     Workload,
     /// The profile of link errors.
     Errors,
     /// MAX_RETRANSMIT.
     MaxRetransmit,
-    /// Bytes of payload.
+    /// The payload, bytes.
     Payload,
     /// Whether the payload is in the responses or in the requests.
     Direction,
-    /// The longest that the server takes for a request; the shortest is nothing.
+    /// The longest time that the server takes for a request; the shortest is zero.
     Server,
 }
 
-/// One value, or a range whose logarithm is drawn from evenly.
+/// One value, or a range from which a value with a uniformly distributed logarithm is drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// From `low` to `high`, in the property's smallest unit.
     Number { low: u64, high: u64 },
-    /// Thousandths of rate times round trip.
+    /// A range of the bandwidth-delay product, in thousandths.
     Bdp { low: u64, high: u64 },
     /// A name.
     Word(String),
 }
 
-/// The properties in the order of the coordinates that they are drawn by, their names, and how
-/// `--range` writes their values.
+/// The properties in the order of their coordinates, with their names and the notation of their
+/// values in `--range`.
 pub(super) const PROPERTIES: [(Property, &str, &str); 13] = [
     (Property::Rate, "rate", "2 kbit/s..1 Mbit/s"),
     (Property::RoundTrip, "round-trip", "20 ms..8 s"),
@@ -67,7 +68,7 @@ pub(super) const PROPERTIES: [(Property, &str, &str); 13] = [
     (Property::Uplink, "uplink", "1..4"),
 ];
 
-/// Named ranges: what differs from `all`.
+/// Presets: the ranges that differ from `all`.
 const PRESETS: [(&str, &[(Property, &str)]); 6] = [
     ("all", &[]),
     (
@@ -111,7 +112,7 @@ const PRESETS: [(&str, &[(Property, &str)]); 6] = [
 #[derive(Clone, Debug)]
 pub struct Ranges {
     choices: Vec<(Property, Vec<Choice>)>,
-    /// As they were written, in the order of the properties.
+    /// The ranges in their notation, in the order of the properties.
     written: Vec<(&'static str, String)>,
 }
 
@@ -121,11 +122,12 @@ impl Ranges {
         PRESETS.iter().map(|(name, _)| *name)
     }
 
-    /// A preset with some ranges in place of its own, each `KEY=VALUES`.
+    /// A preset, with some of its ranges replaced by `KEY=VALUES`.
     ///
     /// # Errors
     ///
-    /// If there is no such preset or key, a value cannot be read, or a range is empty.
+    /// Returns an error if the preset or key does not exist, if a value is not valid, or if a
+    /// range is empty.
     pub fn new(preset: &str, changes: &[String]) -> Result<Self, ScenarioError> {
         let Some((_, own)) = PRESETS.iter().find(|(name, _)| *name == preset) else {
             let names: Vec<&str> = Self::presets().collect();
@@ -153,7 +155,7 @@ impl Ranges {
         Ok(ranges)
     }
 
-    /// Every property and its range, as they are written.
+    /// Every property and its range, in their notation.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.written.iter().map(|(name, text)| (*name, text.as_str()))
     }
@@ -165,7 +167,7 @@ impl Ranges {
     }
 }
 
-/// Reads alternatives that are separated by commas.
+/// Parses alternatives that are separated by commas.
 fn parse(property: Property, name: &str, text: &str) -> Result<Vec<Choice>, ScenarioError> {
     let one = |part: &str| {
         let fail = |message: &str| {
@@ -192,7 +194,7 @@ fn parse(property: Property, name: &str, text: &str) -> Result<Vec<Choice>, Scen
             return Err(fail(&format!("cannot be read; write it as in {}", example(property))));
         };
         if least > most {
-            return Err(fail("makes no network: the range is empty, its first end is the larger"));
+            return Err(fail("is an empty range: its first end is the larger"));
         }
         let may_be_zero = matches!(
             property,
@@ -200,16 +202,16 @@ fn parse(property: Property, name: &str, text: &str) -> Result<Vec<Choice>, Scen
         );
         if least == 0 && (most > 0 || !may_be_zero) {
             return Err(fail(
-                "makes no network: logarithms are drawn, so a range cannot begin at 0; where 0 is \
-                 possible, write it apart, as in 0,1..10",
+                "cannot begin at 0, since logarithms are drawn; where 0 is possible, write it as a \
+                 value of its own, as in 0,1..10",
             ));
         }
         if property == Property::MaxRetransmit && most > 254 {
-            return Err(fail("makes no network: MAX_RETRANSMIT is at most 254"));
+            return Err(fail("is not a valid MAX_RETRANSMIT: it is at most 254"));
         }
         if property == Property::Variation && most > 200 {
             return Err(fail(
-                "makes no network: 200 percent reach from no delay to twice the delay",
+                "is not a valid variation: 200 percent already reach from no delay to twice the delay",
             ));
         }
         Ok(match bdp {
@@ -220,12 +222,12 @@ fn parse(property: Property, name: &str, text: &str) -> Result<Vec<Choice>, Scen
     text.split(',').map(one).collect()
 }
 
-/// Whether the property has names for values.
+/// Whether the property's values are names.
 const fn is_word(property: Property) -> bool {
     matches!(property, Property::Workload | Property::Errors | Property::Direction)
 }
 
-/// How a property's ranges are written.
+/// An example of the property's notation.
 fn example(property: Property) -> &'static str {
     PROPERTIES.iter().find(|(own, ..)| *own == property).map_or("", |(_, _, text)| text)
 }
@@ -243,7 +245,7 @@ fn number(property: Property, text: &str) -> Option<u64> {
     }
 }
 
-/// A decimal number with up to three digits behind the point, in thousandths.
+/// A decimal number with up to three decimals, in thousandths.
 fn thousandths(text: &str) -> Option<u64> {
     let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
     if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -269,14 +271,14 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_make_no_network_are_refused_by_name() {
+    fn invalid_ranges_are_refused_by_name() {
         for (change, expected) in [
-            ("rate=1 Mbit/s..2 kbit/s", "rate=1 Mbit/s..2 kbit/s: makes no network"),
-            ("clients=0..10", "clients=0..10: makes no network"),
-            ("clients=0", "clients=0: makes no network"),
-            ("buffer=4..2 bdp", "buffer=4..2 bdp: makes no network"),
-            ("max-retransmit=300", "max-retransmit=300: makes no network"),
-            ("variation=300", "variation=300: makes no network"),
+            ("rate=1 Mbit/s..2 kbit/s", "rate=1 Mbit/s..2 kbit/s: is an empty range"),
+            ("clients=0..10", "clients=0..10: cannot begin at 0"),
+            ("clients=0", "clients=0: cannot begin at 0"),
+            ("buffer=4..2 bdp", "buffer=4..2 bdp: is an empty range"),
+            ("max-retransmit=300", "max-retransmit=300: is not a valid MAX_RETRANSMIT"),
+            ("variation=300", "variation=300: is not a valid variation"),
             ("rate=fast", "rate=fast: cannot be read; write it as in 2 kbit/s..1 Mbit/s"),
             ("errors=", "errors=: a name is missing"),
             ("speed=1", "speed: no such range; there are rate, round-trip"),

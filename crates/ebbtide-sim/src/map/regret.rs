@@ -1,28 +1,29 @@
-//! How much worse a control is in a network than the best published control there.
+//! The difference between a control and the best published control in a network.
 
 use super::measures::Measures;
 
-/// The published controls that others are measured by, unless the caller names others.
+/// The published controls with which others are compared, unless the caller names others.
 pub const PUBLISHED: [&str; 7] =
     ["default", "cocoa", "fasor", "fasor-token", "linux-rto", "default-fb2", "slow"];
-/// The control whose transmissions others are measured by.
+/// The control with whose transmissions those of others are compared.
 pub const COST_OF: &str = "fasor-token";
-/// Who delivers at most so much less than the best counts for the best time.
+/// The delivered share by which a control may be below the best one for its time to count as the
+/// best time.
 const ABOUT_AS_MUCH: f64 = 0.005;
-/// Times count only where the best published control delivers at least so much: elsewhere they are
+/// Times count only if the best published control delivers at least this share; otherwise they are
 /// those of the few exchanges that did not fail.
 const ENOUGH: f64 = 0.5;
 
-/// A control in one network beside the best published ones.
+/// A control in one network, compared with the best published ones.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Regret {
-    /// Delivered share less the best one's; below zero if it is worse.
+    /// The delivered share minus the best one's; below zero if it is worse.
     pub share: f64,
-    /// The median of the clients' times over the best one, where times count.
+    /// The median of the clients' times divided by the best one, if times count.
     pub median: Option<f64>,
-    /// Their 90th percentile over the best one, where times count.
+    /// Their 90th percentile divided by the best one, if times count.
     pub p90: Option<f64>,
-    /// Transmissions, probes included, per delivered exchange over `fasor-token`'s.
+    /// Transmissions, probes included, per delivered exchange, divided by `fasor-token`'s.
     pub cost: Option<f64>,
 }
 
@@ -36,7 +37,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// From the figures of the published controls; `cost_of` are `fasor-token`'s.
+    /// The best figures among those of the published controls; `cost_of` are `fasor-token`'s.
     #[must_use]
     pub fn of(published: &[Measures], cost_of: Option<Measures>) -> Option<Self> {
         let share = published.iter().map(Measures::share).max_by(f64::total_cmp)?;
@@ -49,7 +50,7 @@ impl Reference {
         })
     }
 
-    /// How a control compares.
+    /// Compares a control with the reference.
     #[must_use]
     pub fn regret(&self, measures: &Measures) -> Regret {
         let counts = self.share >= ENOUGH;
@@ -68,14 +69,14 @@ impl Reference {
 pub struct Spread {
     /// Their geometric mean.
     pub mean: f64,
-    /// What 95 % of them do not exceed.
+    /// The value that 95 % of them do not exceed.
     pub p95: f64,
     /// The largest.
     pub worst: f64,
 }
 
 impl Spread {
-    /// Of factors in any order; `None` of none.
+    /// The spread of factors in any order; `None` if there are none.
     #[must_use]
     pub fn of(factors: impl Iterator<Item = f64>) -> Option<Self> {
         let mut factors: Vec<f64> = factors.collect();

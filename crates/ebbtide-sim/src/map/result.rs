@@ -1,4 +1,4 @@
-//! What a map shows.
+//! The results of a map.
 
 use super::measures::Measures;
 use super::network::Network;
@@ -6,18 +6,18 @@ use super::regret::{COST_OF, Reference, Regret, Spread};
 use super::run::Plan;
 use crate::stats::quantile;
 
-/// Networks, and each control's figures in those that were finished.
+/// The networks, and each control's figures in those that were finished.
 #[derive(Clone, Debug)]
 pub struct Map {
-    /// Every control, those that are compared first.
+    /// All controls, first those that are compared.
     pub controls: Vec<String>,
-    /// The networks that every control was finished in.
+    /// The networks in which every control was finished.
     pub cells: Vec<MapCell>,
-    /// The numbers of the networks that are left out, since time was up.
+    /// The numbers of the networks that were left out because the time limit was reached.
     pub left_out: Vec<u32>,
 }
 
-/// One network and what every control came to.
+/// One network with the figures of every control.
 #[derive(Clone, Debug)]
 pub struct MapCell {
     /// The network.
@@ -33,25 +33,25 @@ pub struct MapCell {
 pub struct Summary {
     /// The control.
     pub cc: String,
-    /// Delivered share less the best published one's: what 95 % of the networks reach.
+    /// The delivered share minus the best published one's that 95 % of the networks reach.
     pub share_p5: f64,
-    /// The same, in the worst network.
+    /// The same in the worst network.
     pub share_worst: f64,
-    /// Medians over the best published one.
+    /// Medians divided by the best published one.
     pub median: Option<Spread>,
-    /// 90th percentiles over the best published one.
+    /// 90th percentiles divided by the best published one.
     pub p90: Option<Spread>,
-    /// Transmissions, probes included, per delivered exchange over `fasor-token`'s.
+    /// Transmissions, probes included, per delivered exchange, divided by `fasor-token`'s.
     pub cost: Option<Spread>,
-    /// Networks that are asked for more than they carry.
+    /// Networks in which more is requested than the bottleneck can carry.
     pub overloaded: usize,
-    /// Those of them where goodput fell below half of the capacity.
+    /// Those of them in which goodput fell below half of the capacity.
     pub unsafe_in: usize,
-    /// Those of these where each client's share is at least one exchange a minute.
+    /// Those of these in which each client's share is at least one exchange a minute.
     pub unsafe_with_a_share: usize,
 }
 
-/// A network where a control is worst, and in what.
+/// A network in which a control is worst, and the measure by which it is.
 #[derive(Clone, Debug)]
 pub struct Worst {
     /// The measure: `share`, `median` or `p90`.
@@ -60,7 +60,7 @@ pub struct Worst {
     pub value: f64,
     /// The network's number.
     pub network: u32,
-    /// The command that runs the control beside the published ones there.
+    /// The command that runs the control and the published ones in that network.
     pub command: String,
 }
 
@@ -88,7 +88,7 @@ impl Map {
         map
     }
 
-    /// Each control over all networks; none of an empty map.
+    /// Each control over all networks; empty for an empty map.
     #[must_use]
     pub fn summaries(&self) -> Vec<Summary> {
         let controls = self.controls.iter().enumerate();
@@ -119,7 +119,7 @@ impl Map {
         }
     }
 
-    /// The networks where a control is worst, `count` by each measure, the worst first.
+    /// The networks in which a control is worst, `count` for each measure, the worst first.
     #[must_use]
     pub fn worst(&self, plan: &Plan, cc: &str, count: usize) -> Vec<Worst> {
         let Some(place) = self.controls.iter().position(|own| own == cc) else {
@@ -151,7 +151,7 @@ impl Map {
         worst
     }
 
-    /// A control and the published ones, as `--cc` takes them.
+    /// A control and the published ones, in the form of `--cc`.
     fn beside(&self, plan: &Plan, cc: &str) -> String {
         let others = plan.published.iter().map(String::as_str).filter(|other| *other != cc);
         std::iter::once(cc).chain(others).collect::<Vec<_>>().join(",")

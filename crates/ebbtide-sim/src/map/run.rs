@@ -13,18 +13,18 @@ use rayon::prelude::*;
 use std::fmt;
 use std::path::Path;
 
-/// The most clients times exchanges of one network, unless the caller says otherwise: it bounds what
-/// one network costs.
+/// The default maximum of clients times exchanges of one network, which bounds the cost of a
+/// network.
 pub const WORK: u64 = 6000;
 
-/// What is to be mapped.
+/// The plan of a map.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The scenario that networks are made from.
+    /// The scenario from which the networks are derived.
     pub source: Source,
-    /// The ranges' preset, by name.
+    /// The name of the ranges' preset.
     pub preset: String,
-    /// What networks are drawn from.
+    /// The ranges from which networks are drawn.
     pub ranges: Ranges,
     /// The networks.
     pub networks: Vec<Network>,
@@ -38,17 +38,17 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// Why a map could not be made.
+/// The reason why a map could not be computed.
 #[derive(Debug)]
 pub enum MapError {
     /// A replication could not be run.
     Run {
-        /// The control, and the network as the command that runs it.
+        /// The command that runs the control in the network.
         command: String,
-        /// Why.
+        /// The reason.
         error: RunError,
     },
-    /// Results could not be kept.
+    /// The results could not be written.
     Journal(std::io::Error),
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for MapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run { command, error } => write!(f, "{command}: {error}"),
-            Self::Journal(error) => write!(f, "results cannot be kept: {error}"),
+            Self::Journal(error) => write!(f, "the results cannot be written: {error}"),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If a network cannot be or a control is not known; the message names it.
+    /// Returns an error if a network is not valid or a control is not known; the message names it.
     pub fn new(
         source: Source,
         (preset, ranges): (&str, Ranges),
@@ -85,8 +85,8 @@ impl Plan {
         Ok(Self { source, preset: preset.to_owned(), ranges, networks, cc, published, reps, seed })
     }
 
-    /// The controls to run: those compared, those compared with, and the one that costs are
-    /// measured by; each once.
+    /// The controls to run, each once: those compared, those compared with, and the reference for
+    /// costs.
     #[must_use]
     pub fn controls(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
@@ -99,14 +99,14 @@ impl Plan {
         all
     }
 
-    /// How many pairs of network and control there are.
+    /// The number of pairs of network and control.
     #[must_use]
     pub fn pairs(&self) -> usize {
         self.networks.len() * self.controls().len()
     }
 
-    /// The seed of a network's replications, the same for all controls. Each network has its own, or
-    /// the luck of one would be that of all.
+    /// The seed of a network's replications, the same for all controls. Each network has its own
+    /// seed; otherwise chance would affect all networks in the same way.
     const fn seed_of(&self, network: &Network) -> u64 {
         self.seed.wrapping_mul(1_000_000).wrapping_add(network.number as u64)
     }
@@ -122,12 +122,13 @@ impl Plan {
         )
     }
 
-    /// Runs what is missing, on the current rayon pool, network after network. Pairs that have not begun
-    /// when `progress` says that time is up are left out.
+    /// Runs the missing pairs on the current rayon pool, network by network. Pairs that have not
+    /// begun when `progress` reports that the time is over are left out.
     ///
     /// # Errors
     ///
-    /// The first failure; what was finished before is kept if there is a folder.
+    /// Returns the first error. Results that were finished before it are kept if there is a
+    /// folder.
     pub fn run(&self, folder: Option<&Path>, progress: &impl Progress) -> Result<Map, MapError> {
         let journal = match folder {
             Some(folder) => Journal::open(folder).map_err(MapError::Journal)?,
@@ -152,7 +153,7 @@ impl Plan {
         Ok(Map::new(self, &controls, &measured?))
     }
 
-    /// A control in a network: read, run, or left out.
+    /// The figures of a control in a network: read from the journal, computed, or left out.
     fn one(
         &self,
         network: &Network,

@@ -1,12 +1,12 @@
-//! Sobol's sequence: points that fill a cube evenly, however many are taken.
+//! Sobol's sequence: points that fill a cube evenly, whatever their number.
 //!
-//! The first n points of a longer map are those of a shorter one, so that a map grows without
-//! losing what was computed. Direction numbers by S. Joe and F. Y. Kuo (2008).
+//! The first n points of a longer map equal those of a shorter one, so a map can be extended
+//! without losing results. Direction numbers by S. Joe and F. Y. Kuo (2008).
 
 use crate::random::Streams;
 use rand_core::Rng;
 
-/// How many coordinates a point has.
+/// The number of coordinates of a point.
 pub(super) const DIMENSIONS: usize = 14;
 
 /// Degree and coefficients of a primitive polynomial, and the first direction numbers, of every
@@ -30,7 +30,8 @@ const DIRECTIONS: [(u32, u32, &[u32]); DIMENSIONS - 1] = [
 /// A point; each coordinate is a fraction of 2^32.
 pub(super) type Point = [u32; DIMENSIONS];
 
-/// The sequence under a digital shift that the seed gives: another seed, another draw, as even.
+/// The sequence with a digital shift derived from the seed. Another seed gives another draw of the
+/// same evenness.
 pub(super) struct Sobol {
     directions: [[u32; 32]; DIMENSIONS],
     shift: Point,
@@ -62,7 +63,7 @@ impl Sobol {
         Self { directions, shift }
     }
 
-    /// The point of this number, from 0.
+    /// The point with this number, from 0.
     pub(super) fn point(&self, number: u32) -> Point {
         let gray = number ^ (number >> 1);
         let mut point = self.shift;

@@ -1,4 +1,4 @@
-//! The air between nodes: who hears whom, and which transmissions spoil which.
+//! The air between nodes: which nodes hear each other, and which transmissions interfere.
 
 use crate::net::Loss;
 use crate::random::Probability;
@@ -6,24 +6,24 @@ use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
-/// How one node is heard by another.
+/// The reception of one node's transmissions at another node.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Path {
-    /// Whether it is heard at all: a heard transmission makes the channel busy and spoils what
-    /// the other receives meanwhile.
+    /// Whether it is heard at all: an audible transmission makes the channel busy and interferes
+    /// with what the other node receives at the same time.
     pub audible: bool,
     /// The square of the distance, for capture.
     pub distance_squared: f64,
 }
 
-/// Loss of frames that nothing else spoils, on one path.
+/// The loss of frames without interference, on one path.
 #[derive(Clone, Debug)]
 pub struct Fading {
-    /// The share of frames that can be received, by distance.
+    /// The share of frames that can be received at this distance.
     pub reception: Probability,
-    /// Draws it.
+    /// The generator of its draws.
     pub rng: ChaCha8Rng,
-    /// Loss on top, in bursts or not.
+    /// Additional loss, in bursts or not.
     pub bursts: Loss<ChaCha8Rng>,
 }
 
@@ -32,7 +32,7 @@ pub struct Fading {
 pub enum Reception {
     /// It was received.
     Received,
-    /// Another transmission that the receiver hears overlapped it.
+    /// Another transmission that the receiver hears overlapped with it.
     Collided,
     /// It was too weak.
     Faded,
@@ -47,29 +47,31 @@ struct Transmission {
     from: u32,
     to: u32,
     began: Instant,
-    /// Why it cannot be received; the first cause counts.
+    /// The reason why it cannot be received; the first cause counts.
     spoilt: Option<Reception>,
 }
 
-/// The transmissions under way among a number of nodes. A node transmits one at a time.
+/// The transmissions under way among a number of nodes. A node sends one frame at a time.
 #[derive(Clone, Debug)]
 pub struct Air {
     nodes: usize,
-    /// From each node to each node, row by row.
+    /// The path from each node to each node, row by row.
     paths: Vec<Path>,
-    /// Where frames are lost without a collision; `None` on paths that lose none.
+    /// The fading of each path; `None` on paths that lose no frames without a collision.
     fading: Vec<Option<Box<Fading>>>,
-    /// How many times as far as the sender an interferer must be to do no harm, squared. `None`:
-    /// every interferer in hearing range does harm.
+    /// The square of the ratio of distances, interferer to sender, from which on an interferer is
+    /// harmless. `None`: every interferer in hearing range is harmful.
     capture: Option<f64>,
     on_air: Vec<Transmission>,
-    /// Senders whose transmission ended lately, and when, for channel assessments that began before.
+    /// Recently ended transmissions with their senders and times, for channel assessments that
+    /// began before they ended.
     ended: VecDeque<(u32, Instant)>,
 }
 
 impl Air {
-    /// Silence. `paths` and `fading` have one entry per ordered pair of nodes, the sender's row
-    /// first; `capture` is the ratio of distances from which on an interferer does no harm.
+    /// Creates the air without transmissions. `paths` and `fading` have one entry for each ordered
+    /// pair of nodes, with the sender as the row; `capture` is the ratio of distances from which
+    /// on an interferer is harmless.
     #[must_use]
     pub fn new(
         nodes: usize,
@@ -91,13 +93,14 @@ impl Air {
         self.paths[self.index(from, listener)].audible
     }
 
-    /// Whether a node transmits.
+    /// Whether a node is transmitting.
     #[must_use]
     pub fn transmits(&self, node: u32) -> bool {
         self.on_air.iter().any(|other| other.from == node)
     }
 
-    /// Whether `node` has heard anything between `since` and `now`; what begins at `now` it has not.
+    /// Whether `node` has heard anything between `since` and `now`; a transmission that begins at
+    /// `now` does not count.
     pub fn was_busy(&mut self, node: u32, since: Instant, now: Instant) -> bool {
         self.forget(since);
         let begun = self.on_air.iter().filter(|transmission| transmission.began < now);
@@ -106,15 +109,16 @@ impl Air {
         under_way.chain(before).any(|from| from != node && self.hears(node, from))
     }
 
-    /// Forgets transmissions that ended by `at`. [`Self::was_busy`] is never called for an earlier instant.
+    /// Forgets transmissions that ended by `at`. [`Self::was_busy`] must not be called for an
+    /// earlier instant afterwards.
     pub fn forget(&mut self, at: Instant) {
         while self.ended.front().is_some_and(|(_, ended)| *ended <= at) {
             self.ended.pop_front();
         }
     }
 
-    /// `from` begins to transmit to `to`, whose radio is on or off. Whatever overlaps from now on
-    /// spoils what it is heard by.
+    /// `from` begins to transmit to `to`, whose radio is on or off. Overlapping transmissions
+    /// interfere from now on.
     pub fn begin(&mut self, now: Instant, (from, to): (u32, u32), is_awake: bool) {
         let mut spoilt = (!is_awake).then_some(Reception::Asleep);
         if self.transmits(to) {
@@ -137,7 +141,7 @@ impl Air {
         self.on_air.push(Transmission { from, to, began: now, spoilt });
     }
 
-    /// The transmission of `from` ends: what became of it.
+    /// Ends the transmission of `from` and returns its fate.
     pub fn end(&mut self, now: Instant, from: u32) -> Reception {
         let Some(index) = self.on_air.iter().position(|other| other.from == from) else {
             return Reception::Faded;
@@ -145,8 +149,8 @@ impl Air {
         let Transmission { to, spoilt, .. } = self.on_air.swap_remove(index);
         self.ended.push_back((from, now));
         let place = self.index(from, to);
-        // Drawn whether or not it is spoilt, so that what is lost to fading does not depend on who
-        // else transmits.
+        // Drawn whether or not there is interference, so that loss by fading does not depend on
+        // the other transmissions.
         let fades = match &mut self.fading[place] {
             None => !self.paths[place].audible,
             Some(fading) => {

@@ -1,21 +1,21 @@
-//! Where frames went: every one is in exactly one place.
+//! The fates of frames; every frame is counted exactly once.
 
 use super::{Outcome, Reception};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// The frames of a station, by what became of them.
+/// The frames of a station, by fate.
 ///
-/// Two sums hold at any time: `accepted` = `sent` + `no_ack` + `no_access` + the one in hand
-/// and those that wait for their repetition, and `transmitted` = `received` + `repeated` + `collided` + `faded` + `deaf` + `asleep` + the one
-/// on the air.
+/// Two sums hold at any time: `accepted` = `sent` + `no_ack` + `no_access` + the current frame and
+/// those that wait for their retransmission, and `transmitted` = `received` + `repeated` +
+/// `collided` + `faded` + `deaf` + `asleep` + the one on the air.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameCounts {
-    /// Frames that the layer above handed over.
+    /// Frames that the upper layer handed over.
     pub accepted: u64,
-    /// Frames that were acknowledged, or sent without asking for that.
+    /// Frames that were acknowledged, or sent without requesting an acknowledgement.
     pub sent: u64,
-    /// Frames given up for want of an acknowledgement.
+    /// Frames given up because no acknowledgement arrived.
     pub no_ack: u64,
     /// Frames given up because the channel was busy.
     pub no_access: u64,
@@ -23,19 +23,19 @@ pub struct FrameCounts {
     pub assessments: u64,
     /// Channel assessments that found it busy.
     pub busy: u64,
-    /// Transmissions of frames, repetitions included, acknowledgements not.
+    /// Transmissions of frames, including retransmissions but not acknowledgements.
     pub transmitted: u64,
-    /// Transmissions that arrived, for the first time.
+    /// Frames that arrived for the first time.
     pub received: u64,
-    /// Transmissions that arrived again.
+    /// Frames that arrived again.
     pub repeated: u64,
-    /// Transmissions lost to another one at the receiver.
+    /// Frames lost to another transmission at the receiver.
     pub collided: u64,
-    /// Transmissions that were too weak.
+    /// Frames that were too weak.
     pub faded: u64,
-    /// Transmissions during which the receiver transmitted.
+    /// Frames that arrived while the receiver was transmitting.
     pub deaf: u64,
-    /// Transmissions that found the receiver's radio off.
+    /// Frames that arrived while the receiver's radio was off.
     pub asleep: u64,
     /// Acknowledgements transmitted to this station.
     pub acks: u64,
@@ -44,7 +44,7 @@ pub struct FrameCounts {
 }
 
 impl FrameCounts {
-    /// A transmission ended; `again` if its frame had arrived before.
+    /// Counts a transmission that ended; `again` if its frame had arrived before.
     pub(super) fn ended(&mut self, reception: Reception, again: bool) {
         match reception {
             Reception::Received if again => self.repeated += 1,
@@ -56,7 +56,7 @@ impl FrameCounts {
         }
     }
 
-    /// A frame is done with.
+    /// Counts a frame that was finished.
     pub(super) fn done(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Sent => self.sent += 1,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How long a radio was in its states, ns. The rest of the time it slept.
+/// How long a radio was in each state, ns. It slept for the rest of the time.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RadioTime {
     /// Transmitting.
@@ -11,7 +11,7 @@ pub struct RadioTime {
     pub listen_ns: u64,
 }
 
-/// Power of a radio in its states, mW.
+/// The power of a radio in each state, mW.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Energy {
     /// Transmitting.
@@ -23,8 +23,8 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// The radio of the motes of both studies, at 3 V: 17.4 mA at 0 dBm, 18.8 mA receiving, 20 µA in
-    /// power-down (CC2420 data sheet, table 5).
+    /// The radio of the motes of both studies at 3 V: 17.4 mA at 0 dBm, 18.8 mA receiving, 20 µA
+    /// in power-down (CC2420 data sheet, table 5).
     pub const CC2420: Self = Self { transmit_mw: 52.2, listen_mw: 56.4, sleep_mw: 0.06 };
 
     /// The energy, in mJ, of `time` within `elapsed_ns`.

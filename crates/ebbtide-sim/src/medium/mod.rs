@@ -1,10 +1,11 @@
-//! Shared media: nodes that hear each other, collide, and repeat what was not acknowledged.
+//! Shared media: nodes that hear each other, collide, and retransmit unacknowledged frames.
 //!
-//! [`Air`] knows who hears whom and which transmissions spoil which; it knows no protocol. A MAC
-//! ([`ieee802154::Mac`], [`ieee80211::Mac`]) decides when its stations transmit, over an `Air`. Like
-//! an endpoint, a MAC is driven: [`send`](ieee802154::Mac::send) and `handle` go in, its timers go
-//! into the driver's engine, and `poll` hands out [`Indication`]s until there are none. Another medium
-//! is another MAC over the same `Air`, with the same frames, indications and counts.
+//! [`Air`] knows which nodes hear each other and which transmissions interfere, independently of
+//! any protocol. A MAC ([`ieee802154::Mac`], [`ieee80211::Mac`]) decides when its stations
+//! transmit over an `Air`. Like an endpoint, a MAC has a driver: the driver calls
+//! [`send`](ieee802154::Mac::send) and `handle`, keeps the MAC's timers in its engine, and fetches
+//! [`Indication`]s with `poll` until there are none. Another medium is another MAC over the same
+//! `Air`, with the same frames, indications and counts.
 
 mod air;
 mod counts;
@@ -24,15 +25,16 @@ use ebbtide_core::time::{Duration, Instant};
 pub struct Frame {
     /// The station that sends it.
     pub from: u32,
-    /// The neighbour that it is for.
+    /// The neighbour to which it is sent.
     pub to: u32,
     /// Its length in bytes, MAC header and checksum included, without preamble.
     pub bytes: u32,
-    /// The name that the sender's upper layer gave it; returned in every [`Indication`].
+    /// The identifier that the sender's upper layer gave it, returned in every [`Indication`].
     pub token: u32,
-    /// Whether another frame for the same neighbour follows at once: it then stays awake.
+    /// Whether another frame for the same neighbour follows at once, so that the neighbour stays
+    /// awake.
     pub more: bool,
-    /// Whether it is to be acknowledged, and so repeated.
+    /// Whether it requests an acknowledgement and is retransmitted without one.
     pub confirmed: bool,
 }
 
@@ -41,22 +43,22 @@ pub struct Frame {
 pub enum Indication {
     /// A frame has arrived at its neighbour, for the first time.
     Arrived(Frame),
-    /// A station is done with its frame and takes the next one.
+    /// A station has finished with its frame and accepts the next one.
     Done(Frame, Outcome),
 }
 
-/// How a frame ended for its sender.
+/// The fate of a frame at its sender.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The neighbour acknowledged it, or it was sent without asking for that.
+    /// The neighbour acknowledged it, or it was sent without requesting an acknowledgement.
     Sent,
-    /// No acknowledgement after all retries. It may have arrived all the same.
+    /// No acknowledgement after all retransmissions. It may have arrived all the same.
     NoAck,
     /// The channel was found busy too often.
     ChannelAccessFailure,
 }
 
-/// A timer of a MAC runs out `after` so many nanoseconds.
+/// Schedules a timer of a MAC, `after` this many nanoseconds.
 fn schedule<E: Copy, V: Into<E>>(engine: &mut Engine<E>, now: Instant, after: u64, event: V) {
     engine.schedule(now + Duration::from_nanos(after), event.into());
 }

@@ -3,7 +3,7 @@
 use crate::random::uniform;
 use rand_core::Rng;
 
-/// A delay drawn per packet, uniform between two ends in nanoseconds; a fixed one if they are equal.
+/// A delay drawn per packet, uniform between two ends in nanoseconds; fixed if they are equal.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
     /// The shortest, ns.
@@ -19,7 +19,7 @@ impl Delay {
         Self { low: ns, high: ns }
     }
 
-    /// The delay of one packet, ns. A fixed delay draws nothing.
+    /// The delay of one packet, ns. A fixed delay draws no random number.
     #[inline]
     pub fn draw(self, rng: &mut impl Rng) -> u64 {
         if self.low >= self.high { self.low } else { uniform(rng, self.low, self.high) }

@@ -6,26 +6,27 @@ use ebbtide_core::time::Instant;
 use rand_core::Rng;
 use std::collections::VecDeque;
 
-/// The sending end of a link: packets leave one after another at a fixed rate, exactly.
+/// The sending end of a link, from which packets leave one after another at an exact, fixed rate.
 #[derive(Clone, Debug)]
 pub struct Serialiser {
     bits_per_second: u64,
     /// When the last packet accepted so far will have left.
     free_at: u64,
-    /// The fraction of a nanosecond that `free_at` leaves out, in units of `1 / bits_per_second`: rounding never
-    /// accumulates within a busy period.
+    /// The fraction of a nanosecond that `free_at` omits, in units of `1 / bits_per_second`, so
+    /// that rounding never accumulates within a busy period.
     remainder: u64,
 }
 
 impl Serialiser {
-    /// A serialiser of this rate, at least 1 bit/s.
+    /// Creates a serialiser with this rate, at least 1 bit/s.
     #[must_use]
     pub const fn new(bits_per_second: u64) -> Self {
         let bits_per_second = if bits_per_second == 0 { 1 } else { bits_per_second };
         Self { bits_per_second, free_at: 0, remainder: 0 }
     }
 
-    /// Accepts a packet at `now`: when its first bit leaves, and when its last one has.
+    /// Accepts a packet at `now`. Returns when its first bit leaves, and when its last bit has
+    /// left.
     #[inline]
     pub fn accept(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
         let now = now.as_nanos();
@@ -34,7 +35,8 @@ impl Serialiser {
             self.remainder = 0;
         }
         let start = self.free_at;
-        // 2^32 bytes are 2^35 bits, times 10^9 ns below 2^65: 128 bits only for giants.
+        // 2^32 bytes are 2^35 bits, times 10^9 ns below 2^65; only packets that large need 128
+        // bits.
         let scaled = u128::from(bytes) * 8 * 1_000_000_000 + u128::from(self.remainder);
         let rate = u128::from(self.bits_per_second);
         let (ns, remainder) = match u64::try_from(scaled) {
@@ -55,14 +57,14 @@ impl Serialiser {
 pub enum Fate {
     /// It arrives at the other end.
     Delivered {
-        /// When.
+        /// The time of arrival.
         at: Instant,
     },
-    /// It found the buffer full.
+    /// The buffer was full.
     Dropped,
-    /// It occupied buffer and serialiser, then was lost on the way.
+    /// It occupied buffer and serialiser, and was lost on the way.
     Lost {
-        /// When it had left the serialiser.
+        /// The time at which it had left the serialiser.
         left: Instant,
     },
 }
@@ -74,32 +76,32 @@ pub struct LinkCounts {
     pub sent: u64,
     /// Packets that arrive.
     pub delivered: u64,
-    /// Packets that found the buffer full.
+    /// Packets dropped because the buffer was full.
     pub dropped_queue: u64,
     /// Packets lost after the queue.
     pub lost_link: u64,
     /// Bytes that passed the serialiser.
     pub bytes_serialised: u64,
-    /// Time the serialiser worked, ns.
+    /// Time in which the serialiser was busy, ns.
     pub busy_ns: u64,
-    /// The most bytes that waited at once.
+    /// The largest number of bytes that waited at the same time.
     pub queue_max: u64,
-    /// Bytes that waited times how long each did, in byte nanoseconds: over a span of time, the
-    /// mean length of the queue.
+    /// Waiting bytes times their waiting times, in byte nanoseconds. Divided by a span of time,
+    /// this is the mean length of the queue.
     pub queue_byte_ns: u128,
 }
 
-/// A one-way link. The buffer counts the packets that wait; the one in transmission and those in
-/// propagation are out of it.
+/// A one-way link. The buffer contains the packets that wait, but not the one in transmission or
+/// those in propagation.
 #[derive(Clone, Debug)]
 pub struct Link<R> {
     serialiser: Serialiser,
-    /// Bytes that may wait; `None` for no bound.
+    /// Bytes that may wait; `None` for no limit.
     buffer: Option<u64>,
     delay: Delay,
     loss: Loss<R>,
     targeting: Vec<Targeting>,
-    /// When each waiting packet starts to be transmitted, and its length.
+    /// The start of transmission and the length of each waiting packet.
     waiting: VecDeque<(Instant, u32)>,
     waiting_bytes: u64,
     counts: LinkCounts,
@@ -107,7 +109,7 @@ pub struct Link<R> {
 }
 
 impl<R: Rng> Link<R> {
-    /// An idle link. `buffer` is in bytes; `rng` draws the delays.
+    /// Creates an idle link. `buffer` is in bytes; `rng` draws the delays.
     pub const fn new(
         bits_per_second: u64,
         buffer: Option<u64>,
@@ -137,18 +139,18 @@ impl<R: Rng> Link<R> {
         }
     }
 
-    /// Loses these packets on purpose, in addition to those of the loss model.
+    /// Drops these packets on purpose, in addition to those of the loss model.
     pub fn lose(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
         self.targeting.extend(targets.into_iter().map(Targeting::new));
     }
 
-    /// Hands a packet of `bytes` to the link. Calls are in the order of time.
+    /// Hands a packet of `bytes` to the link. Calls must be in the order of time.
     #[inline]
     pub fn send(&mut self, now: Instant, bytes: u32) -> Fate {
         self.send_of(None, now, bytes)
     }
 
-    /// As [`Self::send`], a packet of this client.
+    /// Like [`Self::send`], for a packet of this client.
     #[inline]
     pub fn send_of(&mut self, client: Option<u32>, now: Instant, bytes: u32) -> Fate {
         self.counts.sent += 1;
@@ -181,7 +183,7 @@ impl<R: Rng> Link<R> {
         Fate::Delivered { at: Instant::from_nanos(left.as_nanos().saturating_add(delay)) }
     }
 
-    /// Bytes that wait at `now`.
+    /// The number of bytes that wait at `now`.
     #[inline]
     pub fn queued_bytes(&mut self, now: Instant) -> u64 {
         while let Some((start, bytes)) = self.waiting.front().copied()
@@ -193,15 +195,15 @@ impl<R: Rng> Link<R> {
         self.waiting_bytes
     }
 
-    /// The counters. Of a packet its whole wait and transmission are counted when it is
-    /// handed to the link.
+    /// The counters. They include a packet's whole wait and transmission as soon as it is handed
+    /// to the link.
     #[must_use]
     pub const fn counts(&self) -> LinkCounts {
         self.counts
     }
 
-    /// The counters, without the waits and the transmissions that `now` is yet to see. Not
-    /// earlier than the last packet was handed to the link.
+    /// The counters without waits and transmissions after `now`, which must not be earlier than
+    /// the last packet was handed to the link.
     #[must_use]
     pub fn counts_until(&self, now: Instant) -> LinkCounts {
         let ahead = self
@@ -210,7 +212,7 @@ impl<R: Rng> Link<R> {
             .map(|(start, bytes)| u128::from(*bytes) * start.saturating_since(now).as_nanos());
         let mut counts = self.counts;
         counts.queue_byte_ns -= ahead.sum::<u128>();
-        // While it has work the serialiser does not rest: all of the time ahead is work.
+        // The serialiser works without pause until then, so all of the time ahead is busy time.
         counts.busy_ns -= self.serialiser.free_at.saturating_sub(now.as_nanos());
         counts
     }

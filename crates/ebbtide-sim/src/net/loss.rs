@@ -4,15 +4,15 @@ use crate::random::{Probability, exponential};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
 
-/// How packets are lost.
+/// A model of packet losses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum LossModel {
-    /// None is.
+    /// No packet is lost.
     None,
-    /// Each with the same probability, independently.
+    /// Each packet is lost with the same probability, independently.
     Independent(Probability),
     /// A good and a bad state that change from packet to packet. Bursts are counted in packets, so
-    /// that a busy link passes through them faster.
+    /// a busy link passes through them faster.
     PerPacket {
         /// Loss in the good state.
         good: Probability,
@@ -23,52 +23,53 @@ pub enum LossModel {
         /// From bad to good, per packet.
         recover: Probability,
     },
-    /// A good and a bad state that change with time, whether there are packets or not: the only
-    /// kind that gives compared controls the same luck.
+    /// A good and a bad state that change with time, independently of the packets. Only this model
+    /// gives compared controls the same losses.
     TimeDriven {
         /// Loss in the good state.
         good: Probability,
         /// Loss in the bad state.
         bad: Probability,
-        /// Mean stay in the good state, ns.
+        /// Mean duration of the good state, ns.
         mean_good_ns: u64,
-        /// Mean stay in the bad state, ns.
+        /// Mean duration of the bad state, ns.
         mean_bad_ns: u64,
-        /// Share of time in the bad state, for the start.
+        /// Share of time in the bad state, which determines the start.
         bad_share: Probability,
     },
 }
 
-/// A [`LossModel`] at work.
+/// A [`LossModel`] with its present state.
 #[derive(Clone, Debug)]
 pub struct Loss<R> {
     model: LossModel,
     /// The current state; `None` before the first packet.
     is_bad: Option<bool>,
-    /// When the current state ends, for the time-driven kind.
+    /// When the current state ends, for the time-driven model.
     until: u64,
-    /// The fate of each packet, and the states that change from packet to packet.
+    /// Draws the fate of each packet, and the states that change from packet to packet.
     packets: R,
-    /// The states that change with time: a stream of their own, so that they do not depend on how
-    /// many packets there were.
+    /// Draws the states that change with time. It is a separate stream, so that they do not depend
+    /// on the number of packets.
     states: R,
 }
 
 impl<R: Rng> Loss<R> {
-    /// `packets` draws what happens to packets, `states` the stays of the time-driven kind.
+    /// `packets` draws the fates of packets, `states` the durations of the time-driven model.
     pub const fn new(model: LossModel, packets: R, states: R) -> Self {
         Self { model, is_bad: None, until: 0, packets, states }
     }
 
-    /// Whether a packet that leaves the queue at `now` is lost. Calls are in the order of time.
+    /// Whether a packet that leaves the queue at `now` is lost. Calls must be in the order of
+    /// time.
     #[inline]
     pub fn loses(&mut self, now: Instant) -> bool {
         match self.model {
             LossModel::None => false,
             LossModel::Independent(probability) => probability.draw(&mut self.packets),
             LossModel::PerPacket { good, bad, worsen, recover } => {
-                // The chain starts good: the first packets of a run are no different from those
-                // after any quiet spell.
+                // The chain starts in the good state: the first packets of a run do not differ
+                // from those after an idle period.
                 let was_bad = self.is_bad.unwrap_or(false);
                 let leaves = if was_bad { recover } else { worsen }.draw(&mut self.packets);
                 let is_bad = was_bad ^ leaves;
@@ -89,7 +90,8 @@ impl<R: Rng> Loss<R> {
         };
         let mut is_bad = match self.is_bad {
             Some(is_bad) => is_bad,
-            // The stay that covers time zero: memoryless, so a whole one from there.
+            // The duration of the state at time zero. It is memoryless, so a whole duration counts
+            // from there.
             None => !bad_share.draw(&mut self.states),
         };
         while self.is_bad.is_none() || self.until <= now {

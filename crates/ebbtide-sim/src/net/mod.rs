@@ -1,5 +1,5 @@
-//! Models of networks. They compute fates from instants and lengths, and know neither the engine
-//! nor CoAP: the emulator drives the same models with the wall clock.
+//! Models of networks. They compute the fates of packets from instants and lengths, and depend on
+//! neither the engine nor CoAP, so the emulator drives the same models with the wall clock.
 
 mod delay;
 mod link;

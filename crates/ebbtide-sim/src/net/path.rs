@@ -5,19 +5,19 @@ use crate::random::Streams;
 use crate::scenario::LinkSpec;
 use rand_chacha::ChaCha8Rng;
 
-/// The bottleneck link of one direction, and the further way between its router and the server.
-/// Its streams of randomness are named here, once: whoever drives a scenario's path meets the same
-/// luck.
+/// The bottleneck link of one direction, and the delay between its router and the server. The
+/// streams of randomness are named here, once, so that every driver of a scenario's path draws the
+/// same values.
 #[derive(Clone, Debug)]
 pub struct Path {
     /// The bottleneck.
     pub link: Link<ChaCha8Rng>,
-    /// The further way, and what draws from it.
+    /// The delay beyond the link, and the generator that draws it.
     pub beyond: (Delay, ChaCha8Rng),
 }
 
 impl Path {
-    /// The path called `name` (`"up"` from the clients to the server, `"down"` back).
+    /// Creates the path called `name` (`"up"` from the clients to the server, `"down"` back).
     #[must_use]
     pub fn new(name: &str, spec: &LinkSpec, loss: LossModel, streams: &Streams) -> Self {
         let packets = streams.stream(&format!("link/{name}/loss"));

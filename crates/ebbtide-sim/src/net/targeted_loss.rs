@@ -1,17 +1,18 @@
-//! Packets that are lost on purpose: these and no others.
+//! Packets that are dropped on purpose.
 
 use ebbtide_core::time::Instant;
 
-/// Packets of a link that are lost on purpose; like all losses, after the queue.
+/// Packets of a link that are dropped on purpose. Like all losses, these take place after the
+/// queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetedLoss {
-    /// The number of packets lost in a row.
+    /// The number of consecutive packets to drop.
     pub count: u32,
     /// Only packets of this client; `None` means all clients.
     pub client: Option<u32>,
     /// Only packets that leave the queue at this instant or later.
     pub after: Instant,
-    /// The number of matching packets that are spared first.
+    /// The number of matching packets that pass first.
     pub skip: u32,
 }
 
@@ -19,7 +20,7 @@ pub struct TargetedLoss {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Targeting {
     target: TargetedLoss,
-    /// Packets so far that match it.
+    /// The number of matching packets so far.
     seen: u32,
 }
 
@@ -28,8 +29,8 @@ impl Targeting {
         Self { target, seen: 0 }
     }
 
-    /// Whether a packet of `client` that leaves the queue at `now` is lost. Calls are in the order
-    /// of time.
+    /// Whether a packet of `client` that leaves the queue at `now` is dropped. Calls must be in
+    /// the order of time.
     pub(super) fn loses(&mut self, now: Instant, client: Option<u32>) -> bool {
         let TargetedLoss { count, client: whose, after, skip } = self.target;
         if now < after || (whose.is_some() && whose != client) {

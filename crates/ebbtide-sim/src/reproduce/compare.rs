@@ -1,4 +1,4 @@
-//! Published figures against measured ones.
+//! Compares published figures with measured ones.
 
 use super::figures::{Figure, Quantity};
 use super::papers::Paper;
@@ -12,12 +12,11 @@ use crate::stats::mean_and_half_width;
 pub struct Measured {
     /// The value.
     pub value: f64,
-    /// Its interval; not numbers where there is none.
+    /// Its confidence interval; NaN if there is none.
     pub ci: (f64, f64),
 }
 
-/// All figures of a paper, in the order of publication; those whose cells are not there are left
-/// out.
+/// All figures of a paper in the order of publication, except for those whose cells are missing.
 #[must_use]
 pub fn compare(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Comparison> {
     if paper.lists_cells() {
@@ -44,11 +43,12 @@ pub fn compare(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Comp
     rows.collect()
 }
 
-/// With fewer replications than these nothing is judged: the tolerances were set for 20, and the interval of
-/// a few is wider than what it is to decide.
+/// With fewer replications nothing is judged. The tolerances were set for 20, and the interval of
+/// a few replications is wider than the tolerance.
 pub const REPS_TO_JUDGE: u32 = 10;
 
-/// Takes back what so few replications cannot tell: whether a value is within its tolerance.
+/// Removes the judgement whether values are within their tolerances if there are too few
+/// replications.
 pub fn withhold(rows: &mut [Comparison], reps: u32) {
     if reps >= REPS_TO_JUDGE {
         return;
@@ -95,7 +95,7 @@ fn measure(
         Quantity::UnnecessaryReduction => {
             let against = against?;
             let reduction = |own: f64, other: f64| 100.0 * (1.0 - own / other);
-            // The same luck in both: replications are compared one by one.
+            // Both use the same random numbers, so replications are compared one by one.
             let pairs = result.per_run.iter().zip(&against.per_run);
             let values: Vec<f64> =
                 pairs.map(|(own, other)| reduction(own.unnecessary, other.unnecessary)).collect();
@@ -147,11 +147,12 @@ fn row(figure: &Figure, result: &CellResult, measured: Measured) -> Comparison {
     }
 }
 
-/// Differences of TCP cells from here on are explained.
+/// Differences of TCP cells above this limit are explained.
 const TCP_DIFFERS: f64 = 0.10;
 
-/// How far a measured value may lie from the published one: one rule per kind of cell, none per
-/// control. Of TCP nothing is promised: the papers' is Linux's, this one is not.
+/// How far a measured value may lie from the published one. There is one rule for each kind of
+/// cell, and none for single controls. For TCP there is no tolerance, because the papers used
+/// Linux's TCP and the simulator does not.
 fn tolerance(figure: &Figure, result: &CellResult) -> Option<f64> {
     if figure.cc == TCP {
         return None;
@@ -169,7 +170,7 @@ fn tolerance(figure: &Figure, result: &CellResult) -> Option<f64> {
     })
 }
 
-/// What was found in the traces of cells that differ by more than their noise.
+/// The explanation, found in traces, of cells that differ by more than their noise.
 fn note(figure: &Figure, measured: Measured) -> String {
     let (low, high) = measured.ci;
     if low <= figure.value && figure.value <= high {
@@ -177,7 +178,7 @@ fn note(figure: &Figure, measured: Measured) -> String {
     }
     if figure.cc == TCP && (measured.value / figure.value - 1.0).abs() > TCP_DIFFERS {
         return match figure.settings[2] {
-            "2500" => "who starts when, and whose timers expire together: see docs/controls/tcp.md",
+            "2500" => "depends on start times and simultaneous timers: see docs/controls/tcp.md",
             _ => "smoltcp, not Linux: see docs/controls/tcp.md",
         }
         .to_owned();

@@ -1,21 +1,22 @@
 //! The published figures.
 
-/// The file of figures, with its sources on top.
+/// The file of figures, which begins with its sources.
 pub const FIGURES: &str = include_str!("../../published/figures.csv");
 
-/// What a published figure says of a cell.
+/// The quantity of a published figure.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Quantity {
-    /// A quantile of the flow completion time over clients and replications, s; the share is from
+    /// A quantile of the flow completion time over clients and replications, s. The share is from
     /// 0 to 1.
     FctQuantile(f64),
-    /// Exchanges with this many retransmissions, % of all; 4 means 4 or more.
+    /// Exchanges with this many retransmissions, % of all; 4 stands for 4 or more.
     RetransmissionClass(usize),
     /// The median over clients of unnecessary retransmissions.
     Unnecessary,
-    /// How much lower that median is than under another control, %.
+    /// The difference of that median to another control's, as a reduction in %.
     UnnecessaryReduction,
-    /// How much longer the median flow completion time is than under another control, %.
+    /// The difference of the median flow completion time to another control's, as an increase in
+    /// %.
     FctChange,
 }
 
@@ -26,15 +27,15 @@ pub struct Figure {
     pub source: &'static str,
     /// Its table or section.
     pub table: &'static str,
-    /// What it says, in words.
+    /// A description in words.
     pub name: &'static str,
-    /// What it says.
+    /// The quantity.
     pub quantity: Quantity,
     /// The cell's settings: workload, clients, buffer, errors.
     pub settings: [&'static str; 4],
     /// The control.
     pub cc: &'static str,
-    /// The control it is compared with; empty if none.
+    /// The control with which it is compared; empty if there is none.
     pub against: &'static str,
     /// The published value.
     pub value: f64,
@@ -61,7 +62,7 @@ impl Quantity {
         })
     }
 
-    /// Whether its values are percentages, compared by their difference.
+    /// Whether its values are percentages, which are compared by their difference.
     #[must_use]
     pub const fn is_percentage(self) -> bool {
         matches!(self, Self::RetransmissionClass(_) | Self::UnnecessaryReduction | Self::FctChange)
@@ -69,8 +70,8 @@ impl Quantity {
 }
 
 impl Figure {
-    /// All figures of a paper, in the order of the file. Lines that are no figure are left out; a
-    /// test checks that there are none.
+    /// All figures of a paper, in the order of the file. Lines that do not contain a figure are
+    /// skipped; a test checks that there are none.
     #[must_use]
     pub fn of(source: &str) -> Vec<Self> {
         Self::lines().filter_map(Self::parse).filter(|figure| figure.source == source).collect()

@@ -6,17 +6,17 @@ use super::statements::{self, Statement};
 use crate::report::{Comparison, MeshCell};
 use crate::run::{Campaign, Results};
 
-/// SOCNE14's tables, with their source on top.
+/// SOCNE14's tables, which begin with their source.
 const TABLES: &str = include_str!("../../published/socne14.csv");
 
 /// A cell of a study: its settings by key, and its control.
 pub(super) type Wanted = (Vec<(String, String)>, String);
 
-/// What the workloads of SOCNE14 are run with.
+/// The controls with which the workloads of SOCNE14 are run.
 const CLOUD_CONTROLS: [&str; 4] = ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"];
 const GRID_CONTROLS: [&str; 2] = ["default", "cocoa-plus"];
 
-/// The cells that a study ran; none for the others.
+/// The cells of a study; empty for the other papers.
 pub(super) fn cells(paper: Paper) -> Vec<Wanted> {
     let owned = |pairs: &[(&str, &str)], cc: &str| -> Wanted {
         let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -59,7 +59,7 @@ pub(super) fn cells(paper: Paper) -> Vec<Wanted> {
     all
 }
 
-/// What was measured with these settings under a control.
+/// The measured cell with these settings under a control.
 pub(super) fn find<'r>(
     (campaign, results): (&Campaign, &'r Results),
     scenario: &str,
@@ -75,7 +75,7 @@ pub(super) fn find<'r>(
     })
 }
 
-/// SOCNE14's tables beside what was measured.
+/// Compares SOCNE14's tables with measured values.
 pub(super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison> {
     let mut rows = Vec::new();
     let lines = TABLES.lines().filter(|line| !line.starts_with('#')).skip(1);
@@ -108,7 +108,7 @@ pub(super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison>
                 ci: (measured - half, measured + half),
                 relative: (measured - published) / published,
                 is_percentage: false,
-                // Promised of the baseline's throughput only.
+                // Only the baseline's throughput has a tolerance.
                 within: (workload == "baseline" && column < 4).then_some(0.25),
                 note: String::new(),
             });
@@ -117,7 +117,7 @@ pub(super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison>
     rows
 }
 
-/// What a study states in words, checked.
+/// Checks the statements of a study against measured values.
 #[must_use]
 pub fn check_statements(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Statement> {
     match paper {

@@ -1,4 +1,4 @@
-//! The papers' experiments, run again, with the published figures beside the measured ones.
+//! The papers' experiments, repeated and compared with the published figures.
 
 mod compare;
 mod figures;

@@ -11,16 +11,16 @@ use crate::scenario::{WorkloadKind, load};
 /// One page.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The file's name, without its ending.
+    /// The file's name without its extension.
     pub name: String,
-    /// What is on it, in a few words.
+    /// A short description of its contents.
     pub about: &'static str,
-    /// Its data.
+    /// The report on the page.
     pub report: Report,
 }
 
 /// The pages of some papers: completion times and retransmissions by buffer and control, link
-/// errors, competition half and half. A page without complete cells is left out.
+/// errors, competition of two controls. A page without complete cells is left out.
 #[must_use]
 pub fn pages(papers: &[Paper], campaign: &Campaign, results: &Results) -> Vec<Page> {
     let mut all = Vec::new();
@@ -36,7 +36,7 @@ pub fn pages(papers: &[Paper], campaign: &Campaign, results: &Results) -> Vec<Pa
         let clean = |spec: &CellSpec| spec.scenario.network.errors == "none";
         let mixed = |spec: &CellSpec| spec.scenario.workload.kind == WorkloadKind::Mixed;
         let name = paper.name();
-        // 400 clients show everything; the other counts are in the table of published values.
+        // 400 clients show every effect; the other counts are in the table of published values.
         let main = select(*paper, campaign, results, &|spec| {
             clean(spec) && !mixed(spec) && spec.scenario.clients.count == 400
         });
@@ -90,7 +90,7 @@ fn low_power(paper: Paper, campaign: &Campaign, results: &Results) -> Page {
     Page { name: paper.name().to_owned(), about, report: page }
 }
 
-/// Says which scenario the paper ran.
+/// Describes the scenario that the paper ran.
 pub(super) fn described(page: &mut Report, paper: Paper) {
     if let Ok(source) = load(paper.scenario())
         && let Ok(scenario) = source.scenario(&[])
@@ -101,7 +101,7 @@ pub(super) fn described(page: &mut Report, paper: Paper) {
     }
 }
 
-/// The cells of a paper that are wanted, in their order.
+/// The selected cells of a paper, in their order.
 pub(super) fn select(
     paper: Paper,
     campaign: &Campaign,
@@ -130,7 +130,7 @@ fn competition(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Cell
     cells
 }
 
-/// A page of these cells, with these axes.
+/// A page with these cells and axes.
 pub(super) fn make(
     paper: Paper,
     campaign: &Campaign,

@@ -1,11 +1,11 @@
-//! Which cells each paper ran.
+//! The cells of each paper.
 
 use super::figures::Figure;
 use crate::judge::Percentile;
 use crate::run::{Campaign, CellSpec};
 use crate::scenario::{Axis, Override, ScenarioError, Source, TCP, load};
 
-/// A paper whose experiments can be run again.
+/// A paper whose experiments can be repeated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Paper {
     /// Jarvinen et al., Is CoAP Congestion Safe?, 2018.
@@ -20,7 +20,7 @@ pub enum Paper {
     Rcoap21,
 }
 
-/// Stands for the papers' own replications where a manifest says how many there are.
+/// Represents the papers' own numbers of replications in a manifest.
 pub const PAPERS_REPS: u32 = 0;
 
 /// The keys of a cell, in the order of [`Figure::settings`].
@@ -29,11 +29,11 @@ const BUFFERS: &[&str] = &["2500", "14100", "28200", "infinite"];
 const WORKLOADS: &[&str] = &["continuous", "random"];
 
 impl Paper {
-    /// All of them.
+    /// All papers.
     pub const ALL: &'static [Self] =
         &[Self::Anrw18, Self::Thesis19, Self::Socne14, Self::Wimob17, Self::Rcoap21];
 
-    /// Those of the papers that a list of names has, in the order of [`Paper::ALL`].
+    /// The papers in a list of names, in the order of [`Paper::ALL`].
     #[must_use]
     pub fn named(names: &[String]) -> Vec<Self> {
         let papers = Self::ALL.iter().copied();
@@ -64,7 +64,7 @@ impl Paper {
         }
     }
 
-    /// What it is, in full.
+    /// The full title.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Paper {
         }
     }
 
-    /// The built-in scenario that it ran.
+    /// The built-in scenario of the paper.
     #[must_use]
     pub const fn scenario(self) -> &'static str {
         match self {
@@ -96,13 +96,13 @@ impl Paper {
         }
     }
 
-    /// Whether its cells are listed one by one; those of the others are blocks of `nb-iot`.
+    /// Whether its cells are listed one by one; those of the other papers are blocks of `nb-iot`.
     #[must_use]
     pub const fn lists_cells(self) -> bool {
         !matches!(self, Self::Anrw18 | Self::Thesis19)
     }
 
-    /// The blocks of cells that it ran: workloads, clients, buffers, errors, controls.
+    /// The blocks of cells: workloads, clients, buffers, errors, controls.
     fn blocks(self) -> Vec<[&'static [&'static str]; 5]> {
         const NONE: &[&str] = &["none"];
         match self {
@@ -132,7 +132,7 @@ impl Paper {
                     &["low", "medium", "high"],
                     &["default", "cocoa", "slow", "fast-slow", "fasor-k4", "fasor", "fasor-token"],
                 ],
-                // TCP: the cells whose figures are at hand.
+                // TCP: the cells with available figures.
                 [WORKLOADS, &["1", "10", "100", "400"], &["2500", "infinite"], NONE, &[TCP]],
                 [WORKLOADS, &["10"], &["infinite"], &["low", "high"], &[TCP]],
                 [
@@ -147,7 +147,7 @@ impl Paper {
         }
     }
 
-    /// Whether a cell is one of this paper's.
+    /// Whether a cell belongs to this paper.
     #[must_use]
     pub fn ran(self, spec: &CellSpec) -> bool {
         if self.lists_cells() {
@@ -162,7 +162,7 @@ impl Paper {
     }
 }
 
-/// Adds the cells that a paper lists, at its scenario's replications.
+/// Adds the cells that a paper lists, with its scenario's number of replications.
 fn listed(
     paper: Paper,
     source: &Source,
@@ -180,11 +180,12 @@ fn listed(
     Ok(())
 }
 
-/// The cells of some papers, each once, at the papers' replications: 20, with errors 40.
+/// The cells of some papers, each once, with the papers' numbers of replications: 20, or 40 with
+/// link errors.
 ///
 /// # Errors
 ///
-/// None that a call can cause: the scenario and the controls are built in.
+/// No error can be caused by the caller: the scenario and the controls are built in.
 pub fn plan(
     papers: &[Paper],
     (reps, seed): (Option<u32>, Option<u64>),
@@ -228,14 +229,14 @@ pub fn plan(
                 }
             }
         }
-        // What is published must be run, even where a block forgets it.
+        // Every published cell must be run, even if a block omits it.
         for figure in Figure::of(paper.source()) {
             for cc in [figure.cc, figure.against].into_iter().filter(|cc| !cc.is_empty()) {
                 add(figure.settings, cc)?;
             }
         }
     }
-    // The slow cells first, so that the last ones to finish are short.
+    // The slow cells come first, so that the last ones to finish are short.
     cells.sort_by_key(|cell| std::cmp::Reverse(cell.scenario.clients.count));
     let names: Vec<&str> = papers.iter().map(|paper| paper.name()).collect();
     let seed = seed.unwrap_or(1);

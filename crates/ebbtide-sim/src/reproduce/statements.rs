@@ -1,4 +1,4 @@
-//! What the studies of low-power networks state in words, beside what was measured.
+//! Statements in the text of the studies of low-power networks, compared with measured values.
 
 use super::low_power::find;
 use super::papers::Paper;
@@ -9,16 +9,16 @@ use serde::Serialize;
 /// A statement of a paper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement {
-    /// What the paper says.
+    /// The statement.
     pub says: String,
-    /// What was measured.
+    /// The measured value.
     pub measured: String,
-    /// Whether that agrees.
+    /// Whether the measured value agrees.
     pub holds: bool,
 }
 
 impl Statement {
-    /// In a sentence.
+    /// The statement and the measurement as a sentence.
     #[must_use]
     pub fn words(&self) -> String {
         let verdict = if self.holds { "holds" } else { "does not hold" };
@@ -26,16 +26,16 @@ impl Statement {
     }
 }
 
-/// The loads of WiMob17, network-wide.
+/// WiMob17's loads of the whole network.
 pub(super) const LOADS: [&str; 6] =
     ["0.5 kbit/s", "1 kbit/s", "1.5 kbit/s", "2 kbit/s", "2.5 kbit/s", "3 kbit/s"];
 const SIZES: [&str; 4] = ["3", "4", "5", "6"];
 
-/// What was measured under `default` and under `cocoa-plus`.
+/// The measurements under `default` and under `cocoa-plus`.
 type Pair<'m> = Option<(&'m MeshCell, &'m MeshCell)>;
 type Measured<'m> = (&'m Campaign, &'m Results);
 
-/// The order of the controls in each table, and how far `cocoa-01` is above `default`.
+/// The order of the controls in each table, and the advantage of `cocoa-01` over `default`.
 pub(super) fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statement> {
     let published = [
         ("baseline", ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"]),
@@ -80,7 +80,7 @@ pub(super) fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statemen
     all
 }
 
-/// What WiMob17's text says.
+/// The statements in WiMob17's text.
 pub(super) fn wimob17(measured: Measured<'_>) -> Vec<Statement> {
     let pair = |wanted: &[(&str, &str)]| -> Pair<'_> {
         let one = |cc: &str| find(measured, Paper::Wimob17.scenario(), wanted, cc);
@@ -188,8 +188,8 @@ fn events<'m>(pair: impl Fn(&[(&str, &str)]) -> Pair<'m>, all: &mut Vec<Statemen
         ])
     };
     let Some((plain, cocoa)) = large("10 min") else { return };
-    // Of the reports of events: the background's loss follows from how long an event keeps sources
-    // busy, and below 2 % of it more would have to be carried than is at 3 kbit/s.
+    // The share for reports of events. The background's loss follows from how long an event keeps
+    // sources busy; for a loss below 2 % more would have to be carried than at 3 kbit/s.
     let lost = |(plain, cocoa): (&MeshCell, &MeshCell)| {
         (100.0 * plain.event_loss.0, 100.0 * cocoa.event_loss.0)
     };

@@ -1,29 +1,31 @@
-//! `[network.background]`: TCP that shares the bottleneck with the clients.
+//! `[network.background]`: TCP flows that share the bottleneck with the clients.
 
 use super::units::{Rate, Time};
 use super::validate::{Check, LONGEST, range, room_for_tcp};
 use super::{Scenario, TCP};
 use serde::{Deserialize, Serialize};
 
-/// Flows of TCP from the clients' side to the server's, each from a host of its own. Their
-/// applications offer bytes at a rate; TCP sends what its window and the path let it, the rest waits
-/// at the sender. They end with the clients. TCP's settings are those of `[control.tcp]`.
+/// TCP flows from the clients' side to the server's, each from a host of its own. Their
+/// applications offer bytes at a rate. TCP sends as much as its window and the path allow, and the
+/// rest waits at the sender. The flows end with the clients. TCP's settings are those of
+/// `[control.tcp]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Background {
-    /// How many; none by default.
+    /// The number of flows; 0 by default.
     pub flows: u32,
-    /// What the application of each offers, payload.
+    /// The payload rate that the application of each flow offers.
     pub rate: Rate,
-    /// How much of it at a time, bytes.
+    /// The number of bytes that it writes at a time.
     pub write: u32,
-    /// When they begin: each flow one `stagger` after the one before.
+    /// The start of the first flow. Each further flow begins one `stagger` after the one before.
     pub start: Time,
-    /// See `start`.
+    /// The time between the starts of two flows.
     pub stagger: Time,
-    /// When they offer no more; zero: when the last client is done.
+    /// The time after which they offer no more; zero: when the last client is done.
     pub stop: Time,
-    /// Whether their senders are stations of the Wi-Fi cell, and not wired to the access point.
+    /// Whether their senders are stations of the Wi-Fi cell instead of hosts wired to the access
+    /// point.
     pub wireless: bool,
 }
 
@@ -42,20 +44,20 @@ impl Default for Background {
 }
 
 impl Background {
-    /// Whether nothing of it is set.
+    /// Whether all values are the defaults.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How many of the flows come from stations of a Wi-Fi cell.
+    /// The number of flows that come from stations of a Wi-Fi cell.
     #[must_use]
     pub const fn stations(&self) -> u32 {
         if self.wireless { self.flows } else { 0 }
     }
 }
 
-/// The largest amount that is written at once: what a send buffer holds many of.
+/// The largest amount that is written at a time. A send buffer holds many of them.
 const MOST_WRITTEN: u32 = 16_384;
 
 pub(super) fn check(s: &Scenario) -> Check {

@@ -1,4 +1,4 @@
-//! The scenarios that come with the program.
+//! The built-in scenarios.
 
 /// A scenario file compiled into the program.
 #[derive(Copy, Clone, Debug)]
@@ -9,14 +9,14 @@ pub struct Builtin {
     pub toml: &'static str,
 }
 
-/// A file of `scenarios/` by its name.
+/// The file of `scenarios/` with this name.
 macro_rules! builtin {
     ($name:literal) => {
         Builtin { name: $name, toml: include_str!(concat!("../../scenarios/", $name, ".toml")) }
     };
 }
 
-/// All of them.
+/// All built-in scenarios.
 pub const BUILTIN: &[Builtin] = &[
     builtin!("nb-iot"),
     builtin!("container-ship"),

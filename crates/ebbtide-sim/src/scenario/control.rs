@@ -1,4 +1,4 @@
-//! What `--cc` names: a congestion control over UDP, TCP, or Q-Block.
+//! The values of `--cc`: a congestion control over UDP, TCP, or Q-Block.
 
 use super::error::ScenarioError;
 use super::q_block::{NOTES, Q_BLOCK, QBlock};
@@ -8,7 +8,7 @@ use crate::run::Transport;
 use ebbtide_core::cc::{Config, ConfigError};
 use ebbtide_core::wire::Block;
 
-/// How the messages of a client travel.
+/// The transport of a client's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Over UDP, under this congestion control.
@@ -20,7 +20,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// NSTART as this control sets it; `None` where it is the scenario's.
+    /// The NSTART that this control sets; `None` if the scenario's applies.
     #[must_use]
     pub const fn nstart(&self) -> Option<u16> {
         match self {
@@ -29,7 +29,7 @@ impl Control {
         }
     }
 
-    /// What a reader of its results must know.
+    /// Notes for readers of its results.
     #[must_use]
     pub const fn notes(&self) -> &'static [&'static str] {
         match self {
@@ -39,7 +39,7 @@ impl Control {
         }
     }
 
-    /// What carries the messages.
+    /// The transport of the messages.
     #[must_use]
     pub const fn transport(&self) -> Transport {
         match self {
@@ -49,7 +49,7 @@ impl Control {
     }
 }
 
-/// The setting that does in some controls what this one does in others.
+/// The setting that has the effect of this one in some other controls.
 fn instead(key: &str) -> Option<&'static str> {
     match key {
         "initial-rto" => Some("ack-timeout"),
@@ -67,12 +67,13 @@ impl From<Config> for Control {
 }
 
 impl Scenario {
-    /// The control that `text` (`NAME[:KEY=VALUE]...`) names, with this scenario's settings for it
-    /// and the text's own on top.
+    /// The control described by `text` (`NAME[:KEY=VALUE]...`), with this scenario's settings for
+    /// it, which the text's own override.
     ///
     /// # Errors
     ///
-    /// If the name, a key or a value does not exist; the message lists what does.
+    /// Returns an error if the name, a key or a value does not exist; the message lists the valid
+    /// ones.
     pub fn control_config(&self, text: &str) -> Result<Control, ScenarioError> {
         let control = self.parse_control(text)?;
         if let Control::QBlock(_) = control {
@@ -95,7 +96,8 @@ impl Scenario {
         Ok(control)
     }
 
-    /// As [`Self::control_config`], whether or not this network has room for it.
+    /// Like [`Self::control_config`], but does not check whether the packets of this network are
+    /// large enough.
     pub(super) fn parse_control(&self, text: &str) -> Result<Control, ScenarioError> {
         let fail = |message: &str| ScenarioError::argument("--cc", text, message);
         let mut parts = text.split(':');

@@ -1,4 +1,4 @@
-//! `drops`: packets that a link loses on purpose, as scenario files write them.
+//! `drops`: packets that a link drops on purpose, in the notation of scenario files.
 
 use super::units::Time;
 use super::validate::{Check, LONGEST, range};
@@ -8,13 +8,14 @@ use ebbtide_core::time::Instant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Packets that are lost, written `"1"`, `"2 of client 0 after 20 s"`, `"1 skipping 40"`: how many in
-/// a row, of which client (anybody's without), from when on, and how many are let through before.
+/// Dropped packets, written `"1"`, `"2 of client 0 after 20 s"`, `"1 skipping 40"`: the number of
+/// consecutive packets, the client (any client if omitted), the earliest time, and the number of
+/// packets that pass first.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "String")]
 pub struct Drops(pub TargetedLoss);
 
-/// As a file may write it; a bare number is a count.
+/// The notation in a file; a bare number is a count.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -38,7 +39,7 @@ impl TryFrom<Written> for Drops {
     }
 }
 
-/// The words in their order, each of which but the first may be left out.
+/// The words in their order, each of which except the first may be omitted.
 fn parse(text: &str) -> Option<Drops> {
     let (text, skip) = split(text, " skipping ");
     let (text, after) = split(text, " after ");
@@ -84,7 +85,7 @@ impl fmt::Display for Drops {
 
 pub(super) fn check(s: &Scenario, name: &str, link: &LinkSpec) -> Check {
     let key = format!("network.{name}.drops");
-    // As clients count those that send in the background.
+    // Senders of background traffic are counted like clients.
     let senders = s.client_count().saturating_add(s.network.background.flows);
     for Drops(aim) in &link.drops {
         range(aim.count >= 1, &key, "must drop 1 packet at least, or be left out")?;

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario or with a call, and what would be right.
+//! Errors in scenarios and arguments, with their remedies.
 
 use std::fmt;
 
@@ -11,27 +11,27 @@ pub struct ScenarioError {
     line: Option<usize>,
     /// The key or value at fault; may be empty.
     key: String,
-    /// What is wrong and what would be right.
+    /// The error and its remedy.
     message: String,
 }
 
 impl ScenarioError {
-    /// Something about a file as a whole.
+    /// An error of a file as a whole.
     pub(crate) fn file(place: &str, message: &str) -> Self {
         Self { place: place.into(), line: None, key: String::new(), message: message.into() }
     }
 
-    /// Something about a line or key of a file.
+    /// An error at a line or key of a file.
     pub(crate) fn at(place: &str, line: Option<usize>, key: &str, message: &str) -> Self {
         Self { place: place.into(), line, key: key.into(), message: message.into() }
     }
 
-    /// What is wrong, without the place.
+    /// The error without its place.
     pub(crate) fn reason(&self) -> &str {
         &self.message
     }
 
-    /// Something about an argument.
+    /// An error of an argument.
     pub(crate) fn argument(option: &str, value: &str, message: &str) -> Self {
         Self { place: option.into(), line: None, key: value.into(), message: message.into() }
     }

@@ -1,4 +1,4 @@
-//! What senders of many messages to one receiver do: the workloads `stream` and `transfer`.
+//! The workloads `stream` and `transfer`, in which clients send many messages to one receiver.
 
 use super::units::{Buffer, Time};
 use super::validate::{Check, LONGEST, range};
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The settings of `stream` and `transfer`. The size of a message is that of its packet:
-/// `workload.request_payload` and the headers around it.
+/// The settings of `stream` and `transfer`. The size of a message is the size of its packet:
+/// `workload.request_payload` plus headers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FlowWorkload {
-    /// When each client begins, in turn: a time, or a list of them.
+    /// The start of each client: a time, or a list of times that the clients take in turn.
     pub start: Each<Time>,
-    /// `stream`: the time from one message that the application offers to the next, whatever became
-    /// of it; each client's in turn. Zero: there is always one more to be taken.
+    /// `stream`: the time between two messages that the application offers, whatever their fates;
+    /// a list is taken in turn by the clients. Zero: there is always another message to send.
     pub interval: Each<Time>,
-    /// `stream`: how long the run lasts, from its beginning; nothing counts afterwards.
+    /// `stream`: the duration of the run from its beginning; later events do not count.
     pub duration: Time,
-    /// How many messages may wait at a client to leave; what does not fit is refused to the
-    /// application, and counted.
+    /// The number of messages that may wait at a client. Further messages are rejected with an
+    /// error to the application, and counted.
     pub queue: u16,
-    /// From when on packets count for the fairness between flows.
+    /// The time from which on packets count for the fairness between flows.
     pub fair_from: Time,
-    /// `transfer`: bytes that each client, in turn, moves in messages of
+    /// `transfer`: the number of bytes that each client, in turn, sends in messages of
     /// `workload.request_payload` bytes.
     pub bytes: Each<Buffer>,
 }
@@ -44,7 +44,7 @@ impl Default for FlowWorkload {
 }
 
 impl FlowWorkload {
-    /// Whether nothing of it is set.
+    /// Whether all values are the defaults.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
@@ -52,7 +52,7 @@ impl FlowWorkload {
 }
 
 impl Scenario {
-    /// When a client begins, ns after the run, apart from what luck adds.
+    /// The start of a client, ns after the start of the run, without the random offset.
     pub(crate) fn start_of(&self, client: u32) -> u64 {
         match self.workload.kind.is_flow() {
             true => self.workload.flow.start.of(client).map_or(0, |start| start.0),
@@ -60,13 +60,13 @@ impl Scenario {
         }
     }
 
-    /// When the run ends whatever is under way then.
+    /// The time at which the run ends, whatever is under way then.
     pub(crate) fn ends(&self) -> Option<Time> {
         let is_stream = self.workload.kind == WorkloadKind::Stream;
         is_stream.then_some(self.workload.flow.duration)
     }
 
-    /// How many messages a client of `transfer` sends; zero in other workloads.
+    /// The number of messages of a client of `transfer`; zero in other workloads.
     #[must_use]
     pub fn messages_of(&self, client: u32) -> u32 {
         let workload = &self.workload;
@@ -79,12 +79,12 @@ impl Scenario {
     }
 }
 
-/// A value for all clients, or several that they take in turn.
+/// One value for all clients, or several that they take in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Each<T>(pub Vec<T>);
 
 impl<T: Copy> Each<T> {
-    /// That of a client; `None` of an empty list, which is refused.
+    /// The value of a client; `None` for an empty list, which is rejected.
     #[must_use]
     pub fn of(&self, client: u32) -> Option<T> {
         self.0.get(client as usize % self.0.len().max(1)).copied()
@@ -128,10 +128,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Each<T> {
     }
 }
 
-/// The most messages of one run: what became of each is kept.
+/// The maximum number of messages of one run, since the fate of each is kept.
 const MOST_MESSAGES: u64 = 10_000_000;
 
-/// Flows that parse but are impossible.
+/// Checks flows that parse but are impossible.
 pub(super) fn check(s: &Scenario) -> Check {
     let flow = &s.workload.flow;
     if !s.workload.kind.is_flow() {
@@ -178,7 +178,7 @@ fn transfer(s: &Scenario) -> Check {
     let key = "workload.flow.bytes";
     let all = &s.workload.flow.bytes.0;
     let finite = !all.is_empty() && all.iter().all(|bytes| bytes.0.is_some_and(|n| n > 0));
-    range(finite, key, "must be a number of bytes, 1 at least, or a list of such")?;
+    range(finite, key, "must be a number of bytes, 1 at least, or a list of numbers")?;
     let sum: u64 = (0..s.clients.count).map(|client| u64::from(s.messages_of(client))).sum();
     range(
         sum <= MOST_MESSAGES,

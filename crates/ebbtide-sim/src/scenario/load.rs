@@ -1,4 +1,4 @@
-//! From a name or a file to a [`Scenario`], with `--set` overrides applied.
+//! Loads a [`Scenario`] by name or from a file, and applies `--set` overrides.
 
 use super::builtin::BUILTIN;
 use super::error::ScenarioError;
@@ -10,14 +10,14 @@ use ebbtide_core::cc::Registry;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// The text of a scenario and where it is from.
+/// The text of a scenario and its origin.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// A file's path or a built-in's name.
     pub place: String,
     /// The TOML text.
     pub text: String,
-    /// Congestion controls that a program brings along, which `--cc` can then name.
+    /// Additional congestion controls of a program, which `--cc` can then name.
     pub custom: Registry,
 }
 
@@ -25,8 +25,9 @@ pub struct Source {
 ///
 /// # Errors
 ///
-/// If there is neither; the message lists the built-in names. If the file cannot be read or is not
-/// a scenario; the message names line and key.
+/// Returns an error if there is neither a built-in scenario nor a file with this name; the message
+/// lists the built-in names. Also returns an error if the file cannot be read or is not a valid
+/// scenario; the message names line and key.
 pub fn load(name: &str) -> Result<Source, ScenarioError> {
     if let Some(builtin) = BUILTIN.iter().find(|builtin| builtin.name == name) {
         return Ok(Source::new(name, builtin.toml));
@@ -50,27 +51,28 @@ pub fn load(name: &str) -> Result<Source, ScenarioError> {
 }
 
 impl Source {
-    /// The text of a scenario; `place` is what errors call it.
+    /// Creates a source from a text; errors refer to it as `place`.
     pub fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
         Self { place: place.into(), text: text.into(), custom: Registry::default() }
     }
 
-    /// The same with congestion controls from outside, which `--cc` and tables such as
-    /// `[control.NAME]` can then name.
+    /// Adds congestion controls from outside, which `--cc` and tables such as `[control.NAME]` can
+    /// then name.
     #[must_use]
     pub fn with_controls(mut self, custom: Registry) -> Self {
         self.custom = custom;
         self
     }
 
-    /// The scenario with overrides applied, checked.
+    /// Parses and validates the scenario with overrides applied.
     ///
     /// # Errors
     ///
-    /// If a key is unknown or a value impossible; the message names the file and line, or the
-    /// `--set`, and the range.
+    /// Returns an error if a key is unknown or a value impossible; the message names the file and
+    /// line, or the `--set`, and the range.
     pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
-        // The file as it stands first, so that its own faults are reported with their line.
+        // The file is parsed without overrides first, so that its own errors are reported with
+        // their lines.
         let mut plain: Scenario =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
         plain.custom = self.custom.clone();
@@ -88,7 +90,8 @@ impl Source {
             let argument = format!("{}={}", change.key, change.value);
             let fail = |message: &str| ScenarioError::argument("--set", &argument, message);
             for path in self.paths(&plain, &change.key)? {
-                // Of one key the last value counts; that another one means the same is a mistake.
+                // If a key is given several times, the last value counts; two different keys with
+                // the same meaning are a mistake.
                 let clash =
                     set_by.iter().find(|(known, by)| *known == path && by.key != change.key);
                 if let Some((_, Override { key, value })) = clash {
@@ -101,7 +104,8 @@ impl Source {
                 set(&mut table, &path, value).map_err(|message| fail(&message))?;
             }
             scenario = read(&table).or_else(|error| {
-                // A number where a name belongs: only as a text is it answered with the names.
+                // A number was given in place of a name. The list of names is only available if
+                // the value is a text.
                 if error.message().contains("unit variant") {
                     for path in self.paths(&plain, &change.key)? {
                         let text = Value::String(change.value.clone());
@@ -123,7 +127,7 @@ impl Source {
         Ok(settled(scenario))
     }
 
-    /// The dotted keys that a `--set` key stands for.
+    /// The dotted keys for which a `--set` key stands.
     fn paths(&self, scenario: &Scenario, key: &str) -> Result<Vec<String>, ScenarioError> {
         if let Some(paths) = scenario.keys.get(key) {
             return Ok(paths.clone());
@@ -177,7 +181,7 @@ impl Source {
     }
 }
 
-/// The field that a parser misses, if that is what it says.
+/// The name of the missing field, if the parser reports one.
 fn missing_field(message: &str) -> Option<&str> {
     message.trim().strip_prefix("missing field `")?.strip_suffix('`')
 }
@@ -186,13 +190,13 @@ fn read(table: &Table) -> Result<Scenario, toml::de::Error> {
     Value::Table(table.clone()).try_into()
 }
 
-/// What follows from the rest of a scenario.
+/// Fills in the values that follow from the rest of a scenario.
 fn settled(mut scenario: Scenario) -> Scenario {
     scenario.clients.count = scenario.client_count();
     scenario
 }
 
-/// Sets a dotted key, making tables on the way.
+/// Sets a dotted key, and creates tables if necessary.
 fn set(table: &mut Table, dotted: &str, value: Value) -> Result<(), String> {
     let (first, rest) = match dotted.split_once('.') {
         None => {

@@ -5,29 +5,29 @@ use crate::medium::ieee802154::Csma;
 use serde::{Deserialize, Serialize};
 
 /// A multi-hop IEEE 802.15.4 network with 6LoWPAN. `network.up` and `network.down` are then the
-/// wired side of its border router, and `network.errors` the loss on each of its radio paths.
+/// wired side of its border router, and `network.errors` is the loss on each of its radio paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mesh {
-    /// Where the nodes are.
+    /// The places of the nodes.
     pub topology: Topology,
-    /// How far they are heard.
+    /// The range of the radios.
     pub radio: Radio,
-    /// Parameters of CSMA/CA; those of the standard if left out.
+    /// Parameters of CSMA/CA; those of the standard if omitted.
     #[serde(default)]
     pub csma: Csma,
-    /// How radios sleep; always on if left out.
+    /// Radio duty cycling; always on if omitted.
     #[serde(default)]
     pub duty_cycle: DutyCycling,
     /// Headers, fragments and buffers.
     #[serde(default)]
     pub lowpan: Lowpan,
-    /// Requests that wait in a mote while it processes another one; what does not fit is lost.
+    /// Requests that wait in a mote while it processes another one; further requests are lost.
     #[serde(default = "one")]
     pub backlog: u32,
 }
 
-/// Where the nodes are, in metres.
+/// The places of the nodes, in metres.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Topology {
@@ -35,7 +35,7 @@ pub enum Topology {
     Grid {
         /// Nodes in a row.
         n: u32,
-        /// Between neighbours, m.
+        /// Distance between neighbours, m.
         spacing: f64,
     },
     /// The border router, which is node 0, and motes anywhere.
@@ -47,26 +47,26 @@ pub enum Topology {
     },
 }
 
-/// How far nodes are heard, m.
+/// The range of a radio, m.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Radio {
-    /// Up to here every frame is received that nothing else spoils.
+    /// Up to this distance every frame is received unless something interferes.
     pub reliable: f64,
-    /// From here on none is.
+    /// From this distance on no frame is received.
     pub reach: f64,
-    /// In between.
+    /// Reception between the two.
     #[serde(default)]
     pub curve: Curve,
-    /// Up to here transmissions make the channel busy and spoil others.
+    /// Up to this distance transmissions make the channel busy and interfere with others.
     pub interference: f64,
-    /// How many times as far as the sender an interferer must be to do no harm; left out: however
-    /// far, within `interference`.
+    /// The ratio of distances, interferer to sender, from which on an interferer is harmless; if
+    /// omitted, every interferer within `interference` is harmful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<f64>,
 }
 
-/// How reception falls with distance.
+/// How reception decreases with distance.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Curve {
@@ -77,16 +77,16 @@ pub enum Curve {
     Quadratic,
 }
 
-/// How radios sleep.
+/// Radio duty cycling.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DutyCycling {
-    /// They do not.
+    /// The radio is always on.
     #[default]
     Off,
     /// Wake-ups 8 times a second, strobes until acknowledged (ContikiMAC).
     Contikimac,
-    /// The same; senders remember when their neighbours wake up.
+    /// The same, with senders that remember when their neighbours wake up.
     ContikimacPhaseLock,
 }
 
@@ -96,14 +96,14 @@ pub enum DutyCycling {
 pub struct Lowpan {
     /// Link-layer addresses of 8 bytes (`"long"`) or 2 (`"short"`).
     pub addresses: Addresses,
-    /// Frames that a node holds, the one it is sending included.
+    /// Frames that a node can hold, including the one that it is sending.
     pub queue: u32,
-    /// Neighbours that a node holds frames for at a time; left out: any number.
+    /// Neighbours for which a node can hold frames at the same time; any number if omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<u32>,
-    /// Fragmented datagrams that a node puts together at a time.
+    /// Fragmented datagrams that a node can reassemble at the same time.
     pub reassemblies: u32,
-    /// After which an incomplete one is dropped.
+    /// Time after which an incomplete datagram is dropped.
     pub reassembly_timeout: Time,
 }
 
@@ -118,30 +118,30 @@ pub enum Addresses {
     Short,
 }
 
-/// What the clients of a low-power network do; each workload uses some of the keys.
+/// The settings of the workloads of low-power networks; each workload uses some of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MeshWorkload {
-    /// How long it lasts; `baseline` lasts until it is done.
+    /// The duration; `baseline` lasts until it is done.
     pub duration: Time,
-    /// `burst`: continuous clients.
+    /// `burst`: the number of continuous clients.
     pub steady_clients: u32,
-    /// `burst`: clients that come on top, with `workload.exchanges` requests each.
+    /// `burst`: the number of additional clients, with `workload.exchanges` requests each.
     pub burst_clients: u32,
-    /// `burst`: when they come.
+    /// `burst`: the time at which they start.
     pub burst_at: Time,
-    /// `monitoring`: payload of all sources together.
+    /// `monitoring`: the payload rate of all sources together.
     pub load: Rate,
     /// `monitoring`: bytes of a message.
     pub message: u32,
-    /// `monitoring` and `events`: bytes of a message that go into one exchange (block-wise).
+    /// `monitoring` and `events`: bytes of a message in one exchange (block-wise).
     pub fragment: u32,
     /// `events`: bytes of a message about an event.
     pub event_message: u32,
     /// `events`: mean time between events.
     pub event_interval: Time,
-    /// `events`: how far intervals are from `event_interval` at most, as a share of it; all are
-    /// equally likely. Left out: events come at random, independently of each other.
+    /// `events`: the maximum deviation of an interval from `event_interval`, as a share of it;
+    /// deviations are uniformly distributed. If omitted, events are a Poisson process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_spread: Option<f64>,
     /// `events`: the time between background messages of a node.
@@ -197,7 +197,7 @@ impl Topology {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn nodes(&self) -> u32 {
         match self {
@@ -217,7 +217,7 @@ impl Topology {
 }
 
 impl Radio {
-    /// The share of frames that are received at a distance (m) when nothing else spoils them.
+    /// The share of frames that are received at a distance (m) without interference.
     #[must_use]
     pub fn reception(&self, distance: f64) -> f64 {
         if distance <= self.reliable {

@@ -1,10 +1,10 @@
-//! Low-power networks that parse but are impossible.
+//! Checks low-power networks that parse but are impossible.
 
 use super::validate::{Check, LONGEST, range};
 use super::{Mesh, Scenario, Topology, WorkloadKind};
 use crate::mesh::{self, Ends, LARGEST_DATAGRAM, compressed_header, fragments};
 
-/// The most nodes: routes and paths are kept for every pair.
+/// The maximum number of nodes, since routes and paths are kept for every pair.
 const MAX_NODES: u32 = 1000;
 
 pub(super) fn check(s: &Scenario) -> Check {
@@ -30,14 +30,14 @@ fn topology(mesh: &Mesh) -> Check {
     match &mesh.topology {
         Topology::Grid { n, spacing } => {
             let key = "network.mesh.topology.n";
-            range(*n > 0, key, "is 0: a grid of no nodes has none that could send")?;
+            range(*n > 0, key, "is 0: the grid needs at least 2 nodes in a row")?;
             range((2..=31).contains(n), key, "must be from 2 to 31 nodes in a row")?;
             let spaced = spacing.is_finite() && *spacing > 0.0;
             range(spaced, "network.mesh.topology.spacing", "must be above 0 m")
         }
         Topology::Places { motes, root } => {
             let key = "network.mesh.topology.motes";
-            range(!motes.is_empty(), key, "is empty: there is no node that could answer")?;
+            range(!motes.is_empty(), key, "is empty: at least one mote is needed to answer")?;
             range(motes.len() < MAX_NODES as usize, key, "must be at most 999 nodes")?;
             let bad = motes.iter().position(|at| at.iter().any(|x| !x.is_finite()));
             range(
@@ -134,7 +134,7 @@ fn workload(s: &Scenario, mesh: &Mesh) -> Check {
     )
 }
 
-/// Whether every datagram fits a fragment chain and a queue.
+/// Checks that every datagram fits a fragment chain and a queue.
 fn payloads(s: &Scenario, mesh: &Mesh) -> Check {
     let w = &s.workload;
     // Header 4, token up to 8, path, content format 1, block 4, marker 1.

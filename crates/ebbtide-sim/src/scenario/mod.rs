@@ -1,7 +1,7 @@
 //! Scenarios: one network and one workload each, in a TOML file.
 //!
-//! The built-in ones are such files too (`scenarios/` of the repository); a user copies and
-//! changes them. Every key is documented on the field that it fills.
+//! The built-in scenarios are such files too (`scenarios/` of the repository); users copy and
+//! change them. Each key is documented at the field with its name.
 
 mod background;
 mod builtin;
@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::{Buffer, Rate, Time, TimeRange};
 
-/// A network, a workload and what is to be measured on them.
+/// A network, a workload and the measurements on them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -50,24 +50,24 @@ pub struct Scenario {
     pub name: String,
     /// A headline.
     pub title: String,
-    /// What it models and what it is for, in a few sentences.
+    /// The network and the purpose, in a few sentences.
     #[serde(default)]
     pub description: String,
-    /// Where its numbers come from.
+    /// The origin of its numbers.
     #[serde(default)]
     pub source: String,
     /// Short names for `--set`: each stands for one or more dotted keys of this file.
     #[serde(default)]
     pub keys: BTreeMap<String, Vec<String>>,
-    /// The way between clients and server.
+    /// The path between clients and server.
     pub network: Network,
-    /// The hosts that ask.
+    /// The hosts that send requests.
     #[serde(default)]
     pub clients: Clients,
-    /// The host that answers.
+    /// The host that responds.
     #[serde(default)]
     pub server: Server,
-    /// What the clients do.
+    /// The activity of the clients.
     pub workload: Workload,
     /// CoAP's transmission parameters.
     #[serde(default)]
@@ -79,10 +79,10 @@ pub struct Scenario {
     /// Profiles of loss that `network.errors` can name; `none` always exists.
     #[serde(default)]
     pub errors: BTreeMap<String, Errors>,
-    /// How often, and from which seed.
+    /// The number of replications, and the seed.
     #[serde(default)]
     pub run: Run,
-    /// Congestion controls from outside that `--cc` can name: those of the
+    /// Additional congestion controls that `--cc` can name: those of the
     /// [`Source`](Source::with_controls).
     #[serde(skip)]
     pub custom: Registry,
@@ -93,10 +93,11 @@ pub struct Scenario {
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// Bytes of network and transport headers per datagram: 28 for IPv4 and UDP, 48 for IPv6. Over
-    /// TCP, whose header comes in place of UDP's, they are 12 more, and 12 more again with a SYN.
+    /// TCP, whose header replaces UDP's, there are 12 more, and another 12 with a SYN.
     #[serde(default = "defaults::header")]
     pub header: u32,
-    /// The largest packet, headers included; longer ones are an error, not fragmented.
+    /// The largest packet in bytes, headers included; longer packets are an error and are not
+    /// fragmented.
     #[serde(default = "defaults::mtu")]
     pub mtu: u32,
     /// The profile of link errors, in both directions, after the queue: `"none"` or one of
@@ -109,116 +110,119 @@ pub struct Network {
     /// From the server to the clients.
     #[serde(default, skip_serializing_if = "LinkSpec::is_missing")]
     pub down: LinkSpec,
-    /// A low-power network: then `up` and `down` are the wired side of its border router, if it has
-    /// one.
+    /// A low-power network; `up` and `down` are then the wired side of its border router, if it
+    /// has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<Mesh>,
     /// A Wi-Fi cell that the clients' packets pass before `up` and after `down`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Wifi>,
-    /// TCP that shares the bottleneck with the clients.
+    /// TCP flows that share the bottleneck with the clients.
     #[serde(default, skip_serializing_if = "Background::is_default")]
     pub background: Background,
 }
 
-/// One direction of the bottleneck. The default, of no rate, is none at all.
+/// One direction of the bottleneck. The default, without a rate, means that there is none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Rate of the link.
     pub rate: Rate,
-    /// One-way propagation delay of the link, after the rate; a range is drawn from per packet.
+    /// One-way propagation delay of the link, after the rate. If a range is given, the delay is
+    /// drawn for each packet.
     pub delay: TimeRange,
-    /// Bytes that may wait before the link, the packet in transmission not counted; tail drop.
+    /// Bytes that may wait before the link, without the packet in transmission; tail drop.
     pub buffer: Buffer,
-    /// The further way between the link's router and the server, per packet.
+    /// The delay between the link's router and the server, per packet.
     #[serde(default)]
     pub beyond: TimeRange,
-    /// Packets that are lost on purpose, beside `network.errors`.
+    /// Packets that are dropped on purpose, in addition to `network.errors`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drops: Vec<Drops>,
 }
 
-/// The hosts that ask.
+/// The hosts that send requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
-    /// How many. In a low-power network the workload says so.
+    /// The number of clients. In a low-power network the workload determines it.
     #[serde(default)]
     pub count: u32,
-    /// Clients start at an instant drawn uniformly from this window; zero: all at once.
+    /// Clients start at an instant drawn uniformly from this window; zero: all at the same time.
     #[serde(default)]
     pub start_window: Time,
-    /// What a client's host takes between receiving a response and acting on it, and between a
-    /// request and its departure, together; a range is drawn from per response.
+    /// The time that a client's host takes between receiving a response and acting on it, plus the
+    /// time between a request and its departure. If a range is given, the time is drawn for each
+    /// response.
     #[serde(default)]
     pub processing: TimeRange,
 }
 
-/// The host that answers.
+/// The host that responds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// What the server's host takes from request to response; a range is drawn from per request.
+    /// The time that the server's host takes from request to response. If a range is given, the
+    /// time is drawn for each request.
     #[serde(default)]
     pub processing: TimeRange,
 }
 
-/// What the clients do.
+/// The activity of the clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// When requests are made.
+    /// The times at which requests are made.
     pub kind: WorkloadKind,
     /// Requests per client.
     #[serde(default = "defaults::exchanges")]
     pub exchanges: u32,
-    /// For `random`: the least and most requests of a batch, after which congestion-control state
-    /// is dropped.
+    /// `random`: the smallest and the largest number of requests in a batch, after which
+    /// congestion control state is dropped.
     #[serde(default = "defaults::batch")]
     pub batch: [u32; 2],
-    /// For `periodic`: the time between the requests of a client, whose first one comes at a
-    /// random instant of the first period.
+    /// `periodic`: the time between two requests of a client. Its first request is at a random
+    /// instant of the first period.
     #[serde(default = "defaults::period")]
     pub period: Time,
-    /// Within which an answer is worth something, from the request on; 0: always.
+    /// The time after a request within which a response is useful; 0: always.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub deadline: Time,
-    /// The path that is asked for, one segment.
+    /// The requested path, one segment.
     #[serde(default = "defaults::path")]
     pub path: String,
     /// Bytes of payload in a response.
     #[serde(default = "defaults::response_payload")]
     pub response_payload: u32,
-    /// Bytes of payload in a request; with any, it is a PUT, else a GET.
+    /// Bytes of payload in a request. A request with a payload is a PUT, otherwise a GET.
     #[serde(default)]
     pub request_payload: u32,
-    /// What the workloads of low-power networks need.
+    /// The settings of the workloads of low-power networks.
     #[serde(default)]
     pub mesh: MeshWorkload,
-    /// What `stream` and `transfer` need.
+    /// The settings of `stream` and `transfer`.
     #[serde(default, skip_serializing_if = "FlowWorkload::is_default")]
     pub flow: FlowWorkload,
 }
 
-/// When requests are made.
+/// The times at which requests are made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadKind {
     /// Back to back.
     Continuous,
-    /// Back to back, in batches after which another device takes over: congestion-control state is
-    /// dropped.
+    /// Back to back, in batches. After each batch another device takes over, so congestion control
+    /// state is dropped.
     Random,
-    /// As continuous, with two controls, each on half of the clients: `--cc NAME+NAME`.
+    /// Like continuous, with two controls, each on half of the clients: `--cc NAME+NAME`.
     Mixed,
-    /// One every period, whatever became of the one before.
+    /// One request every period, whatever the fate of the one before.
     Periodic,
-    /// Messages to one receiver, one every interval, for a time: `[workload.flow]`.
+    /// Messages to one receiver at a fixed interval, for a fixed time: `[workload.flow]`.
     Stream,
-    /// Bytes to one receiver in as many messages as they take, as fast as the control admits them.
+    /// Bytes to one receiver in as many messages as necessary, as fast as the control admits them.
     Transfer,
-    /// Low-power networks: one client in the Internet asks every mote in turn.
+    /// Low-power networks: one client in the Internet sends requests to the motes in turn.
     Baseline,
     /// Low-power networks: a client in the Internet for each mote, back to back.
     #[serde(rename = "many-to-many")]
@@ -227,12 +231,12 @@ pub enum WorkloadKind {
     Burst,
     /// Low-power networks: every node sends messages to the sink, one every period.
     Monitoring,
-    /// Low-power networks: all nodes send a message to the sink whenever something happens.
+    /// Low-power networks: all nodes send a message to the sink whenever an event occurs.
     Events,
 }
 
 impl WorkloadKind {
-    /// Whether it is one of a low-power network.
+    /// Whether it is a workload of a low-power network.
     #[must_use]
     pub const fn is_mesh(self) -> bool {
         self.is_cloud() || matches!(self, Self::Monitoring | Self::Events)
@@ -244,13 +248,13 @@ impl WorkloadKind {
         matches!(self, Self::Stream | Self::Transfer)
     }
 
-    /// Whether clients keep time by themselves: then a flow has no completion time.
+    /// Whether clients send at fixed times, so that a flow has no completion time.
     #[must_use]
     pub const fn keeps_time(self) -> bool {
         matches!(self, Self::Periodic | Self::Stream)
     }
 
-    /// Whether clients in the Internet ask the motes of a low-power network.
+    /// Whether clients in the Internet send requests to the motes of a low-power network.
     #[must_use]
     pub const fn is_cloud(self) -> bool {
         matches!(self, Self::Baseline | Self::ManyToMany | Self::Burst)
@@ -267,16 +271,16 @@ pub struct Coap {
     pub ack_random_factor: f64,
     /// MAX_RETRANSMIT, 0 to 254.
     pub max_retransmit: u8,
-    /// NSTART: how many requests a client keeps open.
+    /// NSTART: the number of requests that a client keeps open.
     pub nstart: u16,
     /// Bytes of random token in requests, 0 to 7; controls that mark tokens add one.
     pub token_length: u8,
-    /// Whether no message is given up before MAX_TRANSMIT_SPAN, as by the endpoints of the library.
-    /// Off where controls are compared as they were published.
+    /// Whether messages are given up no sooner than after MAX_TRANSMIT_SPAN, as at the library's
+    /// endpoints. Off if controls are compared as they were published.
     pub patience: bool,
 }
 
-/// How packets are lost.
+/// A model of packet losses.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Errors {

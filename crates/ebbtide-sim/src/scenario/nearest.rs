@@ -1,12 +1,12 @@
-//! "Did you mean": the known name that a misspelt one is nearest to.
+//! "Did you mean": the known name that is nearest to a misspelt one.
 
-/// A question to be put behind a message that refuses `wanted`; empty if no known name is near.
-/// Near are names of which at most every third letter is wrong, missing, added or swapped.
+/// A question to append to a message that rejects `wanted`; empty if no known name is near. A name
+/// is near if at most every third letter is wrong, missing, added or swapped.
 #[must_use]
 pub fn did_you_mean<'n>(wanted: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     let near = (wanted.chars().count() / 3).max(1);
     let distance = |name: &&str| strsim::damerau_levenshtein(wanted, name);
-    // Long texts are no names, and would take long to compare.
+    // Long texts are not names, and comparing them would take long.
     let candidates = known.into_iter().filter(|name| wanted.len() <= 2 * name.len() + 1);
     match candidates.min_by_key(distance).filter(|name| distance(name) <= near) {
         Some(name) => format!("; did you mean '{name}'?"),
@@ -14,7 +14,8 @@ pub fn did_you_mean<'n>(wanted: &str, known: impl IntoIterator<Item = &'n str>) 
     }
 }
 
-/// The same for what a TOML parser says of a name: "unknown field `a`, expected one of `b`, `c`".
+/// The same for a TOML parser's message about a name: "unknown field `a`, expected one of `b`,
+/// `c`".
 pub(super) fn of_parser(message: &str) -> String {
     if !message.starts_with("unknown ") {
         return String::new();

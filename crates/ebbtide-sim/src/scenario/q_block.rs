@@ -1,5 +1,5 @@
-//! `--cc q-block`: a transfer in the Non-confirmable blocks of RFC 9177, whose congestion control is
-//! one of its own.
+//! `--cc q-block`: a transfer in the Non-confirmable blocks of RFC 9177, which defines congestion
+//! control of its own.
 
 use super::units::Time;
 use ebbtide_core::params::Parameters;
@@ -9,22 +9,22 @@ use ebbtide_core::time::Micros;
 /// The name on the command line.
 pub const Q_BLOCK: &str = "q-block";
 
-/// Where it is from, for lists.
+/// Its source, for lists.
 pub const Q_BLOCK_SOURCE: &str = "RFC 9177";
 
-/// What it is, for lists.
+/// Its description, for lists.
 pub const Q_BLOCK_ABOUT: &str =
     "no control but a transfer: all messages of the workload transfer as Q-Block1 blocks";
 
-/// What a reader of its results must know.
+/// Notes for readers of its results.
 pub(super) const NOTES: [&str; 1] =
     ["Q-Block: the messages of a client are the blocks of one body, \
      answered as a whole; a body that is given up counts as failed in all its messages."];
 
 const KEYS: [&str; 3] = ["max-payloads", "non-timeout", "probing-rate"];
 
-/// Settings of Q-Block, `q-block[:KEY=VALUE]...`; what is not set follows from the scenario's
-/// `coap`.
+/// Settings of Q-Block, `q-block[:KEY=VALUE]...`. Settings that are not given follow from the
+/// scenario's `coap`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct QBlock {
     max_payloads: Option<u8>,
@@ -37,7 +37,8 @@ impl QBlock {
     ///
     /// # Errors
     ///
-    /// What would be right, if the key does not exist or the value is outside its range.
+    /// Returns a description of the accepted keys or values if the key does not exist or the value
+    /// is outside its range.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let bad = |expected: &str| format!("'{key}' cannot be '{value}': it takes {expected}");
         match key {
@@ -60,7 +61,7 @@ impl QBlock {
         Ok(())
     }
 
-    /// RFC 9177's parameters where these are RFC 7252's.
+    /// RFC 9177's parameters that follow from these parameters of RFC 7252.
     #[must_use]
     pub fn parameters(&self, base: &Parameters) -> QBlockParameters {
         let quick = QBlockParameters::new(base);

@@ -26,7 +26,7 @@ pub struct Axis {
 ///
 /// # Errors
 ///
-/// If there is no `=`, or the key or a value is empty.
+/// Returns an error if there is no `=`, or if the key or a value is empty.
 pub fn parse_set(text: &str) -> Result<Axis, ScenarioError> {
     let fail = || {
         ScenarioError::argument("--set", text, "takes KEY=VALUE or KEY=VALUE,VALUE,... for a sweep")
@@ -39,7 +39,7 @@ pub fn parse_set(text: &str) -> Result<Axis, ScenarioError> {
     Ok(Axis { key: key.trim().to_owned(), values })
 }
 
-/// Splits at commas, but not at those of a range such as `[10 ms, 20 ms]`.
+/// Splits at commas, but not at those within a range such as `[10 ms, 20 ms]`.
 fn split_outside_brackets(values: &str) -> Vec<String> {
     let mut depth = 0i32;
     let parts = values.split(|c: char| {
@@ -67,15 +67,15 @@ pub fn combinations(axes: &[Axis]) -> Vec<Vec<Override>> {
 }
 
 impl Override {
-    /// The value as TOML: a number or boolean where it reads as one, unless what it replaces is
-    /// text.
+    /// The value as TOML: a number or boolean if it can be parsed as one, unless the value that it
+    /// replaces is a text.
     pub(super) fn value_for(&self, table: &Table, path: &str) -> Value {
         let mut place = Some(&Value::Table(table.clone())).cloned();
         for part in path.split('.') {
             place = place.and_then(|value| value.get(part).cloned());
         }
         let text = || Value::String(self.value.clone());
-        // Settings of controls are text, as on the command line.
+        // Settings of controls are texts, as on the command line.
         if path.starts_with("control.") {
             return text();
         }

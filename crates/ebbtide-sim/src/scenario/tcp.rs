@@ -1,4 +1,4 @@
-//! `--cc tcp`: CoAP over TCP in place of UDP under a congestion control.
+//! `--cc tcp`: CoAP over TCP instead of UDP.
 
 use super::units::Time;
 use ebbtide_core::time::Duration;
@@ -6,54 +6,54 @@ use std::fmt;
 
 /// Settings of the TCP of simulated hosts, `tcp[:KEY=VALUE]...`.
 ///
-/// It is smoltcp's: a minimal RFC 5681 and RFC 6298 TCP, not Linux's. What cannot be set there is
-/// in the notes of its results.
+/// The TCP is smoltcp's: a minimal RFC 5681 and RFC 6298 TCP, which differs from Linux's. The
+/// notes of its results list the differences that no setting changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Tcp {
     /// Nagle's algorithm (RFC 9293 section 3.7.4).
     pub nagle: bool,
-    /// How long an acknowledgement waits for data to go with (RFC 9293 section 3.8.6.3); zero: not
-    /// at all.
+    /// How long an acknowledgement waits to be sent with data (RFC 9293 section 3.8.6.3); zero:
+    /// not at all.
     pub delayed_ack: Time,
-    /// Whether acknowledgements wait only once the application asks and answers, as in Linux; else
-    /// from the first segment on.
+    /// Whether acknowledgements are delayed only once the application exchanges requests and
+    /// responses, as in Linux; otherwise from the first segment on.
     pub quick_ack: bool,
     /// The congestion control.
     pub congestion: TcpCongestion,
     /// The first timeout of a SYN and of a SYN-ACK (RFC 6298 section 2.1).
     pub initial_rto: Time,
-    /// What that timeout is doubled up to.
+    /// The maximum to which that timeout is doubled.
     pub syn_rto_max: Time,
     /// Retransmissions of a SYN or SYN-ACK before the connection is given up.
     pub syn_retries: u8,
-    /// Retransmissions of data before the connection is given up, as Linux counts them
+    /// Retransmissions of data before the connection is given up, counted as in Linux
     /// ([`Self::patience`]).
     pub data_retries: u8,
-    /// The tick of the hosts' timers, which then expire together as Linux's do; zero: each when it is
-    /// due.
+    /// The tick of the hosts' timers, at which several timers expire together as in Linux; zero:
+    /// each timer expires when it is due.
     pub tick: Time,
 }
 
-/// How a simulated TCP controls congestion.
+/// The congestion control of a simulated TCP.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum TcpCongestion {
     /// Reno (RFC 5681).
     Reno,
-    /// Not at all: the receiver's window is the only bound.
+    /// None: only the receiver's window limits the sender.
     None,
 }
 
 /// The name on the command line.
 pub const TCP: &str = "tcp";
 
-/// Where it is from, for lists.
+/// Its source, for lists.
 pub const TCP_SOURCE: &str = "RFC 8323, RFC 5681, RFC 6298";
 
-/// What it is, for lists.
+/// Its description, for lists.
 pub const TCP_ABOUT: &str = "no control but a transport: CoAP over TCP, smoltcp's Reno";
 
-/// How the simulated TCP differs from the Linux of the papers where no setting changes it; printed
-/// with every result of it.
+/// The differences between the simulated TCP and the papers' Linux that no setting changes;
+/// printed with every result of it.
 pub(super) const DIFFERENCES: [&str; 2] = [
     "The simulated TCP is smoltcp's, a minimal RFC 5681 and RFC 6298 TCP; it is not Linux's. Its \
      timers expire as Linux's do: tick.",
@@ -74,7 +74,7 @@ const KEYS: [&str; 9] = [
 ];
 
 const SECOND: u64 = 1_000_000_000;
-/// Timeouts of a SYN.
+/// The accepted timeouts of a SYN.
 const SYN_RTO: std::ops::RangeInclusive<u64> = SECOND / 10..=3600 * SECOND;
 
 /// Linux can be built with 100 to 1000 ticks a second.
@@ -99,11 +99,11 @@ impl Default for Tcp {
 }
 
 impl Tcp {
-    /// For how long data is repeated in vain before its connection is given up.
+    /// How long data is retransmitted without an answer before its connection is given up.
     ///
-    /// Linux (`tcp_retries2`) takes the number of retransmissions for the time that they would take
-    /// if the first timeout was 200 ms, each the double of the one before it and none above
-    /// 120 s: 924.6 s of 15. RFC 9293 section 3.8.3 asks for at least 100 s, which are 8.
+    /// Linux (`tcp_retries2`) converts the number of retransmissions into the time that they would
+    /// take if the first timeout were 200 ms, with each further timeout doubled up to 120 s: 924.6
+    /// s for 15. RFC 9293 section 3.8.3 requires at least 100 s, which corresponds to 8.
     pub fn patience(&self) -> Duration {
         /// `TCP_RTO_MIN`.
         const LEAST: u64 = SECOND / 5;
@@ -117,7 +117,8 @@ impl Tcp {
     ///
     /// # Errors
     ///
-    /// What would be right, if the key does not exist or the value is outside its range.
+    /// Returns a description of the accepted keys or values if the key does not exist or the value
+    /// is outside its range.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let bad = |expected: &str| format!("'{key}' cannot be '{value}': it takes {expected}");
         let time = |range: std::ops::RangeInclusive<u64>| {
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn retransmissions_of_data_are_taken_for_a_time_as_linux_takes_them() {
-        // Documentation/networking/ip-sysctl.rst: 924.6 s of 15; section 4.2.3.5 of RFC 1122: 8.
+        // Documentation/networking/ip-sysctl.rst: 924.6 s for 15; section 4.2.3.5 of RFC 1122: 8.
         for (retries, millis) in [(0, 200), (8, 102_200), (9, 204_600), (15, 924_600)] {
             let tcp = Tcp { data_retries: retries, ..Tcp::default() };
             assert_eq!(tcp.patience(), Duration::from_millis(millis), "{retries}");

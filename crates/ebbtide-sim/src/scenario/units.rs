@@ -1,4 +1,4 @@
-//! Quantities with units, as scenario files write them.
+//! Quantities with units, in the notation of scenario files.
 
 use crate::net::Delay;
 use serde::de::{self, Deserializer, Visitor};
@@ -17,7 +17,7 @@ pub struct Rate(pub u64);
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buffer(pub Option<u64>);
 
-/// A span, or a range of spans to draw from: `"200 ms"` or `["10 ms", "20 ms"]`.
+/// A span, or a range of spans from which one is drawn: `"200 ms"` or `["10 ms", "20 ms"]`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum TimeRange {
@@ -25,13 +25,13 @@ pub enum TimeRange {
     Between(Time, Time),
     /// Always the same.
     Fixed(Time),
-    /// None at all.
+    /// No time.
     #[default]
     Zero,
 }
 
 impl TimeRange {
-    /// The two ends, ns.
+    /// The two ends of the range, ns.
     #[must_use]
     pub const fn ends(self) -> (u64, u64) {
         match self {
@@ -41,7 +41,7 @@ impl TimeRange {
         }
     }
 
-    /// The delay model that draws from it.
+    /// The delay model that draws from the range.
     #[must_use]
     pub const fn delay(self) -> Delay {
         let (low, high) = self.ends();
@@ -62,8 +62,8 @@ const RATE_UNITS: &[(&str, u64)] =
     &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
 const BYTE_UNITS: &[(&str, u64)] = &[("B", 1), ("kB", 1_000), ("MB", 1_000_000)];
 
-/// `"12.5 unit"` in the smallest unit, exactly: no floating point. `None` if it is not that, is
-/// negative, or too large.
+/// Parses `"12.5 unit"` into the smallest unit exactly, without floating point. `None` if the text
+/// is not such a quantity, is negative, or is too large.
 fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -80,7 +80,7 @@ fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     u64::try_from(scaled / divisor).ok()
 }
 
-/// Prints in the largest unit that leaves a whole number, so that what is printed parses back.
+/// Prints in the largest unit that gives a whole number, so that the printed text parses back.
 fn print_quantity(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let unit = units.iter().rev().find(|(_, factor)| value.is_multiple_of(*factor));
     match unit {
@@ -89,8 +89,8 @@ fn print_quantity(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>)
     }
 }
 
-/// What text with a unit means in seconds, bits per second or bytes, with the name of that unit, such
-/// as `(30000.0, "bit/s")` of `30 kbit/s`. `None` if it is no such quantity.
+/// The value of a text with a unit in seconds, bits per second or bytes, with the name of that
+/// unit, such as `(30000.0, "bit/s")` for `30 kbit/s`. `None` if the text is not such a quantity.
 #[must_use]
 pub fn in_base_unit(text: &str) -> Option<(f64, &'static str)> {
     let of = |units| parse_quantity(text, units).map(|value| value as f64);
@@ -101,13 +101,13 @@ pub fn in_base_unit(text: &str) -> Option<(f64, &'static str)> {
 }
 
 impl Time {
-    /// Whether it is no time at all.
+    /// Whether the span is zero.
     #[must_use]
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
     }
 
-    /// From text such as `200ms` or `"1.5 s"`; `None` if it is no time.
+    /// Parses a text such as `200ms` or `"1.5 s"`; `None` if it is not a time.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         parse_quantity(text, TIME_UNITS).map(Self)
     }

@@ -1,11 +1,11 @@
-//! Values that parse but are impossible. Each check names its key and the range.
+//! Checks values that parse but are impossible. Each error names its key and the valid range.
 
 use super::units::Time;
 use super::{Errors, Network, Scenario};
 
-/// The most clients of one scenario: their addresses are those of 10.0.0.0/8.
+/// The maximum number of clients of one scenario, whose addresses are those of 10.0.0.0/8.
 pub(crate) const MAX_CLIENTS: u32 = 1_000_000;
-/// A simulated century; longer spans are mistakes, and would overflow sums.
+/// A simulated century. Longer spans are mistakes and would overflow sums.
 pub(super) const LONGEST: Time = Time(3_155_760_000_000_000_000);
 
 pub(super) type Check = Result<(), (String, String)>;
@@ -58,7 +58,7 @@ pub(super) fn check(s: &Scenario) -> Check {
 fn network(s: &Scenario) -> Check {
     let n = &s.network;
     range(n.header <= 1000, "network.header", "must be from 0 to 1000 bytes")?;
-    // Four bytes of CoAP header are the least that a packet holds.
+    // A packet holds at least the four bytes of the CoAP header.
     range(
         n.mtu > n.header + 4 && n.mtu <= 65_535,
         "network.mtu",
@@ -95,7 +95,8 @@ fn network(s: &Scenario) -> Check {
     Ok(())
 }
 
-/// TCP's segments carry at least 48 bytes (the least MSS that it accepts) beside its options.
+/// A TCP segment must hold at least 48 bytes (the smallest MSS that it accepts) in addition to its
+/// options.
 pub(super) fn room_for_tcp(network: &Network) -> Result<(), String> {
     // The 28 bytes of IPv4 and UDP become 40 of IPv4 and TCP.
     let least = network.header + 12 + 12 + 48;

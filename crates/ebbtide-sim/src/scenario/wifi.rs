@@ -5,20 +5,22 @@ use super::{Scenario, units::Time};
 use crate::medium::ieee80211::Dcf;
 use serde::{Deserialize, Serialize};
 
-/// Clients that share the air with an access point. What they send passes the cell before
-/// `network.up`, what is for them after `network.down`: both ways contend for the same channel.
+/// Clients that share the air with an access point. Their packets pass the cell before
+/// `network.up`, and packets to them after `network.down`; both directions contend for the same
+/// channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wifi {
-    /// How far each client is from the access point, m; even numbers on one side of it, odd ones on
-    /// the other.
+    /// The distance of each client from the access point, m. Clients with even numbers are on one
+    /// side of it, those with odd numbers on the other.
     pub distance: f64,
-    /// How far a station is heard, m. Less than twice the distance, and clients on different sides
-    /// are hidden from each other.
+    /// The distance up to which a station is heard, m. If it is less than twice `distance`,
+    /// clients on different sides are hidden from each other.
     pub range: f64,
-    /// The share of frames that cannot be read though nothing collides with them, 0 to below 1.
+    /// The share of frames that cannot be read although there was no collision, 0 to below 1.
     pub frame_loss: f64,
-    /// Packets that a client or the access point keeps waiting for the channel; more are dropped.
+    /// Packets of a client, or of the access point, that wait for the channel; further packets are
+    /// dropped.
     pub queue: u32,
     /// The MAC and the radio.
     pub dcf: Dcf,
@@ -30,7 +32,7 @@ impl Default for Wifi {
     }
 }
 
-/// The most stations: who hears whom is kept for every pair.
+/// The maximum number of stations, since the hearing range is kept for every pair.
 const MAX_STATIONS: u32 = 1000;
 
 pub(super) fn check(s: &Scenario) -> Check {
@@ -39,7 +41,7 @@ pub(super) fn check(s: &Scenario) -> Check {
     range(
         s.network.mesh.is_none(),
         "network.wifi",
-        "stands beside network.mesh: remove one of the two, a client has one radio",
+        "cannot be combined with network.mesh: remove one of the two, a client has one radio",
     )?;
     range(
         s.clients.count.saturating_add(s.network.background.stations()) < MAX_STATIONS,

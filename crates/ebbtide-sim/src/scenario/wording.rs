@@ -1,10 +1,10 @@
-//! What a parser says of a value, in the words of this tool.
+//! Rewords a parser's messages in the terms of this tool.
 
 use super::nearest::of_parser;
 
-/// "invalid type: string \"abc\", expected u32" says what went wrong in the program; what the key takes
-/// and what it got is what its user can mend. Other messages stay as they are, with the name that was
-/// probably meant.
+/// "invalid type: string \"abc\", expected u32" is in the program's terms. The user needs to know
+/// what the key accepts and what was given. Other messages stay as they are, with the name that
+/// was probably meant.
 pub(super) fn in_words(message: &str) -> String {
     let expected = message
         .strip_prefix("invalid type: ")
@@ -19,7 +19,7 @@ pub(super) fn in_words(message: &str) -> String {
     }
 }
 
-/// What a key takes.
+/// The values that a key accepts.
 fn taken(expected: &str) -> String {
     let words = match expected {
         "u8" => "a whole number from 0 to 255",
@@ -35,7 +35,7 @@ fn taken(expected: &str) -> String {
     words.to_owned()
 }
 
-/// What it got, without the parser's word for its type.
+/// The given value, without the parser's word for its type.
 fn given(got: &str) -> &str {
     let value = ["string ", "integer ", "floating point ", "boolean "];
     let value = value.into_iter().find_map(|kind| got.strip_prefix(kind)).unwrap_or(got);

@@ -1,4 +1,4 @@
-//! Requests and responses as applications hold them.
+//! Requests and responses in the form that applications use.
 
 mod request;
 mod scheme;

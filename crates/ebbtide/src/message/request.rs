@@ -1,4 +1,4 @@
-//! Requests that a client sends.
+//! Requests of a client.
 
 use super::ContentFormat;
 use super::Options;
@@ -8,7 +8,7 @@ use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::wire::{Code, OptionNumber};
 use std::time::Duration;
 
-/// A request to be sent: a method, a URI, and how to ask.
+/// A request: a method, a URI, and options on how to send it.
 ///
 /// ```
 /// use ebbtide::{ContentFormat, Request};
@@ -22,7 +22,7 @@ use std::time::Duration;
 pub struct Request {
     pub(crate) code: Code,
     pub(crate) uri: Uri,
-    /// Beside those of the URI.
+    /// The options in addition to those of the URI.
     pub(crate) options: Options,
     pub(crate) payload: Bytes,
     pub(crate) reliability: Reliability,
@@ -37,7 +37,7 @@ macro_rules! methods {
         ///
         /// # Errors
         ///
-        /// If `uri` is not a valid CoAP URI.
+        /// Returns an error if `uri` is not a valid CoAP URI.
         pub fn $name(uri: impl TryInto<Uri, Error: Into<UriError>>) -> Result<Self, UriError> {
             Self::new(Code::$code, uri)
         })*
@@ -62,11 +62,11 @@ impl Request {
         ipatch IPATCH;
     }
 
-    /// A request with any method.
+    /// Creates a request with any method.
     ///
     /// # Errors
     ///
-    /// If `uri` is not a valid CoAP URI.
+    /// Returns an error if `uri` is not a valid CoAP URI.
     pub fn new(
         code: Code,
         uri: impl TryInto<Uri, Error: Into<UriError>>,
@@ -83,59 +83,60 @@ impl Request {
         })
     }
 
-    /// Sets the payload; one longer than a block travels block-wise (RFC 7959).
+    /// Sets the payload. A payload longer than a block is transferred block-wise (RFC 7959).
     #[must_use]
     pub fn payload(mut self, payload: impl Into<Bytes>) -> Self {
         self.payload = payload.into();
         self
     }
 
-    /// Sets the payload's format.
+    /// Sets the payload's Content-Format.
     #[must_use]
     pub fn format(mut self, format: ContentFormat) -> Self {
         self.options.set_uint(OptionNumber::CONTENT_FORMAT, format.0.into());
         self
     }
 
-    /// Asks for a format (RFC 7252 section 5.10.4).
+    /// Requests a Content-Format with the option Accept (RFC 7252 section 5.10.4).
     #[must_use]
     pub fn accept(mut self, format: ContentFormat) -> Self {
         self.options.set_uint(OptionNumber::ACCEPT, format.0.into());
         self
     }
 
-    /// Adds any option. Those of the URI and of protocols that the library speaks (Observe, blocks,
-    /// Echo, Request-Tag) are set by it.
+    /// Adds an option. The library itself sets the options of the URI and of the protocols that it
+    /// implements (Observe, blocks, Echo, Request-Tag).
     #[must_use]
     pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
         self.options.push(number, value);
         self
     }
 
-    /// Sends it Non-confirmable: once, without acknowledgement (RFC 7252 section 4.3). Unless
-    /// [`timeout`](Self::timeout) says otherwise, its response is waited for as long as a Confirmable
-    /// message would be repeated (MAX_TRANSMIT_SPAN, 45 s by default).
+    /// Sends the request as Non-confirmable: once, without acknowledgement (RFC 7252 section 4.3).
+    /// Unless [`timeout`](Self::timeout) sets another limit, the client waits for the response as
+    /// long as a Confirmable message would be retransmitted (MAX_TRANSMIT_SPAN, 45 s by default).
     #[must_use]
     pub fn non_confirmable(mut self) -> Self {
         self.reliability = Reliability::NonConfirmable;
         self
     }
 
-    /// Gives up after this span, in which everything has to happen: name look-up, waiting for room,
-    /// retransmissions, all blocks; for an observation, each answer to a registration.
+    /// Sets a time limit for the whole request: name look-up, waiting for room, retransmissions
+    /// and all blocks. For an observation it applies to each response to a registration.
     ///
-    /// Within it, messages that the network does not deliver (no route, all retransmissions unanswered) are
-    /// tried again after a pause, unless doing the request twice would be more than doing it once. Without
-    /// it that is done only as long as the server was heard within MAX_TRANSMIT_WAIT (RFC 7252 section
-    /// 4.8.2): what was never answered fails when the message layer gives its first message up.
+    /// Within the limit, messages that the network does not deliver (no route, all retransmissions
+    /// unanswered) are tried again after a pause if the request is idempotent. Without a limit
+    /// they are tried again only while the server was last heard from within MAX_TRANSMIT_WAIT
+    /// (RFC 7252 section 4.8.2); a request that was never answered fails when the message layer
+    /// gives its first message up.
     #[must_use]
     pub fn timeout(mut self, span: Duration) -> Self {
         self.timeout = Some(span);
         self
     }
 
-    /// The size of blocks: 16, 32, 64, 128, 256, 512 or 1024 bytes; other values are rounded down
-    /// to one of these. By default 1024, or what the server prefers.
+    /// Sets the block size: 16, 32, 64, 128, 256, 512 or 1024 bytes. Other values are rounded down
+    /// to one of these. The default is 1024, or the size that the server prefers.
     #[must_use]
     pub fn block_size(mut self, bytes: usize) -> Self {
         let szx = bytes.clamp(16, 1024).ilog2() - 4;
@@ -143,21 +144,21 @@ impl Request {
         self
     }
 
-    /// Lets bodies travel in Non-confirmable blocks of RFC 9177, many at once instead of one per round
-    /// trip, both the request's and the response's: where a body is long and the round trip, too, or
-    /// where answers get lost. How fast, [`Config::q_block`](crate::Config::q_block) says. The server is
-    /// asked first whether it understands that; if not, or over a connection, the blocks are the
-    /// usual ones.
+    /// Transfers the bodies of request and response in the Non-confirmable blocks of RFC 9177,
+    /// many at once instead of one per round trip. Use it if both the body and the round trip are
+    /// long, or if answers get lost. [`Config::q_block`](crate::Config::q_block) sets the pace.
+    /// The client first asks the server whether it supports RFC 9177; if it does not, or over a
+    /// connection, RFC 7959's blocks are used.
     ///
-    /// The paths it is meant for are known to bear it (RFC 9177 section 3.2): ten blocks leave at
-    /// once, whatever the congestion control of the peer has learnt.
+    /// RFC 9177 is intended for paths that are known to tolerate it (section 3.2): ten blocks
+    /// leave at once, whatever congestion control has learnt about the peer.
     #[must_use]
     pub fn q_block(mut self) -> Self {
         self.q_block = true;
         self
     }
 
-    /// The URI.
+    /// The request's URI.
     #[must_use]
     pub fn uri(&self) -> &Uri {
         &self.uri

@@ -1,8 +1,8 @@
-//! What a URI's scheme says about the transport.
+//! URI schemes and their transports.
 
 use core::fmt;
 
-/// How requests travel.
+/// A URI scheme, which selects the transport.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
     /// `coap`: UDP (RFC 7252 section 6.1).
@@ -21,11 +21,11 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// All of them.
+    /// All schemes.
     pub const ALL: [Self; 6] =
         [Self::Coap, Self::Coaps, Self::CoapTcp, Self::CoapsTcp, Self::CoapWs, Self::CoapsWs];
 
-    /// What stands before `://`.
+    /// The scheme's name, without `://`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Scheme {
         }
     }
 
-    /// The scheme of this name, whatever its case (RFC 3986 section 3.1).
+    /// The scheme with this name, in upper or lower case (RFC 3986 section 3.1).
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         if name.eq_ignore_ascii_case("coap+udp") {
@@ -47,7 +47,7 @@ impl Scheme {
         Self::ALL.into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(name))
     }
 
-    /// The port where none is given.
+    /// The default port.
     #[must_use]
     pub const fn default_port(self) -> u16 {
         match self {
@@ -64,7 +64,7 @@ impl Scheme {
         matches!(self, Self::Coap | Self::Coaps)
     }
 
-    /// Whether it is TLS or DTLS.
+    /// Whether the transport is TLS or DTLS.
     #[must_use]
     pub const fn is_secure(self) -> bool {
         matches!(self, Self::Coaps | Self::CoapsTcp | Self::CoapsWs)

@@ -1,4 +1,4 @@
-//! Messages as people read them: names instead of numbers, values by their format.
+//! Messages in human-readable form: names instead of numbers, values in their formats.
 
 use super::ContentFormat;
 use core::fmt::{self, Display, Formatter};
@@ -62,7 +62,7 @@ fn payload(f: &mut Formatter<'_>, payload: &[u8]) -> fmt::Result {
     }
 }
 
-/// Its number means something only together with the signal's code (RFC 8323 section 5.2).
+/// The option's number has a meaning only together with the signal's code (RFC 8323 section 5.2).
 fn signal_option(f: &mut Formatter<'_>, code: Code, opt: &Opt<'_>) -> fmt::Result {
     let name = match (code, opt.number) {
         (Code::CSM, SignalOption::MAX_MESSAGE_SIZE) => "Max-Message-Size",
@@ -86,8 +86,8 @@ fn signal_option(f: &mut Formatter<'_>, code: Code, opt: &Opt<'_>) -> fmt::Resul
     }
 }
 
-/// An option's name and its value in the format that its definition gives it (RFC 7252 section
-/// 5.10); what does not fit the format in hexadecimal.
+/// An option's name, and its value in the format that the option's definition gives (RFC 7252
+/// section 5.10). A value that does not fit the format is shown in hexadecimal.
 struct ShownOption<'o>(&'o Opt<'o>);
 
 impl Display for ShownOption<'_> {
@@ -107,7 +107,8 @@ impl Display for ShownOption<'_> {
             | OptionNumber::LOCATION_QUERY
             | OptionNumber::PROXY_URI
             | OptionNumber::PROXY_SCHEME => match opt.as_str() {
-                // Quoted, control characters escaped: a peer must not write on the terminal.
+                // Quoted, with control characters escaped, so that a peer cannot control the
+                // terminal.
                 Some(text) => write!(f, "{text:?}"),
                 None => Hex(opt.value).fmt(f),
             },

@@ -13,8 +13,8 @@ use iri_string::validate;
 /// The port of `coap` (RFC 7252 section 6.1).
 pub const DEFAULT_PORT: u16 = 5683;
 
-/// A URI of one of the [`Scheme`]s, taken apart; its path has no `.` and `..` segments any more (RFC
-/// 3986 section 5.2.4).
+/// A parsed URI with one of the [`Scheme`]s. `.` and `..` segments have been removed from its path
+/// (RFC 3986 section 5.2.4).
 ///
 /// ```
 /// use ebbtide::Uri;
@@ -29,7 +29,7 @@ pub const DEFAULT_PORT: u16 = 5683;
 pub struct Uri {
     scheme: Scheme,
     host: String,
-    /// The host as an address, if it is one; its zone apart.
+    /// The host as an address, if it is one, without its zone.
     address: Option<IpAddr>,
     zone: Option<String>,
     port: u16,
@@ -37,32 +37,33 @@ pub struct Uri {
     query: Vec<String>,
 }
 
-/// Why a text is not a URI that can be asked for.
+/// The reason why a text is not a valid URI for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UriError {
-    /// It does not begin with a scheme that is supported here and `://`.
+    /// The text does not begin with a supported scheme and `://`.
     Scheme(String),
-    /// No host, or one with characters that no host has.
+    /// The host is missing, or has characters that a host must not have.
     Host(String),
-    /// Not a port number from 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     Port(String),
-    /// A `%` that two hexadecimal digits do not follow, or bytes that are not UTF-8.
+    /// A `%` is not followed by two hexadecimal digits, or the decoded bytes are not UTF-8.
     Escape(String),
-    /// A character that has to be written as `%` and two hexadecimal digits.
+    /// A character must be written as `%` and two hexadecimal digits.
     Character(char),
-    /// A `#`: CoAP sends no fragments (RFC 7252 section 6.1).
+    /// There is a `#`, but CoAP does not transmit fragments (RFC 7252 section 6.1).
     Fragment,
-    /// A segment of the path or an argument of the query longer than 255 bytes (section 5.10.1).
+    /// A segment of the path or an argument of the query is longer than 255 bytes (section
+    /// 5.10.1).
     TooLong(String),
-    /// A link-local address without the interface that it is to be reached by.
+    /// A link-local address lacks the interface through which it is reached.
     NoZone(String),
-    /// Not a URI reference (RFC 3986 section 4.1).
+    /// The text is not a valid URI reference (RFC 3986 section 4.1).
     Reference(String),
 }
 
 impl Uri {
-    /// How it is asked for.
+    /// The scheme.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
@@ -74,7 +75,7 @@ impl Uri {
         &self.host
     }
 
-    /// The host as an address, unless it is a name.
+    /// The host as an address; `None` if it is a name.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         self.address
@@ -86,7 +87,7 @@ impl Uri {
         self.zone.as_deref()
     }
 
-    /// The port, the scheme's own if none is given.
+    /// The port, or the scheme's default port if none is given.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -102,26 +103,27 @@ impl Uri {
         self.query.iter().map(String::as_str)
     }
 
-    /// What a reference found in this URI's representation points to, such as `../hall`, `?unit=C` or
+    /// Resolves a reference found in this URI's representation, such as `../hall`, `?unit=C` or
     /// `coap://other.example/` (RFC 3986 section 5.2).
     ///
     /// # Errors
     ///
-    /// If `reference` is not a valid URI reference, or points to something that CoAP cannot ask for.
+    /// Returns an error if `reference` is not a valid URI reference, or if the result is not a
+    /// valid URI for a CoAP request.
     pub fn join(&self, reference: &str) -> Result<Self, UriError> {
         let zoneless = Self { zone: None, ..self.clone() }.to_string();
         let wrong = || UriError::Reference(reference.to_owned());
         let parsed = IriReferenceStr::new(reference).map_err(|_| wrong())?;
         let base = IriAbsoluteStr::new(&zoneless).map_err(|_| wrong())?;
         let joined: Self = parsed.resolve_against(base).to_string().parse()?;
-        // A zone means something to this machine alone, so that references cannot name it.
+        // A zone has a meaning on this machine only, so references cannot name it.
         let is_same_host = parsed.authority_str().is_none();
         Ok(Self { zone: self.zone.clone().filter(|_| is_same_host), ..joined })
     }
 
-    /// Where the response to a request for this URI says that it made a resource, by Location-Path and
-    /// Location-Query (RFC 7252 section 5.10.7). `None` if it says nothing, or names a path that no
-    /// request can have.
+    /// The URI of the resource that a response to a request for this URI reports as created, from
+    /// Location-Path and Location-Query (RFC 7252 section 5.10.7). `None` if the response has
+    /// neither option, or if the path is not a valid path of a request.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), ebbtide::Error> {
@@ -147,8 +149,8 @@ impl Uri {
         (says && is_path).then(|| Self { path, query, ..self.clone() })
     }
 
-    /// The options that say it (RFC 7252 section 6.4): Uri-Host for a name, Uri-Path, Uri-Query.
-    /// The port is that of the datagram (step 7).
+    /// Adds the options of the URI (RFC 7252 section 6.4): Uri-Host for a name, Uri-Path,
+    /// Uri-Query. The port is that of the datagram (step 7).
     pub(crate) fn to_options(&self, options: &mut Options) {
         if self.address.is_none() {
             options.push(OptionNumber::URI_HOST, self.host.as_bytes());
@@ -194,8 +196,8 @@ impl FromStr for Uri {
     }
 }
 
-/// A path's segments as RFC 7252 section 6.4 has them: dot segments resolved (step 1), no segment for
-/// a lone slash (step 8), but an empty one at the end of `a/`.
+/// The segments of a path according to RFC 7252 section 6.4: dot segments are resolved (step 1); a
+/// lone slash has no segment (step 8), but `a/` ends with an empty one.
 fn segments(path: &str) -> Result<Vec<String>, UriError> {
     let is_dot = |segment: &str| segment.to_ascii_lowercase().replace("%2e", ".");
     let has_dots = path.split('/').any(|segment| matches!(is_dot(segment).as_str(), "." | ".."));
@@ -213,7 +215,7 @@ fn segments(path: &str) -> Result<Vec<String>, UriError> {
     }
 }
 
-/// What is wrong with a path or query that RFC 3986 does not allow.
+/// The error for a path or query that RFC 3986 does not allow.
 fn misspelt(part: &str) -> UriError {
     let allowed = |c: char| c.is_alphanumeric() || "-._~!$&'()*+,;=:@/?%".contains(c);
     match part.chars().find(|c| !allowed(*c)) {
@@ -233,7 +235,7 @@ impl fmt::Display for Uri {
         if self.port != self.scheme.default_port() {
             write!(f, ":{}", self.port)?;
         }
-        // Without a segment there is nothing behind the slash (RFC 7252 section 6.5 step 6).
+        // Without a segment there is nothing after the slash (RFC 7252 section 6.5 step 6).
         f.write_str(if self.path.is_empty() { "/" } else { "" })?;
         for segment in &self.path {
             f.write_str("/")?;
@@ -247,7 +249,7 @@ impl fmt::Display for Uri {
     }
 }
 
-/// Writes a part of a URI with all but letters, digits and these characters escaped.
+/// Writes a part of a URI with all characters escaped except letters, digits and those in `plain`.
 fn encode(f: &mut fmt::Formatter<'_>, part: &str, plain: &str) -> fmt::Result {
     part.bytes().try_for_each(|byte| {
         if byte.is_ascii_alphanumeric() || plain.as_bytes().contains(&byte) {
@@ -310,7 +312,8 @@ fn split_authority(
         let (host, port) = authority.split_at(end);
         (decode(host)?.to_ascii_lowercase(), None, port)
     };
-    // What a name may contain once it is decoded (RFC 3986 section 3.2.2), and for addresses colons.
+    // The characters that a decoded name may contain (RFC 3986 section 3.2.2), and colons for
+    // addresses.
     let legal = |c: char| c.is_alphanumeric() || "-._~!$&'()*+,;=:".contains(c);
     if host.is_empty() || host.len() > 255 || !host.chars().all(legal) {
         return Err(bad());

@@ -46,7 +46,7 @@ fn histogram(f: &mut Formatter<'_>, name: &str, label: &str, spans: &Histogram) 
     writeln!(f, "{name}_count{{{label}}} {count}")
 }
 
-/// A label's value as the format wants it within quotes.
+/// A label's value, escaped for use within quotes.
 fn escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

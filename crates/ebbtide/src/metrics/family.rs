@@ -1,16 +1,16 @@
-//! Every metric with its name, in the form that exporters want.
+//! All metrics with their names, in the form that exporters need.
 
 use super::Snapshot;
 use ebbtide_core::endpoint::{ControlCounters, Histogram};
 
-/// How a metric behaves.
+/// The type of a metric.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows, from 0 at the start.
+    /// A value that only grows, from 0 at the start.
     Counter,
-    /// Goes up and down.
+    /// A value that may rise and fall.
     Gauge,
-    /// Counts values by size.
+    /// A distribution of values.
     Histogram,
 }
 
@@ -19,11 +19,11 @@ pub enum Kind {
 pub struct Family {
     /// The name, with the unit at its end.
     pub name: &'static str,
-    /// How it behaves.
+    /// The type.
     pub kind: Kind,
     /// A sentence that describes the metric.
     pub help: &'static str,
-    /// Its values, one per value of its label.
+    /// Its values, one for each value of its label.
     pub samples: Vec<Sample>,
 }
 
@@ -36,12 +36,12 @@ pub struct Sample {
     pub value: Value,
 }
 
-/// A number or a distribution.
+/// The value of a sample: a number or a distribution.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Of a counter or a gauge.
+    /// The value of a counter or a gauge.
     Number(u64),
-    /// Of spans of time.
+    /// A distribution of time spans.
     Spans(Histogram),
 }
 
@@ -64,7 +64,8 @@ impl Family {
 }
 
 impl Snapshot {
-    /// Every metric. The names, labels and units are part of the interface: `docs/metrics.md`.
+    /// All metrics. Their names, labels and units are part of the interface; see
+    /// `docs/metrics.md`.
     #[must_use]
     pub fn families(&self) -> Vec<Family> {
         use Kind::{Counter, Gauge};
@@ -77,13 +78,13 @@ impl Snapshot {
             Family::labelled(
                 Counter,
                 ("ebbtide_malformed_total", "reason"),
-                "Datagrams that were no CoAP message.",
+                "Datagrams that were not CoAP messages.",
                 self.malformed.iter().map(|(reason, n)| (reason, Value::Number(n))),
             ),
             Family::labelled(
                 Counter,
                 ("ebbtide_ignored_total", "reason"),
-                "Messages that were nothing for the application.",
+                "Messages that did not concern the application.",
                 numbers([
                     ("ping", counters.pings),
                     ("duplicate", counters.duplicates),
@@ -95,7 +96,7 @@ impl Snapshot {
             Family::labelled(
                 Counter,
                 ("ebbtide_dropped_total", "reason"),
-                "Messages that found a queue or a table full.",
+                "Messages dropped because a queue or a table was full.",
                 numbers([
                     ("queue-full", counters.queue_full),
                     ("outbox-full", counters.outbox_full),
@@ -145,14 +146,14 @@ impl Snapshot {
                 self.outbox.datagrams,
             ),
             gauge("ebbtide_outbox_bytes", "Bytes that wait for the socket.", self.outbox.bytes),
-            gauge("ebbtide_peers", "Peers that congestion control keeps state for.", self.peers),
+            gauge("ebbtide_peers", "Peers with congestion control state.", self.peers),
             gauge(
                 "ebbtide_remembered_messages",
-                "Messages remembered against duplicates.",
+                "Messages remembered for deduplication.",
                 self.remembered,
             ),
             gauge("ebbtide_observers", "Observers registered here.", self.observers),
-            gauge("ebbtide_working", "Requests that handlers work on.", self.load.working),
+            gauge("ebbtide_working", "Requests in progress at handlers.", self.load.working),
             gauge("ebbtide_block_bytes", "Bytes of bodies in parts.", self.load.block_bytes),
             Family::labelled(
                 Gauge,
@@ -186,7 +187,7 @@ impl Snapshot {
             Family::labelled(
                 Kind::Counter,
                 ("ebbtide_connections_refused_total", "reason"),
-                "Connections that did not come to be.",
+                "Connections that were not established.",
                 numbers([
                     ("address", connections.refused_of_address),
                     ("full", connections.refused_when_full),
@@ -197,7 +198,7 @@ impl Snapshot {
             Family::labelled(
                 Kind::Counter,
                 ("ebbtide_connections_ended_total", "reason"),
-                "Connections that are over.",
+                "Connections that have ended.",
                 numbers([
                     ("released", connections.released),
                     ("lost", connections.lost),
@@ -232,7 +233,7 @@ impl Snapshot {
             ),
             count(
                 "ebbtide_unnecessary_retransmissions_total",
-                "Retransmissions of what was answered, as far as marks tell.",
+                "Retransmissions of messages that were answered, as far as marks show.",
                 |c| Value::Number(c.unnecessary),
             ),
             count("ebbtide_timeouts_total", "Expired retransmission timeouts.", |c| {

@@ -1,4 +1,4 @@
-//! Metrics: what a client or a server has counted, and how much is under way.
+//! Metrics: the counters and the present load of a client or a server.
 //!
 //! Everything is counted in plain integers where it happens, which costs the receive loop neither
 //! an allocation nor a lock. A [`Snapshot`] is taken on request, and its `Display` is the
@@ -29,7 +29,8 @@ use ebbtide_core::endpoint::{ControlCounters, Counters, Exchanges, Malformed};
 use ebbtide_core::session::server::Refusals;
 use std::sync::{Arc, Weak};
 
-/// Reads the metrics of a [`Server`](crate::Server), from anywhere and as long as it lives.
+/// Reads the metrics of a [`Server`](crate::Server). A meter can be used from any thread and
+/// outlives the server.
 #[derive(Clone, Debug)]
 pub struct Meter {
     sockets: Vec<Weak<Shared>>,
@@ -37,7 +38,7 @@ pub struct Meter {
     server: Weak<dyn Reports>,
 }
 
-/// What a server says about its handlers and transfers.
+/// The metrics of a server's handlers and transfers.
 pub(crate) trait Reports: core::fmt::Debug + Send + Sync {
     fn load(&self) -> Load;
     fn refusals(&self) -> Refusals;
@@ -81,19 +82,19 @@ pub struct Snapshot {
     pub controls: Vec<(Control, ControlCounters)>,
     /// Exchanges of our own that have not ended, by state.
     pub exchanges: Exchanges,
-    /// Requests of the application that it still waits for, or whose answers it has not fetched.
+    /// Requests of the application that wait for an answer, or whose answers were not fetched yet.
     pub calls: usize,
-    /// Scopes that congestion control keeps state for.
+    /// Scopes with congestion control state.
     pub peers: usize,
-    /// Messages remembered against duplicates.
+    /// Messages remembered for deduplication.
     pub remembered: usize,
     /// Datagrams that wait for the socket to take them, and their bytes.
     pub outbox: Queue,
-    /// Observers that are registered here (RFC 7641).
+    /// Registered observers (RFC 7641).
     pub observers: usize,
-    /// Events that an observer was too slow for.
+    /// Events that were dropped because an observer was too slow.
     pub dropped_events: u64,
-    /// Requests that a server has turned away, by reason.
+    /// Requests that a server rejected, by reason.
     pub refusals: Refusals,
     /// The load of the server's handlers and block-wise transfers.
     pub load: Load,
@@ -102,21 +103,21 @@ pub struct Snapshot {
     pub connections: StreamCounters,
 }
 
-/// How much waits.
+/// The length of a queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// How many datagrams.
+    /// The number of datagrams.
     pub datagrams: usize,
-    /// Their bytes.
+    /// The number of their bytes.
     pub bytes: usize,
 }
 
 /// State that a server holds for unfinished requests.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Requests that asynchronous handlers work on.
+    /// Requests in progress at asynchronous handlers.
     pub working: usize,
-    /// Bytes of bodies in parts (RFC 7959), both directions together.
+    /// Bytes of bodies in blocks (RFC 7959), in both directions together.
     pub block_bytes: usize,
     /// Bodies that clients send in blocks.
     pub uploads: usize,
@@ -125,7 +126,7 @@ pub struct Load {
 }
 
 impl Snapshot {
-    /// Looks at sockets that belong together: of one client, or of one server.
+    /// Collects the metrics of sockets that belong to one client or one server.
     pub(crate) fn of<'s>(
         sockets: impl Iterator<Item = &'s Arc<Shared>>,
         connections: StreamCounters,

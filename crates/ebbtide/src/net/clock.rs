@@ -1,10 +1,10 @@
-//! The one place that reads a clock and the system's randomness.
+//! The only code that reads a clock and the system's randomness.
 
 use ebbtide_core::time::Instant;
 use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
 use rand_core::{CryptoRng, Rng, SeedableRng};
 
-/// A clock whose epoch is when it was made.
+/// A clock whose epoch is its creation.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Clock {
     epoch: std::time::Instant,
@@ -33,22 +33,24 @@ impl Clock {
     /// The same instant on tokio's clock.
     pub(crate) fn to_tokio(self, at: Instant) -> tokio::time::Instant {
         let since = at.saturating_since(Instant::ZERO);
-        // A timer of a century is as good as none; tokio cannot hold much more.
+        // A timer of a century has the same effect as none, and tokio cannot handle much longer
+        // ones.
         let since = since.min(std::time::Duration::from_secs(3_000_000_000));
         tokio::time::Instant::from_std(self.epoch + since)
     }
 }
 
-/// A number from 0 to 1, drawn by the system.
+/// A random number from 0 to 1.
 #[expect(clippy::disallowed_methods, reason = "the driver's own randomness, of no result")]
 pub(crate) fn fraction() -> f64 {
     let mut bytes = [0; 4];
-    // Without randomness the whole span is as good as any part.
+    // Without randomness, the whole span is as good as any part of it.
     let drawn = getrandom::fill(&mut bytes);
     drawn.map_or(1.0, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
 }
 
-/// A number that tells something of ours from others of its kind; without randomness zero.
+/// A random number that distinguishes this process's items from others of their kind; zero without
+/// randomness.
 #[expect(clippy::disallowed_methods, reason = "the driver's own randomness, of no result")]
 pub(crate) fn distinct() -> u32 {
     let mut bytes = [0; 4];
@@ -56,8 +58,8 @@ pub(crate) fn distinct() -> u32 {
     drawn.map_or(0, |()| u32::from_le_bytes(bytes))
 }
 
-/// The system's randomness as a generator, for drivers that need little of it. Without randomness all
-/// of it is zero.
+/// The system's randomness as a generator, for drivers that need little of it. It returns zeros if
+/// the system provides none.
 pub(crate) struct SystemRandom;
 
 impl rand_core::TryRng for SystemRandom {
@@ -82,7 +84,7 @@ impl rand_core::TryRng for SystemRandom {
 ///
 /// # Errors
 ///
-/// If the system gives no randomness.
+/// Returns an error if the system provides no randomness.
 #[expect(clippy::disallowed_methods, reason = "the driver seeds everything below it")]
 pub(crate) fn seeded() -> std::io::Result<Box<dyn Rng + Send>> {
     let mut seed = [0; 32];
@@ -94,7 +96,7 @@ pub(crate) fn seeded() -> std::io::Result<Box<dyn Rng + Send>> {
 ///
 /// # Errors
 ///
-/// If the system gives no randomness.
+/// Returns an error if the system provides no randomness.
 #[expect(clippy::disallowed_methods, reason = "the driver seeds everything below it")]
 pub(crate) fn seeded_for_secrets() -> std::io::Result<Box<dyn CryptoRng + Send>> {
     let mut seed = [0; 32];

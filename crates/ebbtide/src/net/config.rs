@@ -11,28 +11,29 @@ use std::time::Duration;
 /// Settings of a [`Client`](crate::Client) or a [`Server`](crate::Server).
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The message layer: transmission parameters, congestion control, bounds.
+    /// The message layer: transmission parameters, congestion control, limits.
     pub endpoint: EndpointConfig,
-    /// Bytes of the longest body that is put together from blocks, in either direction. Default
-    /// 16 MiB.
+    /// Bytes of the longest body that is assembled from blocks, in either direction. Default 16
+    /// MiB.
     pub max_body: usize,
     /// The size exponent of blocks that are sent over UDP, 0 to 6 for 16 to 1024 bytes (RFC 7959 section
     /// 2.2). Default 6.
     pub block_szx: u8,
-    /// How fast bodies go in the blocks of RFC 9177 (Q-Block): those of requests that are
-    /// [`q_block`](crate::Request::q_block), and a server's to clients that ask for it. Whether they are
-    /// understood at all is [`EndpointConfig::q_block`], by default yes.
+    /// The pace of bodies in the blocks of RFC 9177 (Q-Block): of requests with
+    /// [`q_block`](crate::Request::q_block), and of a server's responses to clients that use it.
+    /// [`EndpointConfig::q_block`] sets whether Q-Block is supported at all; it is by default.
     pub q_block: QBlockParameters,
-    /// The address and port that a client's UDP socket is bound to, for peers of its family; port 0 is any.
-    /// By default the system chooses both. A server is told where to bind.
+    /// The address and port to which a client's UDP socket is bound, for peers of its family; port
+    /// 0 is any port. By default the system chooses both. A server's addresses are arguments of
+    /// `Server::bind`.
     pub local_address: Option<SocketAddr>,
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
     /// DTLS: `coaps`.
     pub dtls: DtlsConfig,
-    /// How long a socket goes on asking for datagrams after the last ones before it sleeps. That
-    /// saves the time it takes to be woken, which on a virtual machine is most of a short round
-    /// trip, and keeps a core busy meanwhile. Default zero.
+    /// How long a socket keeps polling for datagrams after the last ones before it sleeps. Polling
+    /// saves the time of a wake-up, which on a virtual machine is most of a short round trip, and
+    /// keeps a core busy. Default zero.
     pub busy_poll: Duration,
 }
 
@@ -52,7 +53,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The defaults under another congestion control.
+    /// The defaults with another congestion control.
     #[must_use]
     pub fn with_control(control: Control) -> Self {
         let mut config = Self::default();
@@ -61,21 +62,21 @@ impl Config {
     }
 
     /// Sets how many Confirmable exchanges may be open to one scope (NSTART, RFC 7252 section
-    /// 4.7). At least 1, which is also the default and what a shared network wants.
+    /// 4.7). At least 1, which is the default and appropriate for shared networks.
     #[must_use]
     pub fn nstart(mut self, exchanges: u16) -> Self {
         self.endpoint.params.nstart = exchanges.max(1);
         self
     }
 
-    /// Sets what shares one congestion control.
+    /// Sets the scope that shares one congestion control.
     #[must_use]
     pub fn scope(mut self, scope: Scope) -> Self {
         self.endpoint.scope = scope;
         self
     }
 
-    /// Sets how long a request that was acknowledged, or sent Non-confirmable, waits for its
+    /// Sets how long a request that was acknowledged or sent Non-confirmable waits for its
     /// response. Default 247 s.
     #[must_use]
     pub fn response_timeout(mut self, span: Duration) -> Self {

@@ -1,8 +1,8 @@
-//! The driver: a task that owns the waiting for one socket.
+//! The driver: the task that waits for the events of one socket.
 //!
 //! It sleeps until a datagram arrives, an application or a handler has something to send, or the
-//! endpoint's timeout comes; then it does all there is to do, receives and sends in batches, and
-//! sleeps again. Receiving allocates nothing.
+//! endpoint's timeout comes. It then does all pending work, receives and sends in batches, and
+//! sleeps again. Receiving does not allocate.
 
 use super::serve::Request;
 use super::shared::{Shared, State};
@@ -25,34 +25,34 @@ const BATCHES: usize = 8;
 
 /// Notifications that are made before datagrams are received again.
 const NOTIFICATIONS: usize = 256;
-/// How long a full socket is left alone. Its event loop waits for reading only: waiting for room
-/// to send as well would wake it for every datagram that leaves.
+/// How long to wait before sending again on a full socket. The event loop waits for readability
+/// only; waiting for writability as well would wake it for every datagram that leaves.
 const SEND_AGAIN: Duration = Duration::from_millis(1);
 
-/// Bytes that wait for a socket that takes no more: from then on nothing is received.
+/// The number of bytes waiting for a full socket from which on nothing is received.
 const DEAF: usize = 256 << 10;
 
 /// Drives `shared` until it is closed.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     inbox: Inbox,
-    /// Fires no later than the endpoint's deadline. Moved only when it must fire earlier: an
-    /// exchange that is answered in time costs no timer.
+    /// Fires no later than the endpoint's deadline. It is moved only when it must fire earlier, so
+    /// an exchange that is answered in time does not touch the timer.
     sleep: Pin<Box<Sleep>>,
     armed: Option<Instant>,
-    /// When to try again to send, if the socket took no more.
+    /// When to try to send again, if the socket was full.
     retry: Option<Instant>,
-    /// When datagrams were received last.
+    /// When the last datagrams were received.
     heard: Instant,
-    /// The task that waits for what the network sends back.
+    /// The task that waits for errors reported by the network.
     errors: tokio::task::AbortHandle,
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
         self.errors.abort();
-        // Nobody drives the endpoint any more, if only because the runtime has ended: calls fail instead
-        // of waiting for ever.
+        // The endpoint is not driven any more, for example because the runtime has ended. Calls
+        // must fail instead of waiting forever.
         self.shared.close();
     }
 }
@@ -87,12 +87,13 @@ impl Driver {
             (state, more) = notify(&self.shared, state, now);
             let mut sent = self.flush(&mut state, now);
             while sent.is_ok() && state.is_full {
-                // The endpoint has more.
+                // The endpoint has more to send.
                 state.drain(None);
                 sent = self.flush(&mut state, now);
             }
             self.retry = sent.is_err().then(|| now + SEND_AGAIN);
-            // Requests whose answers cannot leave stay where the system drops them if there are more.
+            // Requests that cannot be answered stay in the system's queue, which drops them if
+            // there are more.
             let deaf = sent.is_err() && state.out.len_bytes() >= DEAF;
             if state.closed && (state.out.is_empty() || sent.is_err()) {
                 return Poll::Ready(());
@@ -109,12 +110,13 @@ impl Driver {
                 return Poll::Pending;
             }
         }
-        // There is more, but others want to run too.
+        // There is more to do, but other tasks need to run too.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Receives and handles a batch. False if the socket was not ready: it wakes this task then.
+    /// Receives and handles a batch. Returns false if the socket was not ready; it will then wake
+    /// this task.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let Poll::Ready(Ok(mut ready)) = self.shared.socket.poll_read_ready(cx) else {
             return self.receive_unannounced();
@@ -123,7 +125,7 @@ impl Driver {
         match self.inbox.receive(socket) {
             Ok(more) => {
                 if !more {
-                    // The queue was empty behind the last datagram; the next one makes the socket
+                    // The queue was empty after the last datagram; the next one makes the socket
                     // ready again.
                     ready.clear_ready();
                 }
@@ -131,28 +133,28 @@ impl Driver {
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // Asking once more is what makes the next datagram wake this task.
+                // Another receive call is needed so that the next datagram wakes this task.
                 ready.clear_ready();
                 true
             }
             Err(_) => {
-                // The network reported it about an earlier datagram; by coming out here it is
-                // gone, and behind it may be datagrams.
+                // The network reported this error for an earlier datagram. Reading it clears it,
+                // and there may be datagrams after it.
                 self.shared.take_errors();
                 true
             }
         }
     }
 
-    /// Whether the last datagrams are so recent that the next are waited for awake.
+    /// Whether the last datagrams are so recent that the task keeps polling for the next ones.
     fn polls_busily(&self) -> bool {
         let span = self.shared.busy_poll;
         !span.is_zero() && self.shared.clock.now() < self.heard + span
     }
 
-    /// Receives without having been told that there is something.
+    /// Receives without a readiness notification.
     fn receive_unannounced(&mut self) -> bool {
-        // What else is wrong with the socket comes out when it is announced.
+        // Other errors of the socket are reported with its readiness.
         let received =
             self.polls_busily() && self.inbox.receive(&self.shared.socket.get_ref().0).is_ok();
         if received {
@@ -175,12 +177,12 @@ impl Driver {
             if let Some(sessions) = &mut state.dtls {
                 sessions.reuse(opened);
             }
-            // Handshakes have something to say without any message.
+            // A handshake may have something to send without a message.
             state.drain(self.shared.reply_from(datagram.to));
         }
     }
 
-    /// Handles one message, as it came or decrypted.
+    /// Handles one message, as received or after decryption.
     fn handle_message<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -213,7 +215,7 @@ impl Driver {
         state
     }
 
-    /// Lets the service answer a request; the lock is free meanwhile.
+    /// Lets the service answer a request while the lock is free.
     fn serve<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -221,14 +223,14 @@ impl Driver {
         request: Request<'_>,
     ) -> MutexGuard<'s, State> {
         let Some(service) = &self.shared.service else {
-            // A client that serves nothing (RFC 7252 section 4.2: lacking context).
+            // A client without a server (RFC 7252 section 4.2: lacking context).
             state.endpoint.reset(&request.incoming);
             return state;
         };
         service.serve(&self.shared, state, now, request)
     }
 
-    /// Sends what waits.
+    /// Sends the waiting datagrams.
     fn flush(&self, state: &mut State, now: Instant) -> io::Result<()> {
         if state.out.is_empty() {
             return Ok(());
@@ -244,7 +246,7 @@ impl Driver {
         result
     }
 
-    /// Arms the timer. False if its time has come already.
+    /// Arms the timer. Returns false if its time has already come.
     fn wait(&mut self, cx: &mut Context<'_>) -> bool {
         let deadline = self.shared.lock().deadline;
         let Some(deadline) = deadline.into_iter().chain(self.retry).min() else { return true };
@@ -260,8 +262,8 @@ impl Driver {
     }
 }
 
-/// Lets the service make notifications that are due; the lock is free meanwhile. True if more could
-/// be made at once.
+/// Lets the service create due notifications while the lock is free. Returns true if more could be
+/// created at once.
 fn notify<'s>(
     shared: &'s Arc<Shared>,
     mut state: MutexGuard<'s, State>,
@@ -269,7 +271,7 @@ fn notify<'s>(
 ) -> (MutexGuard<'s, State>, bool) {
     let Some(service) = &shared.service else { return (state, false) };
     for _ in 0..NOTIFICATIONS {
-        // Half of the exchanges are left for separate responses and requests.
+        // Half of the exchanges are reserved for separate responses and requests.
         let full = state.out.len_bytes() >= DEAF;
         if !state.observers.any_due() || state.endpoint.is_half_full() || full {
             return (state, false);
@@ -283,7 +285,7 @@ fn notify<'s>(
     (state, more)
 }
 
-/// Reads what the network sends back about datagrams that it could not deliver.
+/// Reads the errors that the network reports for undeliverable datagrams.
 async fn watch_errors(shared: Arc<Shared>) {
     while let Ok(mut ready) = shared.socket.ready(Interest::ERROR).await {
         ready.clear_ready_matching(tokio::io::Ready::ERROR);

@@ -1,4 +1,4 @@
-//! From the socket to the core endpoint and back: the only code that reads a clock.
+//! Connects sockets to the core endpoint: the only code that reads a clock.
 
 pub(crate) mod clock;
 pub(crate) mod config;

@@ -1,4 +1,4 @@
-//! What waits for the end of an exchange.
+//! Calls and exchanges that have not ended.
 
 use crate::message::Response;
 use ebbtide_core::ExchangeId;
@@ -10,19 +10,19 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::task::Waker;
 
-/// The most answers that wait for an application that does not fetch them; the oldest goes then,
-/// since of a resource's states the latest counts (RFC 7641 section 3.4).
+/// The maximum number of answers that wait for an application to fetch them. Beyond it the oldest
+/// is dropped, since the latest state of a resource counts (RFC 7641 section 3.4).
 const MAX_WAITING: usize = 64;
 
-/// What happened to a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// The last response: the exchange is over.
+    /// The last response; the exchange has ended.
     Response {
         from: SocketAddr,
         response: Response,
     },
-    /// A response after which more may come: to an observation, or to a group.
+    /// A response after which more may follow: to an observation, or to a group.
     More {
         from: SocketAddr,
         response: Response,
@@ -35,12 +35,13 @@ pub(crate) enum Answer {
     /// A request over a connection failed.
     Ended {
         reason: ebbtide_core::stream::Failure,
-        /// What the peer's Abort said.
+        /// The diagnostic payload of the peer's Abort.
         diagnostic: Option<std::sync::Arc<str>>,
     },
 }
 
-/// A request of the application. It outlives its exchange until the application has its answers.
+/// A request of the application. It outlives its exchange until the application has fetched its
+/// answers.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     pub(crate) exchange: Option<ExchangeId>,
@@ -73,12 +74,12 @@ impl Call {
     }
 }
 
-/// Whom an exchange concerns.
+/// The owner of an exchange.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A call of the application's, by its place.
+    /// A call of the application, by its index.
     Call(u32),
-    /// A separate response: nobody waits for its end.
+    /// A separate response, whose end is not reported.
     Response,
     /// A notification to an observer.
     Notification(ObserverId),
@@ -90,7 +91,7 @@ pub(crate) struct Open {
     pub(crate) exchange: ExchangeId,
     pub(crate) owner: Owner,
     pub(crate) remote: SocketAddr,
-    /// From which of our addresses it is sent, if that matters.
+    /// The local address from which it is sent, if that matters.
     pub(crate) local: Option<IpAddr>,
 }
 
@@ -126,9 +127,9 @@ impl Pending {
         Some(open)
     }
 
-    /// The open exchanges that an error of the network is about. The system names who reported
-    /// it: the remote's host, or a router on the way. Where that leaves a choice of remotes, none
-    /// is meant, and the timeouts decide.
+    /// The open exchanges to which a network error applies. The system names only the reporter:
+    /// the remote's host, or a router on the way. If that leaves a choice of remotes, the result
+    /// is empty, and the timeouts decide.
     pub(crate) fn reported_by(&self, reporter: IpAddr) -> Vec<ExchangeId> {
         let of_host = self.of_one_remote(|open| open.remote.ip() == reporter);
         if of_host.is_empty() { self.of_one_remote(|_| true) } else { of_host }
@@ -140,7 +141,7 @@ impl Pending {
         open.map(|open| open.exchange).collect()
     }
 
-    /// The open exchanges for which `is` holds, if all are with one remote.
+    /// The open exchanges for which `is` holds, if all are with the same remote.
     fn of_one_remote(&self, is: impl Fn(&Open) -> bool) -> Vec<ExchangeId> {
         let mut open = self.open.iter().flatten().filter(|open| is(open)).peekable();
         let Some(remote) = open.peek().map(|open| open.remote) else { return Vec::new() };
@@ -162,11 +163,11 @@ impl Pending {
             return index;
         }
         self.calls.push(Some(Call::default()));
-        // Bounded by the exchanges of an endpoint and the applications' futures.
+        // The number is bounded by the exchanges of an endpoint and the applications' futures.
         (self.calls.len() - 1) as u32
     }
 
-    /// How many calls there are.
+    /// The number of calls.
     pub(crate) fn calls(&self) -> usize {
         self.calls.len() - self.free.len()
     }
@@ -181,7 +182,7 @@ impl Pending {
         Some(call)
     }
 
-    /// Wakes all calls: the endpoint is closed.
+    /// Wakes all calls because the endpoint is closed.
     pub(crate) fn wake_all(&mut self) -> Vec<Waker> {
         self.calls.iter_mut().flatten().filter_map(|call| call.waker.take()).collect()
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use tokio::sync::oneshot;
 
-/// Who waits, first come, first served.
+/// The waiting tasks, served in the order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     by_scope: BTreeMap<SocketAddr, VecDeque<oneshot::Sender<()>>>,
@@ -18,7 +18,7 @@ impl Waiting {
         receiver
     }
 
-    /// An exchange has ended: one that waits for it tries again.
+    /// An exchange has ended, so one task that waits for this tries again.
     #[inline]
     pub(crate) fn room(&mut self, scope: SocketAddr) {
         if self.by_scope.is_empty() {
@@ -26,7 +26,7 @@ impl Waiting {
         }
         let Some(waiting) = self.by_scope.get_mut(&scope) else { return };
         while let Some(next) = waiting.pop_front() {
-            // It may not wait any more.
+            // The task may no longer be waiting.
             if next.send(()).is_ok() {
                 break;
             }

@@ -1,4 +1,4 @@
-//! What a socket's driver hands out: requests, and notifications that are due.
+//! The interface through which a socket's driver passes on requests and due notifications.
 
 use super::shared::{Shared, State};
 use ebbtide_core::endpoint::Incoming;
@@ -8,22 +8,23 @@ use ebbtide_core::wire::Message;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, MutexGuard};
 
-/// A request that came by a socket.
+/// A request that arrived at a socket.
 pub(crate) struct Request<'d> {
     pub(crate) incoming: Incoming,
     pub(crate) message: Message<'d>,
-    /// Our address that it came to.
+    /// Our address to which it was sent.
     pub(crate) to: Option<IpAddr>,
-    /// Whether its remote was vouched for, if that was asked; otherwise it must not be processed.
+    /// Whether its remote was vouched for, if that was required; otherwise it must not be
+    /// processed.
     pub(crate) vouched: bool,
 }
 
-/// What answers the requests that come by a socket.
+/// Answers the requests that arrive at a socket.
 pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
-    /// Whether the remote of a request may be believed to be there, while much is remembered.
+    /// Whether the remote's address counts as verified, asked while many messages are remembered.
     fn vouches_for(&self, now: Instant, remote: SocketAddr, message: &Message<'_>) -> bool;
 
-    /// Answers a request, or starts to.
+    /// Answers a request, or begins to.
     fn serve<'s>(
         &self,
         shared: &'s Arc<Shared>,
@@ -32,6 +33,6 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
         request: Request<'_>,
     ) -> MutexGuard<'s, State>;
 
-    /// Makes and sends a notification, or starts to. The state is not locked.
+    /// Creates and sends a notification, or begins to. The state is not locked.
     fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due);
 }

@@ -29,21 +29,21 @@ use tokio::io::unix::AsyncFd;
 pub(crate) struct Shared {
     pub(crate) socket: AsyncFd<Bound>,
     pub(crate) clock: Clock,
-    /// What answers requests; a client's socket has nothing that does.
+    /// Answers requests; a client's socket has none.
     pub(crate) service: Option<Arc<dyn Serve>>,
-    /// The server's number of the socket.
+    /// The socket's number within its server.
     pub(crate) number: u32,
-    /// Whether the socket is bound to all addresses, so that an answer must name the one that was
-    /// asked.
+    /// Whether the socket is bound to all addresses, so that a response must be sent from the
+    /// address to which the request was sent.
     wildcard: bool,
-    /// Set before it is driven.
+    /// Set before the socket is driven.
     speaks_dtls: AtomicBool,
     /// See [`Config::busy_poll`].
     pub(crate) busy_poll: std::time::Duration,
     state: Mutex<State>,
 }
 
-/// A socket as the event loop wants it.
+/// The socket in the form that the event loop needs.
 #[derive(Debug)]
 pub(crate) struct Bound(pub(crate) Socket);
 
@@ -53,28 +53,28 @@ impl std::os::fd::AsRawFd for Bound {
     }
 }
 
-/// What changes.
+/// The mutable state.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
     pub(crate) pending: Pending,
     pub(crate) out: Outbound<Sent>,
-    /// On a socket that speaks DTLS.
+    /// Present on a socket that speaks DTLS.
     pub(crate) dtls: Option<Box<Sessions>>,
-    /// Bytes that may wait for the socket before no more is taken from the endpoint, in whose own queue
-    /// as many again find room.
+    /// Bytes that may wait for the socket. Beyond that nothing is taken from the endpoint, whose
+    /// own queue holds as many again.
     max_unsent: usize,
-    /// Whether that is so.
+    /// Whether that limit is reached.
     pub(crate) is_full: bool,
     pub(crate) observers: Observers,
-    /// What waits for room in a queue.
+    /// Tasks that wait for room in a queue.
     pub(crate) waiting: Waiting,
-    /// When the endpoint wants its next call.
+    /// The next instant at which to call the endpoint.
     pub(crate) deadline: Option<Instant>,
     /// Wakes the driver.
     pub(crate) driver: Option<Waker>,
     pub(crate) closed: bool,
-    /// Wakers to call once the lock is free.
+    /// Wakers to call once the lock is released.
     pub(super) wake: Vec<Waker>,
 }
 
@@ -87,7 +87,7 @@ impl Shared {
         Self::serving(address, config, service, Clock::start(), 0)
     }
 
-    /// A socket of a server, which numbers them. All of a server's sockets have one clock.
+    /// Creates a socket of a server, which numbers its sockets. All of them share one clock.
     pub(crate) fn serving(
         address: SocketAddr,
         config: &Config,
@@ -97,8 +97,9 @@ impl Shared {
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
         let socket = Socket::bind(address)?;
-        // How long a response's blocks are is the client's wish (RFC 7959 section 2.4), and it knows
-        // nothing of this side's path. A client chooses its own, and hears of what is too long.
+        // The client chooses the length of a response's blocks (RFC 7959 section 2.4) and does not
+        // know this side's path. A client chooses its own blocks, and receives an error if one is
+        // too long.
         if service.is_some() {
             socket.allow_fragments();
         }
@@ -137,7 +138,7 @@ impl Shared {
         }))
     }
 
-    /// Makes it speak DTLS, before anything is sent or received.
+    /// Makes the socket speak DTLS, before anything is sent or received.
     pub(crate) fn secure(&self, side: Side, config: &Config) -> io::Result<()> {
         let is_ipv4 = self.local_addr().is_ipv4();
         let sessions = Sessions::new(side, &config.dtls, is_ipv4, self.clock)?;
@@ -158,20 +159,20 @@ impl Shared {
         self.socket.get_ref().0.local_addr()
     }
 
-    /// From which address an answer to a datagram must leave.
+    /// The address from which an answer to a datagram must leave.
     #[inline]
     pub(crate) fn reply_from(&self, to: Option<IpAddr>) -> Option<IpAddr> {
         to.filter(|to| self.wildcard && !to.is_multicast())
     }
 
-    /// The state. A thread that panicked with it (a bug of ours: no handler runs under the lock)
-    /// does not take the others along.
+    /// Locks the state. A thread that panicked while it held the lock (a bug of ours, since no
+    /// handler runs under the lock) does not affect the others.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Changes the state from outside the driver, which then sends what has to be sent.
+    /// Changes the state from outside the driver, and wakes the driver to send the result.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut State, Instant) -> R) -> R {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -184,7 +185,7 @@ impl Shared {
         result
     }
 
-    /// Starts a call: `start` says what to send.
+    /// Starts a call; `start` sends its first message.
     pub(crate) fn call(
         self: &Arc<Self>,
         remote: SocketAddr,
@@ -209,8 +210,8 @@ impl Shared {
         Ok(crate::client::Pending::new(self.clone(), index, remote))
     }
 
-    /// Reads what the network sent back about datagrams that it could not deliver (ICMP). True if
-    /// there was something.
+    /// Reads the errors that the network reported for undeliverable datagrams (ICMP). Returns true
+    /// if there were any.
     pub(crate) fn take_errors(&self) -> bool {
         let mut any = false;
         while let Some(error) = self.socket.get_ref().0.take_error() {
@@ -222,7 +223,7 @@ impl Shared {
         any
     }
 
-    /// No more: calls fail, the driver ends.
+    /// Closes the socket: calls fail, and the driver ends.
     pub(crate) fn close(&self) {
         self.with(|state, _| {
             state.closed = true;
@@ -270,8 +271,8 @@ impl crate::client::Exchanges for Shared {
 }
 
 impl State {
-    /// Takes what the endpoint wants to be done; called after each call that changed it. What the
-    /// socket does not take stays in the endpoint's own queue, which is bounded
+    /// Carries out the endpoint's output; called after each call that changed the endpoint.
+    /// Datagrams that the socket does not take stay in the endpoint's own queue, which is bounded
     /// ([`Limits::outbox_bytes`](ebbtide_core::endpoint::Limits)).
     #[inline]
     pub(crate) fn drain(&mut self, from: Option<IpAddr>) {
@@ -289,8 +290,8 @@ impl State {
                             if timeout == Micros::ZERO
                                 && let Some(&Open { owner: Owner::Notification(index), .. }) = open
                             {
-                                // A Non-confirmable notification waits for a Reset at most, and
-                                // no longer for congestion control: the next one may line up.
+                                // A Non-confirmable notification waits only for a Reset, no longer
+                                // for congestion control, so the next one may be queued.
                                 self.observers.arrived(index);
                             }
                             // The first transmission leaves before the exchange is recorded.
@@ -309,7 +310,7 @@ impl State {
                     }
                     self.is_full = self.out.len_bytes() >= self.max_unsent;
                     if left {
-                        // A message of the queue has left it.
+                        // A queued message has left the queue.
                         self.room(to);
                     }
                 }
@@ -324,7 +325,7 @@ impl State {
                     self.end(exchange, Answer::Failed(reason));
                 }
                 Output::Timeout(at) => {
-                    // What the sessions want may change what the endpoint wants.
+                    // The output of the sessions may change that of the endpoint.
                     if self.dtls.is_some() && self.pump(from) {
                         continue;
                     }
@@ -336,7 +337,7 @@ impl State {
         }
     }
 
-    /// Does what is due.
+    /// Processes everything that is due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if let Some(sessions) = &mut self.dtls {
             sessions.handle_timeout(now);
@@ -345,7 +346,7 @@ impl State {
         self.drain(None);
     }
 
-    /// The messages in a datagram that came by a socket that speaks DTLS; `None` on another one, whose
+    /// The messages in a datagram, on a socket that speaks DTLS; `None` on another socket, whose
     /// datagrams are messages.
     pub(crate) fn open(
         &mut self,
@@ -356,7 +357,7 @@ impl State {
         self.dtls.as_mut().map(|sessions| sessions.receive(now, from, datagram))
     }
 
-    /// Hands on what a datagram meant, requests excepted.
+    /// Passes on the meaning of a datagram, except for requests.
     pub(crate) fn dispatch(&mut self, from: SocketAddr, received: Received<'_>) {
         if !matches!(received, Received::Ignored(_)) {
             self.room(from);
@@ -379,7 +380,8 @@ impl State {
             }
             Received::Acknowledged { exchange, sample } => {
                 self.learnt(from, exchange, Some(&sample));
-                // A request goes on waiting for its separate response; all else has arrived.
+                // A request continues to wait for its separate response; every other message has
+                // arrived.
                 match self.pending.get(exchange).map(|open| open.owner) {
                     Some(Owner::Notification(observer)) => {
                         self.pending.ended(exchange);
@@ -388,8 +390,8 @@ impl State {
                     Some(Owner::Response) => {
                         self.pending.ended(exchange);
                     }
-                    // Some peers acknowledge a ping where they should reset it (RFC 7252 section
-                    // 4.3): a sign of life is what was asked for.
+                    // Some peers acknowledge a ping instead of resetting it (RFC 7252 section
+                    // 4.3). Either answer shows that the peer is alive.
                     Some(Owner::Call(_)) if self.endpoint.has_ended(exchange) => {
                         self.end(exchange, Answer::Reset { sample: Some(sample) });
                     }
@@ -404,7 +406,7 @@ impl State {
         }
     }
 
-    /// An exchange is over.
+    /// An exchange has ended.
     pub(super) fn end(&mut self, exchange: ExchangeId, answer: Answer) {
         let Some(open) = self.pending.ended(exchange) else { return };
         self.room(open.remote);
@@ -416,7 +418,7 @@ impl State {
                 }
             }
             Owner::Notification(observer) => match answer {
-                // A Non-confirmable notification that nobody has reset.
+                // A Non-confirmable notification was not reset.
                 Answer::Failed(Failure::NoResponse) => {}
                 Answer::Reset { .. } => self.observers.remove(observer),
                 _ => self.observers.lost(observer),
@@ -425,7 +427,7 @@ impl State {
         }
     }
 
-    /// A datagram could not be sent: its exchange fails with what the system said.
+    /// A datagram could not be sent; its exchange fails with the system's error.
     pub(crate) fn unsendable(&mut self, now: Instant, what: Sent, error: io::Error) {
         let (Sent::Exchange { exchange, .. } | Sent::Probe { exchange, .. }) = what else { return };
         if self.pending.get(exchange).is_some() {
@@ -435,7 +437,7 @@ impl State {
         }
     }
 
-    /// The network says that a remote cannot be reached.
+    /// The network reports that a remote cannot be reached.
     fn unreachable(&mut self, now: Instant, reporter: IpAddr, errno: i32) {
         for exchange in self.pending.reported_by(reporter) {
             self.end(exchange, Answer::Network(io::Error::from_raw_os_error(errno)));
@@ -444,7 +446,7 @@ impl State {
         self.drain(None);
     }
 
-    /// A call that nobody waits for any more.
+    /// Forgets a call whose future was dropped.
     pub(crate) fn forget_call(&mut self, now: Instant, index: u32) {
         let Some(Call { exchange: Some(exchange), .. }) = self.pending.remove_call(index) else {
             return;
@@ -456,12 +458,12 @@ impl State {
         }
     }
 
-    /// An exchange with a remote has ended or left the queue: something else may find room.
+    /// An exchange with a remote has ended or left the queue, so another message may find room.
     fn room(&mut self, remote: SocketAddr) {
         room(&self.endpoint, &mut self.observers, &mut self.waiting, remote);
     }
 
-    /// Wakers to call once the lock is free.
+    /// Wakers to call once the lock is released.
     pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
         core::mem::take(&mut self.wake)
     }
@@ -497,7 +499,7 @@ mod tests {
             let remote = SocketAddr::from(([192, 0, 2, 1], 1024 + n));
             let asked =
                 state.endpoint.request(Instant::ZERO, remote, &content, Reliability::Confirmable);
-            // A datagram that finds no room is as if the network had lost it.
+            // A datagram that finds no room counts as lost by the network.
             refused += usize::from(asked == Err(SendError::OutboxFull));
             state.drain(None);
             assert!(state.out.len_bytes() < LIMIT + 200, "{}", state.out.len_bytes());
@@ -505,7 +507,7 @@ mod tests {
         assert!(state.is_full);
         let counted = state.endpoint.counters().outbox_full;
         assert!(counted > 900 && refused == 0, "{counted}, {refused}");
-        // Once the socket has taken what waits, the rest follows.
+        // Once the socket has taken the waiting datagrams, the rest follows.
         state.out = Outbound::default();
         state.drain(None);
         assert!(!state.out.is_empty());

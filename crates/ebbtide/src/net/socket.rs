@@ -1,8 +1,9 @@
 //! A UDP socket that receives and sends in batches.
 //!
-//! Datagrams come by `recvmmsg`, several of one peer in one buffer where the kernel coalesces them
-//! (GRO), and runs of equally long datagrams to one peer leave with one `sendmsg` (GSO): `quinn-udp`
-//! knows how on each platform, and what to do where it cannot be done.
+//! Datagrams are received with `recvmmsg`, several from one peer in one buffer where the kernel
+//! coalesces them (GRO). Runs of equally long datagrams to one peer are sent with one `sendmsg`
+//! (GSO). `quinn-udp` implements this on each platform, and the alternative where it is not
+//! available.
 
 use crate::error::BindError;
 use quinn_udp::{BATCH_SIZE, RecvMeta, TransportError, UdpSockRef, UdpSocketState};
@@ -10,19 +11,19 @@ use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket as RawS
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-/// Bytes of one receive buffer: as much as the kernel coalesces.
+/// Bytes of one receive buffer: as many as the kernel coalesces.
 const BUFFER: usize = 65_536;
-/// Bytes that one `sendmsg` takes: an IPv4 datagram's, less the headers.
+/// Bytes that one `sendmsg` takes: the maximum of an IPv4 datagram without the headers.
 const MAX_SEND: usize = 65_507;
-/// What is asked of the kernel for the queue of a socket, so that a burst finds room. It grants
-/// what its own limit allows.
+/// The requested size of the kernel's queue for a socket, so that a burst finds room. The kernel
+/// grants at most its own limit.
 const KERNEL_BUFFER: usize = 4 << 20;
 
-/// The fewest buffers that the kernel is offered at once: one more than the datagram expected, to
-/// know that there is no other.
+/// The minimum number of buffers offered to the kernel at once: one more than the expected
+/// datagram, to find out that there is no other.
 const LEAST_OFFERED: usize = if BATCH_SIZE < 2 { BATCH_SIZE } else { 2 };
 
-/// A bound socket, non-blocking.
+/// A bound, non-blocking socket.
 #[derive(Debug)]
 pub struct Socket {
     io: UdpSocket,
@@ -31,12 +32,13 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Binds a socket. An IPv6 one takes no IPv4 datagrams, so that both families can be bound to
-    /// one port.
+    /// Binds a socket. An IPv6 socket does not receive IPv4 datagrams, so that both families can
+    /// be bound to one port.
     ///
     /// # Errors
     ///
-    /// If the address is in use, is not of this machine, or may not be bound.
+    /// Returns an error if the address is in use, does not belong to this machine, or needs a
+    /// privilege.
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
         Self::open(address).map_err(|source| BindError { address, source })
     }
@@ -46,30 +48,31 @@ impl Socket {
         if address.is_ipv6() {
             raw.set_only_v6(true)?;
         }
-        // Best effort: a smaller buffer only loses more of a burst.
+        // Best effort: with a smaller buffer only more of a burst is lost.
         let _ = raw.set_recv_buffer_size(KERNEL_BUFFER);
         let _ = raw.set_send_buffer_size(KERNEL_BUFFER);
         raw.bind(&address.into())?;
         let state = UdpSocketState::new(UdpSockRef::from(&raw))?;
-        // Where there are no transport errors, a refused port is noticed by the timeout.
+        // On a platform without transport errors, a refused port is noticed by the timeout.
         let _ = state.enable_transport_errors(UdpSockRef::from(&raw));
         let io = UdpSocket::from(raw);
         let local = io.local_addr()?;
         Ok(Self { io, state, local })
     }
 
-    /// Lets the system fragment datagrams that are longer than the path's MTU, where it can be told so;
-    /// without this they cannot be sent at all. IPv6's least MTU has room for blocks of 1024 bytes.
+    /// Allows the system to fragment datagrams that are longer than the path's MTU, if it supports
+    /// that; otherwise they cannot be sent at all. The minimum MTU of IPv6 has room for blocks of
+    /// 1024 bytes.
     pub fn allow_fragments(&self) {
         #[cfg(target_os = "linux")]
         if self.local.is_ipv4() {
             use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
-            // Best effort: as before, what is too long is not sent.
+            // Best effort: if it fails, datagrams that are too long are not sent, as before.
             let _ = set_ip_mtu_discover(&self.io, Ipv4PathMtuDiscovery::WANT);
         }
     }
 
-    /// Sends one datagram, from one of our addresses if one is named.
+    /// Sends one datagram, from the given local address if there is one.
     fn send(&self, to: SocketAddr, from: Option<IpAddr>, contents: &[u8]) -> io::Result<()> {
         match from {
             None => self.io.send_to(contents, to).map(|_| ()),
@@ -77,7 +80,7 @@ impl Socket {
         }
     }
 
-    /// Sends equally long datagrams, of `segment_size` bytes, with one call.
+    /// Sends equally long datagrams of `segment_size` bytes with one call.
     fn send_run(
         &self,
         destination: SocketAddr,
@@ -89,17 +92,17 @@ impl Socket {
         self.state.try_send(UdpSockRef::from(&self.io), &transmit)
     }
 
-    /// The address that it is bound to.
+    /// The address to which the socket is bound.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Joins a group on an interface, named by its index; 0 for the system's choice.
+    /// Joins a multicast group on an interface, given by its index; 0 lets the system choose.
     ///
     /// # Errors
     ///
-    /// If the address is none of a group or there is no such interface.
+    /// Returns an error if `group` is not a multicast address or the interface does not exist.
     pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         let socket = SockRef::from(&self.io);
         match group {
@@ -110,30 +113,30 @@ impl Socket {
         }
     }
 
-    /// The socket itself, for an event loop to wait on.
+    /// The underlying socket, for an event loop to wait on.
     #[must_use]
     pub fn as_udp(&self) -> &UdpSocket {
         &self.io
     }
 
-    /// An error that the network sent back (ICMP), if there is one.
+    /// The next error that the network reported (ICMP), if there is one.
     pub fn take_error(&self) -> Option<TransportError> {
         self.state.recv_transport_error(UdpSockRef::from(&self.io)).ok().flatten()
     }
 
-    /// How many datagrams one `sendmsg` takes.
+    /// The number of datagrams that one `sendmsg` takes.
     fn max_segments(&self) -> usize {
         self.state.max_gso_segments().max(1)
     }
 }
 
-/// Buffers that datagrams are received into; one is enough for any number of sockets of a thread.
+/// Buffers for received datagrams. One inbox serves any number of sockets of a thread.
 pub struct Inbox {
     bytes: Box<[u8]>,
     meta: [RecvMeta; BATCH_SIZE],
     filled: usize,
-    /// How many buffers the kernel is offered: preparing all of them takes longer than receiving
-    /// the one datagram that sparse traffic brings.
+    /// The number of buffers offered to the kernel. Preparing all of them takes longer than
+    /// receiving the single datagram that sparse traffic brings.
     offered: usize,
 }
 
@@ -152,16 +155,17 @@ impl Default for Inbox {
 /// A datagram in an [`Inbox`].
 #[derive(Copy, Clone, Debug)]
 pub struct Datagram<'i> {
-    /// Who sent it.
+    /// The sender.
     pub from: SocketAddr,
-    /// To which of our addresses, if the system tells.
+    /// The local address to which it was sent, if the system reports it.
     pub to: Option<IpAddr>,
     /// Its bytes.
     pub bytes: &'i [u8],
 }
 
 impl Inbox {
-    /// Room for one batch: 2 MiB of address space, of which the system backs what is used.
+    /// Creates buffers for one batch: 2 MiB of address space, of which the system backs only the
+    /// used part.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -172,11 +176,11 @@ impl Inbox {
         }
     }
 
-    /// Receives what is there, up to a batch. True if there may be more.
+    /// Receives the available datagrams, up to one batch. Returns true if there may be more.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if there is nothing.
+    /// Returns `WouldBlock` if there is no datagram.
     pub fn receive(&mut self, socket: &Socket) -> io::Result<bool> {
         self.filled = 0;
         let mut chunks = self.bytes.chunks_exact_mut(BUFFER);
@@ -231,8 +235,8 @@ impl<T> Default for Outbound<T> {
 }
 
 impl<T: Copy> Outbound<T> {
-    /// Queues a datagram, from one of our addresses if one is named; `what` comes back if it
-    /// cannot be sent.
+    /// Queues a datagram, to be sent from the given local address if there is one. `what` is
+    /// returned if it cannot be sent.
     #[inline]
     pub fn push(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8], what: T) {
         let start = self.bytes.len();
@@ -240,29 +244,30 @@ impl<T: Copy> Outbound<T> {
         self.queue.push(Entry { to, from, start, end: self.bytes.len(), what });
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Datagrams that wait.
+    /// The number of waiting datagrams.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len() - self.next
     }
 
-    /// Bytes that wait.
+    /// The number of waiting bytes.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Sends all that waits; what cannot be sent at all is handed to `failed` and dropped.
+    /// Sends all waiting datagrams. Those that cannot be sent at all are passed to `failed` and
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if the socket takes no more now: the rest stays.
+    /// Returns `WouldBlock` if the socket is full; the rest stays queued.
     pub fn flush(
         &mut self,
         socket: &Socket,
@@ -281,14 +286,14 @@ impl<T: Copy> Outbound<T> {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // A pending transport error of an earlier datagram comes out of any later call,
-                // and clears itself by that. It is read from the error queue, not here.
+                // Any later call returns a pending transport error of an earlier datagram and
+                // clears it. The error is read from the error queue, not here.
                 Err(error) if is_of_an_earlier_datagram(&error) && !retried => {
                     retried = true;
                     continue;
                 }
                 Err(_) if run.count > 1 => {
-                    // Without segmentation each datagram has its own fate.
+                    // Without segmentation each datagram is sent separately.
                     self.flush_singly(socket, end, &mut failed)?;
                 }
                 Err(error) => {
@@ -325,8 +330,8 @@ impl<T: Copy> Outbound<T> {
         Ok(())
     }
 
-    /// The next datagrams that can leave with one call: to one peer, and equally long, but for the
-    /// last one, which may be shorter.
+    /// The next datagrams that can be sent with one call: to one peer and equally long, except for
+    /// the last one, which may be shorter.
     fn run(&self, segments: usize) -> Option<Run> {
         let rest = self.queue.get(self.next..)?;
         let first = rest.first()?;

@@ -1,5 +1,5 @@
-//! Events of `tracing`, all at level DEBUG, and spans of requests. Without a subscriber that wants
-//! them they cost a comparison each.
+//! Events of `tracing`, all at level DEBUG, and spans of requests. Without an interested
+//! subscriber each costs a comparison.
 //!
 //! | target | event or span | fields |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | `ebbtide::message` | `failed` | `exchange`, `reason` |
 //! | `ebbtide::control` | `learnt` | `peer`, `exchange`, `rtt`, `transmissions`, `answered`, `srtt`, `rto`, `state` |
 //!
-//! `exchange` is small, and unique among the exchanges that are open at one socket at a time; what
-//! is sent in answer has none.
+//! `exchange` is a small number, unique among the exchanges that are open at one socket at the
+//! same time. Datagrams sent in reply have none.
 
 use crate::message::{Request, Shown};
 use ebbtide_core::ExchangeId;
@@ -51,7 +51,7 @@ pub(crate) fn sent(transmit: &Transmit<'_>) {
             if ordinal > 0 {
                 debug!(target: "ebbtide::message", %peer, exchange, ordinal, "timeout");
             }
-            // A Non-confirmable message is not repeated.
+            // A Non-confirmable message is not retransmitted.
             let timeout = (timeout > Micros::ZERO).then(|| timeout.to_duration());
             debug!(
                 target: "ebbtide::message",
@@ -66,7 +66,8 @@ pub(crate) fn failed(exchange: ExchangeId, reason: Failure) {
     debug!(target: "ebbtide::message", exchange = exchange.index(), %reason, "failed");
 }
 
-/// Says what congestion control made of an answer; `metrics` is asked only if somebody listens.
+/// Reports what congestion control learnt from an answer. `metrics` is called only if there is a
+/// subscriber.
 #[inline]
 pub(crate) fn learnt(
     peer: SocketAddr,
@@ -99,7 +100,7 @@ pub(crate) fn learnt(
     }
 }
 
-/// The span of a client's request, all its blocks included.
+/// The span of a client's request, including all its blocks.
 pub(crate) fn request(request: &Request, peer: SocketAddr) -> Span {
     if !enabled!(target: "ebbtide::request", Level::DEBUG) {
         return Span::none();
@@ -110,7 +111,7 @@ pub(crate) fn request(request: &Request, peer: SocketAddr) -> Span {
     debug_span!(target: "ebbtide::request", "request", method, path, %peer, exchange)
 }
 
-/// The exchange that the current request's next message is of.
+/// Records the exchange of the current request's next message.
 pub(crate) fn began(exchange: ExchangeId) {
     Span::current().record("exchange", exchange.index());
 }
@@ -125,7 +126,7 @@ pub(crate) fn serve(peer: SocketAddr, message: &Message<'_>) -> Span {
     debug_span!(target: "ebbtide::request", "serve", method, path, %peer, %mid)
 }
 
-/// A path as in a URI.
+/// A path in URI form.
 fn path<'s>(segments: impl Iterator<Item = &'s [u8]>) -> String {
     segments.fold(String::new(), |path, segment| format!("{path}/{}", segment.escape_ascii()))
 }

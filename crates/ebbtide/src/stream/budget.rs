@@ -1,8 +1,9 @@
-//! What all connections of a server may hold together, and which of them has to go.
+//! The limits on all connections of a server together, and the choice of the connection to close
+//! when one is reached.
 //!
-//! Every connection belongs to the address that it comes from; of IPv6 that is the network of 64
-//! bits, which one host has to itself. Where a bound is met, the address that has most gives way:
-//! who fills the server is who is turned away.
+//! Every connection belongs to the address from which it comes; for IPv6 this is the network of 64
+//! bits, which belongs to one host. When a limit is reached, the address with the largest share
+//! loses a connection, so that the peer that fills the server is the one that is closed.
 
 use super::link::Link;
 use core::net::{IpAddr, Ipv6Addr};
@@ -11,29 +12,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::Notify;
 
-/// Bytes that a connection is taken to hold besides its buffers.
+/// The number of bytes that a connection counts for, in addition to its buffers.
 pub(crate) const OF_A_CONNECTION: usize = 4 << 10;
-/// Bytes that a TLS session and its handshake are taken to hold.
+/// The number of bytes that a TLS session and its handshake count for.
 pub(crate) const OF_TLS: usize = 16 << 10;
-/// Bytes that a WebSocket is taken to hold.
+/// The number of bytes that a WebSocket counts for.
 pub(crate) const OF_A_WEBSOCKET: usize = 8 << 10;
 
-/// A connection that counts: it is being established, or open.
+/// A counted connection, which is being established or open.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) number: u64,
     pub(crate) from: IpAddr,
-    /// When its peer last did something, as a number that only grows.
+    /// When its peer was last active, as a number that only grows.
     used: AtomicU64,
-    /// Once it is established.
+    /// Set once it is established.
     link: OnceLock<Weak<Link>>,
-    /// Whether it has to go, which a handshake is told at once.
+    /// Whether it must close; a handshake is notified at once.
     gone: AtomicBool,
     dismissed: Notify,
 }
 
 impl Member {
-    /// Its peer has done something.
+    /// Records that its peer was active.
     pub(crate) fn use_at(&self, now: u64) {
         self.used.store(now, Ordering::Relaxed);
     }
@@ -41,7 +42,7 @@ impl Member {
     pub(crate) fn establish(&self, link: &Arc<Link>) {
         let _ = self.link.set(Arc::downgrade(link));
         if self.gone.load(Ordering::SeqCst) {
-            // It had to go between its handshake and now.
+            // It was told to close between its handshake and now.
             self.dismiss();
         }
     }
@@ -50,7 +51,7 @@ impl Member {
         self.dismissed.notified().await;
     }
 
-    /// Ends the connection, with a word if the peer takes what it is told.
+    /// Ends the connection, with a Release if the peer accepts it.
     pub(crate) fn dismiss(&self) {
         self.gone.store(true, Ordering::SeqCst);
         match self.link.get().and_then(Weak::upgrade) {
@@ -97,7 +98,7 @@ impl Budget {
         self.shares.get(&network(from)).map_or(0, |share| share.members.len())
     }
 
-    /// Counts a connection in.
+    /// Adds a connection.
     pub(crate) fn add(&mut self, from: IpAddr, bytes: usize) -> Arc<Member> {
         let from = network(from);
         self.next += 1;
@@ -117,7 +118,7 @@ impl Budget {
         member
     }
 
-    /// Counts it out, if that has not been done.
+    /// Removes a connection, if that has not been done.
     pub(crate) fn remove(&mut self, member: &Member) {
         self.starting.remove(&member.number);
         let Some(share) = self.shares.get_mut(&member.from) else { return };
@@ -130,7 +131,7 @@ impl Budget {
         self.connections -= 1;
     }
 
-    /// It holds this many bytes now.
+    /// Updates the number of bytes that a connection holds.
     pub(crate) fn hold(&mut self, member: &Member, bytes: usize) {
         let Some(share) = self.shares.get_mut(&member.from) else { return };
         let Some((_, held)) = share.members.get_mut(&member.number) else { return };
@@ -139,7 +140,8 @@ impl Budget {
         *held = bytes;
     }
 
-    /// Its handshakes begin. If there are more than `max`, the oldest has to go.
+    /// A connection's handshakes begin. If more than `max` are in progress, the oldest one must
+    /// close and is returned.
     pub(crate) fn start(&mut self, member: &Arc<Member>, max: usize) -> Option<Arc<Member>> {
         self.starting.insert(member.number, member.clone());
         if self.starting.len() <= max {
@@ -150,13 +152,13 @@ impl Budget {
         Some(oldest)
     }
 
-    /// Its handshakes are over.
+    /// A connection's handshakes have ended.
     pub(crate) fn started(&mut self, member: &Member) {
         self.starting.remove(&member.number);
     }
 
-    /// Makes room for a connection from `from`: of the address that has most connections, the one
-    /// that has not been used for the longest time goes. None if `from` itself has as many.
+    /// Makes room for a connection from `from`. The address with the most connections loses the
+    /// one that has been idle longest. `None` if `from` itself has as many.
     pub(crate) fn make_room(&mut self, from: IpAddr) -> Option<Arc<Member>> {
         let most = self.shares.values().map(|share| share.members.len()).max()?;
         if self.of(from) >= most {
@@ -183,7 +185,7 @@ impl Budget {
     }
 }
 
-/// What one host is taken to have: an IPv4 address, or an IPv6 network of 64 bits.
+/// The unit that counts as one host: an IPv4 address, or an IPv6 network of 64 bits.
 fn network(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -223,7 +225,7 @@ mod tests {
         assert!(budget.relieve(110).is_none());
         assert_eq!(budget.relieve(109).map(|member| member.number), Some(great.number));
         assert_eq!(budget.bytes(), 70);
-        // It is counted out once, whoever does it.
+        // It is removed once, whichever call does it.
         budget.remove(&great);
         budget.hold(&great, 1000);
         assert_eq!(budget.bytes(), 70);

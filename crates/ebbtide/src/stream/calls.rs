@@ -7,14 +7,14 @@ use ebbtide_core::stream::RequestId;
 use ebbtide_core::wire::Code;
 use std::task::Waker;
 
-/// A call outlives its request until the application has its answers.
+/// The state of a call, which outlives its request until the application has fetched its answers.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     pub(crate) call: Call,
     pub(crate) request: Option<RequestId>,
-    /// Of an observation: what ends it, but for the value of Observe.
+    /// For an observation: the message that ends it, except for the value of Observe.
     pub(crate) observation: Option<Observation>,
-    /// Whether a Pong is waited for.
+    /// Whether the call waits for a Pong.
     pinging: bool,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct Observation {
 pub(crate) struct Calls {
     places: Vec<Option<Place>>,
     free: Vec<u32>,
-    /// The call of each request, by the request's place.
+    /// The call of each request, by the request's index.
     by_request: Vec<Option<u32>>,
 }
 
 impl Calls {
-    /// A call that waits for a response, or, without a request, for a Pong.
+    /// Adds a call that waits for a response or, without a request, for a Pong.
     pub(crate) fn add(
         &mut self,
         request: Option<RequestId>,
@@ -53,7 +53,8 @@ impl Calls {
             }
             None => {
                 self.places.push(place);
-                // Bounded by the requests of a connection and the applications' futures.
+                // The number is bounded by the requests of a connection and the applications'
+                // futures.
                 (self.places.len() - 1) as u32
             }
         };
@@ -85,13 +86,13 @@ impl Calls {
         self.by_request.get_mut(request.index())?.take()
     }
 
-    /// An answer after which more may come.
+    /// Adds an answer after which more may follow.
     pub(crate) fn more(&mut self, request: RequestId, answer: Answer) -> Option<Waker> {
         let index = (*self.by_request.get(request.index())?)?;
         self.get(index)?.call.push(answer)
     }
 
-    /// The last answer: the request is over.
+    /// Adds the last answer; the request has ended.
     pub(crate) fn end(&mut self, request: RequestId, answer: Answer) -> Option<Waker> {
         let index = self.unlink(request)?;
         let place = self.get(index)?;
@@ -99,7 +100,7 @@ impl Calls {
         place.call.push(answer)
     }
 
-    /// Every call that waits for a Pong has its answer.
+    /// Answers every call that waits for a Pong.
     pub(crate) fn end_pings(&mut self, answer: impl Fn() -> Answer) -> Vec<Waker> {
         let waiting = self.places.iter_mut().flatten().filter(|place| place.pinging);
         waiting
@@ -112,7 +113,7 @@ impl Calls {
 }
 
 impl Place {
-    /// Whether more answers may come.
+    /// Whether more answers may follow.
     pub(crate) fn is_open(&self) -> bool {
         self.request.is_some() || self.pinging
     }

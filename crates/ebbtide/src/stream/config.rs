@@ -1,28 +1,29 @@
-//! What clients and servers are told about connections.
+//! Settings of connections at clients and servers.
 
 use super::tls::{Identity, Trust};
 use ebbtide_core::stream::Config as ConnectionConfig;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Settings of connections, opened or accepted.
+/// Settings of outgoing and incoming connections.
 #[derive(Clone, Debug)]
 pub struct StreamConfig {
-    /// Message sizes, bounds and patience of one connection.
+    /// Message sizes, limits and timeouts of one connection.
     pub connection: ConnectionConfig,
-    /// How long connecting may take: TCP, TLS and WebSocket handshakes together; on a server
-    /// the latter two each. Default 15 s.
+    /// How long establishing a connection may take: for a client the TCP, TLS and WebSocket
+    /// handshakes together, for a server each of the latter two. Default 15 s.
     pub handshake_timeout: Duration,
-    /// How long a client waits for the server's CSM: this long, or four times as long as connecting
-    /// took if that is longer, but never beyond `connection.csm_timeout`. It is the first that a
-    /// server sends (RFC 8323 section 5.3), so one that takes much longer sends none. Default 5 s.
+    /// How long a client waits for the server's CSM: this time, or four times the time that
+    /// connecting took if that is longer, but never longer than `connection.csm_timeout`. A server
+    /// sends its CSM first (RFC 8323 section 5.3), so one that takes much longer does not send
+    /// any. Default 5 s.
     pub csm_wait: Duration,
-    /// Whether segments leave at once. Otherwise a short one waits until the one before it is
+    /// Whether segments leave at once. Otherwise a short segment waits until the one before it is
     /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.
     pub nodelay: bool,
-    /// Which certificates a server must have for a client of ours to speak to it.
+    /// The server certificates that a client accepts.
     pub trust: Trust,
-    /// With which certificate a client shows who it is, if servers ask for one.
+    /// The certificate with which a client authenticates itself, if a server asks for one.
     pub identity: Option<Identity>,
 }
 
@@ -43,30 +44,29 @@ impl Default for StreamConfig {
     }
 }
 
-/// What the connections that a server accepts may use together. Whatever is turned away or ended is
+/// Limits on all connections that a server accepts. Connections that are refused or closed are
 /// [counted](super::StreamCounters) by reason.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Connections in all, at all listeners together. Beyond that, the address that has most
-    /// connections loses the one that was idle longest; a newcomer from that address is closed at
-    /// once. Default 16384.
+    /// Connections at all listeners together. Beyond this limit, the address with the most
+    /// connections loses the one that was idle longest; a new connection from that address is
+    /// closed at once. Default 16384.
     pub connections: usize,
-    /// Connections from one IPv4 address or one IPv6 network of 64 bits; more are closed at once.
-    /// Default 256: an address translator may have many hosts behind it.
+    /// Connections from one IPv4 address or one IPv6 network of 64 bits; further ones are closed
+    /// at once. Default 256, since many hosts may be behind one address translator.
     pub per_address: usize,
-    /// Bytes that all connections may hold: what was read of messages that are not whole, what
-    /// waits to be sent, and for each connection 4 KiB, 16 KiB more with TLS and 8 KiB more as
-    /// WebSocket. Beyond that, the address that holds most loses the connection that holds most.
-    /// Default 64 MiB.
+    /// Bytes that all connections may hold: incomplete messages, output that waits to be sent, and
+    /// for each connection 4 KiB, plus 16 KiB with TLS and 8 KiB for a WebSocket. Beyond this
+    /// limit, the address that holds most loses the connection that holds most. Default 64 MiB.
     pub bytes: usize,
-    /// TLS and WebSocket handshakes that are made at a time. Beyond that, the oldest ends. Default
-    /// 1024.
+    /// TLS and WebSocket handshakes in progress at the same time. Beyond this limit the oldest one
+    /// is ended. Default 1024.
     pub handshakes: usize,
-    /// Descriptors that connections leave free for files and sockets of others: where fewer are
-    /// left below the soft limit of open files, it is as with `connections`. Default 64.
+    /// File descriptors that connections leave free for other files and sockets. If fewer are left
+    /// below the soft limit of open files, the rule of `connections` applies. Default 64.
     pub spare_descriptors: u32,
-    /// After which time without a request or notification a connection is released, unless
-    /// somebody observes something over it. Default one hour.
+    /// Idle time without a request or notification after which a connection is released, unless a
+    /// resource is being observed over it. Default one hour.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -83,7 +83,7 @@ impl Default for StreamLimits {
     }
 }
 
-/// Where a server listens for connections.
+/// An address at which a server listens for connections, and the transport.
 #[derive(Clone, Debug)]
 pub enum Listen {
     /// `coap+tcp`.

@@ -1,4 +1,4 @@
-//! Connections that a client opens.
+//! Outgoing connections of a client.
 
 use super::config::StreamConfig;
 use super::counters::Tally;
@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// Connects to where a URI points, and starts the connection's task.
+/// Connects to the host of a URI and starts the connection's task.
 pub(crate) async fn connect(
     config: &StreamConfig,
     tally: &Arc<Tally>,
@@ -68,12 +68,12 @@ struct Starting<'a> {
     tally: &'a Arc<Tally>,
     uri: &'a Uri,
     remote: SocketAddr,
-    /// Begins with the connection.
+    /// The clock starts with the connection.
     clock: Clock,
 }
 
 impl Starting<'_> {
-    /// Over TCP or TLS: as it is, or a WebSocket.
+    /// Runs over TCP or TLS, either directly or as a WebSocket.
     async fn over<T>(self, stream: T) -> Result<Arc<Link>, Error>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -104,7 +104,7 @@ impl Starting<'_> {
     }
 }
 
-/// Host and port as they stand in HTTP's Host.
+/// Host and port in the form of HTTP's Host field.
 fn authority(uri: &Uri) -> String {
     let host =
         if uri.host().contains(':') { format!("[{}]", uri.host()) } else { uri.host().to_owned() };

@@ -1,4 +1,4 @@
-//! What the connections of a client or a server have counted.
+//! Counters of the connections of a client or a server.
 
 use super::budget::{Budget, Member};
 use super::config::StreamLimits;
@@ -6,52 +6,54 @@ use ebbtide_core::stream::{Closed, Counters, Fault};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Sums over all connections, those included that are over.
+/// Sums over all connections, including those that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounters {
     /// Connections that are open.
     pub open: usize,
     /// Connections that were established.
     pub connections: u64,
-    /// Connections that a limit turned away, for each of the three reasons that follow.
+    /// Connections that a limit refused, for one of the three reasons that follow.
     pub refused: u64,
-    /// Their address had as many connections as one may have.
+    /// Refused because their address had the maximum number of connections.
     pub refused_of_address: u64,
-    /// There were as many connections as may be, and no address had more than theirs.
+    /// Refused because the maximum number of connections was open, and no address had more than
+    /// theirs.
     pub refused_when_full: u64,
-    /// Descriptors were as good as used up, and no address had more connections than theirs.
+    /// Refused because few descriptors were left, and no address had more connections than theirs.
     pub refused_without_descriptors: u64,
-    /// Connections that made room for others, since their address had more: each was idle longest.
+    /// Idle connections closed to make room for others, because their address had the most.
     pub made_room: u64,
-    /// Connections that were ended because all together held too many bytes.
+    /// Connections closed because all connections together held too many bytes.
     pub held_too_much: u64,
-    /// Handshakes that were ended because too many had begun after them.
+    /// Handshakes ended because too many began after them.
     pub handshakes_displaced: u64,
     /// Bytes that the open connections hold, as [`StreamLimits::bytes`](super::StreamLimits::bytes)
     /// counts them.
     pub bytes: usize,
     /// TLS or WebSocket handshakes that failed or took too long.
     pub handshakes_failed: u64,
-    /// Connections that ended in good order.
+    /// Connections that ended with a Release.
     pub released: u64,
     /// Connections that the peer or the network ended.
     pub lost: u64,
-    /// Connections that we aborted because the first message was no CSM, or none came in time.
+    /// Connections that we aborted because the first message was not a CSM, or none came in time.
     pub no_csm: u64,
-    /// Connections that we aborted for a message beyond Max-Message-Size.
+    /// Connections that we aborted because of a message beyond Max-Message-Size.
     pub too_long: u64,
-    /// Connections that we aborted for what is no message, or a signal's critical option.
+    /// Connections that we aborted because of a malformed message, or a critical option of a
+    /// signal.
     pub malformed: u64,
-    /// Connections that we aborted for slowness: a message that did not come to its end, a peer
-    /// that took nothing or gave no sign of life.
+    /// Connections that we aborted because they were too slow: a message was not completed, or the
+    /// peer accepted no data or did not answer a Ping.
     pub slow: u64,
     /// Connections that the peer aborted.
     pub aborted_by_peer: u64,
-    /// Requests answered or made, and everything else about messages.
+    /// Counters of the messages of all connections.
     pub messages: Counters,
 }
 
-/// [`StreamCounters`] that many connections share, and who is connected.
+/// [`StreamCounters`] shared by many connections, and the list of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     inner: Mutex<Inner>,
@@ -68,9 +70,9 @@ impl Tally {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection in that holds `bytes`, unless its address has as many as it may have.
-    /// Where there is no room for it, another makes room or it is refused. `scarce` says that
-    /// descriptors are.
+    /// Admits a connection that holds `bytes`, unless its address has the maximum number. If there
+    /// is no room for it, another connection is closed or this one is refused. `scarce` states
+    /// that few descriptors are left.
     pub(crate) fn admit(
         &self,
         from: IpAddr,
@@ -105,7 +107,7 @@ impl Tally {
         Some(member)
     }
 
-    /// A connection that was admitted is over, or never came to be.
+    /// An admitted connection has ended, or was not established.
     pub(crate) fn leave(&self, member: &Member) {
         self.lock().budget.remove(member);
     }
@@ -119,12 +121,12 @@ impl Tally {
         displaced.iter().for_each(|member| member.dismiss());
     }
 
-    /// A connection's handshakes are over.
+    /// A connection's handshakes have ended.
     pub(crate) fn started(&self, member: &Member) {
         self.lock().budget.started(member);
     }
 
-    /// A connection holds `bytes` now; where that is too much for all, some end.
+    /// A connection now holds `bytes`. If all together hold too much, some are closed.
     pub(crate) fn hold(&self, member: &Member, bytes: usize, max: usize) {
         self.lock().budget.hold(member, bytes);
         self.relieve(max);
@@ -148,7 +150,7 @@ impl Tally {
         self.lock().counters.handshakes_failed += 1;
     }
 
-    /// A connection is over.
+    /// Counts a connection that has ended.
     pub(crate) fn closed(&self, closed: Closed, messages: Counters) {
         let mut inner = self.lock();
         let counters = &mut inner.counters;

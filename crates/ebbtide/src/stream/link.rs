@@ -22,12 +22,12 @@ use std::task::{Context, Poll, Waker};
 pub(crate) struct Link {
     pub(crate) remote: SocketAddr,
     pub(crate) clock: Clock,
-    /// What answers the peer's requests; a client's connection has nothing that does.
+    /// Answers the peer's requests; a client's connection has none.
     pub(crate) service: Option<Arc<dyn Serve>>,
     state: Mutex<State>,
 }
 
-/// What changes.
+/// The mutable state.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) connection: Connection,
@@ -35,12 +35,12 @@ pub(crate) struct State {
     pub(crate) observers: Observers,
     /// Wakes the task.
     pub(crate) task: Option<Waker>,
-    /// Wakers to call once the lock is free.
+    /// Wakers to call once the lock is released.
     wake: Vec<Waker>,
-    /// Who waits for the peer's CSM.
+    /// Tasks that wait for the peer's CSM.
     waiting: Vec<Waker>,
     pub(crate) over: Option<Closed>,
-    /// What the peer's Abort said.
+    /// The diagnostic payload of the peer's Abort.
     diagnostic: Option<Arc<str>>,
 }
 
@@ -68,14 +68,14 @@ impl Link {
         Arc::new(Self { remote, clock, service, state: Mutex::new(state) })
     }
 
-    /// The state. A thread that panicked with it (a bug of ours: no handler runs under the lock)
-    /// does not take the others along.
+    /// Locks the state. A thread that panicked while it held the lock (a bug of ours, since no
+    /// handler runs under the lock) does not affect the others.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state from outside the task, which then sends what has to be sent.
+    /// Changes the state from outside the task, and wakes the task to send the result.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut State, Instant) -> R) -> R {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -92,7 +92,7 @@ impl Link {
         self.lock().connection.is_open()
     }
 
-    /// Waits until the peer has said what it takes, or the connection is over.
+    /// Waits until the peer has announced its capabilities, or the connection has ended.
     pub(crate) async fn established(&self) {
         poll_fn(|cx| {
             let mut state = self.lock();
@@ -107,14 +107,14 @@ impl Link {
         .await;
     }
 
-    /// What fits into a message with these options.
+    /// The body sizes that fit into a message with these options.
     pub(crate) fn sizes(&self, options: &Options) -> Sizes {
         // An option's header is at most five bytes.
         let bytes = options.iter().map(|opt| opt.value.len() + 5).sum();
         Sizes::of_connection(&self.lock().connection, bytes)
     }
 
-    /// Requests of ours that are open.
+    /// The number of open requests of ours.
     pub(crate) fn open_requests(&self) -> usize {
         self.lock().connection.open_requests()
     }
@@ -152,17 +152,17 @@ impl Link {
         Ok(crate::client::Pending::new(self.clone(), index, self.remote))
     }
 
-    /// Ends it in good order.
+    /// Releases the connection.
     pub(crate) fn release(&self) {
         self.with(|state, now| state.connection.release(now));
     }
 }
 
 impl State {
-    /// Why a message was not accepted, for the application.
+    /// The application's error for a message that was not accepted.
     fn refused(&self, remote: SocketAddr, reason: SendError) -> Error {
         match self.over {
-            // It ended before the application looked: what ended it says more.
+            // The connection ended before the application looked; the reason says more.
             Some(closed) => Error::Connection {
                 remote,
                 reason: Failure::Closed(closed),
@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    /// Hands on what a message meant, requests excepted.
+    /// Passes on the meaning of a message, except for requests.
     pub(crate) fn dispatch(&mut self, from: SocketAddr, received: Received<'_>) {
         match received {
             Received::Response { request, message } => {
@@ -210,7 +210,7 @@ impl State {
         }
     }
 
-    /// Tells calls what happened without a message. True once the connection is over.
+    /// Passes events to the calls. Returns true once the connection has ended.
     pub(crate) fn take_events(&mut self) -> bool {
         while let Some(event) = self.connection.poll_event() {
             match event {
@@ -233,13 +233,13 @@ impl State {
         self.over.is_some()
     }
 
-    /// Wakers to call once the lock is free.
+    /// Wakers to call once the lock is released.
     pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
         core::mem::take(&mut self.wake)
     }
 }
 
-/// Characters of a peer's diagnostic that are kept.
+/// The number of characters of a peer's diagnostic that are kept.
 const MAX_DIAGNOSTIC: usize = 200;
 
 impl Exchanges for Link {
@@ -266,7 +266,7 @@ impl Exchanges for Link {
             let Some(mut ended) = place.observation else {
                 return state.connection.cancel(now, request);
             };
-            // RFC 8323 section 7.4: there is no Reset that could end it.
+            // RFC 8323 section 7.4: there is no Reset that could end the observation.
             ended.options.set_uint(OptionNumber::OBSERVE, 1);
             let sent = ended.options.with_slice(None, |options| {
                 let content = Content { code: ended.code, options, payload: &ended.payload };

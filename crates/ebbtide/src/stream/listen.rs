@@ -1,4 +1,4 @@
-//! Connections that a server accepts.
+//! Incoming connections of a server.
 
 use super::budget::{Member, OF_A_CONNECTION, OF_A_WEBSOCKET, OF_TLS};
 use super::config::Listen;
@@ -23,12 +23,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// How long nothing is accepted after the system could not: it has no descriptors left.
+/// How long nothing is accepted after an error of the system, which most often has no descriptors
+/// left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Connections that wait to be accepted.
+/// The length of the queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// A socket that accepts connections, and those it has accepted.
+/// A listening socket and the connections that it has accepted.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) scheme: Scheme,
@@ -45,7 +46,7 @@ struct Shared {
     links: Mutex<BTreeMap<SocketAddr, Weak<Link>>>,
 }
 
-/// What serves the connections that are accepted, and how they are.
+/// The service of the accepted connections, and their settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Serving {
     pub(crate) service: Arc<dyn Serve>,
@@ -85,12 +86,13 @@ impl Listener {
         Ok(Self { scheme, address, shared, task })
     }
 
-    /// Accepts no more and releases what is open.
+    /// Stops accepting and releases the open connections.
     pub(crate) fn close(&self) {
         self.closer()();
     }
 
-    /// What [`Self::close`] does, for whoever does not have the listener.
+    /// A function that does the same as [`Self::close`], for callers that do not have the
+    /// listener.
     pub(crate) fn closer(&self) -> Arc<dyn Fn() + Send + Sync> {
         let (shared, task) = (self.shared.clone(), self.task.abort_handle());
         Arc::new(move || {
@@ -100,7 +102,7 @@ impl Listener {
         })
     }
 
-    /// Adds what connections that are not over have counted.
+    /// Adds the counters of open connections.
     pub(crate) fn add_open(&self, counters: &mut StreamCounters) {
         let links: Vec<_> = self.shared.links().values().filter_map(Weak::upgrade).collect();
         for link in links {
@@ -116,7 +118,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    // A server that is started again need not wait until its old connections are forgotten.
+    // A restarted server need not wait until its old connections are forgotten.
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -126,8 +128,8 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// The number of a connection's descriptor. The system hands out the lowest that is free, so that a
-/// high one says how many are taken.
+/// The number of a connection's descriptor. The system assigns the lowest free number, so a high
+/// number shows how many are taken.
 fn descriptor(stream: &TcpStream) -> u64 {
     #[cfg(unix)]
     {
@@ -141,7 +143,7 @@ fn descriptor(stream: &TcpStream) -> u64 {
     }
 }
 
-/// How many descriptors the process may have.
+/// The maximum number of descriptors of this process.
 fn descriptors() -> u64 {
     #[cfg(target_os = "linux")]
     {
@@ -159,7 +161,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "no connection can be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
@@ -173,7 +175,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// A connection that was counted in; dropping it counts it out.
+/// An admitted connection, which is removed from the count when it is dropped.
 struct Admitted {
     shared: Arc<Shared>,
     from: SocketAddr,
@@ -192,7 +194,7 @@ impl Shared {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that a connection is taken to hold besides its buffers.
+    /// Bytes that a connection counts for, in addition to its buffers.
     fn bytes_of_each(&self) -> usize {
         let tls = if self.tls.is_some() { OF_TLS } else { 0 };
         let websocket = if self.websocket { OF_A_WEBSOCKET } else { 0 };
@@ -202,13 +204,14 @@ impl Shared {
 
 impl Admitted {
     async fn serve(self, stream: TcpStream) {
-        // Without it answers would wait for each other; that it cannot be set is no reason to fail.
+        // Without it responses would wait for each other; a failure to set it is not a reason to
+        // close the connection.
         let _ = stream.set_nodelay(self.shared.serving.config.nodelay);
         if self.shared.tls.is_some() || self.shared.websocket {
             self.shared.tally.start(&self.member, &self.shared.serving.limits);
         }
-        // Each way is an allocation of its own, so that a connection without TLS and WebSocket does
-        // not hold the room that these need.
+        // Each branch is an allocation of its own, so that a connection without TLS and WebSocket
+        // does not reserve the memory that these need.
         match &self.shared.tls {
             None => Box::pin(self.over(stream)).await,
             Some(acceptor) => {
@@ -220,7 +223,7 @@ impl Admitted {
         }
     }
 
-    /// Over TCP or TLS: as it is, or a WebSocket.
+    /// Runs over TCP or TLS, either directly or as a WebSocket.
     async fn over<T>(&self, stream: T)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -234,7 +237,7 @@ impl Admitted {
         }
     }
 
-    /// A handshake, unless it fails or takes too long.
+    /// The result of a handshake; `None` if it fails or takes too long.
     async fn timely<R>(&self, handshake: impl Future<Output = io::Result<R>>) -> Option<R> {
         let span = self.shared.serving.config.handshake_timeout;
         let handshake = std::pin::pin!(tokio::time::timeout(span, handshake));

@@ -1,9 +1,9 @@
 //! CoAP over TCP, TLS and WebSockets (RFC 8323): the drivers of
 //! [`ebbtide_core::stream::Connection`].
 //!
-//! A [`Client`](crate::Client) uses them by the scheme of a URI, a [`Server`](crate::Server) by
-//! [`Server::listen`](crate::Server::listen). One task drives each connection; the application's
-//! calls, the handlers and the task share its state.
+//! A [`Client`](crate::Client) selects them by the scheme of a URI, and a
+//! [`Server`](crate::Server) by [`Server::listen`](crate::Server::listen). One task drives each
+//! connection; the application's calls, the handlers and the task share its state.
 
 mod budget;
 mod calls;

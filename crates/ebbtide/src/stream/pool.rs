@@ -1,4 +1,4 @@
-//! A client's connections: one for each place, used by all requests to it.
+//! A client's connections: one to each server, shared by all requests to it.
 
 use super::config::StreamConfig;
 use super::connect::connect;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// With whom, and by which name: TLS certificates and HTTP's Host are about names.
+/// The server's address and name: TLS certificates and HTTP's Host refer to names.
 type Key = (Scheme, SocketAddr, String);
 
 /// See the [module](self).
@@ -20,8 +20,8 @@ pub(crate) struct Pool {
     tally: Arc<Tally>,
 }
 
-/// A place to connect to. The lock is held while connecting, so that requests that come meanwhile
-/// wait for the same connection.
+/// A slot for the connection to a server. It is locked while connecting, so that requests that
+/// arrive meanwhile wait for the same connection.
 #[derive(Debug, Default)]
 struct Place {
     link: tokio::sync::Mutex<Option<Arc<Link>>>,
@@ -32,7 +32,7 @@ impl Pool {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection for a URI: the one that is open, or a new one.
+    /// The connection for a URI, either the open one or a new one.
     pub(crate) async fn link(
         &self,
         config: &StreamConfig,
@@ -45,7 +45,8 @@ impl Pool {
             let mut places = self.places();
             let key = (uri.scheme(), remote, name);
             if !places.contains_key(&key) {
-                // What is over goes when something new comes; a place that is locked is in use.
+                // Slots whose connections have ended are removed when a new one is added; a locked
+                // slot is in use.
                 places.retain(|_, place| match place.link.try_lock() {
                     Ok(link) => link.as_ref().is_some_and(|link| link.is_open()),
                     Err(_) => true,
@@ -68,7 +69,7 @@ impl Pool {
         links.collect()
     }
 
-    /// Requests that have not ended.
+    /// The number of requests that have not ended.
     pub(crate) fn open_requests(&self) -> usize {
         self.links().iter().map(|link| link.open_requests()).sum()
     }

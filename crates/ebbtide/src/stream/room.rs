@@ -1,17 +1,17 @@
-//! Room for what is read. It belongs to the thread, not to the connection: a connection that waits
-//! holds no more than the bytes of a message that is not whole yet.
+//! Read buffers. They belong to the thread and not to the connection, so a waiting connection
+//! holds no more than the bytes of an incomplete message.
 
 use ebbtide_core::stream::Input;
 use std::cell::Cell;
 
-/// Bytes of a request's copy that are kept for the next one.
+/// The capacity kept for the copy of the next request, in bytes.
 const KEEP: usize = 16 << 10;
 
-/// What a task uses while it runs.
+/// The buffers that a task uses while it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     pub(crate) input: Input,
-    /// A request as it would be over UDP, which is what handlers are given.
+    /// A request in its form over UDP, which handlers receive.
     pub(crate) datagram: Vec<u8>,
 }
 
@@ -20,12 +20,12 @@ thread_local! {
 }
 
 impl Room {
-    /// The thread's room.
+    /// Takes the thread's buffers.
     pub(crate) fn take() -> Self {
         SPARE.take()
     }
 
-    /// Leaves it to the next task.
+    /// Leaves the buffers to the next task.
     pub(crate) fn leave(mut self) {
         self.datagram.clear();
         self.datagram.shrink_to(KEEP);

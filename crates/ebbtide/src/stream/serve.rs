@@ -1,4 +1,4 @@
-//! What a connection's task hands out: requests, and notifications that are due.
+//! The interface through which a connection's task passes on requests and due notifications.
 
 use super::link::Link;
 use ebbtide_core::session::{BlockSizes, Due};
@@ -7,9 +7,9 @@ use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::sync::Arc;
 
-/// What answers the requests that come over a connection.
+/// Answers the requests that arrive over a connection.
 pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
-    /// Answers a request, or starts to.
+    /// Answers a request, or begins to.
     fn serve(
         &self,
         link: &Arc<Link>,
@@ -18,6 +18,6 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
         sizes: BlockSizes,
     );
 
-    /// Makes and sends a notification, or starts to.
+    /// Creates and sends a notification, or begins to.
     fn notify(&self, link: &Arc<Link>, now: Instant, due: Due);
 }

@@ -1,8 +1,8 @@
 //! The task of one connection.
 //!
 //! It sleeps until bytes arrive, the transport has room, an application or a handler has something
-//! to send, or a deadline comes; then it does all there is to do and writes the answers to all that
-//! it has read at once.
+//! to send, or a deadline comes. It then does all pending work, writes the answers to everything
+//! that it has read at once, and sleeps again.
 
 use super::budget::Member;
 use super::counters::Tally;
@@ -22,34 +22,34 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::time::Sleep;
 
-/// Reads before other tasks get their turn.
+/// The number of reads before other tasks get their turn.
 const ROUNDS: usize = 8;
-/// Messages that are handled before other tasks get their turn, and bytes of them: so that who sends
-/// without end gets an equal share, not all.
+/// The number of messages handled before other tasks get their turn, and the number of their
+/// bytes, so that a peer that sends without end gets only an equal share.
 const MESSAGES: usize = 32;
 const BYTES: usize = 64 << 10;
-/// Notifications that are made before bytes are read again.
+/// The number of notifications created before bytes are read again.
 const NOTIFICATIONS: usize = 32;
-/// Bytes by which what a connection holds may change unnoticed.
+/// The change of a connection's memory, in bytes, up to which the budget is not updated.
 const UNNOTICED: usize = 1 << 10;
-/// How long a connection that is over is read from, so that what the peer was still sending does
-/// not make the system throw away our last words (RFC 1122 section 4.2.2.13).
+/// How long to read from a connection that has ended, so that data that the peer was still sending
+/// does not make the system discard our last bytes (RFC 1122 section 4.2.2.13).
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Drives a [`Link`] over `wire` until the connection is over.
+/// Drives a [`Link`] over `wire` until the connection has ended.
 pub(crate) struct Task<W> {
     link: Arc<Link>,
     wire: W,
     tally: Arc<Tally>,
-    /// Of a server's connection: what it holds.
+    /// The share of the budget, for a server's connection.
     held: Option<Held>,
     input: Input,
     /// Borrowed from the thread while the task runs.
     room: Room,
-    /// What is left of the turn.
+    /// The remaining messages of this turn.
     messages: usize,
     bytes: usize,
-    /// Fires no later than the connection's deadline. Moved only when it must fire earlier.
+    /// Fires no later than the connection's deadline. It is moved only when it must fire earlier.
     sleep: Pin<Box<Sleep>>,
     armed: Option<Instant>,
     stage: Stage,
@@ -57,14 +57,14 @@ pub(crate) struct Task<W> {
     unflushed: bool,
 }
 
-/// What a connection holds of the [budget](super::budget) of all.
+/// A connection's share of the [budget](super::budget).
 pub(crate) struct Held {
     member: Arc<Member>,
-    /// Besides buffers.
+    /// The share without buffers.
     fixed: usize,
-    /// As it was told last.
+    /// The bytes as last reported.
     bytes: usize,
-    /// Bytes that all may hold together.
+    /// The maximum for all connections together.
     max: usize,
 }
 
@@ -79,7 +79,7 @@ enum Stage {
     Open,
     /// The peer has sent its last byte.
     Ended,
-    /// Over: our side is to be closed, and then the peer's waited for.
+    /// The connection has ended: our side is closed, then the peer's is awaited.
     Closing,
     Lingering,
 }
@@ -103,7 +103,7 @@ impl<W: Wire> Task<W> {
         }
     }
 
-    /// Tells what it holds, if that has changed.
+    /// Reports the bytes that the connection holds, if they have changed.
     fn tell_held(&mut self) {
         let Some(held) = &mut self.held else { return };
         let output = self.link.lock().connection.output_capacity();
@@ -149,8 +149,9 @@ impl<W: Wire> Task<W> {
                 return Poll::Pending;
             }
         }
-        // There is more, but others want to run too, those included that the system has just now
-        // something for: other than a waker of our own this lets the runtime ask it.
+        // There is more to do, but other tasks need to run too, including those for which the
+        // system has just received something. Unlike a waker of our own, yielding lets the runtime
+        // poll for events.
         let mut others = std::pin::pin!(tokio::task::yield_now());
         if others.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
@@ -158,7 +159,7 @@ impl<W: Wire> Task<W> {
         Poll::Pending
     }
 
-    /// Writes what waits.
+    /// Writes the waiting bytes.
     fn write(&mut self, state: &mut State, cx: &mut Context<'_>, now: Instant) {
         let result = loop {
             let bytes = state.connection.poll_transmit();
@@ -192,9 +193,9 @@ impl<W: Wire> Task<W> {
         }
     }
 
-    /// Reads and handles what is there. False if it must wait.
+    /// Reads and handles the available bytes. Returns false if the task must wait.
     fn read(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        // What was left because too much was unanswered.
+        // Input that was left because too much was unanswered.
         let mut progress = self.handle(now);
         let (wants_input, expected) = {
             let connection = &self.link.lock().connection;
@@ -229,7 +230,8 @@ impl<W: Wire> Task<W> {
         progress
     }
 
-    /// Takes the messages that are whole, as many as belong to one turn. True if there was one.
+    /// Handles the complete messages, as many as belong to one turn. Returns true if there was
+    /// one.
     fn handle(&mut self, now: Instant) -> bool {
         let mut any = false;
         loop {
@@ -253,12 +255,13 @@ impl<W: Wire> Task<W> {
                 (Received::Request(incoming, frame), Some(service)) => {
                     let sizes = Sizes::of_connection(&state.connection, 0);
                     drop(state);
-                    // It has neither type nor message ID: what these are for does not arise.
+                    // A request over a connection has neither type nor message ID, and these
+                    // values are never used.
                     let (header, rest) = frame.as_datagram(Type::Confirmable, MessageId(0));
                     self.room.datagram.clear();
                     self.room.datagram.extend_from_slice(&header);
                     self.room.datagram.extend_from_slice(rest);
-                    // It was checked as a frame.
+                    // It was validated as a frame.
                     if let Ok(message) = Message::parse(&self.room.datagram) {
                         service.serve(&self.link, now, (incoming, message), sizes);
                     }
@@ -276,7 +279,7 @@ impl<W: Wire> Task<W> {
         }
     }
 
-    /// Arms the timer. False if its time has come already.
+    /// Arms the timer. Returns false if its time has already come.
     fn wait(&mut self, cx: &mut Context<'_>, deadline: Option<Instant>) -> bool {
         let Some(deadline) = deadline else { return true };
         if self.armed.is_none_or(|armed| deadline < armed) {
@@ -290,7 +293,7 @@ impl<W: Wire> Task<W> {
         false
     }
 
-    /// The connection is over.
+    /// The connection has ended.
     fn finish(&mut self) {
         let state = self.link.lock();
         if let Some(closed) = state.over {
@@ -303,7 +306,7 @@ impl<W: Wire> Task<W> {
         self.sleep.as_mut().reset(self.link.clock.to_tokio(end));
     }
 
-    /// Closes our side, and reads until the peer has closed its own or had its time.
+    /// Closes our side, and reads until the peer has closed its side or the time is over.
     fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.sleep.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
@@ -329,8 +332,8 @@ impl<W: Wire> Task<W> {
     }
 }
 
-/// Lets the service make notifications that are due, as long as the peer takes them: of the states
-/// that it does not get in time the latest counts.
+/// Lets the service create due notifications as long as the peer accepts them. Of states that the
+/// peer does not receive in time, only the latest counts.
 fn notify(link: &Arc<Link>, now: Instant) {
     let Some(service) = &link.service else { return };
     for _ in 0..NOTIFICATIONS {

@@ -1,4 +1,4 @@
-//! TLS by rustls: whom to trust, and who we are (RFC 8323 section 9).
+//! TLS by rustls: trust in servers, and our own identity (RFC 8323 section 9).
 
 use core::fmt;
 use std::io;
@@ -15,10 +15,10 @@ use tokio_rustls::rustls::{
     ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme,
 };
 
-/// The protocol that both sides must name (RFC 8323 section 8.2).
+/// The protocol name that both sides must send (RFC 8323 section 8.2).
 const ALPN: &[u8] = b"coap";
 
-/// Which certificates of servers are accepted.
+/// The server certificates that a client accepts.
 #[derive(Clone, Debug, Default)]
 pub struct Trust(Roots);
 
@@ -31,30 +31,30 @@ enum Roots {
 }
 
 impl Trust {
-    /// Those of authorities that the operating system trusts. The default.
+    /// Trusts the authorities that the operating system trusts. This is the default.
     #[must_use]
     pub const fn system() -> Self {
         Self(Roots::System)
     }
 
-    /// Those of the authorities in this PEM text, and no others.
+    /// Trusts only the authorities in this PEM text.
     ///
     /// # Errors
     ///
-    /// If it holds no certificate.
+    /// Returns an error if `pem` does not contain a certificate.
     pub fn authorities(pem: &[u8]) -> Result<Self, TlsError> {
         certificates(pem).map(Roots::Authorities).map(Self)
     }
 
-    /// Any. Dangerous: whoever is on the way can read and change everything, as without TLS. To
-    /// try things on a machine of one's own.
+    /// Accepts any certificate. Dangerous: an attacker on the path can read and change everything,
+    /// as without TLS. Use it only for experiments on a machine of your own.
     #[must_use]
     pub const fn dangerously_anyone() -> Self {
         Self(Roots::Nobody)
     }
 }
 
-/// A certificate with the chain to its authority, and its key.
+/// A certificate with the chain to its authority, and its private key.
 #[derive(Clone)]
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
@@ -63,17 +63,19 @@ pub struct Identity {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key is nobody's business.
+        // The key must not be printed.
         write!(f, "Identity({} certificates)", self.chain.len())
     }
 }
 
 impl Identity {
-    /// Reads a chain, our own certificate first, and a key, both PEM. They may be one text.
+    /// Reads a certificate chain, our own certificate first, and a private key, both as PEM. Both
+    /// may be the same text.
     ///
     /// # Errors
     ///
-    /// If there is no certificate or no key, or the two do not belong together.
+    /// Returns an error if there is no certificate or no key, or if the two do not belong
+    /// together.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         let chain = certificates(chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey)?;
@@ -82,7 +84,7 @@ impl Identity {
         Ok(identity)
     }
 
-    /// The settings of a server that shows this certificate.
+    /// The rustls settings of a server with this certificate.
     pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let builder = ServerConfig::builder_with_provider(provider());
         let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
@@ -100,7 +102,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     if found.is_empty() { Err(TlsError::NoCertificate) } else { Ok(found) }
 }
 
-/// The settings of a client.
+/// The rustls settings of a client.
 pub(crate) fn client(
     trust: &Trust,
     identity: Option<&Identity>,
@@ -141,7 +143,7 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
     if roots.is_empty() { Err(TlsError::NoSystemRoots) } else { Ok(roots) }
 }
 
-/// Accepts every certificate: see [`Trust::dangerously_anyone`].
+/// Accepts every certificate; see [`Trust::dangerously_anyone`].
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 
@@ -157,7 +159,7 @@ impl ServerCertVerifier for Anyone {
         Ok(ServerCertVerified::assertion())
     }
 
-    // That the peer has the certificate's key is checked all the same.
+    // It is still verified that the peer has the certificate's key.
     fn verify_tls12_signature(
         &self,
         message: &[u8],
@@ -181,22 +183,22 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-/// Whether TLS failed because the peer's certificate was not accepted.
+/// Whether the TLS handshake failed because the peer's certificate was not accepted.
 pub(crate) fn is_distrust(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     matches!(inner, Some(Error::InvalidCertificate(_)))
 }
 
-/// Why certificates or a key cannot be used. The fault is the caller's.
+/// The reason why certificates or a key cannot be used. The fault is the caller's.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TlsError {
     /// No certificate in the PEM text.
     NoCertificate,
     /// No private key in the PEM text.
     NoKey,
-    /// The operating system has no authorities that it trusts.
+    /// The operating system trusts no authorities.
     NoSystemRoots,
-    /// The certificate, or the key, is not accepted.
+    /// The certificate or the key is not accepted.
     Rejected(Error),
 }
 

@@ -1,5 +1,6 @@
-//! Events of `tracing` about connections, all at level DEBUG: `ebbtide::message` has `sent` and
-//! `received` with `peer` and `datagram`, as for UDP; `ebbtide::stream` says how connections end.
+//! Events of `tracing` about connections, all at level DEBUG. `ebbtide::message` has `sent` and
+//! `received` with `peer` and `datagram`, as for UDP; `ebbtide::stream` reports how connections
+//! end.
 
 use crate::message::ShownFrame;
 use ebbtide_core::stream::{Ignored, Received};
@@ -16,7 +17,7 @@ pub(crate) fn received(peer: SocketAddr, received: &Received<'_>) {
     debug!(target: "ebbtide::message", %peer, datagram = %Shown(received), "received");
 }
 
-/// What arrived, a signal as it was understood.
+/// A received message; a signal is shown with its decoded options.
 struct Shown<'r, 'i>(&'r Received<'i>);
 
 impl Display for Shown<'_, '_> {
@@ -48,7 +49,7 @@ impl Display for Shown<'_, '_> {
     }
 }
 
-/// What the transport has just taken; the last message of it may be cut.
+/// Reports the messages that the transport has just taken; the last of them may be incomplete.
 #[inline]
 pub(crate) fn sent(peer: SocketAddr, framing: Framing, mut bytes: &[u8]) {
     if !enabled!(target: "ebbtide::message", Level::DEBUG) {

@@ -1,4 +1,4 @@
-//! Transports as the connection's task wants them.
+//! The interface of transports to the connection's task.
 
 use ebbtide_core::stream::Input;
 use ebbtide_core::wire::Framing;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A reliable transport: bytes of a stream, or frames.
 pub(crate) trait Wire: Send + Unpin + 'static {
-    /// How its messages are told apart.
+    /// How the ends of messages are marked.
     const FRAMING: Framing;
 
-    /// Reads what is there into `input`, as much as fits, or one frame; zero bytes are the end.
+    /// Reads available bytes into `input`, as many as fit, or one frame; zero bytes mean the end.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -20,17 +20,17 @@ pub(crate) trait Wire: Send + Unpin + 'static {
         expected: usize,
     ) -> Poll<io::Result<usize>>;
 
-    /// Takes bytes to send, or one frame, and says how many it took.
+    /// Takes bytes to send, or one frame, and returns how many it took.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
 
-    /// Sends what it has taken.
+    /// Sends the bytes that it has taken.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Says that nothing more will be sent.
+    /// Announces that nothing more will be sent.
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
-/// A byte stream: TCP, or TLS over it.
+/// A byte stream: TCP, or TLS over TCP.
 pub(crate) struct Bytes<T>(pub(crate) T);
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Bytes<T> {
@@ -42,7 +42,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Bytes<T> {
         input: &mut Input,
         expected: usize,
     ) -> Poll<io::Result<usize>> {
-        // Room grows with what has come, not with what a header promises.
+        // The buffer grows with the bytes that have arrived, not with the length that a header
+        // announces.
         let expected = expected.min(2 * input.unread().len());
         let mut room = ReadBuf::new(input.room(expected));
         ready!(Pin::new(&mut self.0).poll_read(cx, &mut room))?;

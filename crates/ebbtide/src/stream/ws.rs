@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
 use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
 
-/// Where CoAP is spoken on an HTTP server (RFC 8323 section 4.1).
+/// The path of CoAP on an HTTP server (RFC 8323 section 4.1).
 const PATH: &str = "/.well-known/coap";
 /// The subprotocol that both sides must name (section 4.1).
 const SUBPROTOCOL: &str = "coap";
@@ -24,12 +24,11 @@ const SUBPROTOCOL: &str = "coap";
 /// A WebSocket.
 pub(crate) struct Frames<T>(WebSocketStream<T>);
 
-/// Bytes that the library reads at once, and keeps room for on every connection. Its default is
-/// 128 KiB.
+/// Bytes that the library reads at once and reserves for every connection. Its default is 128 KiB.
 const READ: usize = 4 << 10;
 
 fn config(max_message_size: u32) -> WebSocketConfig {
-    // Longer by one than what is allowed: so that it is the connection that says what is wrong.
+    // Longer by one than allowed, so that the connection itself detects and reports the error.
     let max = max_message_size as usize + 1;
     WebSocketConfig::default()
         .max_message_size(Some(max))
@@ -37,7 +36,7 @@ fn config(max_message_size: u32) -> WebSocketConfig {
         .read_buffer_size(READ)
 }
 
-/// Asks for a WebSocket over `stream`; `authority` is host and port.
+/// Opens a WebSocket over `stream`; `authority` is host and port.
 pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
     stream: T,
     authority: &str,
@@ -51,7 +50,7 @@ pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
     connected.map(|(socket, _)| Frames(socket)).map_err(to_io)
 }
 
-/// Accepts a WebSocket over `stream`, if it is for CoAP.
+/// Accepts a WebSocket over `stream` if it is for CoAP.
 pub(crate) async fn accept<T: AsyncRead + AsyncWrite + Unpin>(
     stream: T,
     max_message_size: u32,
@@ -97,7 +96,7 @@ fn to_io(error: Error) -> io::Error {
                 "the server answered {status} instead of a WebSocket for CoAP"
             ))
         }
-        // What the peer sent is no WebSocket, or too much for one.
+        // The peer's bytes are not a valid WebSocket, or exceed a limit.
         error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
     }
 }
@@ -128,7 +127,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Frames<T> {
                     return Poll::Ready(Ok(bytes.len()));
                 }
                 Message::Text(_) => {
-                    let wrong = "a text frame, where all are binary (RFC 8323 section 4.2)";
+                    let wrong = "a text frame; all frames must be binary (RFC 8323 section 4.2)";
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, wrong)));
                 }
                 // The library answers the WebSocket's own Pings.

@@ -1,4 +1,4 @@
-//! The command where there are namespaces.
+//! The command on Linux, which has namespaces.
 
 use super::EmulateArgs;
 use crate::commands::flow::scenario;
@@ -21,7 +21,7 @@ use std::process::{Child, Command, Stdio};
 pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
     let scenario = scenario(&args.link, &args.set)?;
     check(&args.link, &scenario.network)?;
-    // Before there are other threads: both concern the whole process.
+    // This must precede the start of other threads, since both concern the whole process.
     let programs = Programs::new()?;
     let outcome = match &args.relay {
         Some(relay) => through_relay(args, &scenario, &programs, relay),
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
     outcome
 }
 
-/// What of a network is simulated only.
+/// Checks for parts of a network that are only simulated.
 fn check(link: &str, network: &Network) -> Result<(), Failure> {
     let refuse = |what: &str| Err(Failure::usage(format_args!("--link {link}: {what}")));
     if network.mesh.is_some() {
@@ -112,7 +112,7 @@ fn through_namespaces(
     outcome
 }
 
-/// Starts the program behind the link; what it says goes to standard error.
+/// Starts the program behind the link; its output goes to standard error.
 fn start_server(
     (site, pid_namespace): (&Site, &PidNamespace),
     line: &str,
@@ -189,7 +189,7 @@ fn run_command(
     ended
 }
 
-/// Stops forwarding, prints what there was, and decides how the command ends.
+/// Stops forwarding, prints the summary, and determines the exit code.
 fn conclude(
     args: &EmulateArgs,
     scenario: &Scenario,

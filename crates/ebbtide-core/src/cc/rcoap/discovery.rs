@@ -1,15 +1,16 @@
-//! INITIAL: the rate is found out with pings.
+//! INITIAL: pings discover the rate.
 
 use super::{Rcoap, State};
 use crate::cc::{Admission, Context, Departure, Load, Shell};
 use crate::time::{Instant, Micros};
 
-/// The bytes of a ping with its IPv4 and UDP headers, and those headers alone.
+/// The size of a ping with its IPv4 and UDP headers, and the size of those headers alone, in
+/// bytes.
 const PING: u32 = 32;
 const HEADERS: u32 = 28;
 
 impl Rcoap {
-    /// Discovery begins: at R_start, or with a pair of pings if there is none.
+    /// Begins discovery: at R_start, or with a pair of pings if R_start is not set.
     pub(super) fn begin(&mut self, cx: &Context<'_>) {
         let state = match cx.settings.start_interval {
             Some(interval) => {
@@ -22,9 +23,9 @@ impl Rcoap {
         self.wait_until(cx.now);
     }
 
-    /// Two round trips after the first answer: R = min(R_start, answers / the time that they took).
-    /// RCOAP21 divides by 2 RTT, which for few answers is wrong by up to one of them; the time that
-    /// they took is their spacing, or what is left of 2 RTT if they stopped before its end.
+    /// Two round trips after the first answer: R = min(R_start, answers / time they took). RCOAP21
+    /// divides by 2 RTT, which is inaccurate by up to one answer if there are few. The time is
+    /// taken from their spacing instead, or is the rest of 2 RTT if they stopped before its end.
     pub(super) fn settle(&mut self, cx: &Context<'_>) {
         let window = cx.now.micros_since(self.since.0);
         let measured = match u32::from(self.answers.saturating_sub(1)) {
@@ -36,7 +37,7 @@ impl Rcoap {
         self.memo = Micros::MAX;
     }
 
-    /// INITIAL: what is to leave in the place of the message that asks.
+    /// INITIAL: decides what leaves in the place of the message that asks.
     pub(super) fn discover(
         &mut self,
         message: &Departure,
@@ -56,8 +57,8 @@ impl Rcoap {
                 let bytes = u32::from(message.bytes) + HEADERS;
                 Some(self.memo.scale(bytes, PING))
             }
-            // The other answer is lost, or the peer answers few pings (libcoap: four a second): one
-            // message per round trip is always safe to try.
+            // The other answer is lost, or the peer answers few pings (libcoap: four a second).
+            // One message per round trip is always safe to try.
             State::Pair if self.answers > 0 => Some(self.rtt()),
             _ => None,
         };
@@ -66,7 +67,7 @@ impl Rcoap {
             self.enter(State::Discovery, cx.now);
         }
         if load.probes >= Shell::PROBES {
-            // More into a silence tell nothing.
+            // Without any answer, further pings give no information.
             return Admission::NotBefore(if self.answers > 0 {
                 self.window_end()
             } else {
@@ -74,7 +75,7 @@ impl Rcoap {
             });
         }
         match self.state {
-            // The second of the pair follows at once.
+            // The second ping of the pair follows at once.
             State::Pair if load.probes.is_multiple_of(2) => self.wait_until(cx.now),
             State::Pair => self.wait_until(cx.now + cx.settings.initial_rto(cx.params)),
             _ => self.left(cx.now),
@@ -82,12 +83,13 @@ impl Rcoap {
         Admission::Probe(self.no_later(deadline))
     }
 
-    /// When discovery goes on: not after the deadline, while nothing has answered.
+    /// The instant at which discovery continues: not after the deadline while nothing has been
+    /// answered.
     fn no_later(&self, deadline: Instant) -> Instant {
         if self.answers == 0 { self.next().min(deadline) } else { self.next() }
     }
 
-    /// When the answers have been counted for two round trips.
+    /// The instant at which the answers have been counted for two round trips.
     pub(super) fn window_end(&self) -> Instant {
         self.since.0 + self.rtt().scale(2, 1)
     }

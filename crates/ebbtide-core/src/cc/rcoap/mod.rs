@@ -1,8 +1,8 @@
 //! `rcoap`: rate control for bursts (RCOAP21 section III).
 //!
-//! The papers' rate R is kept as the interval 1/R in microseconds, in which every rule is a ratio of
-//! integers: halving R doubles the interval, R + 1/RTT is I x RTT / (I + RTT), and what is in flight,
-//! R x RTT, is RTT / I.
+//! The paper's rate R is kept as the interval 1/R in microseconds, in which every rule is a ratio
+//! of integers: halving R doubles the interval, R + 1/RTT is I x RTT / (I + RTT), and the messages
+//! in flight, R x RTT, are RTT / I.
 
 mod discovery;
 
@@ -13,37 +13,39 @@ use super::{
 };
 use crate::time::{Duration, Instant, Micros};
 
-/// RCOAP: many messages to one receiver, several in flight, one every 1/R.
+/// RCOAP: many messages to one receiver, several in flight, one message every 1/R.
 ///
-/// * **INITIAL** discovers R with CoAP pings, which every server answers. They leave every 1/R_start.
-///   If R_start is not given, a pair of pings leaves first, again after each initial RTO, and the
-///   spacing of their two answers, in proportion to the message's size, is what the narrowest link
-///   needs for a message. From the first answer on, answers are counted for two round trips. Without
-///   any answer for four initial RTOs the transfer fails.
-/// * **NORMAL** raises R by one message per round trip in each round trip that brought the answers that
-///   R promises and no loss.
-/// * **LOSS_DETECTION** after a timeout: R is halved and the message repeated. Its answer within a
-///   round trip shows a loss that was not the queue's, and R is restored. A second timeout, or none
-///   of both, shows congestion.
-/// * **BACKOFF**: R is halved again and again and pings take the place of messages, until something
-///   is answered.
+/// * **INITIAL** discovers R with CoAP pings, which every server answers. They leave every
+///   1/R_start. If R_start is not given, a pair of pings leaves first, and again after each
+///   initial RTO. The spacing of their two answers, in proportion to the message's size, is the
+///   time that the narrowest link needs for a message. From the first answer on, answers are
+///   counted for two round trips. Without any answer for four initial RTOs the transfer fails.
+/// * **NORMAL** raises R by one message per round trip in each round trip in which the answers
+///   arrived at rate R without a loss.
+/// * **LOSS_DETECTION** begins at a timeout: R is halved and the message repeated. An answer
+///   within a round trip shows a loss that was not caused by the queue, and R is restored. A
+///   second timeout, or neither event, shows congestion.
+/// * **BACKOFF**: R is halved repeatedly, and pings take the place of messages until something is
+///   answered.
 ///
-/// Deviations, each for a reason that is given where it is: answers are counted by their spacing, the
-/// RTO has a floor and a margin and is dithered, samples of repeated messages teach nothing, below
-/// one message per round trip an interval stands for the round trip, what is lost of messages that left
-/// before R fell does not make it fall again, and an R that is not used is not raised.
+/// Deviations from the paper, each with its reason where it is implemented: answers are counted by
+/// their spacing; the RTO has a floor and a margin and is dithered; samples of repeated messages
+/// are not used; below one message per round trip an interval takes the place of the round trip;
+/// the loss of messages that left before R fell does not lower it again; and an R that is not used
+/// is not raised.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Rcoap {
     estimator: Estimator,
-    /// Equations 11 to 13 of RCOAP21, before floor and margin.
+    /// Equations 11 to 13 of RCOAP21, without floor and margin.
     rto: Micros,
     /// 1/R.
     interval: Micros,
     /// PAIRED: the spacing of the pair's answers. DISCOVERY: when the last answer came, after
-    /// `since`. NORMAL: how long before `since` the rate stopped to fall; the longest span if it never
-    /// fell. LOSS_DETECTION: the interval to restore. BACKOFF: where it stops to grow.
+    /// `since`. NORMAL: how long before `since` the rate stopped falling; the longest span if it
+    /// never fell. LOSS_DETECTION: the interval to restore. BACKOFF: the limit up to which the
+    /// interval grows.
     memo: Micros,
-    /// When the state, or the epoch that runs in it, began.
+    /// When the state, or its current epoch, began.
     since: Moment,
     /// When the next message may leave, after `since`.
     pause: Micros,
@@ -52,17 +54,18 @@ pub struct Rcoap {
     state: State,
 }
 
-/// An instant with the alignment of the fields beside it, so that state stays at 36 bytes a peer.
+/// An instant with the alignment of the fields next to it, so that the state stays at 36 bytes a
+/// peer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(Rust, packed(4))]
 struct Moment(Instant);
 
-/// The four states of RCOAP21; INITIAL in its steps.
+/// The four states of RCOAP21, with the steps of INITIAL.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
     /// INITIAL: nothing has been sent.
     Fresh,
-    /// INITIAL: pairs of pings leave, since R_start is not given.
+    /// INITIAL: pairs of pings leave, because R_start is not given.
     Pair,
     /// INITIAL: the spacing of a pair is known.
     Paired,
@@ -73,23 +76,25 @@ enum State {
     Backoff,
 }
 
-/// In `Slot::tag`: the message was repeated in LOSS_DETECTION, so its answer decides.
+/// In `Slot::tag`: the message was repeated in LOSS_DETECTION, so its answer decides the next
+/// state.
 const SUSPECT: u8 = 1;
-/// No rate is kept that was not used for longer: for as long cocoa-03 section 4.3 has an estimate kept.
+/// A rate that was not used for longer than this is discarded; cocoa-03 section 4.3 keeps
+/// estimates for the same time.
 const STALE: Duration = Duration::from_secs(255);
-/// A late wake-up is made up for by at most so much; more would be a burst.
+/// The maximum delay of a wake-up that is compensated; a larger one would cause a burst.
 const CREDIT: Micros = Micros::from_millis(2);
 
 impl Rcoap {
-    /// The least timeout of an original, if no other is set. Below it the turnaround of a server would
-    /// look like a loss, which costs half of the rate.
+    /// The minimum timeout of an original transmission unless another one is set. With a shorter
+    /// timeout, the server's processing time would look like a loss, which halves the rate.
     pub(super) const FLOOR: Micros = Micros::from_millis(200);
     /// The shortest interval that can be set: 10,000 messages a second.
     pub(super) const FASTEST: Micros = Micros::new(100);
     /// The longest interval that can be set.
     pub(super) const SLOWEST: Micros = Micros::from_millis(60_000);
 
-    /// A control that knows nothing.
+    /// Creates a control without any knowledge.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -104,24 +109,24 @@ impl Rcoap {
         }
     }
 
-    /// When the next message may leave.
+    /// The instant at which the next message may leave.
     fn next(&self) -> Instant {
         self.since.0 + self.pause
     }
 
-    /// No message leaves before this instant.
+    /// Delays all messages until this instant.
     fn wait_until(&mut self, at: Instant) {
         self.pause = at.micros_since(self.since.0);
     }
 
-    /// A state begins, or the next epoch of the same one.
+    /// Begins a state, or the next epoch of the same state.
     fn enter(&mut self, state: State, now: Instant) {
         let next = self.next();
         (self.state, self.since, self.answers) = (state, Moment(now), 0);
         self.wait_until(next);
     }
 
-    /// The smoothed round trip. Nothing is paced before there is one.
+    /// The smoothed round trip. Nothing is paced before it is known.
     fn rtt(&self) -> Micros {
         self.estimator.srtt().unwrap_or(Micros::ZERO)
     }
@@ -131,7 +136,8 @@ impl Rcoap {
         cx.settings.initial_rto(cx.params).max(Micros::from_millis(1)).scale(4, 1)
     }
 
-    /// The rate is `1/interval`, at most R_max = 1/IPI_min, and never so low that nothing moves.
+    /// Sets the rate to `1/interval`, at most R_max = 1/IPI_min and never so low that nothing
+    /// moves.
     fn pace(&mut self, interval: Micros, cx: &Context<'_>) {
         let shortest = cx.settings.ipi_min.max(Self::FASTEST);
         self.interval = interval.min(Self::slowest(cx)).max(shortest);
@@ -152,8 +158,8 @@ impl Rcoap {
         self.pace(Micros::from_u64(interval * rtt / (interval + rtt).max(1)), cx);
     }
 
-    /// A round trip, or while less than one message leaves in it an interval: within a shorter time
-    /// no answer could be expected.
+    /// The length of an epoch: a round trip, or an interval if less than one message leaves per
+    /// round trip, since no answer could be expected within a shorter time.
     fn epoch(&self) -> Micros {
         self.rtt().max(self.interval)
     }
@@ -166,8 +172,9 @@ impl Rcoap {
         self.rto = strong.scale(1, 2).saturating_add(old.scale(1, 2));
     }
 
-    /// The timeout of an original. On a steady path equations 11 to 13 end at the round trip itself,
-    /// and every jitter would halve the rate: three halves of it are the least here.
+    /// The timeout of an original transmission. On a steady path equations 11 to 13 converge to
+    /// the round trip itself, and any jitter would halve the rate. The minimum is therefore 1.5
+    /// round trips.
     fn timeout(&self, cx: &Context<'_>) -> Micros {
         match self.estimator.srtt() {
             None => cx.settings.initial_rto(cx.params),
@@ -175,45 +182,46 @@ impl Rcoap {
         }
     }
 
-    /// How long a verdict on a loss is waited for: one round trip, with the timeout's margin.
+    /// How long to wait for a verdict on a loss: one round trip, with the timeout's margin.
     fn verdict(&self) -> Micros {
         self.rto.max(self.rtt().scale(3, 2))
     }
 
-    /// Messages that may be in flight: R x RTT, rounded up, or the cap that was given.
+    /// The maximum number of messages in flight: R x RTT, rounded up, or the configured limit.
     fn in_flight(&self, cx: &Context<'_>) -> u16 {
         let InFlight::Rate = cx.settings.in_flight else { return u16::MAX };
         let messages = self.rtt().get().div_ceil(self.interval.get().max(1));
         u16::try_from(messages).unwrap_or(u16::MAX).max(1)
     }
 
-    /// A message or, in BACKOFF, a ping leaves: the next one follows after 1/R.
+    /// A message or, in BACKOFF, a ping leaves; the next one follows after 1/R.
     fn left(&mut self, now: Instant) {
         let earliest = Instant::from_nanos(now.as_nanos().saturating_sub(CREDIT.as_nanos()));
         self.wait_until(self.next().clamp(earliest, now) + self.interval);
     }
 
-    /// NORMAL begins, or its next epoch, so long after the rate stopped to fall.
+    /// Begins NORMAL, or its next epoch; `risen` is the time since the rate stopped falling.
     fn go_on(&mut self, risen: Micros, now: Instant) {
         self.enter(State::Normal, now);
         self.memo = risen;
         self.wait_until(self.next().min(now + self.interval));
     }
 
-    /// Whether the answers of this epoch are about those to a message every 1/R, give or take one. A rate
-    /// that the path, what may be in flight or the application did not use is not known to be one that
-    /// could be used: raised nevertheless, it would fill the path in a burst as soon as it were (RFC 7661).
+    /// Whether the answers of this epoch match one message every 1/R, give or take one. If the
+    /// path, the limit of messages in flight or the application did not use the rate, it is not
+    /// known to be sustainable. Raising it nevertheless would fill the path in a burst as soon as
+    /// it were used (RFC 7661).
     fn is_used(&self, now: Instant) -> bool {
         let span = u64::from(now.micros_since(self.since.0).get());
         (u64::from(self.answers) + 1) * u64::from(self.interval.get()) * 4 >= span * 3
     }
 
-    /// NORMAL: how long ago the rate stopped to fall.
+    /// NORMAL: how long ago the rate stopped falling.
     fn risen(&self, now: Instant) -> Micros {
         self.memo.saturating_add(now.micros_since(self.since.0))
     }
 
-    /// Something was answered, other than what LOSS_DETECTION waits for.
+    /// An answer arrived, other than the one that LOSS_DETECTION waits for.
     fn on_answer(&mut self, cx: &Context<'_>) {
         self.answers = self.answers.saturating_add(1);
         let now = cx.now;
@@ -229,14 +237,15 @@ impl Rcoap {
         }
     }
 
-    /// Congestion: a ping leaves at once if a message waits, and the rate falls until an answer.
+    /// Congestion: a ping leaves at once if a message waits, and the rate falls until an answer
+    /// arrives.
     fn back_off(&mut self, cx: &Context<'_>) {
         self.enter(State::Backoff, cx.now);
         self.memo = Self::slowest(cx);
         self.wait_until(cx.now);
     }
 
-    /// Whether the rate was last used so long ago that the path may be another one.
+    /// Whether the rate was last used so long ago that the path may have changed.
     fn is_stale(&self, load: &Load, cx: &Context<'_>) -> bool {
         let known = matches!(self.state, State::Normal | State::LossDetection | State::Backoff);
         let idle = cx.now.saturating_since(self.next());
@@ -256,8 +265,8 @@ impl CongestionControl for Rcoap {
             let interval = self.interval.max(self.timeout(cx));
             return admit_non_at_interval(message, load, interval, cx);
         }
-        // In BACKOFF nothing is open any more that could be answered: whoever is there must show it
-        // again, or all that waits fails.
+        // In BACKOFF no open exchange is left that could be answered. The peer must show that it
+        // is there, or all waiting messages fail.
         let lost = self.state == State::Backoff && load.open == 0;
         if self.state == State::Fresh || lost || self.is_stale(load, cx) {
             *self = Self::new();
@@ -297,13 +306,13 @@ impl CongestionControl for Rcoap {
         }
         if transmission.ordinal == 0 || slot.base == Micros::ZERO {
             self.left(cx.now);
-            // RFC 7252 section 4.2 and cocoa-03: dithered, so that senders do not fall into step.
+            // Dithered so that senders do not synchronise (RFC 7252 section 4.2 and cocoa-03).
             let rto = self.timeout(cx);
             slot.base = cx.uniform(rto, rto.scale(3, 2));
             return slot.base;
         }
         slot.tag = if self.state == State::LossDetection { SUSPECT } else { 0 };
-        // It takes the place of a message at most: 1/R passes before the next.
+        // A ping takes the place of at most one message: 1/R passes before the next.
         self.wait_until(self.next().max(cx.now + self.interval));
         let factor = match slot.base.get() {
             ..1_000_000 => 30,
@@ -315,9 +324,10 @@ impl CongestionControl for Rcoap {
 
     fn on_expire(&mut self, slot: &Slot, cx: &mut Context<'_>) -> Expiry {
         match self.state {
-            // A buffer that overflows loses many messages, and what comes of them is known one by one,
-            // after the rate has fallen. The paper's states react to a loss, so here to an episode of
-            // them, as TCP does (RFC 6582 section 3.2): what left earlier tells nothing of this rate.
+            // A buffer that overflows loses many messages, and their losses become known one by
+            // one after the rate has fallen. The paper's states react to a loss; here they react
+            // to an episode of losses, as TCP does (RFC 6582 section 3.2). A message that left
+            // earlier gives no information about the present rate.
             State::Normal if self.risen(cx.now) < slot.armed => {}
             State::Normal => {
                 self.memo = self.interval;
@@ -341,7 +351,8 @@ impl CongestionControl for Rcoap {
         match self.state {
             // The first answer: the two round trips begin.
             State::Discovery if first => self.enter(self.state, cx.now),
-            // Its other half left at the same time: one round trip more is long enough for it.
+            // The other ping of the pair left at the same time, so one more round trip is long
+            // enough for its answer.
             State::Pair if first => {
                 self.enter(self.state, cx.now);
                 self.wait_until(cx.now + self.rtt());
@@ -360,7 +371,7 @@ impl CongestionControl for Rcoap {
     fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
         let repeated = sample.retransmissions() > 0;
         if !repeated {
-            // Which copy of a repeated message was answered is not known (Karn's algorithm).
+            // It is not known which copy of a repeated message was answered (Karn's algorithm).
             self.learn(sample.since_first);
         }
         match self.state {

@@ -6,32 +6,33 @@ use ebbtide_core::time::{Duration, Instant};
 /// The channel as a station hears it, and the number of idle slots for which it still waits.
 #[derive(Clone, Debug)]
 pub(super) struct Contention {
-    /// Transmissions that it hears now, its own included.
+    /// Transmissions that it hears now, including its own.
     heard: u32,
     /// When the first of them began.
     busy_since: Instant,
-    /// How long it has heard something, ns.
+    /// How long it has heard a transmission in all, ns.
     busy_ns: u64,
     /// Whether they overlapped.
     garbled: bool,
-    /// The interframe space after the last of them ends.
+    /// The end of the interframe space after the last of them.
     open: Instant,
-    /// The end of what other stations announced: the network allocation vector (section 9.2.5.4).
+    /// The end of the time that other stations reserved: the network allocation vector (section
+    /// 9.2.5.4).
     reserved: Instant,
-    /// Idle slots that a backoff still waits for; `None`: there is no backoff.
+    /// Idle slots for which a backoff still waits; `None` if there is no backoff.
     slots: Option<u32>,
-    /// While it counts them down: since when, and when it is through.
+    /// While it counts them down: the start, and the end of the backoff.
     counting: Option<(Instant, Instant)>,
 }
 
 /// How a transmission ended for a station that heard it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// It was its own, or one that it can read and need not stay away from.
+    /// It was the station's own, or one that it could read and need not wait for.
     Plain,
     /// It is followed by an acknowledgement of another station.
     Reserves,
-    /// It could not be read though nothing overlapped it.
+    /// It could not be read although nothing overlapped with it.
     Unreadable,
 }
 
@@ -49,8 +50,8 @@ impl Contention {
         }
     }
 
-    /// A transmission that it hears begins. A backoff that is not over yet is suspended; the slot
-    /// that began is not counted (section 9.2.5.2).
+    /// A transmission that the station hears begins. A running backoff is suspended; the slot that
+    /// has begun is not counted (section 9.2.5.2).
     pub(super) fn begin(&mut self, now: Instant, dcf: &Dcf) {
         self.garbled = self.heard > 0;
         if self.heard == 0 {
@@ -58,8 +59,9 @@ impl Contention {
         }
         self.heard += 1;
         let Some((since, due)) = self.counting else { return };
-        // It takes a slot to hear, decide and turn the radio round (section 9.2.10): who is due
-        // sooner does not notice. In step, that is who is due at the same instant.
+        // A station needs a slot to hear, decide and switch its radio (section 9.2.10), so a
+        // station that is due sooner does not notice the transmission. With synchronous slots this
+        // applies to stations that are due at the same instant.
         if due < now + nanos(dcf.slot.0) {
             return;
         }
@@ -69,10 +71,10 @@ impl Contention {
         self.counting = None;
     }
 
-    /// A transmission that it hears ends.
+    /// A transmission that the station hears ends.
     ///
-    /// Stations that heard an overlap, or took part in it, wait for EIFS (section 9.2.3.4). Hence all
-    /// count the same slots afterwards.
+    /// Stations that heard an overlap, or took part in it, wait for EIFS (section 9.2.3.4). All of
+    /// them therefore count the same slots afterwards.
     pub(super) fn end(&mut self, now: Instant, how: Heard, dcf: &Dcf) {
         self.heard = self.heard.saturating_sub(1);
         let unreadable = self.garbled || how == Heard::Unreadable;
@@ -86,27 +88,27 @@ impl Contention {
         }
     }
 
-    /// How long it has heard something, ns, until it was silent last.
+    /// How long the station has heard a transmission, ns, until it last was silent.
     pub(super) const fn busy_ns(&self) -> u64 {
         self.busy_ns
     }
 
-    /// Its own attempt is over: it draws a backoff, whether or not it has another frame (section
-    /// 9.2.5.2).
+    /// The station's own attempt has ended. It draws a backoff, whether or not it has another
+    /// frame (section 9.2.5.2).
     pub(super) fn back_off(&mut self, now: Instant, slots: u32, dcf: &Dcf) {
         self.open = self.open.max(now + nanos(dcf.difs()));
         self.slots = Some(slots);
         self.counting = None;
     }
 
-    /// Whether a frame that comes now may only be sent after a backoff: the channel is busy or was
-    /// within the interframe space, and none is under way (section 9.2.5.1).
+    /// Whether a frame that arrives now may be sent only after a backoff: the channel is busy or
+    /// was within the interframe space, and no backoff is running (section 9.2.5.1).
     pub(super) fn needs_backoff(&self, now: Instant, dcf: &Dcf) -> bool {
         self.counting.is_none() && self.slots.is_none() && !self.is_free(now, dcf)
     }
 
-    /// Counts on, if the channel is idle and there is something to count or to send. When it will
-    /// be through, if it began to count.
+    /// Continues the countdown if the channel is idle and there is a backoff or a frame. Returns
+    /// the end of the countdown if it was started.
     pub(super) fn resume(&mut self, now: Instant, has_frame: bool, dcf: &Dcf) -> Option<Instant> {
         let goes_at_once = self.slots.is_none() && self.is_free(now, dcf);
         let is_busy = self.heard > 0 && !goes_at_once;
@@ -120,7 +122,7 @@ impl Contention {
         Some(due)
     }
 
-    /// Whether the backoff is over now; then it is not any more.
+    /// Whether the backoff ends now; if so, clears it.
     pub(super) fn is_through(&mut self, now: Instant) -> bool {
         let through = self.counting.is_some_and(|(_, due)| due == now);
         if through {
@@ -136,7 +138,7 @@ impl Contention {
         self.access(dcf) <= now && (self.heard == 0 || unnoticed)
     }
 
-    /// From when on slots count if the channel stays idle.
+    /// The instant from which slots count if the channel stays idle.
     fn access(&self, dcf: &Dcf) -> Instant {
         self.open.max(self.reserved + nanos(dcf.difs()))
     }

@@ -9,8 +9,7 @@ use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
-/// Something that a station has come to. The number is always that of the station that sends the
-/// data frame.
+/// An event of a station. The number is always that of the station that sends the data frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The backoff may be over.
@@ -21,7 +20,7 @@ pub enum Event {
     AckBegin(u32),
     /// The acknowledgement ends.
     AckEnd(u32),
-    /// No acknowledgement came in time.
+    /// No acknowledgement arrived in time.
     Expired(u32),
 }
 
@@ -38,11 +37,11 @@ impl Event {
 
 #[derive(Debug)]
 struct Station {
-    /// The frame in hand.
+    /// The current frame.
     frame: Option<Frame>,
-    /// Whether it has been transmitted and its fate is open.
+    /// Whether it has been transmitted and its fate is unknown.
     is_sent: bool,
-    /// Whether it has arrived: further copies carry a sequence number that the receiver knows
+    /// Whether it has arrived; further copies carry a sequence number that the receiver knows
     /// (section 9.2.9).
     has_arrived: bool,
     /// How often it has failed.
@@ -88,13 +87,13 @@ impl Mac {
         Self { air, dcf, stations, hearers, indications: VecDeque::new() }
     }
 
-    /// Whether a station takes a frame.
+    /// Whether a station accepts a frame.
     #[must_use]
     pub fn is_idle(&self, station: u32) -> bool {
         self.stations[station as usize].frame.is_none()
     }
 
-    /// Takes a frame of an idle station; [`Indication::Done`] comes when it is over.
+    /// Hands a frame to an idle station; [`Indication::Done`] follows when it is finished.
     pub fn send<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -103,7 +102,7 @@ impl Mac {
     ) {
         let dcf = self.dcf;
         let station = &mut self.stations[frame.from as usize];
-        debug_assert!(station.frame.is_none(), "a station has one frame in hand");
+        debug_assert!(station.frame.is_none(), "a station handles one frame at a time");
         station.frame = Some(frame);
         station.has_arrived = false;
         station.failures = 0;
@@ -125,13 +124,14 @@ impl Mac {
         self.stations[station as usize].counts
     }
 
-    /// How long a station has heard something, itself included, ns, until it was silent last.
+    /// How long a station has heard a transmission, its own included, ns, until it last was
+    /// silent.
     #[must_use]
     pub fn busy_ns(&self, station: u32) -> u64 {
         self.stations[station as usize].contention.busy_ns()
     }
 
-    /// An event that was scheduled has come.
+    /// Handles a scheduled event.
     pub fn handle<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -140,7 +140,7 @@ impl Mac {
     ) {
         let number = event.station();
         let Some(frame) = self.stations[number as usize].frame else {
-            // A backoff after the last frame.
+            // A backoff after the previous frame.
             self.stations[number as usize].contention.is_through(now);
             return;
         };
@@ -157,7 +157,7 @@ impl Mac {
         }
     }
 
-    /// The backoff is over, unless it was suspended: the frame goes.
+    /// Unless the backoff was suspended, it has ended and the frame is sent.
     fn due<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
         let station = &mut self.stations[frame.from as usize];
         if !station.contention.is_through(now) {
@@ -169,7 +169,7 @@ impl Mac {
         schedule(engine, now, self.dcf.data_airtime(frame.bytes), Event::End(frame.from));
     }
 
-    /// A transmission begins, and stations that hear it find the channel busy.
+    /// Begins a transmission; stations that hear it find the channel busy.
     fn begin(&mut self, now: Instant, (from, to): (u32, u32)) {
         self.air.begin(now, (from, to), true);
         for number in &self.hearers[from as usize] {
@@ -233,7 +233,8 @@ impl Mac {
         }
     }
 
-    /// No acknowledgement: again after a longer backoff, or the end (sections 9.2.4 and 9.2.5.3).
+    /// No acknowledgement arrived: the frame is sent again after a longer backoff, or given up
+    /// (sections 9.2.4 and 9.2.5.3).
     fn expired<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -271,7 +272,7 @@ impl Mac {
         self.indications.push_back(Indication::Done(frame, outcome));
     }
 
-    /// Lets a station count on, if it may.
+    /// Lets a station continue its countdown if it may.
     fn resume<E: From<Event> + Copy>(&mut self, now: Instant, number: u32, engine: &mut Engine<E>) {
         let station = &mut self.stations[number as usize];
         if station.is_sent {

@@ -41,15 +41,17 @@ impl Dcf {
         self.sifs.0 + self.airtime(ACK_BYTES, LOWEST) + self.difs()
     }
 
-    /// From the end of a data frame to that of its acknowledgement. It is what the frame's duration
-    /// field announces (section 7.2.2), and how long its sender waits: the standard gives ACKTimeout
-    /// no value, and with this one sender and bystanders agree on when the attempt is over.
+    /// The time from the end of a data frame to the end of its acknowledgement. The frame's
+    /// duration field announces it (section 7.2.2), and the sender waits for it: the standard
+    /// gives no value for ACKTimeout, and with this one the sender and other stations agree on the
+    /// end of the attempt.
     #[must_use]
     pub const fn ack_wait(&self) -> u64 {
         self.sifs.0 + self.ack_airtime()
     }
 
-    /// How long one delivery takes at least, from one idle channel to the next, no slot waited for.
+    /// The minimum duration of one delivery, from one idle channel to the next, without waiting
+    /// for slots.
     #[must_use]
     pub const fn exchange(&self, bytes: u32) -> u64 {
         self.difs() + self.data_airtime(bytes) + self.ack_wait()

@@ -1,15 +1,15 @@
-//! Radio duty cycling in the manner of ContikiMAC (Dunkels, The ContikiMAC Radio Duty Cycling
-//! Protocol, SICS T2011:13).
+//! Radio duty cycling similar to ContikiMAC (Dunkels, The ContikiMAC Radio Duty Cycling Protocol,
+//! SICS T2011:13).
 //!
-//! A radio wakes up eight times a second, listens for a moment and sleeps again unless it hears
-//! something. A sender repeats its frame (it *strobes*) until the receiver, awake by then,
-//! acknowledges it, for one period at most. With phase lock it remembers when the receiver woke up,
-//! and begins just before that the next time.
+//! A radio wakes up eight times a second, listens for a moment, and sleeps again unless it hears
+//! something. A sender repeats its frame (it *strobes*) for at most one period until the receiver
+//! has woken up and acknowledges it. With phase lock the sender remembers when the receiver woke
+//! up and begins just before that the next time.
 
 use super::timing::{ACK_BYTES, ASSESSMENT, LARGEST_FRAME, TURNAROUND, airtime};
 use ebbtide_core::time::Instant;
 
-/// How radios sleep.
+/// The settings of duty cycling.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct DutyCycle {
     /// The time between wake-ups, ns: 125 ms at 8 Hz.
@@ -18,25 +18,25 @@ pub struct DutyCycle {
     pub phase_lock: bool,
 }
 
-/// Between two strobes: long enough for the acknowledgement.
+/// The gap between two strobes, long enough for the acknowledgement.
 pub(super) const STROBE_GAP: u64 = TURNAROUND + airtime(ACK_BYTES);
-/// How long a radio that hears something at its wake-up stays on to catch the start of a frame: one
-/// longest frame that it woke up in, and the gap after it.
+/// How long a radio that hears something at its wake-up stays on to catch the start of a frame:
+/// one frame of maximum length in which it woke up, and the gap after it.
 pub(super) const LISTEN: u64 = airtime(LARGEST_FRAME) + STROBE_GAP;
-/// How long before the receiver's wake-up a sender that knows its phase sets out: the mean first
-/// backoff and assessment take 1.6 ms.
+/// How long before the receiver's wake-up a sender that knows its phase begins: the mean first
+/// backoff and the assessment take 1.6 ms.
 pub(super) const LEAD: u64 = 3_000_000;
 /// The duration of a wake-up without traffic: two assessments (the paper's section 3.1).
 pub(super) const WAKE_UP: u64 = 2 * ASSESSMENT;
 
 impl DutyCycle {
-    /// Whether a node of this phase listens at `now`, as far as its schedule goes.
+    /// Whether a node with this phase listens at `now` according to its schedule.
     pub(super) fn listens(self, phase: u64, now: Instant) -> bool {
         let now = now.as_nanos();
         now >= phase && (now - phase) % self.period <= LISTEN
     }
 
-    /// When to set out for a node of this phase, whose wake-up is to be met.
+    /// When to begin in order to meet the next wake-up of a node with this phase.
     pub(super) fn departure(self, phase: u64, now: Instant) -> Instant {
         let earliest = now.as_nanos() + LEAD;
         let wait = match earliest.checked_sub(phase) {

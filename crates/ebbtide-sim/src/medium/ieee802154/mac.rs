@@ -12,8 +12,8 @@ use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
-/// Something that a station's frame has come to. The number is always that of the station that
-/// sends the data frame.
+/// An event of a station's frame. The number is always that of the station that sends the data
+/// frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The channel assessment after a backoff ends.
@@ -26,14 +26,14 @@ pub enum Event {
     AckBegin(u32),
     /// The acknowledgement ends.
     AckEnd(u32),
-    /// No acknowledgement came in time.
+    /// No acknowledgement arrived in time.
     Expired(u32),
-    /// The wait before a repetition is over.
+    /// The wait before a retransmission has ended.
     Repeat(u32),
 }
 
 impl Event {
-    /// The station whose event it is.
+    /// The station to which the event belongs.
     #[must_use]
     pub const fn station(self) -> u32 {
         let (Self::Assessed(number)
@@ -47,7 +47,7 @@ impl Event {
     }
 }
 
-/// A frame that waits for its repetition.
+/// A frame that waits for its retransmission.
 #[derive(Copy, Clone, Debug)]
 struct Waiting {
     until: Instant,
@@ -58,15 +58,16 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Station {
-    /// The frame in hand.
+    /// The current frame.
     frame: Option<Frame>,
     /// NB and BE of section 7.5.1.4.
     backoffs: u8,
     exponent: u8,
     retries: u8,
-    /// Whether the frame in hand has arrived: further copies of it have a known sequence number.
+    /// Whether the current frame has arrived; further copies of it have a known sequence number.
     has_arrived: bool,
-    /// Frames that were in hand and wait for their repetition; the station takes others meanwhile.
+    /// Earlier frames that wait for their retransmission. The station accepts other frames
+    /// meanwhile.
     waiting: Vec<Waiting>,
     /// A data frame was received and its acknowledgement is not over yet.
     owes_ack: bool,
@@ -74,9 +75,9 @@ struct Station {
     ready: Instant,
     /// The end of the strobes under way.
     strobes_until: Option<Instant>,
-    /// When the radio wakes up first.
+    /// The first wake-up of the radio.
     phase: u64,
-    /// A frame was received whose sender has more.
+    /// The station received a frame whose sender has more to send.
     awake_until: Instant,
     rng: ChaCha8Rng,
     counts: FrameCounts,
@@ -90,7 +91,7 @@ pub struct Mac {
     csma: Csma,
     duty: Option<DutyCycle>,
     stations: Vec<Station>,
-    /// Whose phase each station knows, row by row.
+    /// For each station, the stations whose phase it knows, row by row.
     knows: Vec<bool>,
     indications: VecDeque<Indication>,
 }
@@ -131,13 +132,13 @@ impl Mac {
         Self { air, csma, duty, stations, knows: vec![false; pairs], indications: VecDeque::new() }
     }
 
-    /// Whether a station takes a frame.
+    /// Whether a station accepts a frame.
     #[must_use]
     pub fn is_idle(&self, station: u32) -> bool {
         self.stations[station as usize].frame.is_none()
     }
 
-    /// Takes a frame of an idle station; [`Indication::Done`] comes when it is over.
+    /// Hands a frame to an idle station; [`Indication::Done`] follows when it is finished.
     pub fn send<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -145,7 +146,7 @@ impl Mac {
         engine: &mut Engine<E>,
     ) {
         let station = &mut self.stations[frame.from as usize];
-        debug_assert!(station.frame.is_none(), "a station has one frame in hand");
+        debug_assert!(station.frame.is_none(), "a station handles one frame at a time");
         station.frame = Some(frame);
         station.counts.accepted += 1;
         station.retries = 0;
@@ -154,7 +155,7 @@ impl Mac {
         self.contend(start, frame, engine);
     }
 
-    /// The frame that a station has in hand.
+    /// The current frame of a station.
     #[must_use]
     pub fn in_hand(&self, station: u32) -> Option<Frame> {
         self.stations[station as usize].frame
@@ -183,7 +184,7 @@ impl Mac {
         RadioTime { listen_ns, ..time }
     }
 
-    /// An event that was scheduled has come.
+    /// Handles a scheduled event.
     pub fn handle<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -247,7 +248,7 @@ impl Mac {
         schedule(engine, now, units * BACKOFF_UNIT + ASSESSMENT, Event::Assessed(frame.from));
     }
 
-    /// Steps 3 to 5: transmit if the channel is idle, else back off longer or give up.
+    /// Steps 3 to 5: transmits if the channel is idle; otherwise backs off longer or gives up.
     fn assessed<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -324,7 +325,7 @@ impl Mac {
         }
         let receiver = &mut self.stations[frame.to as usize];
         receiver.owes_ack = true;
-        // What it sends next, perhaps this very datagram, comes after the acknowledgement.
+        // The next transmission, possibly of this very datagram, comes after the acknowledgement.
         let acknowledged = now + Duration::from_nanos(TURNAROUND + airtime(ACK_BYTES));
         receiver.ready = receiver.ready.max(acknowledged);
         if frame.more {
@@ -355,7 +356,8 @@ impl Mac {
         schedule(engine, now, rest, Event::Expired(frame.from));
     }
 
-    /// No acknowledgement: the next strobe, or CSMA/CA again, or the end (section 7.5.6.4.3).
+    /// No acknowledgement arrived: the next strobe follows, or CSMA/CA again, or the end (section
+    /// 7.5.6.4.3).
     fn expired<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -365,7 +367,7 @@ impl Mac {
         let csma = self.csma;
         let station = &mut self.stations[frame.from as usize];
         if station.strobes_until.is_some_and(|until| now < until) {
-            // It may owe an acknowledgement to someone whom it heard between two strobes.
+            // The station may owe an acknowledgement to one that it heard between two strobes.
             let wait = if station.owes_ack { STROBE_GAP } else { 0 };
             let event =
                 if wait == 0 { Event::Begin(frame.from) } else { Event::Expired(frame.from) };
@@ -379,7 +381,7 @@ impl Mac {
         self.repeat(now, frame, engine);
     }
 
-    /// Repeats a frame, at once or after a wait.
+    /// Retransmits a frame, at once or after a wait.
     fn repeat<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -393,7 +395,7 @@ impl Mac {
         }
     }
 
-    /// Lets the frame in hand wait, and another one that is due go on.
+    /// Puts the current frame aside, and continues with another one that is due.
     fn lay_aside<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -412,7 +414,8 @@ impl Mac {
         self.take_up(now, frame.from, engine);
     }
 
-    /// A station without a frame in hand takes up the one that has waited longest, if one is due.
+    /// A station without a current frame continues with the one that has waited longest, if one is
+    /// due.
     fn take_up<E: From<Event> + Copy>(
         &mut self,
         now: Instant,

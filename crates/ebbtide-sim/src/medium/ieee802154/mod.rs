@@ -25,17 +25,17 @@ pub struct Csma {
     pub max_be: u8,
     /// macMaxCSMABackoffs: how often the channel may be found busy before a frame is given up.
     pub max_backoffs: u8,
-    /// macMaxFrameRetries: how often a frame is repeated without an acknowledgement.
+    /// macMaxFrameRetries: how often a frame is retransmitted if no acknowledgement arrives.
     pub max_retries: u8,
-    /// The wait before a repetition. Zero, as in the standard: none, and a frame is given up when
-    /// the channel is found busy too often. Above zero, as Contiki's `csma.c` did until 2016 without
-    /// duty cycling (its interval is 125 ms): after n transmissions without an acknowledgement, from
-    /// one to n + 2 times this, at most 4 times. A busy channel is waited for in the same way, as often
-    /// as it takes: it does not count as a repetition. The station takes other neighbours' frames
-    /// meanwhile.
+    /// The wait before a retransmission. Zero, as in the standard, means no wait, and a frame is
+    /// given up when the channel is found busy too often. A value above zero reproduces Contiki's
+    /// `csma.c` until 2016 without duty cycling (its interval is 125 ms): after n transmissions
+    /// without an acknowledgement the wait is from one to n + 2 times this value, at most 4 times.
+    /// A busy channel is waited for in the same way without a limit, and does not count as a
+    /// retransmission. The station accepts frames for other neighbours meanwhile.
     pub retry_interval: Time,
-    /// Whether frames ask for an acknowledgement and are repeated without. With duty cycling they always
-    /// do: it ends the strobes.
+    /// Whether frames request an acknowledgement and are retransmitted without one. With duty
+    /// cycling they always do, because the acknowledgement ends the strobes.
     pub acknowledged: bool,
 }
 

@@ -12,35 +12,39 @@ use crate::run::{Campaign, CellResult, Results};
 pub(super) use pages::pages;
 pub(super) use statements::check as statements;
 
-/// What is measured, and what was run.
+/// The measured results and the campaign that was run.
 type Measured<'m> = (&'m Campaign, &'m Results);
 
-/// The figures that the paper prints and this program can be asked for, with their source on top.
+/// The figures that the paper prints and that this program can reproduce, beginning with their
+/// source.
 const FIGURES: &str = include_str!("../../../published/rcoap21.csv");
 
-/// Plain CoAP and CoCoA, which take what the clock offers.
+/// Plain CoAP and CoCoA, which send at the rate that the application offers.
 const OTHERS: [&str; 3] = ["default", "cocoa", "cocoa-plus"];
-/// RCOAP as in the comparison: starts at one message every 500 ms, at most one every 400 ms.
+/// RCOAP as in the comparison: it starts at one message every 500 ms and sends at most one every
+/// 400 ms.
 const RCOAP: &str = "rcoap:start-interval=500ms:ipi-min=400ms";
-/// With background traffic: at most one every 200 ms.
+/// With background traffic: at most one message every 200 ms.
 const RCOAP_BESIDE_TCP: &str = "rcoap:start-interval=500ms:ipi-min=200ms";
-/// The paper's other start of the same flows: 16 kbit/s each, a message of 106 bytes every 53 ms.
+/// The paper's other start rate for the same flows: 16 kbit/s each, which is a message of 106
+/// bytes every 53 ms.
 const RCOAP_16K: &str = "rcoap:start-interval=53ms:ipi-min=53ms";
 /// Over the whole range of loads.
 const RCOAP_OF_ANY_LOAD: &str = "rcoap:start-interval=500ms:ipi-min=10ms";
-/// R_start of 180 kbit/s, of which 160 are allowed.
+/// R_start of 180 kbit/s, of which 160 kbit/s are allowed.
 const HIGH_START: &str = "rcoap:start-interval=4.711ms:ipi-min=5.3ms";
-/// The same with nothing that bounds the rate but what discovery finds.
+/// The same without a limit on the rate other than the result of discovery.
 const HIGH_START_FREE: &str = "rcoap:start-interval=4.711ms:ipi-min=0.1ms";
-/// R_start of 16 kbit/s with the same allowance.
+/// R_start of 16 kbit/s with the same limit.
 const LOW_START: &str = "rcoap:start-interval=53ms:ipi-min=5.3ms";
-/// Nothing given: R_start from a pair of pings.
+/// No settings: R_start comes from a pair of pings.
 const NO_START: &str = "rcoap:ipi-min=0.1ms";
-/// The first message interval 800 ms, as short as 400 ms later.
+/// A first message interval of 800 ms, which may fall to 400 ms.
 const LOSING: &str = "rcoap:start-interval=800ms:ipi-min=400ms";
-/// The same with room to rise by several steps.
+/// The same with room for several steps upwards.
 const RISING: &str = "rcoap:start-interval=800ms:ipi-min=50ms";
-/// On the bottleneck of 25 kbit/s, from 16 kbit/s on, all of it allowed; and whatever it finds.
+/// On the bottleneck of 25 kbit/s: a start of 16 kbit/s and no limit below the bottleneck's rate;
+/// and without any start rate.
 const DISCOVERING: &str = "rcoap:start-interval=53ms:ipi-min=33.92ms";
 const UNBOUNDED: &str = "rcoap:start-interval=53ms";
 
@@ -49,7 +53,7 @@ pub(super) const INTERVALS: [&str; 11] = [
     "5 s", "3 s", "1 s", "500 ms", "300 ms", "200 ms", "100 ms", "50 ms", "30 ms", "20 ms", "10 ms",
 ];
 
-/// An experiment: its settings.
+/// The settings of an experiment.
 type Settings = &'static [(&'static str, &'static str)];
 
 const BY_THE_CLOCK: Settings = &[("interval", "500 ms")];
@@ -99,7 +103,7 @@ pub(super) fn cells() -> Vec<Wanted> {
     all
 }
 
-/// What was measured with exactly these settings under a control.
+/// The measured cell with exactly these settings under a control.
 fn find<'r>(
     (campaign, results): Measured<'r>,
     settings: &[(&str, &str)],
@@ -119,13 +123,13 @@ fn flows<'r>(measured: Measured<'r>, settings: Settings, cc: &str) -> Option<&'r
     find(measured, settings, cc)?.cell.flows.as_ref()
 }
 
-/// The packets that a control delivered where RCOAP and the others are compared.
+/// The cell in which a control is compared with RCOAP.
 fn compared<'r>(measured: Measured<'r>, cc: &str) -> Option<&'r FlowCell> {
     let settings = if OTHERS.contains(&cc) { BY_THE_CLOCK } else { BY_THE_RATE };
     flows(measured, settings, cc)
 }
 
-/// The printed figures beside what was measured.
+/// Compares the printed figures with measured values.
 pub(super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison> {
     let measured = (campaign, results);
     let lines = FIGURES.lines().filter(|line| !line.starts_with('#')).skip(1);
@@ -179,7 +183,7 @@ fn comparison(measured: Measured<'_>, line: &str) -> Option<Comparison> {
         ci: (value - half, value + half),
         relative: (value - published) / scale,
         is_percentage,
-        // Nothing is promised: the paper's own figures do not agree with each other.
+        // There is no tolerance, because the paper's own figures do not agree with each other.
         within: None,
         note: match most {
             Some(most) if beyond => {

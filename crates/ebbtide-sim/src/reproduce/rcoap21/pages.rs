@@ -5,7 +5,7 @@ use super::super::papers::Paper;
 use super::{BY_THE_CLOCK, BY_THE_RATE, INTERVALS, RCOAP, RCOAP_OF_ANY_LOAD};
 use crate::run::{Campaign, CellSpec, Results};
 
-/// What belongs to which page.
+/// The page to which a cell belongs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Part {
     Comparison,
@@ -44,7 +44,7 @@ impl Part {
         };
         let has = |key: &str| spec.settings.iter().any(|(own, _)| own == key);
         match part {
-            // The 500 ms of the comparison are one of the loads, too.
+            // The interval of 500 ms in the comparison is one of the loads, too.
             Self::Comparison => {
                 has("background")
                     || is(BY_THE_RATE)

@@ -1,20 +1,20 @@
-//! What a rate over time shows.
+//! Properties of a rate over time.
 
 use crate::report::FlowSeries;
 
-/// A rate this near to another one is the same.
+/// The ratio from which on two rates count as the same.
 const SAME: f64 = 0.99;
 
-/// What became of a rate that fell.
+/// A fall of the rate.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Fall {
-    /// When, s.
+    /// The time, s.
     pub(super) at: f64,
-    /// The rate before, messages/s.
+    /// The rate before it, messages/s.
     pub(super) before: f64,
-    /// And right after.
+    /// The rate right after it, messages/s.
     pub(super) after: f64,
-    /// How long it took to be back, s; `None` if it never was.
+    /// The time until the rate was restored, s; `None` if it never was.
     pub(super) restored: Option<f64>,
 }
 
@@ -25,14 +25,14 @@ pub(super) fn initial(flow: &FlowSeries) -> Option<f64> {
     before.last().map(|(_, rate)| *rate)
 }
 
-/// How long after its first message a flow took to reach a rate, s.
+/// The time from the first message of a flow until it reached a rate, s.
 pub(super) fn time_to(flow: &FlowSeries, rate: f64) -> Option<f64> {
     let begins = flow.begins?;
     let reached = flow.rate.iter().find(|(at, own)| *at >= begins && *own >= SAME * rate);
     reached.map(|(at, _)| at - begins)
 }
 
-/// The first time that a rate fell.
+/// The first fall of the rate.
 pub(super) fn fall(flow: &FlowSeries) -> Option<Fall> {
     let begins = flow.begins?;
     let place = flow.rate.windows(2).position(|pair| {
@@ -45,14 +45,14 @@ pub(super) fn fall(flow: &FlowSeries) -> Option<Fall> {
     Some(Fall { at, before, after, restored })
 }
 
-/// The lowest rate after a fall, and the steps by which it rises from there until the rate before
-/// the fall, messages/s.
+/// The lowest rate after a fall, and the steps by which it rises from there to the rate before the
+/// fall, messages/s.
 pub(super) fn rise(flow: &FlowSeries, fall: &Fall) -> Option<(f64, Vec<f64>)> {
     let after: Vec<f64> =
         flow.rate.iter().filter(|(at, _)| *at >= fall.at).map(|(_, rate)| *rate).collect();
     let lowest = after.iter().copied().fold(f64::INFINITY, f64::min);
     let from = after.iter().rposition(|rate| *rate == lowest)?;
-    // The last step may be cut off by the bound.
+    // The limit may cut off the last step.
     let rising = after[from..].iter().take_while(|rate| **rate < SAME * fall.before);
     let rising: Vec<f64> = rising.copied().collect();
     Some((lowest, rising.windows(2).map(|pair| pair[1] - pair[0]).collect()))

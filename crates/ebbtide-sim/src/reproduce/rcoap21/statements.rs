@@ -1,4 +1,4 @@
-//! What RCOAP21 states in words or implies, and where it contradicts itself.
+//! Statements in RCOAP21's text, their implications, and its contradictions.
 
 use super::super::statements::Statement;
 use super::rates::{self, Fall};
@@ -11,15 +11,16 @@ use super::{
 use crate::report::{FlowCell, FlowSeries};
 use crate::scenario::units::Time;
 
-/// Bytes of a message on the wire.
+/// The size of a message on the wire, bytes.
 const MESSAGE: f64 = 106.0;
-/// Bytes of a ping on the wire: IPv4 20, UDP 8, CoAP's header 4. The paper's takes 41.
+/// The size of a ping on the wire: IPv4 20, UDP 8, CoAP's header 4 bytes. The paper's ping takes
+/// 41.
 const PING: f64 = 32.0;
 /// When the flows start, and the end of the runs, s.
 const STARTS: [f64; 3] = [0.0, 3.0, 5.0];
 const END: f64 = 50.0;
 
-/// All statements whose cells are there.
+/// All statements whose cells are available.
 pub(in super::super) fn check(measured: Measured<'_>) -> Vec<Statement> {
     let mut all = Vec::new();
     estimation(measured, &mut all);
@@ -53,7 +54,7 @@ pub(super) fn overhead(cell: &FlowCell) -> f64 {
     pings * PING / (pings * PING + messages * MESSAGE)
 }
 
-/// The most packets that IPI_min lets a flow send until the end.
+/// The largest number of packets that IPI_min lets a flow send until the end.
 pub(super) fn most_packets(cc: &str, flow: usize) -> Option<f64> {
     let least = cc.split(':').find_map(|part| part.strip_prefix("ipi-min="))?;
     let least = Time::parse(least)?.0 as f64 / 1e9;
@@ -196,7 +197,7 @@ fn kept_down(
         ),
         halved && fall.restored.is_none_or(|time| time > 1.1 * rtt),
     );
-    // A single step may be the bound's.
+    // A single step may have been cut off by the limit.
     if steps.len() > 1 {
         let mean = steps.iter().sum::<f64>() / steps.len() as f64;
         push(
@@ -313,7 +314,7 @@ fn load(measured: Measured<'_>, all: &mut Vec<Statement>) {
     );
 }
 
-/// Where the paper's own figures do not follow from its description.
+/// Figures of the paper that do not follow from its own description.
 fn contradictions(measured: Measured<'_>, all: &mut Vec<Statement>) {
     const PACKETS: [f64; 3] = [137.0, 129.0, 123.0];
     const OTHER_PACKETS: [f64; 3] = [50.0, 47.0, 45.0];

@@ -1,18 +1,19 @@
 //! Stand-ins for the addresses of DTLS peers.
 //!
-//! All above the sessions (the message layer, congestion control, observers) names a peer by its
-//! address. A session outlives its peer's address, so that it gets one of its own: an IPv6 address of a
-//! unique local prefix (RFC 4193) with the session's number. It never leaves this process.
+//! Everything above the sessions (the message layer, congestion control, observers) identifies a
+//! peer by its address. A session outlives its peer's address and therefore gets an address of its
+//! own: an IPv6 address with a unique local prefix (RFC 4193) and the session's number. It never
+//! leaves this process.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// The prefix, drawn once as RFC 4193 section 3.2.2 has it.
+/// The prefix, drawn once according to RFC 4193 section 3.2.2.
 const PREFIX: [u16; 3] = [0xfdeb, 0xb71d, 0xed71];
 
 /// The port of CoAP over DTLS (RFC 7252 section 6.2).
 pub(crate) const PORT: u16 = 5684;
 
-/// The stand-in for a session of this number on a socket of this address family.
+/// The stand-in for the session with this number on a socket of this address family.
 pub(super) fn stand_in(is_ipv4: bool, number: u64) -> SocketAddr {
     let [a, b, c] = PREFIX;
     let family = if is_ipv4 { 4 } else { 6 };
@@ -21,12 +22,12 @@ pub(super) fn stand_in(is_ipv4: bool, number: u64) -> SocketAddr {
     SocketAddr::new(ip.into(), PORT)
 }
 
-/// A stand-in of no session in particular.
+/// A stand-in that belongs to no session.
 pub(crate) fn any(is_ipv4: bool) -> SocketAddr {
     stand_in(is_ipv4, 0)
 }
 
-/// The number of a stand-in's session.
+/// The session number in a stand-in.
 pub(super) fn number(stand_in: SocketAddr) -> Option<u64> {
     family(stand_in)?;
     let IpAddr::V6(ip) = stand_in.ip() else { return None };
@@ -34,12 +35,13 @@ pub(super) fn number(stand_in: SocketAddr) -> Option<u64> {
     Some(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
 }
 
-/// Whether an address is a stand-in's.
+/// Whether an address is a stand-in.
 pub(crate) fn is_stand_in(ip: IpAddr) -> bool {
     family(SocketAddr::new(ip, PORT)).is_some()
 }
 
-/// Whether the socket of a stand-in is one of IPv4; `None` for addresses that are not stand-ins.
+/// Whether the socket of a stand-in is an IPv4 socket; `None` for addresses that are not
+/// stand-ins.
 pub(crate) fn family(address: SocketAddr) -> Option<bool> {
     let IpAddr::V6(ip) = address.ip() else { return None };
     match (ip.segments(), address.port()) {

@@ -1,5 +1,5 @@
-//! A client's sessions: one with each server, opened when it is first needed and again when it is
-//! lost, resumed where the server allows it.
+//! A client's sessions. There is one with each server, opened when it is first needed and again
+//! when it is lost, and resumed if the server allows it.
 
 use super::Sessions;
 use super::address;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::task::{Context, Poll, Waker};
 
-/// Messages that wait for a session, of each server. Congestion control lets few leave before the
-/// first answer.
+/// The maximum number of messages that wait for a server's session. Congestion control lets few
+/// leave before the first answer.
 const MAX_WAITING: usize = 16;
 
 /// All servers of a client's socket.
@@ -27,13 +27,13 @@ pub(super) struct Links {
 pub(super) struct Link {
     pub(super) remote: SocketAddr,
     pub(super) session: Option<SessionId>,
-    /// Whether its session is wanted, but not begun.
+    /// Whether its session is needed but was not begun yet.
     pub(super) wanted: bool,
     pub(super) established: bool,
-    /// Why its last handshake failed.
+    /// The reason why its last handshake failed.
     pub(super) failed: Option<Failure>,
     pub(super) saved: Option<SavedSession>,
-    /// The flight of its handshake that waits for an answer.
+    /// The handshake flight that waits for an answer.
     pub(super) flight: Option<Flight>,
     waiting: Vec<(Vec<u8>, Sent)>,
     pub(super) wakers: Vec<Waker>,
@@ -67,7 +67,7 @@ impl Links {
         self.links.get_mut(usize::try_from(address::number(stand_in)?).ok()?)
     }
 
-    /// A message waits for its session, which is begun if there is none.
+    /// Keeps a message until its session is established; begins a session if there is none.
     pub(super) fn keep(
         &mut self,
         to: SocketAddr,
@@ -80,13 +80,13 @@ impl Links {
             return;
         };
         link.wanted |= link.session.is_none();
-        // A repetition of what waits already would only repeat it.
+        // A retransmission of a waiting message would only duplicate it.
         if link.waiting.iter().all(|(other, _)| other != message) {
             link.waiting.push((message.to_vec(), what));
         }
     }
 
-    /// The links whose session is wanted.
+    /// The links whose session is needed.
     pub(super) fn next_wanted(&mut self) -> Option<(u64, &mut Link)> {
         let index = self.links.iter().position(|link| link.wanted)?;
         Some((index as u64, self.links.get_mut(index)?))
@@ -131,7 +131,7 @@ impl Link {
 }
 
 impl Sessions {
-    /// The stand-in for a server, with which a session is begun if there is none.
+    /// The stand-in for a server. Begins a session if there is none.
     pub(crate) fn want(&mut self, remote: SocketAddr) -> Option<SocketAddr> {
         let links = self.links.as_mut()?;
         let index = *links.by_remote.entry(remote).or_insert_with(|| {
@@ -144,13 +144,13 @@ impl Sessions {
         Some(address::stand_in(self.is_ipv4, index as u64))
     }
 
-    /// The secrets that resume the session with a server later.
+    /// The secrets with which the session with a server can be resumed later.
     pub(crate) fn saved(&self, remote: SocketAddr) -> Option<SavedSession> {
         let links = self.links.as_ref()?;
         links.links.get(*links.by_remote.get(&remote)?)?.saved.clone()
     }
 
-    /// Whether the session that [`Self::want`] began is there.
+    /// Whether the session that [`Self::want`] began is established.
     pub(crate) fn poll_established(
         &mut self,
         stand_in: SocketAddr,
@@ -170,8 +170,8 @@ impl Sessions {
         Poll::Pending
     }
 
-    /// A server does not answer: it may have lost its session, by a restart for example. The next
-    /// message begins a new one.
+    /// Records that a server does not answer. It may have lost its session, for example by a
+    /// restart, so the next message begins a new one.
     pub(crate) fn suspect(&mut self, stand_in: SocketAddr) {
         let now = self.clock.now();
         let Some(links) = &mut self.links else { return };

@@ -5,17 +5,18 @@ use ebbtide_dtls::{Credentials, Psk, PskLookup};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// How clients and servers speak `coaps`.
+/// The DTLS settings of clients and servers.
 #[derive(Clone, Debug)]
 pub struct DtlsConfig {
     /// A client's identity and key; the same for all servers.
     pub credentials: Option<Credentials>,
-    /// A client's settings. By default it gives out no connection ID: it has one session with each
-    /// server, from a socket of its own, and puts the server's connection ID into its records.
+    /// A client's settings. By default a client has no connection ID of its own, since it has one
+    /// session with each server from a socket of its own. It uses the server's connection ID in
+    /// its records.
     pub client: ebbtide_dtls::Config,
-    /// A server's settings. By default it gives out connection IDs of six bytes.
+    /// A server's settings. By default a server issues connection IDs of six bytes.
     pub server: ebbtide_dtls::Config,
-    /// Takes the secrets of each session.
+    /// Receives the secrets of each session.
     pub key_log: Option<KeyLogger>,
 }
 
@@ -37,7 +38,7 @@ pub struct DtlsBind {
 }
 
 impl DtlsBind {
-    /// Serves at `address` to those whose key `keys` knows.
+    /// Serves at `address` the clients whose keys `keys` knows.
     pub fn new(
         address: impl Into<SocketAddr>,
         keys: impl Fn(&[u8]) -> Option<Psk> + Send + Sync + 'static,
@@ -46,8 +47,8 @@ impl DtlsBind {
     }
 }
 
-/// The look-up of pre-shared keys by identity. It is called while a socket is locked: it must not wait for
-/// long.
+/// Looks up pre-shared keys by identity. The function is called while a socket is locked, so it
+/// must return quickly.
 #[derive(Clone)]
 pub struct Keys(Arc<LookUp>);
 
@@ -65,14 +66,14 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// Takes the secrets of sessions as lines of an NSS key log, with which Wireshark decrypts a capture.
-/// The lines are as secret as what they decrypt.
+/// Receives the secrets of sessions as lines of an NSS key log, with which Wireshark decrypts a
+/// capture. The lines are as secret as the data that they decrypt.
 #[derive(Clone)]
 pub struct KeyLogger(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl KeyLogger {
-    /// Calls `log` with each line, without its end. It is called while a socket is locked: it must not
-    /// wait for long.
+    /// Calls `log` with each line, without a line ending. It is called while a socket is locked,
+    /// so it must return quickly.
     pub fn new(log: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(log))
     }

@@ -1,8 +1,9 @@
-//! DTLS between a socket and its endpoint: records in, messages out, and the other way.
+//! DTLS between a socket and its endpoint, which turns records into messages and messages into
+//! records.
 //!
-//! A socket speaks DTLS or it does not; one that does has [`Sessions`]. The endpoint then knows peers by
-//! the stand-ins of their sessions (`address`), so that congestion control, exchanges and observations
-//! outlive a change of the peer's address.
+//! A socket either speaks DTLS or does not; one that does has [`Sessions`]. Its endpoint
+//! identifies peers by the stand-ins of their sessions (`address`), so that congestion control,
+//! exchanges and observations survive a change of the peer's address.
 
 pub(crate) mod address;
 mod client;
@@ -21,11 +22,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Which side a socket is on.
+/// The role of a socket.
 pub(crate) enum Side {
     /// It opens sessions.
     Client,
-    /// It accepts sessions of those whose key is known.
+    /// It accepts sessions with clients whose keys are known.
     Server(Box<dyn PskLookup + Send>),
 }
 
@@ -35,15 +36,15 @@ pub(crate) struct Sessions {
     endpoint: Endpoint,
     clock: Clock,
     is_ipv4: bool,
-    /// At a client.
+    /// Present at a client.
     links: Option<Links>,
-    /// When the sessions want their next call.
+    /// The next instant at which to call the sessions.
     pub(crate) deadline: Option<Instant>,
-    /// One record, reused.
+    /// A buffer for one record, reused.
     record: Vec<u8>,
     /// Messages that cannot be sent any more.
     unsent: Vec<Sent>,
-    /// Room for the messages of the next datagram, reused.
+    /// Buffers for the messages of the next datagram, reused.
     spare: Opened,
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct Sessions {
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// At a server.
+    /// The identity, known at a server.
     pub(crate) identity: Arc<[u8]>,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Whose messages they are, and their bytes.
+    /// The sender and the bytes of each message.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
         let bytes = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         self.messages.iter().map(move |(from, range)| (*from, bytes(range)))
@@ -134,7 +135,8 @@ impl Sessions {
         self.endpoint.counters()
     }
 
-    /// Decrypts a datagram. [`Self::reuse`] takes the result back.
+    /// Decrypts a datagram. [`Self::reuse`] takes the result back when its messages have been
+    /// handled.
     pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Opened {
         let mut opened = core::mem::take(&mut self.spare);
         opened.bytes.clear();
@@ -157,13 +159,13 @@ impl Sessions {
         opened
     }
 
-    /// The messages have been handled.
+    /// Takes the buffers back after the messages have been handled.
     pub(crate) fn reuse(&mut self, opened: Opened) {
         self.spare = opened;
     }
 
-    /// Encrypts a message and queues it. If there is no session it waits for one at a client, and fails at a
-    /// server.
+    /// Encrypts a message and queues it. Without a session it waits for one at a client, and fails
+    /// at a server.
     pub(crate) fn send(
         &mut self,
         out: &mut Outbound<Sent>,
@@ -178,14 +180,14 @@ impl Sessions {
         };
         match (sent, &mut self.links) {
             (Ok(remote), _) => out.push(remote, local, &self.record, what),
-            // As if the network had lost it.
+            // It counts as lost by the network.
             (Err(SendError::Unverified), _) => {}
             (Err(_), Some(links)) => links.keep(to, message, what, &mut self.unsent),
             (Err(_), None) => self.unsent.push(what),
         }
     }
 
-    /// The timers of the sessions.
+    /// Handles the timers of the sessions.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.deadline.is_some_and(|at| at <= now) {
             self.endpoint.handle_timeout(now);

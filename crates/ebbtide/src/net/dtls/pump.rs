@@ -1,4 +1,4 @@
-//! The tasks of the sessions, and the consequences of their changes for the endpoint.
+//! Carries out the output of the sessions, and applies its consequences to the endpoint.
 
 use super::super::pending::Answer;
 use super::super::shared::State;
@@ -11,7 +11,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 impl State {
-    /// Takes what the sessions want to be done. True if the endpoint may want something, too.
+    /// Carries out the output of the sessions. Returns true if the endpoint may have new output as
+    /// well.
     pub(crate) fn pump(&mut self, from: Option<IpAddr>) -> bool {
         let mut changed = false;
         loop {
@@ -43,14 +44,14 @@ impl State {
             let (Sent::Exchange { exchange, .. } | Sent::Probe { exchange, .. }) = *what else {
                 continue;
             };
-            self.end(exchange, Answer::Network(io::Error::other("the DTLS session is over")));
+            self.end(exchange, Answer::Network(io::Error::other("the DTLS session has ended")));
             self.endpoint.handle_send_error(now, exchange);
         }
         !unsent.is_empty()
     }
 
-    /// Begins the handshakes that are wanted. A flight is a message of the peer's scope: its congestion
-    /// control says how long to wait.
+    /// Begins the handshakes that are needed. A flight counts as a message of the peer's scope,
+    /// whose congestion control decides how long to wait.
     fn begin_wanted(&mut self) {
         let Some(sessions) = &mut self.dtls else { return };
         let now = sessions.clock.now();
@@ -102,7 +103,8 @@ impl State {
         }
     }
 
-    /// The control learns from a flight's answer, and says how long to wait for that of the next.
+    /// Congestion control learns from the answer to a flight, and decides how long to wait for the
+    /// answer to the next one.
     fn on_round_trip(&mut self, session: SessionId, sample: &RoundTrip) {
         let Some(sessions) = &mut self.dtls else { return };
         let (now, is_ipv4) = (sessions.clock.now(), sessions.is_ipv4);
@@ -162,14 +164,14 @@ impl State {
             }
             links.ended(session);
             if established {
-                // The next transmission of what is under way begins a new session.
+                // The next transmission of an open exchange begins a new session.
                 return;
             }
         }
         self.fail_all(now, scope, reason);
     }
 
-    /// Exchanges with a peer whose session is over, and who is out of reach.
+    /// Fails the exchanges with a peer whose session has ended and who cannot be reached.
     fn fail_all(&mut self, now: Instant, remote: SocketAddr, reason: Failure) {
         for exchange in self.pending.with_remote(remote) {
             self.end(exchange, Answer::Network(io::Error::other(reason)));
@@ -178,7 +180,7 @@ impl State {
     }
 }
 
-/// When flights are repeated whose first timeout a control has chosen.
+/// The schedule of a flight's retransmissions, given the first timeout that a control has chosen.
 fn timing(first: Option<Micros>) -> Timing {
     let default = Timing::default();
     let first_timeout = first.map_or(default.first_timeout, Duration::from);
