@@ -270,7 +270,7 @@ impl fmt::Display for Error {
             }
             Self::Tls { remote, source } => {
                 write!(f, "{remote}: no TLS: {source}")?;
-                if crate::stream::is_distrust(source) {
+                if is_distrust(source) {
                     f.write_str("; name the authority to trust, if it is not the system's")?;
                 }
                 Ok(())
@@ -342,6 +342,13 @@ impl From<SendError> for Error {
     fn from(error: SendError) -> Self {
         Self::Send(error)
     }
+}
+
+/// Whether TLS failed because the peer's certificate was not accepted.
+fn is_distrust(error: &io::Error) -> bool {
+    use tokio_rustls::rustls::Error;
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    matches!(inner, Some(Error::InvalidCertificate(_)))
 }
 
 /// A peer's text with its control characters escaped: a peer must not command the terminal that an
