@@ -272,7 +272,7 @@ impl fmt::Display for Error {
             }
             Self::Tls { remote, source } => {
                 write!(f, "{remote}: TLS handshake failed: {source}")?;
-                if crate::stream::is_distrust(source) {
+                if is_distrust(source) {
                     f.write_str("; name the authority to trust, if it is not the system's")?;
                 }
                 Ok(())
@@ -344,6 +344,13 @@ impl From<SendError> for Error {
     fn from(error: SendError) -> Self {
         Self::Send(error)
     }
+}
+
+/// Whether the TLS handshake failed because the peer's certificate was not accepted.
+fn is_distrust(error: &io::Error) -> bool {
+    use tokio_rustls::rustls::Error;
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    matches!(inner, Some(Error::InvalidCertificate(_)))
 }
 
 /// A peer's text with control characters escaped, so that a peer cannot control the terminal on

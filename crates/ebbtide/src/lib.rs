@@ -31,6 +31,7 @@
 //! The guide is `docs/library.md`.
 
 pub mod client;
+mod config;
 pub mod dtls;
 mod error;
 mod message;
@@ -40,6 +41,7 @@ pub mod server;
 pub mod stream;
 
 pub use client::Client;
+pub use config::Config;
 pub use ebbtide_core as core;
 pub use ebbtide_core::wire::{Code, OptionNumber};
 pub use error::{BindError, Error};
@@ -47,7 +49,6 @@ pub use message::{
     BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, StatusError, Uri,
     UriError,
 };
-pub use net::config::Config;
 pub use net::socket;
 pub use server::Server;
 

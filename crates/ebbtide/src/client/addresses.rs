@@ -1,6 +1,7 @@
 //! Which of a name's addresses is asked, in the manner of RFC 8305.
 
 use super::Inner;
+use super::pending::Pending;
 use super::session::Session;
 use crate::error::Error;
 use crate::message::{Scheme, Uri, UriError};
@@ -139,7 +140,8 @@ async fn attempt(inner: &Arc<Inner>, uri: &Uri, address: SocketAddr) -> Result<S
     let session = Session::open(inner, uri, address).await?;
     // A DTLS handshake has been answered.
     if let Some(socket) = session.socket().filter(|_| uri.scheme() == Scheme::Coap) {
-        let ping = socket.call(address, |endpoint, now| endpoint.ping(now, address))?;
+        let ping =
+            Pending::over_datagrams(socket, address, |endpoint, now| endpoint.ping(now, address))?;
         ping.reset().await?;
     }
     Ok(session)

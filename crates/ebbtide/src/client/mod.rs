@@ -15,23 +15,22 @@ mod session;
 pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
 pub use observe::Observation;
 
-pub(crate) use pending::{Exchanges, Pending};
-
+use crate::config::Config;
 use crate::error::{BindError, Error, UNRESOLVED};
 use crate::message::{Request, Response, Uri, UriError};
 use crate::metrics::Snapshot;
-use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::dtls::{Side, address};
 use crate::net::shared::{Shared, State};
 use crate::net::trace;
-use crate::stream::{Pool, StreamCounters};
+use crate::stream::{Link, Pool, StreamCounters};
 use bytes::Bytes;
 use drive::Drive;
 use ebbtide_core::cc::{Config as Control, Metrics, Sample};
 use ebbtide_core::endpoint::{Counters, Reliability};
 use ebbtide_core::session::client::RequestParts;
 use ebbtide_dtls::SavedSession;
+use pending::Pending;
 use rooms::Rooms;
 use session::Session;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -264,11 +263,12 @@ impl Client {
         let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
         let session = self.session(&uri).await?;
         if let Some(link) = session.link() {
-            return link.ping()?.reset().await;
+            return Pending::over_connection(link, Link::ping)?.reset().await;
         }
         let shared = self.inner.socket(session.remote)?;
-        let pending =
-            shared.call(session.remote, |endpoint, now| endpoint.ping(now, session.remote))?;
+        let pending = Pending::over_datagrams(&shared, session.remote, |endpoint, now| {
+            endpoint.ping(now, session.remote)
+        })?;
         pending.reset().await
     }
 
@@ -411,9 +411,9 @@ impl Inner {
             .local_address
             .filter(|local| is_dtls.is_none() && local.is_ipv4() == remote.is_ipv4());
         let address = local.unwrap_or(SocketAddr::new(any, 0));
-        let opened = Shared::new(address, &self.config, None)?;
+        let opened = Shared::new(address, self.config.socket(), None)?;
         if is_dtls.is_some() {
-            let secured = opened.secure(Side::Client, &self.config);
+            let secured = opened.secure(Side::Client, &self.config.dtls);
             secured.map_err(|source| BindError { address, source })?;
         }
         Driver::spawn(opened.clone());

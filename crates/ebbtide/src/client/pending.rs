@@ -3,15 +3,19 @@
 use super::rooms::Rooms;
 use crate::error::Error;
 use crate::net::pending::Answer;
+use crate::net::shared::Shared;
+use crate::stream::Link;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
+use ebbtide_core::endpoint::{Endpoint, SendError};
+use ebbtide_core::time::Instant;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Where calls wait for their answers: the endpoint behind a socket, or a connection.
-pub(crate) trait Exchanges: core::fmt::Debug + Send + Sync {
+trait Exchanges: core::fmt::Debug + Send + Sync {
     /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
     fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>>;
 
@@ -20,8 +24,32 @@ pub(crate) trait Exchanges: core::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Nobody waits for a call any more: what is still open of it is cancelled.
+    /// Forgets a call that the application waits for no longer, and cancels what is still open of it.
     fn forget(&self, index: u32);
+}
+
+impl Exchanges for Shared {
+    fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        Self::poll_answer(self, index, cx)
+    }
+
+    fn exchange(&self, index: u32) -> Option<ExchangeId> {
+        Self::exchange(self, index)
+    }
+
+    fn forget(&self, index: u32) {
+        Self::forget(self, index);
+    }
+}
+
+impl Exchanges for Link {
+    fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        Self::poll_answer(self, index, cx)
+    }
+
+    fn forget(&self, index: u32) {
+        Self::forget(self, index);
+    }
 }
 
 /// An exchange under way. Dropping it cancels the exchange.
@@ -35,8 +63,23 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    pub(crate) fn new(exchanges: Arc<dyn Exchanges>, index: u32, remote: SocketAddr) -> Self {
-        Self { exchanges, index, remote, rooms: None }
+    /// Starts an exchange by datagrams: `start` says what to send.
+    pub(super) fn over_datagrams(
+        shared: &Arc<Shared>,
+        remote: SocketAddr,
+        start: impl FnOnce(&mut Endpoint, Instant) -> Result<ExchangeId, SendError>,
+    ) -> Result<Self, Error> {
+        let index = shared.call(remote, start)?;
+        Ok(Self { exchanges: shared.clone(), index, remote, rooms: None })
+    }
+
+    /// Starts an exchange over a connection: `start` gives the place of its call.
+    pub(super) fn over_connection(
+        link: &Arc<Link>,
+        start: impl FnOnce(&Link) -> Result<u32, Error>,
+    ) -> Result<Self, Error> {
+        let index = start(link)?;
+        Ok(Self { exchanges: link.clone(), index, remote: link.remote, rooms: None })
     }
 
     /// Its end is told to those who wait for room.

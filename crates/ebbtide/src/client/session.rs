@@ -135,8 +135,10 @@ impl Session {
         let Outgoing { code, options, payload, q_block, .. } = outgoing;
         let remote = self.remote;
         let pending = match &self.over {
-            Over::Connection(link) => link.call(*code, options, payload)?,
-            Over::Datagrams(shared) => shared.call(remote, |endpoint, now| {
+            Over::Connection(link) => {
+                Pending::over_connection(link, |link| link.call(*code, options, payload))?
+            }
+            Over::Datagrams(shared) => Pending::over_datagrams(shared, remote, |endpoint, now| {
                 options.with_slice(None, |options| {
                     let content = Content { code: *code, options, payload };
                     if *q_block {
@@ -161,7 +163,7 @@ impl Session {
             return self.start(outgoing, reliability);
         };
         let Outgoing { code, options, payload, .. } = outgoing;
-        let pending = shared.call(self.remote, |endpoint, now| {
+        let pending = Pending::over_datagrams(shared, self.remote, |endpoint, now| {
             options.with_slice(None, |options| {
                 let content = Content { code: *code, options, payload };
                 endpoint.request_again(now, old, &content, reliability)

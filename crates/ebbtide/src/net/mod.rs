@@ -1,7 +1,6 @@
 //! Connects sockets to the core endpoint: the only code that reads a clock.
 
 pub(crate) mod clock;
-pub(crate) mod config;
 pub(crate) mod driver;
 pub(crate) mod dtls;
 pub(crate) mod pending;

@@ -2,7 +2,7 @@
 //! server's handlers.
 
 use super::clock::{Clock, seeded};
-use super::config::Config;
+use super::dtls::config::DtlsConfig;
 use super::dtls::{Opened, Peer, Sessions, Side};
 use super::pending::{Answer, Call, Open, Owner, Pending};
 use super::room::Waiting;
@@ -13,7 +13,7 @@ use crate::error::{BindError, Error};
 use crate::message::Response;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
-use ebbtide_core::endpoint::{Endpoint, Event, Failure, Output, Received, Sent};
+use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Event, Failure, Output, Received, Sent};
 use ebbtide_core::session::Observers;
 use ebbtide_core::time::{Instant, Micros};
 use std::io;
@@ -21,8 +21,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+/// How a socket behaves.
+#[derive(Debug)]
+pub(crate) struct SocketConfig {
+    pub(crate) endpoint: EndpointConfig,
+    /// How long it goes on asking for datagrams after the last ones before it sleeps.
+    pub(crate) busy_poll: Duration,
+}
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -38,8 +47,8 @@ pub(crate) struct Shared {
     wildcard: bool,
     /// Set before the socket is driven.
     speaks_dtls: AtomicBool,
-    /// See [`Config::busy_poll`].
-    pub(crate) busy_poll: std::time::Duration,
+    /// See [`SocketConfig::busy_poll`].
+    pub(crate) busy_poll: Duration,
     state: Mutex<State>,
 }
 
@@ -81,7 +90,7 @@ pub(crate) struct State {
 impl Shared {
     pub(crate) fn new(
         address: SocketAddr,
-        config: &Config,
+        config: SocketConfig,
         service: Option<Arc<dyn Serve>>,
     ) -> Result<Arc<Self>, BindError> {
         Self::serving(address, config, service, Clock::start(), 0)
@@ -90,7 +99,7 @@ impl Shared {
     /// Creates a socket of a server, which numbers its sockets. All of them share one clock.
     pub(crate) fn serving(
         address: SocketAddr,
-        config: &Config,
+        config: SocketConfig,
         service: Option<Arc<dyn Serve>>,
         clock: Clock,
         number: u32,
@@ -106,7 +115,8 @@ impl Shared {
         let wildcard = socket.local_addr().ip().is_unspecified();
         let mut rng = seeded().map_err(failed)?;
         let observers = Observers::new(rng.next_u64());
-        let endpoint = Endpoint::new(config.endpoint.clone(), rng);
+        let max_unsent = config.endpoint.limits.outbox_bytes;
+        let endpoint = Endpoint::new(config.endpoint, rng);
         #[expect(
             deprecated,
             reason = "its replacement is unsafe because a type might change its descriptor; \
@@ -126,7 +136,7 @@ impl Shared {
                 pending: Pending::default(),
                 out: Outbound::default(),
                 dtls: None,
-                max_unsent: config.endpoint.limits.outbox_bytes,
+                max_unsent,
                 is_full: false,
                 observers,
                 waiting: Waiting::default(),
@@ -139,9 +149,9 @@ impl Shared {
     }
 
     /// Makes the socket speak DTLS, before anything is sent or received.
-    pub(crate) fn secure(&self, side: Side, config: &Config) -> io::Result<()> {
+    pub(crate) fn secure(&self, side: Side, config: &DtlsConfig) -> io::Result<()> {
         let is_ipv4 = self.local_addr().is_ipv4();
-        let sessions = Sessions::new(side, &config.dtls, is_ipv4, self.clock)?;
+        let sessions = Sessions::new(side, config, is_ipv4, self.clock)?;
         self.lock().dtls = Some(Box::new(sessions));
         self.speaks_dtls.store(true, Ordering::Relaxed);
         Ok(())
@@ -185,16 +195,16 @@ impl Shared {
         result
     }
 
-    /// Starts a call; `start` sends its first message.
+    /// Starts a call, whose first message `start` sends. Returns the place of the call.
     pub(crate) fn call(
-        self: &Arc<Self>,
+        &self,
         remote: SocketAddr,
         start: impl FnOnce(
             &mut Endpoint,
             Instant,
         ) -> Result<ExchangeId, ebbtide_core::endpoint::SendError>,
-    ) -> Result<crate::client::Pending, Error> {
-        let index = self.with(|state, now| {
+    ) -> Result<u32, Error> {
+        self.with(|state, now| {
             if state.closed {
                 return Err(Error::Closed);
             }
@@ -206,8 +216,45 @@ impl Shared {
             }
             state.pending.opened(Open { exchange, owner: Owner::Call(index), remote, local: None });
             Ok(index)
-        })?;
-        Ok(crate::client::Pending::new(self.clone(), index, remote))
+        })
+    }
+
+    /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
+    pub(crate) fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        let mut state = self.lock();
+        let closed = state.closed;
+        let Some(call) = state.pending.call(index) else { return Poll::Ready(None) };
+        if let Some(answer) = call.pop() {
+            return Poll::Ready(Some(answer));
+        }
+        if call.exchange.is_none() || closed {
+            return Poll::Ready(None);
+        }
+        call.wake_later(cx.waker());
+        Poll::Pending
+    }
+
+    /// The exchange of a call, if it is open.
+    pub(crate) fn exchange(&self, index: u32) -> Option<ExchangeId> {
+        self.lock().pending.call(index)?.exchange
+    }
+
+    /// Forgets a call that the application waits for no longer, and cancels what is still open of it.
+    pub(crate) fn forget(&self, index: u32) {
+        let over = {
+            let mut state = self.lock();
+            match state.pending.call(index) {
+                Some(call) if call.exchange.is_none() => {
+                    state.pending.remove_call(index);
+                    true
+                }
+                Some(_) => false,
+                None => true,
+            }
+        };
+        if !over {
+            self.with(|state, now| state.forget_call(now, index));
+        }
     }
 
     /// Reads the errors that the network reported for undeliverable datagrams (ICMP). Returns true
@@ -230,43 +277,6 @@ impl Shared {
             let woken = state.pending.wake_all();
             state.wake.extend(woken);
         });
-    }
-}
-
-impl crate::client::Exchanges for Shared {
-    fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        let mut state = self.lock();
-        let closed = state.closed;
-        let Some(call) = state.pending.call(index) else { return Poll::Ready(None) };
-        if let Some(answer) = call.pop() {
-            return Poll::Ready(Some(answer));
-        }
-        if call.exchange.is_none() || closed {
-            return Poll::Ready(None);
-        }
-        call.wake_later(cx.waker());
-        Poll::Pending
-    }
-
-    fn exchange(&self, index: u32) -> Option<ExchangeId> {
-        self.lock().pending.call(index)?.exchange
-    }
-
-    fn forget(&self, index: u32) {
-        let over = {
-            let mut state = self.lock();
-            match state.pending.call(index) {
-                Some(call) if call.exchange.is_none() => {
-                    state.pending.remove_call(index);
-                    true
-                }
-                Some(_) => false,
-                None => true,
-            }
-        };
-        if !over {
-            self.with(|state, now| state.forget_call(now, index));
-        }
     }
 }
 
@@ -489,9 +499,10 @@ mod tests {
     #[tokio::test]
     async fn what_waits_for_a_socket_is_bounded_and_what_finds_no_room_is_refused_and_counted() {
         const LIMIT: usize = 2000;
-        let mut config = Config::default();
-        config.endpoint.limits.outbox_bytes = LIMIT;
-        let shared = Shared::new(([127, 0, 0, 1], 0).into(), &config, None).unwrap();
+        let mut endpoint = EndpointConfig::default();
+        endpoint.limits.outbox_bytes = LIMIT;
+        let config = SocketConfig { endpoint, busy_poll: Duration::ZERO };
+        let shared = Shared::new(([127, 0, 0, 1], 0).into(), config, None).unwrap();
         let mut state = shared.lock();
         let content = Content { code: Code::GET, options: &[], payload: &[0; 100] };
         let mut refused = 0;

@@ -43,10 +43,10 @@ pub use test_server::TestServer;
 pub use ebbtide_core::session::Verify;
 pub use ebbtide_core::session::server::Refusals;
 
+use crate::config::Config;
 use crate::error::{BindError, UNRESOLVED};
 use crate::message::Scheme;
 use crate::metrics::{Meter, Reports};
-use crate::net::config::Config;
 use crate::net::driver::Driver;
 use crate::net::dtls::Side;
 use crate::net::dtls::config::DtlsBind;
@@ -150,14 +150,14 @@ impl Server {
             for address in resolve(address)? {
                 let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
                 let number = bound.len() as u32;
-                bound.push(Shared::serving(address, &net, serve, service.clock(), number)?);
+                bound.push(Shared::serving(address, net.socket(), serve, service.clock(), number)?);
             }
         }
         for DtlsBind { address, keys } in dtls {
             let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
             let number = bound.len() as u32;
-            let shared = Shared::serving(address, &net, serve, service.clock(), number)?;
-            let secured = shared.secure(Side::Server(Box::new(keys)), &net);
+            let shared = Shared::serving(address, net.socket(), serve, service.clock(), number)?;
+            let secured = shared.secure(Side::Server(Box::new(keys)), &net.dtls);
             secured.map_err(|source| BindError { address, source })?;
             bound.push(shared);
         }

@@ -2,7 +2,6 @@
 
 use super::calls::{Calls, Observation};
 use super::serve::Serve;
-use crate::client::Exchanges;
 use crate::error::Error;
 use crate::message::{Options, Response, Sizes};
 use crate::net::clock::{Clock, distinct};
@@ -119,14 +118,9 @@ impl Link {
         self.lock().connection.open_requests()
     }
 
-    /// Starts a call.
-    pub(crate) fn call(
-        self: &Arc<Self>,
-        code: Code,
-        options: &Options,
-        payload: &[u8],
-    ) -> Result<crate::client::Pending, Error> {
-        let index = self.with(|state, now| {
+    /// Starts a call, and returns its place.
+    pub(crate) fn call(&self, code: Code, options: &Options, payload: &[u8]) -> Result<u32, Error> {
+        self.with(|state, now| {
             let request = options.with_slice(None, |options| {
                 state.connection.request(now, &Content { code, options, payload })
             });
@@ -137,19 +131,54 @@ impl Link {
                 options: options.clone(),
                 payload: bytes::Bytes::copy_from_slice(payload),
             });
-            Ok::<_, Error>(state.calls.add(Some(request), observation))
-        })?;
-        Ok(crate::client::Pending::new(self.clone(), index, self.remote))
+            Ok(state.calls.add(Some(request), observation))
+        })
     }
 
-    /// Pings the peer.
-    pub(crate) fn ping(self: &Arc<Self>) -> Result<crate::client::Pending, Error> {
-        let index = self.with(|state, now| {
+    /// Pings the peer, and returns the place of the call.
+    pub(crate) fn ping(&self) -> Result<u32, Error> {
+        self.with(|state, now| {
             let pinged = state.connection.ping(now, false);
             pinged.map_err(|error| state.refused(self.remote, error))?;
-            Ok::<_, Error>(state.calls.add(None, None))
-        })?;
-        Ok(crate::client::Pending::new(self.clone(), index, self.remote))
+            Ok(state.calls.add(None, None))
+        })
+    }
+
+    /// The next answer to a call; `None` once the request is over and all answers were fetched.
+    pub(crate) fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        let mut state = self.lock();
+        let over = state.over.is_some();
+        let Some(place) = state.calls.get(index) else { return Poll::Ready(None) };
+        if let Some(answer) = place.call.pop() {
+            return Poll::Ready(Some(answer));
+        }
+        if !place.is_open() || over {
+            return Poll::Ready(None);
+        }
+        place.call.wake_later(cx.waker());
+        Poll::Pending
+    }
+
+    /// Forgets a call that the application waits for no longer, and cancels what is still open of it.
+    pub(crate) fn forget(&self, index: u32) {
+        let mut state = self.lock();
+        let Some(place) = state.calls.remove(index) else { return };
+        let Some(request) = place.request else { return };
+        drop(state);
+        self.with(|state, now| {
+            let Some(mut ended) = place.observation else {
+                return state.connection.cancel(now, request);
+            };
+            // RFC 8323 section 7.4: there is no Reset that could end the observation.
+            ended.options.set_uint(OptionNumber::OBSERVE, 1);
+            let sent = ended.options.with_slice(None, |options| {
+                let content = Content { code: ended.code, options, payload: &ended.payload };
+                state.connection.deregister(now, request, &content)
+            });
+            if sent.is_err() {
+                state.connection.cancel(now, request);
+            }
+        });
     }
 
     /// Releases the connection.
@@ -241,40 +270,3 @@ impl State {
 
 /// The number of characters of a peer's diagnostic that are kept.
 const MAX_DIAGNOSTIC: usize = 200;
-
-impl Exchanges for Link {
-    fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        let mut state = self.lock();
-        let over = state.over.is_some();
-        let Some(place) = state.calls.get(index) else { return Poll::Ready(None) };
-        if let Some(answer) = place.call.pop() {
-            return Poll::Ready(Some(answer));
-        }
-        if !place.is_open() || over {
-            return Poll::Ready(None);
-        }
-        place.call.wake_later(cx.waker());
-        Poll::Pending
-    }
-
-    fn forget(&self, index: u32) {
-        let mut state = self.lock();
-        let Some(place) = state.calls.remove(index) else { return };
-        let Some(request) = place.request else { return };
-        drop(state);
-        self.with(|state, now| {
-            let Some(mut ended) = place.observation else {
-                return state.connection.cancel(now, request);
-            };
-            // RFC 8323 section 7.4: there is no Reset that could end the observation.
-            ended.options.set_uint(OptionNumber::OBSERVE, 1);
-            let sent = ended.options.with_slice(None, |options| {
-                let content = Content { code: ended.code, options, payload: &ended.payload };
-                state.connection.deregister(now, request, &content)
-            });
-            if sent.is_err() {
-                state.connection.cancel(now, request);
-            }
-        });
-    }
-}

@@ -28,5 +28,4 @@ pub(crate) use link::{Link, State};
 pub(crate) use listen::{Listener, Serving};
 pub(crate) use pool::Pool;
 pub(crate) use serve::Serve;
-pub(crate) use tls::is_distrust;
 pub use tls::{Identity, TlsError, Trust};

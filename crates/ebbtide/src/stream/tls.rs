@@ -1,7 +1,6 @@
 //! TLS by rustls: trust in servers, and our own identity (RFC 8323 section 9).
 
 use core::fmt;
-use std::io;
 use std::sync::Arc;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
@@ -181,12 +180,6 @@ impl ServerCertVerifier for Anyone {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
     }
-}
-
-/// Whether the TLS handshake failed because the peer's certificate was not accepted.
-pub(crate) fn is_distrust(error: &io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-    matches!(inner, Some(Error::InvalidCertificate(_)))
 }
 
 /// The reason why certificates or a key cannot be used. The fault is the caller's.

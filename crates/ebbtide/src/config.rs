@@ -1,6 +1,7 @@
 //! Configuration of clients and servers.
 
-use super::dtls::config::DtlsConfig;
+use crate::net::dtls::config::DtlsConfig;
+use crate::net::shared::SocketConfig;
 use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
@@ -53,6 +54,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The part that concerns a socket.
+    pub(crate) fn socket(&self) -> SocketConfig {
+        SocketConfig { endpoint: self.endpoint.clone(), busy_poll: self.busy_poll }
+    }
+
     /// The defaults with another congestion control.
     #[must_use]
     pub fn with_control(control: Control) -> Self {
