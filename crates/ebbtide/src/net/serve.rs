@@ -1,7 +1,7 @@
 //! What a socket's driver hands out: requests, and notifications that are due.
 
 use super::shared::{Shared, State};
-use ebbtide_core::endpoint::Incoming;
+use ebbtide_core::endpoint::{Incoming, Remember};
 use ebbtide_core::session::Due;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
@@ -14,14 +14,21 @@ pub(crate) struct Request<'d> {
     pub(crate) message: Message<'d>,
     /// Our address that it came to.
     pub(crate) to: Option<IpAddr>,
-    /// Whether its remote was vouched for, if that was asked; otherwise it must not be processed.
+    /// Whether it is remembered, if it has to be; otherwise it must not be processed.
     pub(crate) vouched: bool,
 }
 
 /// What answers the requests that come by a socket.
 pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
-    /// Whether the remote of a request may be believed to be there, while much is remembered.
-    fn vouches_for(&self, now: Instant, remote: SocketAddr, message: &Message<'_>) -> bool;
+    /// How a request is remembered that must not be processed twice; `much` is whether much is remembered
+    /// already.
+    fn remember(
+        &self,
+        now: Instant,
+        remote: SocketAddr,
+        message: &Message<'_>,
+        much: bool,
+    ) -> Remember;
 
     /// Answers a request, or starts to.
     fn serve<'s>(
