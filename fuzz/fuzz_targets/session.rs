@@ -11,5 +11,5 @@ mod session;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|script: &[u8]| {
-    session::explore(script.get(..4096).unwrap_or(script));
+    session::play(script.get(..4096).unwrap_or(script));
 });

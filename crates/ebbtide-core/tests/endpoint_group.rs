@@ -9,7 +9,7 @@
 mod common;
 
 use common::node::{Got, Node, config, content, message, peer};
-use ebbtide_core::endpoint::{Arrival, Ignored, Reliability};
+use ebbtide_core::endpoint::{Arrival, Ignored, Reliability, Remember};
 use ebbtide_core::wire::{Code, MessageId, Type};
 use std::net::SocketAddr;
 
@@ -30,7 +30,7 @@ fn answer(id: u16, token: &[u8], options: &[(u16, &[u8])]) -> Vec<u8> {
 /// A datagram that was sent to a group which this endpoint is in.
 fn arrive(node: &mut Node, bytes: &[u8]) -> Got {
     let arrival = Arrival { from: peer(9), to_group: true };
-    let got = node.ep.receive(node.now, arrival, bytes, |_, _| true).into();
+    let got = node.ep.receive(node.now, arrival, bytes, |_, _| Remember::Yes).into();
     node.settle();
     got
 }
@@ -129,7 +129,7 @@ fn the_application_sees_a_request_before_it_is_remembered() {
     for _ in 0..3 {
         let got = node.ep.receive(node.now, from.into(), &post, |incoming, message| {
             assert_eq!((incoming.remote, message.payload()), (from, &b"on"[..]));
-            false
+            Remember::No
         });
         let incoming = Got::from(got).request();
         assert_eq!(node.ep.remembered(), 0);
@@ -140,14 +140,15 @@ fn the_application_sees_a_request_before_it_is_remembered() {
     }
     assert_eq!(node.ep.counters().unstored, 0);
     // When it has shown that it is there it is a new request, and remembered.
-    let got = Got::from(node.ep.receive(node.now, from.into(), &post, |_, _| true)).request();
+    let got =
+        Got::from(node.ep.receive(node.now, from.into(), &post, |_, _| Remember::Yes)).request();
     node.respond(&got, b"done");
     assert_eq!(node.ep.remembered(), 1);
     assert!(node.ep.is_remembered(node.now, from, MessageId(5)));
     let mut asked = false;
     let again = node.ep.receive(node.now, from.into(), &post, |_, _| {
         asked = true;
-        true
+        Remember::Yes
     });
     assert_eq!(Got::from(again).ignored(), Ignored::DuplicateRequest);
     assert!(!asked, "a duplicate is known already");

@@ -8,7 +8,7 @@
 )]
 
 use ebbtide_core::session::{AddressValidation, RateLimiter, Response, Verify};
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, OptionNumber};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -23,7 +23,7 @@ fn ip(last: u8) -> IpAddr {
 }
 
 fn validation(verify: Verify, max: usize) -> AddressValidation {
-    AddressValidation::new(verify, max, &mut ChaCha8Rng::seed_from_u64(1))
+    AddressValidation::new(verify, max, Duration::from_secs(61), &mut ChaCha8Rng::seed_from_u64(1))
 }
 
 fn value(challenge: &Response) -> Vec<u8> {

@@ -73,7 +73,7 @@ fn a_fetch_whose_body_came_in_blocks_is_not_handled_again_without_it() {
 }
 
 #[test]
-fn a_post_that_echoes_after_two_minutes_is_not_handled_twice() {
+fn a_post_that_echoes_after_minutes_is_not_handled_twice() {
     let mut server = Bench::new(
         |_| (),
         |_, _| Does::Answers(Response::new(Code::CHANGED).payload(vec![7; 200])),
@@ -81,7 +81,7 @@ fn a_post_that_echoes_after_two_minutes_is_not_handled_twice() {
     let post = ask(Code::POST, 1, "p").payload(b"a");
     let sent = server.take(peer(1), &post.bytes());
     assert_eq!((code(&sent[0]), server.calls), (Code::UNAUTHORIZED, 1));
-    server.advance(server.now + Duration::from_secs(120));
+    server.advance(server.now + Duration::from_secs(300));
     let late = |id, echo: &[u8]| ask(Code::POST, id, "p").option(ECHO, echo).payload(b"a").bytes();
     let sent = server.take(peer(1), &late(2, &echo_of(&sent[0])));
     assert_eq!(code(&sent[0]), Code::UNAUTHORIZED, "that challenge is not fresh any more");

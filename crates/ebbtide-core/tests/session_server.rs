@@ -81,23 +81,6 @@ fn a_post_whose_answer_is_long_is_handled_once_though_its_address_is_challenged(
 }
 
 #[test]
-fn the_same_post_again_before_the_echo_is_challenged_and_not_handled() {
-    let mut server = Bench::new(
-        |_| {},
-        |_, _| Does::Answers(Response::new(Code::CREATED).payload(vec![b'x'; 300])),
-    );
-    let post = |id| ask(Code::POST, id, "p").payload(b"order");
-    server.take(peer(1), &post(1).bytes());
-    let challenge = server.take(peer(1), &post(2).bytes());
-    assert_eq!((code(&challenge[0]), server.calls), (Code::UNAUTHORIZED, 1));
-    // Two requests were made, both echo, and each is handled once.
-    let echo = echo_of(&challenge[0]);
-    server.take(peer(1), &post(3).option(ECHO, &echo).bytes());
-    server.take(peer(1), &post(4).option(ECHO, &echo).bytes());
-    assert_eq!(server.calls, 2);
-}
-
-#[test]
 fn posts_of_unknown_addresses_are_challenged_before_their_handlers_once_many_answers_wait() {
     let mut server = Bench::new(
         |config| config.max_withheld = 8,

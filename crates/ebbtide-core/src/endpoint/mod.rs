@@ -40,8 +40,8 @@ pub use flight::Flight;
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
 pub use types::{
-    Arrival, Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, SendError,
-    Sent, Transmit,
+    Arrival, Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, Remember,
+    SendError, Sent, Transmit,
 };
 
 use crate::cc::{Config, Context, Metrics, Outcome, Sample, Shell};

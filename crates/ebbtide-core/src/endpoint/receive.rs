@@ -2,9 +2,9 @@
 
 use super::Endpoint;
 use super::peers::OptionSupport;
-use super::types::{Arrival, Ignored, Incoming, Received};
+use super::types::{Arrival, Ignored, Incoming, Received, Remember};
 use crate::cc::{Marking, Outcome, Sample};
-use crate::exchange::dedup::Reply;
+use crate::exchange::dedup::{After, Reply};
 use crate::exchange::table::{Answers, Purpose, State};
 use crate::exchange::token::{COUNT_PROBE, strip_mark, unmark};
 use crate::time::Instant;
@@ -20,7 +20,7 @@ impl Endpoint {
         from: SocketAddr,
         datagram: &'d [u8],
     ) -> Received<'d> {
-        self.receive(now, from.into(), datagram, |_, _| true)
+        self.receive(now, from.into(), datagram, |_, _| Remember::Yes)
     }
 
     /// Like [`Self::handle_datagram`], for a server that serves multicast groups or unverified
@@ -28,15 +28,16 @@ impl Endpoint {
     ///
     /// `remember` is called for each new request that must not be processed twice, before it takes
     /// one of [`Limits::remembered_messages`](super::Limits::remembered_messages). If it returns
-    /// false, the endpoint keeps nothing of the request. The application still receives the
+    /// [`Remember::No`], the endpoint keeps nothing of the request. The application still receives the
     /// request but must not process it; it may [`respond`](Endpoint::respond), for instance with a
-    /// challenge (RFC 9175 section 2.4). A copy of such a request counts as a new request.
+    /// challenge (RFC 9175 section 2.4). A copy of such a request counts as a new request until the
+    /// client has made it again ([`Remember::After`]).
     pub fn receive<'d>(
         &mut self,
         now: Instant,
         arrival: Arrival,
         datagram: &'d [u8],
-        remember: impl FnOnce(&Incoming, &Message<'d>) -> bool,
+        remember: impl FnOnce(&Incoming, &Message<'d>) -> Remember,
     ) -> Received<'d> {
         let now = self.advance(now);
         let Arrival { from, to_group } = arrival;
@@ -85,7 +86,7 @@ impl Endpoint {
         now: Instant,
         Arrival { from, to_group }: Arrival,
         message: Message<'d>,
-        remember: impl FnOnce(&Incoming, &Message<'d>) -> bool,
+        remember: impl FnOnce(&Incoming, &Message<'d>) -> Remember,
     ) -> Received<'d> {
         let (kind, id, code) = (message.kind(), message.message_id(), message.code());
         let incoming = Incoming {
@@ -102,23 +103,8 @@ impl Endpoint {
                 .and_then(|option| option.as_uint())
                 .and_then(|value| u8::try_from(value).ok()),
         };
-        match self.dedup.lookup(now, from, id) {
-            None => {}
-            Some(reply) => {
-                let answer = match reply {
-                    Reply::Pending => None,
-                    Reply::Acknowledgement if kind != Type::Confirmable => None,
-                    Reply::Acknowledgement => Some(false),
-                    Reply::Response(_) => Some(true),
-                };
-                self.counters.duplicates += 1;
-                match answer.filter(|_| !to_group) {
-                    Some(true) => self.repeat_response(&incoming),
-                    Some(false) => self.emit_empty(from, Type::Acknowledgement, id),
-                    None => {}
-                }
-                return Received::Ignored(Ignored::DuplicateRequest);
-            }
+        if self.dedup.lookup(now, from, id).is_some() {
+            return self.duplicate(now, &incoming);
         }
         if self.has_unknown_critical(&message) {
             self.counters.bad_options += 1;
@@ -129,16 +115,41 @@ impl Endpoint {
             }
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
-        if !incoming.idempotent && remember(&incoming, &message) {
-            let lifetime = self.exchange_lifetime;
-            if !self.dedup.insert(now, lifetime, (from, id), Reply::Pending) {
-                // If it were processed, its duplicates would be processed as well.
+        if incoming.idempotent {
+            return Received::Request(incoming, message);
+        }
+        let (lifetime, key) = (self.exchange_lifetime, (from, id));
+        let remembered = match remember(&incoming, &message) {
+            Remember::No => After::New,
+            Remember::Yes if self.dedup.insert(now, lifetime, key, Reply::Pending) => After::New,
+            Remember::Yes => After::NoRoom,
+            Remember::After(first) => self.dedup.insert_after(now, lifetime, key, first),
+        };
+        match remembered {
+            After::New => Received::Request(incoming, message),
+            After::Known => self.duplicate(now, &incoming),
+            After::NoRoom => {
+                // Processing it would mean to process its duplicates as well.
                 self.counters.refused += 1;
                 self.refuse(&incoming, Code::SERVICE_UNAVAILABLE);
-                return Received::Ignored(Ignored::NoRoom);
+                Received::Ignored(Ignored::NoRoom)
             }
         }
-        Received::Request(incoming, message)
+    }
+
+    /// A copy of a request that is remembered gets what the first one got (section 4.5).
+    fn duplicate<'d>(&mut self, now: Instant, incoming: &Incoming) -> Received<'d> {
+        self.counters.duplicates += 1;
+        let confirmable = incoming.kind == Type::Confirmable;
+        let reply = self.dedup.lookup(now, incoming.remote, incoming.id);
+        match reply.filter(|_| !incoming.to_group) {
+            Some(Reply::Response(_)) => self.repeat_response(incoming),
+            Some(Reply::Acknowledgement) if confirmable => {
+                self.emit_empty(incoming.remote, Type::Acknowledgement, incoming.id);
+            }
+            Some(Reply::Acknowledgement | Reply::Pending | Reply::Superseded) | None => {}
+        }
+        Received::Ignored(Ignored::DuplicateRequest)
     }
 
     fn refuse(&mut self, incoming: &Incoming, code: Code) {

@@ -63,6 +63,19 @@ impl Incoming {
     }
 }
 
+/// How a request that must not be processed twice is remembered, so that its copies are duplicates.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Remember {
+    /// By its message ID (RFC 7252 section 4.5).
+    Yes,
+    /// By its message ID. It makes a request again that was challenged, as the message with this other ID,
+    /// and was not remembered. If a late copy of that message has been processed in the meantime, this one
+    /// gets the same response. Later copies are duplicates.
+    After(MessageId),
+    /// Not at all.
+    No,
+}
+
 /// The origin and destination of a datagram.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {

@@ -19,12 +19,25 @@ use hashbrown::HashTable;
 /// The reply to a duplicate.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
+    /// No reply: the client made the request again as another message, which is remembered as well.
+    Superseded,
     /// No reply yet: the application is still processing the request and will answer.
     Pending,
     /// An empty ACK.
     Acknowledgement,
     /// The stored response.
     Response(Stored),
+}
+
+/// The outcome for a message that makes a request again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// It is remembered, and to be processed.
+    New,
+    /// It is remembered as the copy of one that has been processed.
+    Known,
+    /// There is no room to remember it.
+    NoRoom,
 }
 
 /// A stored response in encoded form.
@@ -149,6 +162,41 @@ impl Dedup {
         true
     }
 
+    /// Remembers a message that makes a request again which was challenged, as the message with the ID
+    /// `first`, and not remembered. Late copies of that are duplicates from now on.
+    pub(crate) fn insert_after(
+        &mut self,
+        now: Instant,
+        lifetime: Duration,
+        (remote, id): (SocketAddr, MessageId),
+        first: MessageId,
+    ) -> After {
+        self.expire(now);
+        let mut reply = Reply::Pending;
+        let mut known = false;
+        let before = self.find(remote, first);
+        if let Some(entry) = before.and_then(|at| self.entries.get_mut(at)) {
+            // If it was superseded before, the client makes another request.
+            known = entry.reply != Reply::Superseded;
+            if known {
+                reply = core::mem::replace(&mut entry.reply, Reply::Superseded);
+                let size = reply.size();
+                self.bytes -= size;
+                self.share(remote).bytes -= size;
+            }
+        } else if !self.insert(now, lifetime, (remote, first), Reply::Superseded) {
+            return After::NoRoom;
+        }
+        if !self.insert(now, lifetime, (remote, id), Reply::Pending) {
+            return After::NoRoom;
+        }
+        if known {
+            self.set_reply(remote, id, reply);
+            return After::Known;
+        }
+        After::New
+    }
+
     /// Sets the reply to duplicates of a remembered message. A response is not stored if there is
     /// no room for it; its duplicates are then dropped, which is safe, although the peer will time
     /// out. Returns false in that case, and if the message is not remembered.
@@ -156,6 +204,10 @@ impl Dedup {
         let size = reply.size();
         let Some(at) = self.find(remote, id) else { return false };
         let Some(entry) = self.entries.get_mut(at) else { return false };
+        if entry.reply == Reply::Superseded {
+            // The answer of a copy that came in between.
+            return true;
+        }
         let before = entry.reply.size();
         let free = self.max_bytes.saturating_sub(self.bytes - before);
         let share = share(&mut self.shares, &self.hasher, remote);
@@ -216,7 +268,7 @@ impl Reply {
     fn size(&self) -> usize {
         match self {
             Self::Response(stored) => stored.bytes.len(),
-            Self::Pending | Self::Acknowledgement => 0,
+            Self::Superseded | Self::Pending | Self::Acknowledgement => 0,
         }
     }
 }

@@ -1,17 +1,14 @@
 //! Protects the victims of forged addresses: little is sent to an address before it has shown that it
 //! receives what is sent to it (RFC 9175 section 2.4).
 
+use super::echo::{Echo, Name, Values};
 use super::message::Response;
 use super::recency::RecencyMap;
 use crate::time::{Duration, Instant};
 use crate::wire::{Code, OptionNumber};
-use core::hash::Hasher;
 use core::net::IpAddr;
 use rand_core::Rng;
-use siphasher::sip::SipHasher24;
 
-/// How long an Echo value is good in seconds (RFC 9175 section 2.3: the server decides what is fresh).
-const FRESH: u64 = 60;
 /// How long an address stays verified.
 const VERIFIED: Duration = Duration::from_secs(3600);
 /// Bytes of IPv4 and UDP headers, which an amplification counts on both sides. IPv6's are longer, on
@@ -48,25 +45,37 @@ impl Verify {
 #[derive(Debug)]
 pub struct AddressValidation {
     verify: Verify,
-    key: (u64, u64),
+    values: Values,
     verified: RecencyMap<IpAddr, ()>,
     max_addresses: usize,
     challenged: u64,
+    /// When a request was last challenged without being remembered, and for how long its copies may come.
+    forgot: Option<Instant>,
+    exchange_lifetime: Duration,
     exempt: fn(IpAddr) -> bool,
 }
 
 impl AddressValidation {
     /// Nothing is verified yet. `rng` gives the key of the challenges, so it must be unpredictable.
-    /// Of more than `max_addresses` verified ones that which was verified first has to echo again.
+    /// Of more than `max_addresses` verified ones that which was verified first has to echo again. An
+    /// echoed value must be younger than `exchange_lifetime`, EXCHANGE_LIFETIME (RFC 9175 section 2.3: the
+    /// server decides what is fresh).
     #[must_use]
-    pub fn new(verify: Verify, max_addresses: usize, rng: &mut dyn Rng) -> Self {
+    pub fn new(
+        verify: Verify,
+        max_addresses: usize,
+        exchange_lifetime: Duration,
+        rng: &mut dyn Rng,
+    ) -> Self {
         let key = (rng.next_u64(), rng.next_u64());
         Self {
             verify,
-            key,
+            values: Values::new(key, exchange_lifetime),
             verified: RecencyMap::new(),
             max_addresses,
             challenged: 0,
+            forgot: None,
+            exchange_lifetime,
             exempt: |_| false,
         }
     }
@@ -103,25 +112,48 @@ impl AddressValidation {
 
     /// Learns from the value of a request's Echo option.
     pub fn learn(&mut self, now: Instant, from: IpAddr, echo: &[u8]) {
-        let seconds = now.as_nanos() / 1_000_000_000;
-        let Some((stamp, _)) = echo.split_first_chunk::<4>() else { return };
-        let stamp = u64::from(u32::from_be_bytes(*stamp));
-        let fresh = stamp <= seconds && seconds - stamp <= FRESH;
-        if !fresh || self.echo(stamp, from) != echo {
-            return;
+        self.read(now, from, echo);
+    }
+
+    /// Learns from the value of a request's Echo option, and says what it means; nothing if it was not
+    /// made for this address.
+    pub(super) fn read(&mut self, now: Instant, from: IpAddr, value: &[u8]) -> Option<Echo> {
+        let echo = self.values.read(now, from, value)?;
+        if echo.fresh {
+            self.expire(now);
+            if self.verified.len() >= self.max_addresses && self.verified.get(&from).is_none() {
+                self.verified.pop_oldest(now, Duration::ZERO);
+            }
+            self.verified.insert(now, from, (), 0);
         }
-        self.expire(now);
-        if self.verified.len() >= self.max_addresses && self.verified.get(&from).is_none() {
-            self.verified.pop_oldest(now, Duration::ZERO);
-        }
-        self.verified.insert(now, from, (), 0);
+        Some(echo)
     }
 
     /// The challenge, counted: 4.01 with an Echo option (RFC 9175 section 2.3).
     pub fn challenge(&mut self, now: Instant, from: IpAddr) -> Response {
+        self.challenge_to(now, from, None)
+    }
+
+    /// The challenge that is the answer to a request which must not be processed twice.
+    pub(super) fn challenge_to(
+        &mut self,
+        now: Instant,
+        from: IpAddr,
+        request: Option<Name>,
+    ) -> Response {
         self.challenged += 1;
-        let value = self.echo(now.as_nanos() / 1_000_000_000, from);
-        Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &value)
+        let value = self.values.make(now, from, request);
+        Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, value.as_slice())
+    }
+
+    /// A request was challenged without being remembered.
+    pub(super) fn forgets(&mut self, now: Instant) {
+        self.forgot = Some(now);
+    }
+
+    /// Whether copies may come of a request that was challenged without being remembered.
+    pub(super) fn has_forgotten(&self, now: Instant) -> bool {
+        self.forgot.is_some_and(|at| now.saturating_since(at) < self.exchange_lifetime)
     }
 
     /// How often an address was challenged.
@@ -138,21 +170,6 @@ impl AddressValidation {
 
     fn expire(&mut self, now: Instant) {
         while self.verified.pop_oldest(now, VERIFIED).is_some() {}
-    }
-
-    /// When, and a keyed hash of when and who.
-    fn echo(&self, seconds: u64, from: IpAddr) -> [u8; 12] {
-        let stamp = (seconds as u32).to_be_bytes();
-        let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
-        hasher.write(&stamp);
-        match from {
-            IpAddr::V4(v4) => hasher.write(&v4.octets()),
-            IpAddr::V6(v6) => hasher.write(&v6.octets()),
-        }
-        let mut value = [0; 12];
-        value[..4].copy_from_slice(&stamp);
-        value[4..].copy_from_slice(&hasher.finish().to_be_bytes());
-        value
     }
 }
 

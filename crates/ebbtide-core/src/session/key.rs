@@ -27,11 +27,12 @@ fn body_hash(message: &Message<'_>) -> u64 {
     hasher.finish()
 }
 
-/// The key of this very request, whether it carries an Echo option or not.
-pub(super) fn request_key(remote: SocketAddr, message: &Message<'_>) -> TransferKey {
-    let mut hasher = hash(message, |_| false);
+/// A hash that tells a request from others of the same client, whether it carries an Echo option or not, and
+/// whichever tag it has: a body that is sent again after a challenge has a new one.
+pub(super) fn fingerprint(message: &Message<'_>) -> u32 {
+    let mut hasher = hash(message, |number| number == OptionNumber::REQUEST_TAG);
     hasher.write(message.payload());
-    (remote, hasher.finish(), 0)
+    hasher.finish() as u32
 }
 
 fn is_of_blocks(number: OptionNumber) -> bool {
@@ -51,9 +52,8 @@ fn hash(message: &Message<'_>, leave_out: impl Fn(OptionNumber) -> bool) -> SipH
     hasher.write_u8(message.code().0);
     for opt in message.options() {
         let number = opt.number;
-        let left_out =
-            number == OptionNumber::ECHO || number.is_no_cache_key() || leave_out(number);
-        if !left_out || number == OptionNumber::REQUEST_TAG {
+        let no_cache_key = number.is_no_cache_key() && number != OptionNumber::REQUEST_TAG;
+        if number != OptionNumber::ECHO && !no_cache_key && !leave_out(number) {
             hasher.write_u16(number.0);
             hasher.write_usize(opt.value.len());
             hasher.write(opt.value);

@@ -10,7 +10,7 @@
 
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
-    Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability,
+    Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability, Remember,
 };
 use ebbtide_core::session::server::{
     Next, Observe, Outgoing, PendingRequest, Received, Server, SessionConfig, Tables,
@@ -92,8 +92,9 @@ impl Bench {
         let mut vouched = true;
         let session = &self.session;
         let received = self.endpoint.receive(now, from.into(), datagram, |_, message| {
-            vouched = !much || session.vouches_for(now, from.ip(), message);
-            vouched
+            let remember = session.remember(now, from.ip(), message, much);
+            vouched = remember != Remember::No;
+            remember
         });
         match received {
             Datagram::Request(incoming, message) => self.request(incoming, message, vouched),

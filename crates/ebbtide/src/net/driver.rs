@@ -8,7 +8,7 @@ use super::serve::Request;
 use super::shared::{Shared, State};
 use super::socket::{Datagram, Inbox};
 use super::trace;
-use ebbtide_core::endpoint::{Arrival, Incoming, Received};
+use ebbtide_core::endpoint::{Arrival, Incoming, Received, Remember};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::future::Future;
@@ -195,10 +195,10 @@ impl Driver {
         let much = state.endpoint.remembers_much();
         let mut vouched = true;
         let remember = |incoming: &Incoming, message: &Message<'_>| {
-            if much && let Some(service) = &self.shared.service {
-                vouched = service.vouches_for(now, incoming.remote, message);
-            }
-            vouched
+            let Some(service) = &self.shared.service else { return Remember::Yes };
+            let remember = service.remember(now, incoming.remote, message, much);
+            vouched = remember != Remember::No;
+            remember
         };
         let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
         state = match received {

@@ -1,7 +1,7 @@
 //! The interface through which a socket's driver passes on requests and due notifications.
 
 use super::shared::{Shared, State};
-use ebbtide_core::endpoint::Incoming;
+use ebbtide_core::endpoint::{Incoming, Remember};
 use ebbtide_core::session::Due;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
@@ -14,15 +14,21 @@ pub(crate) struct Request<'d> {
     pub(crate) message: Message<'d>,
     /// Our address to which it was sent.
     pub(crate) to: Option<IpAddr>,
-    /// Whether its remote was vouched for, if that was required; otherwise it must not be
-    /// processed.
+    /// Whether it is remembered, if it has to be; otherwise it must not be processed.
     pub(crate) vouched: bool,
 }
 
 /// Answers the requests that arrive at a socket.
 pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
-    /// Whether the remote's address counts as verified, asked while many messages are remembered.
-    fn vouches_for(&self, now: Instant, remote: SocketAddr, message: &Message<'_>) -> bool;
+    /// How a request that must not be processed twice is remembered; `much` states whether many messages
+    /// are remembered already.
+    fn remember(
+        &self,
+        now: Instant,
+        remote: SocketAddr,
+        message: &Message<'_>,
+        much: bool,
+    ) -> Remember;
 
     /// Answers a request, or begins to.
     fn serve<'s>(

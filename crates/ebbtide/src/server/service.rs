@@ -17,6 +17,7 @@ use crate::net::shared::{Shared, State};
 use crate::net::trace;
 use crate::stream::Link;
 use crate::{net, stream};
+use ebbtide_core::endpoint::Remember;
 use ebbtide_core::session::server::{
     Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, Server, SessionConfig, Tables,
     Verified,
@@ -395,8 +396,14 @@ pub(super) fn give_up(state: &mut impl Sink, now: Instant, finished: &Finished, 
 }
 
 impl net::serve::Serve for Service {
-    fn vouches_for(&self, now: Instant, remote: SocketAddr, message: &Message<'_>) -> bool {
-        self.session().vouches_for(now, remote.ip(), message)
+    fn remember(
+        &self,
+        now: Instant,
+        remote: SocketAddr,
+        message: &Message<'_>,
+        much: bool,
+    ) -> Remember {
+        self.session().remember(now, remote.ip(), message, much)
     }
 
     fn serve<'s>(

@@ -3,6 +3,7 @@
 use super::stages::{Answered, Handled, Origin, Outgoing, Way};
 use super::{Server, Share, Tables};
 use crate::session::address_validation::{HEADERS, is_short};
+use crate::session::echo::{Challenged, Name};
 use crate::session::finished::Finished;
 use crate::session::key::TransferKey;
 use crate::session::message::Response;
@@ -101,16 +102,17 @@ impl<S: Share<Tables>> Server<S> {
             }
         }
         let (requester, facts) = (*requester, *facts);
-        let uploaded = facts.block1.is_some_and(|block| block.num() > 0);
-        if uploaded {
-            // The client sends the last block again, with the echo.
-            drop(self.size(now, Answered(handled), None));
-        } else if !is_repeatable(request.code(), &facts) {
-            let key = request.request_key(&requester);
-            let answer = handled.response;
-            self.tables.with(|tables| tables.withheld.keep(now, key, answer));
+        if is_repeatable(request.code(), &facts) {
+            if facts.block1.is_some_and(|block| block.num() > 0) {
+                // The client sends the last block again, with the echo.
+                drop(self.size(now, Answered(handled), None));
+            }
+            return Err(self.challenged(now, requester));
         }
-        Err(self.challenged(now, requester))
+        let (fingerprint, answer) = (request.fingerprint(), handled.response);
+        let number = self.tables.with(|tables| tables.withheld.keep(now, answer));
+        let what = Challenged::Answered(number);
+        Err(self.challenge_to(now, requester, Some(Name { what, fingerprint })))
     }
 
     /// Puts a long answer into blocks, and registers an observer.

@@ -42,6 +42,7 @@ pub use stages::{
 
 use super::address_validation::AddressValidation;
 use super::blocks::BlockTransfers;
+use super::echo::Name;
 use super::finished::Finished;
 use super::message::{BlockSizes, Response};
 use super::observers::Due;
@@ -93,7 +94,12 @@ impl Tables {
     /// challenges.
     #[must_use]
     pub fn new(config: &SessionConfig, mut rng: Box<dyn Rng + Send>) -> Self {
-        let validation = AddressValidation::new(config.verify, config.max_addresses, &mut *rng);
+        let validation = AddressValidation::new(
+            config.verify,
+            config.max_addresses,
+            config.exchange_lifetime,
+            &mut *rng,
+        );
         Self {
             validation,
             limiter: config.max_rate.map(|rate| RateLimiter::new(rate, config.max_addresses)),
@@ -234,8 +240,14 @@ impl<S: Share<Tables>> Server<S> {
 
     /// The challenge for a requester that has not shown that it is there, as an answer.
     fn challenged(&self, now: Instant, requester: Requester) -> Finished {
+        self.challenge_to(now, requester, None)
+    }
+
+    /// The same for a request that must not be processed twice.
+    fn challenge_to(&self, now: Instant, requester: Requester, request: Option<Name>) -> Finished {
         let from = requester.remote.ip();
-        let challenge = self.tables.with(|tables| tables.validation.challenge(now, from));
+        let challenge =
+            self.tables.with(|tables| tables.validation.challenge_to(now, from, request));
         Finished::response(requester, challenge)
     }
 

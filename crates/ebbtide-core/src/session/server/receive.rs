@@ -1,13 +1,16 @@
 //! From a request that has arrived to one that may be processed.
 
 use super::stages::{Admitted, Handled, Next, Origin, Outgoing, Received, Request, Verified, Way};
+use super::withheld::Taken;
 use super::{Server, Share, Tables};
+use crate::endpoint::Remember;
+use crate::session::echo::{Challenged, Echo, Name};
 use crate::session::finished::Finished;
-use crate::session::key::request_key;
+use crate::session::key::fingerprint;
 use crate::session::message::Response;
 use crate::session::q_block::Part;
 use crate::time::Instant;
-use crate::wire::{Message, OptionNumber};
+use crate::wire::{Code, Message, OptionNumber};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
@@ -63,13 +66,13 @@ impl<S: Share<Tables>> Server<S> {
             }
         }
         if received.requester.forgeable {
-            self.learn(now, &received);
-            match self.stands_in_for(now, &received, part.as_ref()) {
-                Some(Stand::Challenge) => {
-                    let challenge = self.challenged(now, received.requester);
+            let echo = self.read_echo(now, &received);
+            match self.stands_in_for(now, &received, part.as_ref(), echo) {
+                Some(Stand::Challenge(name)) => {
+                    let challenge = self.challenge_to(now, received.requester, name);
                     return Next::Send(Outgoing::One(challenge));
                 }
-                Some(Stand::Withheld(response)) => {
+                Some(Stand::Answer(response)) => {
                     let Received { requester, message, facts } = received;
                     let way = Way::Plain;
                     let origin = Origin { requester, facts, way };
@@ -85,13 +88,10 @@ impl<S: Share<Tables>> Server<S> {
         Next::Proceed(Verified { received, part })
     }
 
-    fn learn(&self, now: Instant, received: &Received<'_>) {
-        if received.facts.echo
-            && let Some(echo) = received.message.option(OptionNumber::ECHO)
-        {
-            let from = received.requester.remote.ip();
-            self.tables.with(|tables| tables.validation.learn(now, from, echo.value));
-        }
+    fn read_echo(&self, now: Instant, received: &Received<'_>) -> Option<Echo> {
+        let option = received.message.option(OptionNumber::ECHO).filter(|_| received.facts.echo)?;
+        let from = received.requester.remote.ip();
+        self.tables.with(|tables| tables.validation.read(now, from, option.value))
     }
 
     /// What takes the place of processing a request, if its address may be forged.
@@ -100,76 +100,151 @@ impl<S: Share<Tables>> Server<S> {
         now: Instant,
         received: &Received<'_>,
         part: Option<&Part>,
+        echo: Option<Echo>,
     ) -> Option<Stand> {
         let from = received.requester.remote.ip();
+        let idempotent = received.message.is_idempotent();
+        if !idempotent
+            && received.facts.echo
+            && let Some(stand) = self.tables.with(|tables| known(tables, now, received, echo))
+        {
+            return Some(stand);
+        }
         // One block makes us keep a body and ask several times for the others (RFC 9177 sections 3.2
         // and 11). A long answer to one message is many as well, and a handler that must not run twice
         // does not run before they may be sent.
         let is_block = matches!(part, Some(Part::Block { .. }));
-        if is_block || part.is_some() && !received.message.is_idempotent() {
-            let trusted = self.tables.with(|tables| tables.validation.trusts(now, from));
+        if is_block || part.is_some() && !idempotent {
+            let (trusted, forgotten) = self.tables.with(|tables| {
+                (tables.validation.trusts(now, from), tables.validation.has_forgotten(now))
+            });
+            // After a challenge the body comes again as another one, whose blocks do not tell that they
+            // are those before. So where blocks may be late that were forgotten, only those with an
+            // Echo are taken: it was fresh when they came first, or they were not taken then.
+            let late = is_block && !idempotent && forgotten && !echo.is_some_and(|echo| echo.fresh);
             if is_block || !trusted {
-                return (!trusted).then_some(Stand::Challenge);
+                return (!trusted || late).then_some(Stand::Challenge(None));
             }
         }
         if received.facts.begins_upload() {
             let pressed = self.tables.with(|tables| {
                 tables.blocks.bodies.is_half_full() && !tables.validation.trusts(now, from)
             });
-            return pressed.then_some(Stand::Challenge);
+            return pressed.then_some(Stand::Challenge(None));
         }
         // What may be processed again is asked of the handler again.
-        if received.message.is_idempotent() {
+        if idempotent {
             return None;
         }
-        let key = request_key(received.requester.remote, &received.message);
         self.tables.with(|tables| {
-            if !tables.validation.trusts(now, from) {
-                let room = tables.withheld.has_room_for(now, &key);
-                return (!room).then_some(Stand::Challenge);
-            }
-            if let Some(answer) = tables.withheld.take(now, &key) {
-                return Some(Stand::Withheld(answer));
-            }
-            let whole = received.facts.block1.is_none();
-            let late = whole && !tables.withheld.may_process(now, key, received.facts.echo);
-            late.then_some(Stand::Challenge)
+            let may_run = tables.validation.trusts(now, from) || tables.withheld.has_room(now);
+            (!may_run).then_some(Stand::Challenge(None))
         })
     }
 
-    /// Whether the address of a request may be believed, be it because of this request's Echo option.
+    /// How a request that is not idempotent is remembered against its copies
+    /// ([`Endpoint::receive`](crate::endpoint::Endpoint::receive)); `much` is whether much is remembered
+    /// already ([`Endpoint::remembers_much`](crate::endpoint::Endpoint)).
     ///
-    /// While much is remembered already ([`Endpoint::remembers_much`](crate::endpoint::Endpoint)), a
-    /// request that is not idempotent is better not even remembered
-    /// ([`Endpoint::receive`](crate::endpoint::Endpoint::receive)) if its address may be forged, but
-    /// answered with a [`Self::challenge`]. Otherwise whoever forges addresses could fill that memory,
-    /// and nobody's request would be processed for EXCHANGE_LIFETIME.
-    pub fn vouches_for(&self, now: Instant, from: IpAddr, message: &Message<'_>) -> bool {
-        if !self.config.verify.concerns(from) {
-            return true;
+    /// Then a request whose address may be forged is better not even remembered, but answered with a
+    /// [`Self::challenge`]. Otherwise an attacker with forged addresses could fill that memory, and no
+    /// client's request would be processed for EXCHANGE_LIFETIME. The Echo option of the request that is made
+    /// again says which message was forgotten, and the late copies of that are duplicates from then on.
+    pub fn remember(
+        &self,
+        now: Instant,
+        from: IpAddr,
+        message: &Message<'_>,
+        much: bool,
+    ) -> Remember {
+        let option = message.option(OptionNumber::ECHO);
+        if !much && option.is_none() || !self.config.verify.concerns(from) {
+            return Remember::Yes;
         }
         self.tables.with(|tables| {
-            if let Some(echo) = message.option(OptionNumber::ECHO) {
-                tables.validation.learn(now, from, echo.value);
+            let validation = &mut tables.validation;
+            let echo = option.and_then(|option| validation.read(now, from, option.value));
+            if much && !validation.trusts(now, from) {
+                return Remember::No;
             }
-            let trusted = tables.validation.trusts(now, from);
-            if !trusted {
-                tables.withheld.challenged_without_memory(now);
+            // Which request it was is not known for longer than its copies are.
+            match echo
+                .filter(|echo| echo.fresh)
+                .and_then(|echo| echo.answers(|| fingerprint(message)))
+            {
+                Some(Challenged::Forgotten(id)) => Remember::After(id),
+                Some(Challenged::Answered(_)) | None => Remember::Yes,
             }
-            trusted
         })
     }
 
-    /// The challenge for a request that has not been remembered: its address has to show that it is
-    /// there, and the request to be made again.
+    /// The answer to a request that has not been remembered, a challenge: its address has to show that it
+    /// is there, and the request to be made again.
     pub fn challenge(&self, now: Instant, received: &Received<'_>) -> Finished {
-        self.challenged(now, received.requester)
+        let Received { requester, message, .. } = received;
+        let from = requester.remote.ip();
+        let echo = self.read_echo(now, received);
+        let response = self.tables.with(|tables| {
+            let name = match known(tables, now, received, echo) {
+                Some(Stand::Answer(response)) => return response,
+                Some(Stand::Challenge(name @ Some(_))) => name,
+                Some(Stand::Challenge(None)) | None => {
+                    tables.validation.forgets(now);
+                    let what = Challenged::Forgotten(message.message_id());
+                    Some(Name { what, fingerprint: fingerprint(message) })
+                }
+            };
+            tables.validation.challenge_to(now, from, name)
+        });
+        Finished::response(*requester, response)
     }
 }
 
-/// What takes the place of processing a request.
+/// Something that takes the place of processing a request which must not be processed twice: its Echo option
+/// names a message that was challenged before. A withheld answer goes to verified addresses only.
+fn known(
+    tables: &mut Tables,
+    now: Instant,
+    received: &Received<'_>,
+    echo: Option<Echo>,
+) -> Option<Stand> {
+    let Received { requester, message, facts } = received;
+    if !facts.echo {
+        return None;
+    }
+    let Some(echo) = echo else {
+        // RFC 9175 section 2.3: what has an Echo option that is not ours is not processed.
+        return Some(Stand::Challenge(None));
+    };
+    let fingerprint = fingerprint(message);
+    let what = echo.answers(|| fingerprint)?;
+    // Whether the handler has run is not known any more.
+    let unsure = || Some(Stand::Answer(Response::new(Code::SERVICE_UNAVAILABLE)));
+    match what {
+        // The endpoint has seen to it that its copies are known.
+        Challenged::Forgotten(_) if echo.fresh => None,
+        Challenged::Forgotten(_) => unsure(),
+        Challenged::Answered(number) => {
+            if !tables.validation.trusts(now, requester.remote.ip())
+                && tables.withheld.renew(now, number)
+            {
+                return Some(Stand::Challenge(Some(Name { what, fingerprint })));
+            }
+            match tables.withheld.take(now, number) {
+                Taken::Answer(answer) => Some(Stand::Answer(answer)),
+                Taken::Lost => unsure(),
+                // It was echoed before: in another request, or this is a copy from another port.
+                Taken::Unknown if echo.fresh => Some(Stand::Challenge(None)),
+                Taken::Unknown => unsure(),
+            }
+        }
+    }
+}
+
+/// A substitute for processing a request.
 enum Stand {
-    Challenge,
-    /// The handler's answer of the first time.
-    Withheld(Response),
+    /// A challenge, maybe of a request that was challenged before.
+    Challenge(Option<Name>),
+    /// The handler's answer of the first time, or that there is none.
+    Answer(Response),
 }

@@ -1,7 +1,7 @@
 //! The stages of a request. What makes each is in the file of its stage.
 
 use crate::session::finished::Finished;
-use crate::session::key::{TransferKey, request_key, transfer_key};
+use crate::session::key::{TransferKey, fingerprint, transfer_key};
 use crate::session::message::{BlockSizes, Response};
 use crate::session::q_block::{BlockRequest, Part};
 use crate::session::requester::{Facts, Incoming, Requester};
@@ -13,7 +13,6 @@ use core::net::{IpAddr, SocketAddr};
 
 /// What comes of a stage.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is on its way: a box would cost an allocation")]
 pub enum Next<'m, T> {
     /// The request goes on.
     Proceed(T),
@@ -195,7 +194,7 @@ pub(super) enum Request<'m> {
         bytes: Bytes,
         code: Code,
         transfer: TransferKey,
-        request: TransferKey,
+        fingerprint: u32,
     },
 }
 
@@ -223,10 +222,10 @@ impl Request<'_> {
         }
     }
 
-    pub(super) fn request_key(&self, requester: &Requester) -> TransferKey {
+    pub(super) fn fingerprint(&self) -> u32 {
         match self {
-            Self::Here(message) => request_key(requester.remote, message),
-            Self::Kept { request, .. } => *request,
+            Self::Here(message) => fingerprint(message),
+            Self::Kept { fingerprint, .. } => *fingerprint,
         }
     }
 }
@@ -278,7 +277,7 @@ impl<'m> Assembled<'m> {
                 bytes: Bytes::copy_from_slice(self.message.as_bytes()),
                 code: self.message.code(),
                 transfer: transfer_key(remote, &self.message),
-                request: request_key(remote, &self.message),
+                fingerprint: fingerprint(&self.message),
             },
         }
     }

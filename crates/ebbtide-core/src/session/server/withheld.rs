@@ -1,75 +1,46 @@
 //! Answers of requests that are not idempotent, which wait until the address has echoed a challenge: the
 //! handler has run and must not run again.
 
-use crate::session::key::TransferKey;
 use crate::session::message::Response;
 use crate::session::recency::RecencyMap;
 use crate::time::{Duration, Instant};
-use crate::wire::Code;
 
-/// How many times as many requests are remembered whose answers had to go: 48 bytes each.
-const EVICTED: usize = 16;
+/// How many times as many requests are remembered whose answers found no room: 48 bytes each.
+const LOST: usize = 32;
 
+/// The answers, by the number that the challenge carries
+/// ([`Challenged::Answered`](crate::session::echo::Challenged)).
 #[derive(Debug)]
 pub(super) struct Withheld {
-    answers: RecencyMap<TransferKey, (TransferKey, Response)>,
-    /// Requests that were handled and whose answers found no room any more.
-    evicted: RecencyMap<TransferKey, ()>,
-    /// Requests that were processed with an Echo option.
-    echoed: RecencyMap<TransferKey, ()>,
-    /// When a request was last challenged without being remembered.
-    unremembered: Option<Instant>,
+    answers: RecencyMap<u32, Response>,
+    /// Requests that were handled and whose answers found no room.
+    lost: RecencyMap<u32, ()>,
+    next: u32,
     max: usize,
     lifetime: Duration,
 }
 
+/// The answer that a number stands for.
+pub(super) enum Taken {
+    Answer(Response),
+    /// Its request was handled, and nothing is left of the answer.
+    Lost,
+    /// It was taken before, or is too old.
+    Unknown,
+}
+
 impl Withheld {
     /// An answer is kept for twice EXCHANGE_LIFETIME: the challenge may arrive late, as an answer to the
-    /// request's last copy, and the request made again may be late as well. Whoever echoes what is no
-    /// longer fresh is challenged anew.
+    /// request's last copy, and the request made again may be late as well. It is longer than an Echo is
+    /// fresh, so a fresh one under whose number there is nothing has been used before.
     pub(super) fn new(max: usize, exchange_lifetime: Duration) -> Self {
         let lifetime = exchange_lifetime.saturating_mul(2);
-        Self {
-            answers: RecencyMap::new(),
-            evicted: RecencyMap::new(),
-            echoed: RecencyMap::new(),
-            unremembered: None,
-            max,
-            lifetime,
-        }
+        Self { answers: RecencyMap::new(), lost: RecencyMap::new(), next: 0, max, lifetime }
     }
 
     fn expire(&mut self, now: Instant) {
         while self.answers.pop_oldest(now, self.lifetime).is_some() {}
-        while self.evicted.pop_oldest(now, self.lifetime).is_some() {}
-        while self.echoed.pop_oldest(now, self.lifetime).is_some() {}
-    }
-
-    /// A request was challenged without being remembered
-    /// ([`Endpoint::remembers_much`](crate::endpoint::Endpoint::remembers_much)): nothing tells its late
-    /// copies from requests that are made anew.
-    pub(super) fn challenged_without_memory(&mut self, now: Instant) {
-        self.unremembered = Some(now);
-    }
-
-    /// Whether a request may be processed whose address is verified; `echo` says whether it has an Echo
-    /// option. Not if it has none, the same one was processed with one before, and requests were
-    /// challenged without being remembered: then it may be a late copy of one of these. A client that
-    /// makes the request anew is challenged, and told apart by the echo. Otherwise the message layer
-    /// knows the copies, and a request may be repeated as often as a client likes.
-    pub(super) fn may_process(&mut self, now: Instant, key: TransferKey, echo: bool) -> bool {
-        self.expire(now);
-        if self.unremembered.is_none_or(|at| now.saturating_since(at) > self.lifetime) {
-            return true;
-        }
-        if !echo {
-            return self.echoed.get(&key).is_none();
-        }
-        if self.echoed.len() >= self.max {
-            self.echoed.pop_oldest(now, Duration::ZERO);
-        }
-        self.echoed.insert(now, key, (), 0);
-        true
+        while self.lost.pop_oldest(now, self.lifetime).is_some() {}
     }
 
     pub(super) fn len(&mut self, now: Instant) -> usize {
@@ -77,35 +48,44 @@ impl Withheld {
         self.answers.len()
     }
 
-    /// Whether a handler may run although its answer may have to wait: there is room, and the same
-    /// request was not handled before.
-    pub(super) fn has_room_for(&mut self, now: Instant, key: &TransferKey) -> bool {
-        self.len(now) < self.max / 2
-            && self.answers.get(key).is_none()
-            && self.evicted.get(key).is_none()
+    /// Whether a handler may run although its answer may have to wait.
+    pub(super) fn has_room(&mut self, now: Instant) -> bool {
+        self.len(now) < self.max / 2 && self.lost.len() < self.max * LOST / 2
     }
 
-    /// Keeps an answer until its echo comes. Where many slow handlers end together, the oldest answer may
-    /// have to go; that its request was handled is remembered all the same.
-    pub(super) fn keep(&mut self, now: Instant, key: TransferKey, answer: Response) {
+    /// Keeps an answer until its echo comes; its number. Where many slow handlers end together, it may
+    /// find no room; that its request was handled is remembered all the same.
+    pub(super) fn keep(&mut self, now: Instant, answer: Response) -> u32 {
         self.expire(now);
-        if self.answers.len() >= self.max
-            && let Some((oldest, _)) = self.answers.pop_oldest(now, Duration::ZERO)
-        {
-            if self.evicted.len() >= EVICTED * self.max {
-                self.evicted.pop_oldest(now, Duration::ZERO);
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        if self.answers.len() < self.max {
+            self.answers.insert(now, number, answer, 0);
+        } else {
+            if self.lost.len() >= self.max * LOST {
+                self.lost.pop_oldest(now, Duration::ZERO);
             }
-            self.evicted.insert(now, oldest, (), 0);
+            self.lost.insert(now, number, (), 0);
         }
-        self.answers.insert(now, key, (key, answer), 0);
+        number
     }
 
-    /// The answer of a request that was handled before: the handler's, or 5.03 if that found no room.
-    pub(super) fn take(&mut self, now: Instant, key: &TransferKey) -> Option<Response> {
+    /// Whether there is anything under a number, which then lives on as if it had just been kept: its
+    /// client is challenged once more.
+    pub(super) fn renew(&mut self, now: Instant, number: u32) -> bool {
         self.expire(now);
-        if let Some((_, answer)) = self.answers.remove(key) {
-            return Some(answer);
+        self.answers.advance(now, number);
+        self.lost.advance(now, number);
+        self.answers.get(&number).is_some() || self.lost.get(&number).is_some()
+    }
+
+    /// The answer of a request that was handled before.
+    pub(super) fn take(&mut self, now: Instant, number: u32) -> Taken {
+        self.expire(now);
+        match (self.answers.remove(&number), self.lost.remove(&number)) {
+            (Some(answer), _) => Taken::Answer(answer),
+            (None, Some(())) => Taken::Lost,
+            (None, None) => Taken::Unknown,
         }
-        self.evicted.get(key).map(|()| Response::new(Code::SERVICE_UNAVAILABLE))
     }
 }

@@ -20,7 +20,6 @@ use rand_core::TryRng;
 use server::{ADDRESS as SERVER, ServerSide};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: usize = 28;
@@ -414,16 +413,6 @@ impl World {
         }
         summary
     }
-}
-
-/// Whether scripts are explored by the fuzzer.
-static EXPLORING: AtomicBool = AtomicBool::new(false);
-
-/// Plays a script as the fuzzer does: a handler that runs twice is for the ignored test to find.
-#[allow(dead_code, reason = "the entry of the fuzz target")]
-pub(crate) fn explore(script: &[u8]) {
-    EXPLORING.store(true, Ordering::Relaxed);
-    play(script);
 }
 
 /// Plays a script to its end, and then waits until everything has ended.
