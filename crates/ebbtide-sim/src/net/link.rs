@@ -1,54 +1,11 @@
 //! A link: a buffer with tail drop, a serialiser, then delay and loss.
 
-use super::targeted_loss::{TargetedLoss, Targeting};
-use super::{Delay, Loss};
+use super::propagation::Propagation;
+use super::{Delay, Loss, Schedule, Serialiser, TargetedLoss};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
 use std::collections::VecDeque;
-
-/// The sending end of a link: packets leave one after another at a fixed rate, exactly.
-#[derive(Clone, Debug)]
-pub struct Serialiser {
-    bits_per_second: u64,
-    /// When the last packet accepted so far will have left.
-    free_at: u64,
-    /// The fraction of a nanosecond that `free_at` leaves out, in units of `1 / bits_per_second`: rounding never
-    /// accumulates within a busy period.
-    remainder: u64,
-}
-
-impl Serialiser {
-    /// A serialiser of this rate, at least 1 bit/s.
-    #[must_use]
-    pub const fn new(bits_per_second: u64) -> Self {
-        let bits_per_second = if bits_per_second == 0 { 1 } else { bits_per_second };
-        Self { bits_per_second, free_at: 0, remainder: 0 }
-    }
-
-    /// Accepts a packet at `now`: when its first bit leaves, and when its last one has.
-    #[inline]
-    pub fn accept(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
-        let now = now.as_nanos();
-        if self.free_at < now {
-            self.free_at = now;
-            self.remainder = 0;
-        }
-        let start = self.free_at;
-        // 2^32 bytes are 2^35 bits, times 10^9 ns below 2^65: 128 bits only for giants.
-        let scaled = u128::from(bytes) * 8 * 1_000_000_000 + u128::from(self.remainder);
-        let rate = u128::from(self.bits_per_second);
-        let (ns, remainder) = match u64::try_from(scaled) {
-            Ok(scaled) => (scaled / self.bits_per_second, scaled % self.bits_per_second),
-            Err(_) => (
-                u64::try_from(scaled / rate).unwrap_or(u64::MAX),
-                u64::try_from(scaled % rate).unwrap_or(0),
-            ),
-        };
-        self.free_at = start.saturating_add(ns);
-        self.remainder = remainder;
-        (Instant::from_nanos(start), Instant::from_nanos(self.free_at))
-    }
-}
+use std::sync::Arc;
 
 /// The fate of a packet, known when it is handed to the link.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -96,14 +53,11 @@ pub struct Link<R> {
     serialiser: Serialiser,
     /// Bytes that may wait; `None` for no bound.
     buffer: Option<u64>,
-    delay: Delay,
-    loss: Loss<R>,
-    targeting: Vec<Targeting>,
+    propagation: Propagation<R>,
     /// When each waiting packet starts to be transmitted, and its length.
     waiting: VecDeque<(Instant, u32)>,
     waiting_bytes: u64,
     counts: LinkCounts,
-    rng: R,
 }
 
 impl<R: Rng> Link<R> {
@@ -118,9 +72,7 @@ impl<R: Rng> Link<R> {
         Self {
             serialiser: Serialiser::new(bits_per_second),
             buffer,
-            delay,
-            loss,
-            targeting: Vec::new(),
+            propagation: Propagation::new(delay, loss, rng),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             counts: LinkCounts {
@@ -133,13 +85,18 @@ impl<R: Rng> Link<R> {
                 queue_max: 0,
                 queue_byte_ns: 0,
             },
-            rng,
         }
+    }
+
+    /// The rate and the delay follow a schedule from now on. To be called before the first packet.
+    pub fn follow(&mut self, schedule: Arc<Schedule>) {
+        self.serialiser = Serialiser::scheduled(Arc::clone(&schedule));
+        self.propagation.follow(schedule);
     }
 
     /// Loses these packets on purpose, in addition to those of the loss model.
     pub fn lose(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
-        self.targeting.extend(targets.into_iter().map(Targeting::new));
+        self.propagation.lose(targets);
     }
 
     /// Hands a packet of `bytes` to the link. Calls are in the order of time.
@@ -168,17 +125,12 @@ impl<R: Rng> Link<R> {
         }
         self.counts.bytes_serialised += u64::from(bytes);
         self.counts.busy_ns += left.as_nanos() - start.as_nanos();
-        let mut is_lost = self.loss.loses(left);
-        for targeting in &mut self.targeting {
-            is_lost |= targeting.loses(left, client);
+        let fate = self.propagation.cross(left, client);
+        match fate {
+            Fate::Lost { .. } => self.counts.lost_link += 1,
+            _ => self.counts.delivered += 1,
         }
-        if is_lost {
-            self.counts.lost_link += 1;
-            return Fate::Lost { left };
-        }
-        self.counts.delivered += 1;
-        let delay = self.delay.draw(&mut self.rng);
-        Fate::Delivered { at: Instant::from_nanos(left.as_nanos().saturating_add(delay)) }
+        fate
     }
 
     /// Bytes that wait at `now`.
@@ -211,7 +163,9 @@ impl<R: Rng> Link<R> {
         let mut counts = self.counts;
         counts.queue_byte_ns -= ahead.sum::<u128>();
         // While it has work the serialiser does not rest: all of the time ahead is work.
-        counts.busy_ns -= self.serialiser.free_at.saturating_sub(now.as_nanos());
+        // In an outage it rests, too: then this is the least that it has worked.
+        let ahead = self.serialiser.free_at.saturating_sub(now.as_nanos());
+        counts.busy_ns = counts.busy_ns.saturating_sub(ahead);
         counts
     }
 }

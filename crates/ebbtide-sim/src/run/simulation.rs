@@ -248,6 +248,9 @@ impl<R: Recorder> Simulation<R> {
                 self.net.enter_cell(now, (packet, false), engine, recorder);
             }
             Event::AtClient(packet) => self.at_client(now, packet),
+            Event::LinkFree { upwards } => {
+                self.net.link_free(now, upwards, &mut self.engine, &mut self.recorder);
+            }
             Event::Wifi(event) => self.in_cell(now, event),
         }
     }

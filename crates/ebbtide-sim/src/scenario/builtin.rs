@@ -26,4 +26,5 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("lln-grid"),
     builtin!("power-cut"),
     builtin!("lora-like"),
+    builtin!("handover"),
 ];

@@ -14,8 +14,11 @@ mod mesh;
 mod mesh_validate;
 mod nearest;
 mod q_block;
+mod queue;
+mod schedule;
 mod settings;
 mod tcp;
+mod trace;
 pub mod units;
 mod validate;
 mod wifi;
@@ -31,8 +34,11 @@ pub use load::{Source, load};
 pub use mesh::{Addresses, Curve, DutyCycling, Lowpan, Mesh, MeshWorkload, Radio, Topology};
 pub use nearest::did_you_mean;
 pub use q_block::{Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE, QBlock};
+pub use queue::QueueSpec;
+pub use schedule::Change;
 pub use settings::{Axis, Override, combinations, parse_set};
 pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
+pub use trace::Trace;
 pub use wifi::Wifi;
 
 use crate::net::LossModel;
@@ -129,8 +135,20 @@ pub struct LinkSpec {
     pub rate: Rate,
     /// One-way propagation delay of the link, after the rate; a range is drawn from per packet.
     pub delay: TimeRange,
-    /// Bytes that may wait before the link, the packet in transmission not counted; tail drop.
+    /// Bytes that may wait before the link, the packet in transmission not counted.
     pub buffer: Buffer,
+    /// How packets wait; without it, in one queue with tail drop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueSpec>,
+    /// How rate and delay change with time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule: Vec<Change>,
+    /// After which the schedule begins anew; 0: never.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub schedule_period: Time,
+    /// A recorded trace instead of a schedule: a file beside the scenario's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
     /// The further way between the link's router and the server, per packet.
     #[serde(default)]
     pub beyond: TimeRange,
