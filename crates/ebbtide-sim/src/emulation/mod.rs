@@ -195,7 +195,7 @@ impl<P> Emulation<P> {
         }
     }
 
-    /// Does what a queue discipline has decided.
+    /// Handles the fates that a queue discipline has decided.
     fn turn(&mut self, direction: Direction) {
         while let Some((place, fate)) = self.link(direction).poll_fate() {
             self.on_link(direction, place, fate);

@@ -1,4 +1,4 @@
-//! A link behind a queue discipline: what leaves next is decided when the link is free, not before.
+//! A link behind a queue discipline, which decides which packet leaves next when the link is free, not before.
 
 use super::propagation::Propagation;
 use super::queue::{Discipline, Packet};
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A one-way link with a queue discipline. Unlike a [`Link`](super::Link) it must be called when it becomes
-/// free ([`Self::poll_timeout`], [`Self::handle_timeout`]), and it tells a packet's fate when it is decided
+/// free ([`Self::poll_timeout`], [`Self::handle_timeout`]), and a packet's fate becomes known when it is decided
 /// ([`Self::poll_fate`]).
 #[derive(Debug)]
 pub struct ManagedLink<R> {
@@ -62,7 +62,7 @@ impl<R: Rng> ManagedLink<R> {
     pub fn send(&mut self, now: Instant, packet: Packet) {
         self.counts.sent += 1;
         self.queue.enqueue(now, packet, &mut self.dropped);
-        self.bury(now);
+        self.note_dropped(now);
         self.counts.queue_max = self.counts.queue_max.max(self.queue.bytes());
         self.transmit(now);
     }
@@ -104,7 +104,7 @@ impl<R: Rng> ManagedLink<R> {
             return;
         }
         let next = self.queue.dequeue(now, &mut self.dropped);
-        self.bury(now);
+        self.note_dropped(now);
         let Some(packet) = next else { return };
         let (start, left) = self.serialiser.accept(now, packet.bytes);
         self.free_at = left;
@@ -119,8 +119,8 @@ impl<R: Rng> ManagedLink<R> {
         self.fates.push_back((packet.id, fate));
     }
 
-    /// What the discipline has dropped is told and counted.
-    fn bury(&mut self, now: Instant) {
+    /// Counts the packets that the discipline has dropped, and records their fates.
+    fn note_dropped(&mut self, now: Instant) {
         for index in 0..self.dropped.len() {
             let packet = self.dropped[index];
             self.counts.dropped_queue += 1;

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
 /// The bottleneck link of one direction, and the further way between its router and the server.
-/// Its streams of randomness are named here, once: whoever drives a scenario's path meets the same
+/// Its streams of randomness are named here, once: every driver of a scenario's path meets the same
 /// luck.
 #[derive(Debug)]
 pub struct Path {

@@ -1,4 +1,4 @@
-//! What becomes of a packet once it has left the serialiser.
+//! The way of a packet behind the serialiser.
 
 use super::targeted_loss::{TargetedLoss, Targeting};
 use super::{Delay, Fate, Loss, Schedule};

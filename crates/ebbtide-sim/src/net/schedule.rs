@@ -2,7 +2,7 @@
 
 use super::Delay;
 
-/// What holds on a link from one instant until the next step.
+/// The rate and the delay of a link from one instant until the next step.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// From when on, ns since the start of the run or of the period.

@@ -10,7 +10,7 @@ pub struct Serialiser {
     bits_per_second: u64,
     /// When the last packet accepted so far will have left.
     pub(super) free_at: u64,
-    /// What rounding to nanoseconds left over, so that it never accumulates within a busy period. At a
+    /// The remainder of rounding to nanoseconds, so that it never accumulates within a busy period. At a
     /// fixed rate: the fraction of a nanosecond that `free_at` leaves out, in units of
     /// `1 / bits_per_second`. By a schedule: what `free_at` could have carried beyond, in bits times
     /// nanoseconds per second.

@@ -7,8 +7,8 @@ use super::mesh_cell::mesh_cell;
 use super::recorder::Transport;
 use super::wifi_cell::wifi_cell;
 use crate::judge::{Demand, figures};
-use crate::record::{Direction, RunRecord, SparseHistogram};
-use crate::report::{Cell, PacketCounts, Packets, Summary};
+use crate::record::{Direction, RunRecord, SecurityRecord, SparseHistogram};
+use crate::report::{Cell, PacketCounts, Packets, SecurityCell, Summary};
 use crate::scenario::{Control, LinkSpec, Scenario, Wifi, WorkloadKind};
 use crate::stats::{jain, mean_and_half_width, summary, weighted_summary};
 use std::collections::BTreeMap;
@@ -65,8 +65,8 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     (all * up.max(down).max(air) - late).max(exchanges * idle / window)
 }
 
-/// What each link needs for its message of an exchange, up and down, s: on average over all exchanges
-/// where the rate changes with time.
+/// The time that each link takes to carry its message of an exchange, up and down, s; the average over
+/// all exchanges where the rate changes with time.
 fn per_exchange_s(scenario: &Scenario, (up, down): (f64, f64)) -> (f64, f64) {
     let exchanges = match scenario.workload.kind {
         WorkloadKind::Transfer => (0..scenario.clients.count)
@@ -242,7 +242,28 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         wifi: wifi_cell(records),
         background: background_cell(records),
         flows: flow_cell(spec, records),
+        security: security_cell(records),
     }
+}
+
+fn security_cell(records: &[RunRecord]) -> Option<SecurityCell> {
+    let mut total: Option<SecurityRecord> = None;
+    for record in records.iter().filter_map(|record| record.totals.security.as_ref()) {
+        total.get_or_insert_with(SecurityRecord::default).add(record);
+    }
+    let total = total?;
+    let SecurityRecord { begun, completed, resumed, failed, .. } = total;
+    let SecurityRecord { packets_up, packets_down, bytes_up, bytes_down, .. } = total;
+    Some(SecurityCell {
+        begun,
+        completed,
+        resumed,
+        failed,
+        packets_up,
+        packets_down,
+        bytes_up,
+        bytes_down,
+    })
 }
 
 fn by_retransmissions(records: &[RunRecord]) -> Vec<u64> {

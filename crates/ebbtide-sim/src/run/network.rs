@@ -36,6 +36,8 @@ pub(super) enum Event {
         /// Whether it is the one to the server.
         upwards: bool,
     },
+    /// A timer of the server's DTLS sessions may be due.
+    SessionTimer,
     /// Something happens in the Wi-Fi cell.
     Wifi(ieee80211::Event),
 }
@@ -281,7 +283,7 @@ impl Net {
         self.turn(now, upwards, engine, recorder);
     }
 
-    /// Does what a queue discipline has decided.
+    /// Handles the fates that a queue discipline has decided.
     fn turn<R: Recorder>(
         &mut self,
         now: Instant,
@@ -302,7 +304,7 @@ impl Net {
         }
     }
 
-    /// What becomes of a packet at the link is decided. A place that is lost is free.
+    /// Schedules the arrival of a packet whose fate at the link is known, or frees its place.
     #[inline]
     fn decided<R: Recorder>(
         &mut self,

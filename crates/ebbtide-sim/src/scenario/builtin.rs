@@ -27,4 +27,5 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("power-cut"),
     builtin!("lora-like"),
     builtin!("handover"),
+    builtin!("handshake-storm"),
 ];

@@ -16,6 +16,7 @@ mod nearest;
 mod q_block;
 mod queue;
 mod schedule;
+mod security;
 mod settings;
 mod tcp;
 mod trace;
@@ -36,6 +37,7 @@ pub use nearest::did_you_mean;
 pub use q_block::{Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE, QBlock};
 pub use queue::QueueSpec;
 pub use schedule::Change;
+pub use security::{Return, Security, SecurityMode, Timers};
 pub use settings::{Axis, Override, combinations, parse_set};
 pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
 pub use trace::Trace;
@@ -73,6 +75,9 @@ pub struct Scenario {
     /// The host that answers.
     #[serde(default)]
     pub server: Server,
+    /// How messages are protected on the way.
+    #[serde(default, skip_serializing_if = "Security::is_default")]
+    pub security: Security,
     /// What the clients do.
     pub workload: Workload,
     /// CoAP's transmission parameters.

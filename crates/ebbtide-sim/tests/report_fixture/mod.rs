@@ -226,6 +226,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         mesh: None,
         wifi: None,
         background: None,
+        security: None,
         flows: None,
         duration: Summary::default(),
         cc: shape.cc.to_owned(),
@@ -312,6 +313,7 @@ fn series(end: f64, shape: &Shape) -> Series {
     Series {
         replication: 0,
         flows: Vec::new(),
+        security: None,
         queue_down: (0..600)
             .map(|i| {
                 let rest = 1.0 - f64::from(i) / 600.0;

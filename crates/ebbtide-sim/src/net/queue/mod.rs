@@ -24,7 +24,7 @@ use std::fmt::Debug;
 /// A packet that waits for a link.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What whoever sent it calls it.
+    /// The sender's name for it.
     pub id: u32,
     /// The sender or receiver on the clients' side: packets of one client are a flow.
     pub client: u32,
@@ -61,7 +61,7 @@ pub enum QueueModel {
     Red(RedParameters),
 }
 
-/// What every discipline needs to know of its link.
+/// The properties of a link that its discipline depends on.
 #[derive(Clone, Debug)]
 pub struct LinkFacts {
     /// Bytes that may wait; `None` for no bound.
