@@ -313,7 +313,6 @@ fn series(end: f64, shape: &Shape) -> Series {
     Series {
         replication: 0,
         flows: Vec::new(),
-        security: None,
         queue_down: (0..600)
             .map(|i| {
                 let rest = 1.0 - f64::from(i) / 600.0;
