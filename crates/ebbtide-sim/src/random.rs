@@ -83,6 +83,12 @@ impl Probability {
     }
 }
 
+/// A number drawn uniformly from `[0, 1)`, a multiple of 2^-53.
+pub fn unit(rng: &mut impl Rng) -> f64 {
+    // 53 bits fit in the fraction of a double.
+    (rng.next_u64() >> 11) as f64 / 9_007_199_254_740_992.0
+}
+
 /// An exponentially distributed span with the given mean, by von Neumann's comparison method. It
 /// needs no logarithm, whose last bit differs between machines.
 pub fn exponential(rng: &mut impl Rng, mean_ns: u64) -> u64 {

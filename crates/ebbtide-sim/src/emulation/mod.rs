@@ -27,12 +27,14 @@ mod tests;
 pub use summary::{DirectionSummary, LATENESS_LIMIT, Lateness, Summary};
 
 use crate::engine::Engine;
-use crate::net::{Fate, LinkCounts, Path};
+use crate::net::queue;
+use crate::net::{Bottleneck, Fate, LinkCounts, Path};
 use crate::random::Streams;
 use crate::scenario::Scenario;
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use packets::Packets;
+use rand_chacha::ChaCha8Rng;
 
 /// The direction of a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -60,6 +62,8 @@ enum Event {
     AtDownLink(u32),
     /// A packet arrives.
     Arrival(Direction, u32),
+    /// The link in this direction may be free for what waits.
+    LinkFree(Direction),
 }
 
 /// A scenario's path in both directions, with the packets that are under way. `P` is the packet
@@ -93,8 +97,8 @@ impl<P> Emulation<P> {
         let streams = Streams::new(seed, 0);
         let (network, loss) = (&scenario.network, scenario.loss_model());
         Ok(Self {
-            up: Path::new("up", &network.up, loss, &streams),
-            down: Path::new("down", &network.down, loss, &streams),
+            up: Path::up(network, loss, &streams),
+            down: Path::down(network, loss, &streams),
             engine: Engine::new(0),
             packets: Packets::default(),
             now: Instant::ZERO,
@@ -113,8 +117,7 @@ impl<P> Emulation<P> {
         let Some(place) = self.packets.put(bytes, packet) else { return };
         match direction {
             Direction::Up => {
-                let fate = self.up.link.send(now, bytes);
-                self.on_link(direction, place, fate);
+                self.onto_link(now, direction, (place, bytes));
             }
             Direction::Down => {
                 let at = now + draw(&mut self.down);
@@ -138,8 +141,11 @@ impl<P> Emulation<P> {
             match event {
                 Event::AtDownLink(place) => {
                     let bytes = self.packets.bytes(place);
-                    let fate = self.down.link.send(at, bytes);
-                    self.on_link(Direction::Down, place, fate);
+                    self.onto_link(at, Direction::Down, (place, bytes));
+                }
+                Event::LinkFree(direction) => {
+                    self.link(direction).handle_timeout(at);
+                    self.turn(direction);
                 }
                 Event::Arrival(direction, place) => {
                     let bytes = self.packets.bytes(place);
@@ -171,6 +177,32 @@ impl<P> Emulation<P> {
             under_way: self.packets.count(),
             refused: self.packets.refused(),
             lateness: Lateness::new(&self.lateness),
+        }
+    }
+
+    fn link(&mut self, direction: Direction) -> &mut Bottleneck<ChaCha8Rng> {
+        match direction {
+            Direction::Up => &mut self.up.link,
+            Direction::Down => &mut self.down.link,
+        }
+    }
+
+    fn onto_link(&mut self, now: Instant, direction: Direction, (place, bytes): (u32, u32)) {
+        // Real packets are one flow: whose they are is known to their hosts alone.
+        let packet = queue::Packet { id: place, client: 0, bytes, queued_at: now };
+        match self.link(direction).send(now, packet) {
+            Some(fate) => self.on_link(direction, place, fate),
+            None => self.turn(direction),
+        }
+    }
+
+    /// Handles the fates that a queue discipline has decided.
+    fn turn(&mut self, direction: Direction) {
+        while let Some((place, fate)) = self.link(direction).poll_fate() {
+            self.on_link(direction, place, fate);
+        }
+        if let Some(at) = self.link(direction).poll_timeout() {
+            self.engine.schedule(at, Event::LinkFree(direction));
         }
     }
 

@@ -107,6 +107,11 @@ impl Agenda {
         Step::NewDevice
     }
 
+    /// The client begins, though it may not be able to make a request yet.
+    pub(crate) fn begins(&mut self, now: Instant) {
+        self.started.get_or_insert(now);
+    }
+
     /// A request is made: its number; `None` if all have been.
     pub(crate) fn make(&mut self, now: Instant) -> Option<u32> {
         self.to_make = self.to_make.checked_sub(1)?;

@@ -65,6 +65,15 @@ impl Client {
         self.agenda.has_more()
     }
 
+    pub(crate) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The client begins, though it has to open a session first.
+    pub(crate) fn begins(&mut self, now: Instant) {
+        self.agenda.begins(now);
+    }
+
     /// Makes as many requests as the workload has ready.
     pub(crate) fn act(&mut self, now: Instant) {
         if self.agenda.is_periodic() {

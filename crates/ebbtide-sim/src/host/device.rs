@@ -1,12 +1,13 @@
 //! A simulated device: it asks over UDP or over TCP, or sends a body in blocks.
 
 use super::flow::Flow;
+use super::secure::SecureClient;
 use super::{Book, Client, ClientSetup, QuickClient, QuickServer, Tag, TcpClient, TcpServer};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::Recorder;
 use crate::scenario::units::Time;
-use crate::scenario::{Control, Scenario};
+use crate::scenario::{Control, Scenario, SecurityMode};
 use ebbtide_core::cc::Config;
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::params::Parameters;
@@ -21,6 +22,8 @@ pub(crate) enum Device {
     Tcp(Box<(TcpClient, TcpServer)>),
     /// They are the blocks of a body, which the server keeps for it.
     Quick(Box<(QuickClient, QuickServer)>),
+    /// They are records of a DTLS session.
+    Secure(Box<SecureClient>),
 }
 
 /// The server's state for one device alone.
@@ -34,6 +37,10 @@ macro_rules! client {
     ($device:expr, $client:ident => $what:expr) => {
         match $device {
             Device::Udp($client) => $what,
+            Device::Secure(secure) => {
+                let $client = &mut secure.client;
+                $what
+            }
             Device::Tcp(ends) => {
                 let ($client, _) = &mut **ends;
                 $what
@@ -55,13 +62,14 @@ impl Device {
         streams: &Streams,
     ) -> Self {
         match control {
-            Control::Udp(config) => Self::Udp(Box::new(Client::new(ClientSetup {
-                number,
-                group,
-                config: endpoint_config(scenario, config),
-                scenario,
-                streams,
-            }))),
+            Control::Udp(config) => {
+                let config = endpoint_config(scenario, config);
+                let setup = ClientSetup { number, group, config, scenario, streams };
+                match scenario.security.mode {
+                    SecurityMode::None => Self::Udp(Box::new(Client::new(setup))),
+                    SecurityMode::DtlsPsk => Self::Secure(Box::new(SecureClient::new(setup))),
+                }
+            }
             Control::Tcp(settings) => Self::Tcp(Box::new((
                 TcpClient::new((number, group), settings, scenario, streams),
                 TcpServer::new(number, settings, scenario, streams),
@@ -77,6 +85,7 @@ impl Device {
     pub(crate) fn is_done(&self) -> bool {
         match self {
             Self::Udp(client) => client.is_done(),
+            Self::Secure(secure) => secure.client.is_done(),
             Self::Tcp(ends) => ends.0.is_done(),
             Self::Quick(ends) => ends.0.is_done(),
         }
@@ -86,6 +95,7 @@ impl Device {
     pub(crate) fn has_more(&self) -> bool {
         match self {
             Self::Udp(client) => client.has_more(),
+            Self::Secure(secure) => secure.client.has_more(),
             Self::Tcp(ends) => ends.0.has_more(),
             Self::Quick(ends) => ends.0.has_more(),
         }
@@ -93,7 +103,10 @@ impl Device {
 
     /// Makes as many requests as the workload has ready.
     pub(crate) fn act(&mut self, now: Instant) {
-        client!(self, client => client.act(now));
+        match self {
+            Self::Secure(secure) => secure.act(now),
+            _ => client!(self, client => client.act(now)),
+        }
     }
 
     /// Takes a packet from the network. Returns whether the application wants to act.
@@ -106,8 +119,17 @@ impl Device {
     ) -> bool {
         match self {
             Self::Udp(client) => client.receive(now, bytes, tag, recorder),
+            Self::Secure(secure) => secure.receive(now, bytes, tag, recorder),
             Self::Tcp(ends) => ends.0.receive(now, bytes, tag, recorder),
             Self::Quick(ends) => ends.0.receive(now, bytes, recorder),
+        }
+    }
+
+    /// The same behind DTLS, if it is.
+    pub(crate) fn secure(&mut self) -> Option<&mut SecureClient> {
+        match self {
+            Self::Secure(secure) => Some(secure),
+            _ => None,
         }
     }
 
@@ -121,6 +143,7 @@ impl Device {
     pub(crate) fn book(&mut self) -> &mut Book {
         match self {
             Self::Udp(client) => &mut client.exchanges.book,
+            Self::Secure(secure) => &mut secure.client.exchanges.book,
             Self::Tcp(ends) => &mut ends.0.book,
             Self::Quick(ends) => &mut ends.0.book,
         }
@@ -130,6 +153,7 @@ impl Device {
     fn open(&self) -> u32 {
         match self {
             Self::Udp(client) => client.open(),
+            Self::Secure(secure) => secure.client.open(),
             Self::Tcp(ends) => ends.0.open_exchanges(),
             Self::Quick(ends) => ends.0.open_exchanges(),
         }
@@ -139,6 +163,7 @@ impl Device {
     fn record_mut(&mut self) -> &mut ClientRecord {
         match self {
             Self::Udp(client) => &mut client.exchanges.record,
+            Self::Secure(secure) => &mut secure.client.exchanges.record,
             Self::Tcp(ends) => &mut ends.0.record,
             Self::Quick(ends) => &mut ends.0.record,
         }
@@ -163,6 +188,7 @@ impl Device {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         match self {
             Self::Udp(client) => client.handle_timeout(now),
+            Self::Secure(secure) => secure.handle_timeout(now),
             Self::Tcp(ends) => ends.0.handle_timeout(),
             Self::Quick(ends) => ends.0.handle_timeout(now),
         }
@@ -176,7 +202,10 @@ impl Device {
         recorder: &mut R,
         send: impl FnMut(&mut R, &[u8], Tag),
     ) -> (Option<Instant>, bool) {
-        client!(self, client => client.drain(now, recorder, send))
+        match self {
+            Self::Secure(secure) => secure.drain(now, recorder, send),
+            _ => client!(self, client => client.drain(now, recorder, send)),
+        }
     }
 
     /// The earliest timer event that is scheduled for it.
@@ -187,7 +216,7 @@ impl Device {
     /// The server's state for this device alone, if there is any.
     pub(crate) fn server(&mut self) -> Option<ServerEnd<'_>> {
         match self {
-            Self::Udp(_) => None,
+            Self::Udp(_) | Self::Secure(_) => None,
             Self::Tcp(ends) => Some(ServerEnd::Tcp(&mut ends.1)),
             Self::Quick(ends) => Some(ServerEnd::Quick(&mut ends.1)),
         }
@@ -197,6 +226,7 @@ impl Device {
     pub(crate) const fn record(&self) -> &ClientRecord {
         match self {
             Self::Udp(client) => &client.exchanges.record,
+            Self::Secure(secure) => &secure.client.exchanges.record,
             Self::Tcp(ends) => &ends.0.record,
             Self::Quick(ends) => &ends.0.record,
         }
@@ -208,6 +238,10 @@ impl Device {
             Self::Udp(client) => {
                 client.exchanges.finish();
                 &client.exchanges.by_retransmissions
+            }
+            Self::Secure(secure) => {
+                secure.client.exchanges.finish();
+                &secure.client.exchanges.by_retransmissions
             }
             Self::Tcp(ends) => {
                 let (client, server) = &mut **ends;

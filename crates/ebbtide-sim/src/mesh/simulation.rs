@@ -578,6 +578,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 events: self.engine.handled(),
                 series: None,
                 flows: Vec::new(),
+                security: None,
                 mesh: Some(mesh),
                 wifi: None,
                 background: Vec::new(),

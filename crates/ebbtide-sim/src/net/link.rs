@@ -1,56 +1,11 @@
 //! A link: a buffer with tail drop, a serialiser, then delay and loss.
 
-use super::targeted_loss::{TargetedLoss, Targeting};
-use super::{Delay, Loss};
+use super::propagation::Propagation;
+use super::{Delay, Loss, Schedule, Serialiser, TargetedLoss};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
 use std::collections::VecDeque;
-
-/// The sending end of a link, from which packets leave one after another at an exact, fixed rate.
-#[derive(Clone, Debug)]
-pub struct Serialiser {
-    bits_per_second: u64,
-    /// When the last packet accepted so far will have left.
-    free_at: u64,
-    /// The fraction of a nanosecond that `free_at` omits, in units of `1 / bits_per_second`, so
-    /// that rounding never accumulates within a busy period.
-    remainder: u64,
-}
-
-impl Serialiser {
-    /// Creates a serialiser with this rate, at least 1 bit/s.
-    #[must_use]
-    pub const fn new(bits_per_second: u64) -> Self {
-        let bits_per_second = if bits_per_second == 0 { 1 } else { bits_per_second };
-        Self { bits_per_second, free_at: 0, remainder: 0 }
-    }
-
-    /// Accepts a packet at `now`. Returns when its first bit leaves, and when its last bit has
-    /// left.
-    #[inline]
-    pub fn accept(&mut self, now: Instant, bytes: u32) -> (Instant, Instant) {
-        let now = now.as_nanos();
-        if self.free_at < now {
-            self.free_at = now;
-            self.remainder = 0;
-        }
-        let start = self.free_at;
-        // 2^32 bytes are 2^35 bits, times 10^9 ns below 2^65; only packets that large need 128
-        // bits.
-        let scaled = u128::from(bytes) * 8 * 1_000_000_000 + u128::from(self.remainder);
-        let rate = u128::from(self.bits_per_second);
-        let (ns, remainder) = match u64::try_from(scaled) {
-            Ok(scaled) => (scaled / self.bits_per_second, scaled % self.bits_per_second),
-            Err(_) => (
-                u64::try_from(scaled / rate).unwrap_or(u64::MAX),
-                u64::try_from(scaled % rate).unwrap_or(0),
-            ),
-        };
-        self.free_at = start.saturating_add(ns);
-        self.remainder = remainder;
-        (Instant::from_nanos(start), Instant::from_nanos(self.free_at))
-    }
-}
+use std::sync::Arc;
 
 /// The fate of a packet, known when it is handed to the link.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -98,14 +53,11 @@ pub struct Link<R> {
     serialiser: Serialiser,
     /// Bytes that may wait; `None` for no limit.
     buffer: Option<u64>,
-    delay: Delay,
-    loss: Loss<R>,
-    targeting: Vec<Targeting>,
+    propagation: Propagation<R>,
     /// The start of transmission and the length of each waiting packet.
     waiting: VecDeque<(Instant, u32)>,
     waiting_bytes: u64,
     counts: LinkCounts,
-    rng: R,
 }
 
 impl<R: Rng> Link<R> {
@@ -120,9 +72,7 @@ impl<R: Rng> Link<R> {
         Self {
             serialiser: Serialiser::new(bits_per_second),
             buffer,
-            delay,
-            loss,
-            targeting: Vec::new(),
+            propagation: Propagation::new(delay, loss, rng),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             counts: LinkCounts {
@@ -135,13 +85,18 @@ impl<R: Rng> Link<R> {
                 queue_max: 0,
                 queue_byte_ns: 0,
             },
-            rng,
         }
+    }
+
+    /// Makes the rate and the delay follow a schedule. To be called before the first packet.
+    pub fn follow(&mut self, schedule: Arc<Schedule>) {
+        self.serialiser = Serialiser::scheduled(Arc::clone(&schedule));
+        self.propagation.follow(schedule);
     }
 
     /// Drops these packets on purpose, in addition to those of the loss model.
     pub fn lose(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
-        self.targeting.extend(targets.into_iter().map(Targeting::new));
+        self.propagation.lose(targets);
     }
 
     /// Hands a packet of `bytes` to the link. Calls must be in the order of time.
@@ -170,17 +125,12 @@ impl<R: Rng> Link<R> {
         }
         self.counts.bytes_serialised += u64::from(bytes);
         self.counts.busy_ns += left.as_nanos() - start.as_nanos();
-        let mut is_lost = self.loss.loses(left);
-        for targeting in &mut self.targeting {
-            is_lost |= targeting.loses(left, client);
+        let fate = self.propagation.cross(left, client);
+        match fate {
+            Fate::Lost { .. } => self.counts.lost_link += 1,
+            _ => self.counts.delivered += 1,
         }
-        if is_lost {
-            self.counts.lost_link += 1;
-            return Fate::Lost { left };
-        }
-        self.counts.delivered += 1;
-        let delay = self.delay.draw(&mut self.rng);
-        Fate::Delivered { at: Instant::from_nanos(left.as_nanos().saturating_add(delay)) }
+        fate
     }
 
     /// The number of bytes that wait at `now`.
@@ -212,8 +162,10 @@ impl<R: Rng> Link<R> {
             .map(|(start, bytes)| u128::from(*bytes) * start.saturating_since(now).as_nanos());
         let mut counts = self.counts;
         counts.queue_byte_ns -= ahead.sum::<u128>();
-        // The serialiser works without pause until then, so all of the time ahead is busy time.
-        counts.busy_ns -= self.serialiser.free_at.saturating_sub(now.as_nanos());
+        // The serialiser works without pause until then, so all of the time ahead is busy time. In an
+        // outage it pauses: then this is a lower bound.
+        let ahead = self.serialiser.free_at.saturating_sub(now.as_nanos());
+        counts.busy_ns = counts.busy_ns.saturating_sub(ahead);
         counts
     }
 }

@@ -1,14 +1,24 @@
 //! Models of networks. They compute the fates of packets from instants and lengths, and depend on
 //! neither the engine nor CoAP, so the emulator drives the same models with the wall clock.
 
+mod bottleneck;
 mod delay;
 mod link;
 mod loss;
+mod managed;
 mod path;
+mod propagation;
+pub mod queue;
+mod schedule;
+mod serialiser;
 mod targeted_loss;
 
+pub use bottleneck::Bottleneck;
 pub use delay::Delay;
-pub use link::{Fate, Link, LinkCounts, Serialiser};
+pub use link::{Fate, Link, LinkCounts};
 pub use loss::{Loss, LossModel};
+pub use managed::ManagedLink;
 pub use path::Path;
+pub use schedule::{Schedule, ScheduleError, Step};
+pub use serialiser::Serialiser;
 pub use targeted_loss::TargetedLoss;

@@ -1,31 +1,65 @@
 //! One direction of the path between clients and server, as a scenario describes it.
 
-use super::{Delay, Link, Loss, LossModel};
+use super::queue::LinkFacts;
+use super::{Bottleneck, Delay, Link, Loss, LossModel, ManagedLink};
 use crate::random::Streams;
-use crate::scenario::LinkSpec;
+use crate::scenario::{LinkSpec, Network};
+use ebbtide_core::time::Duration;
 use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
 
 /// The bottleneck link of one direction, and the delay between its router and the server. The
 /// streams of randomness are named here, once, so that every driver of a scenario's path draws the
 /// same values.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Path {
     /// The bottleneck.
-    pub link: Link<ChaCha8Rng>,
+    pub link: Bottleneck<ChaCha8Rng>,
     /// The delay beyond the link, and the generator that draws it.
     pub beyond: (Delay, ChaCha8Rng),
 }
 
 impl Path {
-    /// Creates the path called `name` (`"up"` from the clients to the server, `"down"` back).
+    /// Creates the path from the clients to the server.
     #[must_use]
-    pub fn new(name: &str, spec: &LinkSpec, loss: LossModel, streams: &Streams) -> Self {
-        let packets = streams.stream(&format!("link/{name}/loss"));
-        let states = streams.stream(&format!("link/{name}/loss/states"));
-        let delays = streams.stream(&format!("link/{name}/delay"));
-        let loss = Loss::new(loss, packets, states);
-        let mut link = Link::new(spec.rate.0, spec.buffer.0, spec.delay.delay(), loss, delays);
-        link.lose(spec.drops.iter().map(|drops| drops.0));
+    pub fn up(network: &Network, loss: LossModel, streams: &Streams) -> Self {
+        Self::new("up", &network.up, (network.mtu, loss), streams)
+    }
+
+    /// The way back.
+    #[must_use]
+    pub fn down(network: &Network, loss: LossModel, streams: &Streams) -> Self {
+        Self::new("down", &network.down, (network.mtu, loss), streams)
+    }
+
+    fn new(name: &str, spec: &LinkSpec, (mtu, loss): (u32, LossModel), streams: &Streams) -> Self {
+        let stream = |what: &str| streams.stream(&format!("link/{name}/{what}"));
+        let loss = Loss::new(loss, stream("loss"), stream("loss/states"));
+        let (rate, delay) = (spec.rate.0, spec.delay.delay());
+        let schedule = spec.schedule().map(Arc::new);
+        let targets = spec.drops.iter().map(|drops| drops.0);
+        let link = match spec.queue {
+            None => {
+                let mut link = Link::new(rate, spec.buffer.0, delay, loss, stream("delay"));
+                link.lose(targets);
+                if let Some(schedule) = schedule {
+                    link.follow(schedule);
+                }
+                Bottleneck::TailDrop(link)
+            }
+            Some(queue) => {
+                let nanos = u64::from(mtu) * 8 * 1_000_000_000 / rate.max(1);
+                let transmission = Duration::from_nanos(nanos);
+                let facts = LinkFacts { buffer: spec.buffer.0, mtu, transmission };
+                let queue = queue.model().build(&facts, stream("queue"));
+                let mut link = ManagedLink::new(rate, queue, delay, loss, stream("delay"));
+                link.lose(targets);
+                if let Some(schedule) = schedule {
+                    link.follow(schedule);
+                }
+                Bottleneck::Managed(Box::new(link))
+            }
+        };
         Self { link, beyond: (spec.beyond.delay(), streams.stream(&format!("beyond/{name}"))) }
     }
 }

@@ -9,6 +9,7 @@ mod files;
 mod flow;
 mod run_record;
 mod seal;
+mod security;
 mod trace;
 mod wifi;
 
@@ -18,5 +19,6 @@ pub use delivery::Delivery;
 pub use files::{Claim, Manifest, ManifestCell, Store, StoreError};
 pub use flow::FlowRecord;
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
+pub use security::SecurityRecord;
 pub use trace::{AIR, Only, PLACES, Tap, Trace};
 pub use wifi::{StationRecord, WifiRecord};

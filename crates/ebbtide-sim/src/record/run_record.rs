@@ -3,6 +3,7 @@
 use super::background::BackgroundFlow;
 use super::delivery::Delivery;
 use super::flow::FlowRecord;
+use super::security::SecurityRecord;
 use super::wifi::WifiRecord;
 use crate::mesh::MeshRecord;
 use crate::net::LinkCounts;
@@ -131,4 +132,7 @@ pub struct Totals {
     /// What is measured of senders of many messages: each client's flow, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRecord>,
+    /// The handshakes of DTLS, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub security: Option<SecurityRecord>,
 }

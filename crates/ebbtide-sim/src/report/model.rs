@@ -123,6 +123,30 @@ pub struct Cell {
     /// What TCP in the background came to, if there is such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<BackgroundCell>,
+    /// The handshakes of DTLS, summed over replications, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub security: Option<SecurityCell>,
+}
+
+/// The handshakes of DTLS, summed over replications.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecurityCell {
+    /// Handshakes that clients began.
+    pub begun: u64,
+    /// Of these, those that were completed.
+    pub completed: u64,
+    /// Of these, those that resumed a session.
+    pub resumed: u64,
+    /// Handshakes that failed.
+    pub failed: u64,
+    /// Datagrams of handshakes that clients sent.
+    pub packets_up: u64,
+    /// Those that the server sent.
+    pub packets_down: u64,
+    /// Bytes of those that clients sent, without the headers of lower layers.
+    pub bytes_up: u64,
+    /// Bytes of those that the server sent, likewise.
+    pub bytes_down: u64,
 }
 
 /// TCP that shared the bottleneck with the clients.

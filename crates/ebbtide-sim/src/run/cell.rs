@@ -7,9 +7,9 @@ use super::mesh_cell::mesh_cell;
 use super::recorder::Transport;
 use super::wifi_cell::wifi_cell;
 use crate::judge::{Demand, figures};
-use crate::record::{Direction, RunRecord, SparseHistogram};
-use crate::report::{Cell, PacketCounts, Packets, Summary};
-use crate::scenario::{Control, Scenario, Wifi, WorkloadKind};
+use crate::record::{Direction, RunRecord, SecurityRecord, SparseHistogram};
+use crate::report::{Cell, PacketCounts, Packets, SecurityCell, Summary};
+use crate::scenario::{Control, LinkSpec, Scenario, Wifi, WorkloadKind};
 use crate::stats::{jain, mean_and_half_width, summary, weighted_summary};
 use std::collections::BTreeMap;
 
@@ -33,8 +33,8 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     let average = |field: fn(&(f64, f64)) -> f64| {
         lengths.iter().map(field).sum::<f64>() / lengths.len().max(1) as f64
     };
-    let up = average(|lengths| lengths.0) * 8.0 / n.up.rate.0 as f64;
-    let down = average(|lengths| lengths.1) * 8.0 / n.down.rate.0 as f64;
+    let (up, down) =
+        per_exchange_s(scenario, (average(|lengths| lengths.0), average(|lengths| lengths.1)));
     let mean = |(low, high): (u64, u64)| (low as f64 + high as f64) / 2e9;
     let (air, crossing) = average_air(n.wifi.as_ref(), &lengths);
     let idle = up
@@ -65,6 +65,23 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     (all * up.max(down).max(air) - late).max(exchanges * idle / window)
 }
 
+/// The time that each link takes to carry its message of an exchange, up and down, s; the average over
+/// all exchanges where the rate changes with time.
+fn per_exchange_s(scenario: &Scenario, (up, down): (f64, f64)) -> (f64, f64) {
+    let exchanges = match scenario.workload.kind {
+        WorkloadKind::Transfer => (0..scenario.clients.count)
+            .map(|client| f64::from(scenario.messages_of(client)))
+            .sum::<f64>(),
+        _ => f64::from(scenario.clients.count) * f64::from(scenario.workload.exchanges),
+    };
+    let exchanges = exchanges.max(1.0);
+    let each = |bytes: f64, link: &LinkSpec| match link.is_missing() {
+        true => 0.0,
+        false => link.seconds_for(bytes * exchanges) / exchanges,
+    };
+    (each(up, &scenario.network.up), each(down, &scenario.network.down))
+}
+
 /// What the link needed for the background's bytes until the last client was done, s, mean over
 /// replications: it is not there for the clients.
 fn background_s(spec: &CellSpec, records: &[RunRecord]) -> f64 {
@@ -89,10 +106,10 @@ fn demand(spec: &CellSpec) -> Demand {
         lengths.iter().map(field).sum::<f64>() / lengths.len().max(1) as f64
     };
     let bytes = (average(|lengths| lengths.0), average(|lengths| lengths.1));
-    let each = |bytes: f64, rate: u64| if rate == 0 { 0.0 } else { bytes * 8.0 / rate as f64 };
-    let (up, down) = (each(bytes.0, n.up.rate.0), each(bytes.1, n.down.rate.0));
+    let (up, down) = per_exchange_s(scenario, bytes);
     let upwards = up >= down;
     let link = if upwards { &n.up } else { &n.down };
+    let (slower_bytes, slower_s) = if upwards { (bytes.0, up) } else { (bytes.1, down) };
     let seconds = |ns: u64| ns as f64 / 1e9;
     let is_mesh = n.mesh.is_some();
     let own = spec.controls.iter().filter_map(Control::nstart).max();
@@ -101,7 +118,7 @@ fn demand(spec: &CellSpec) -> Demand {
         each_s: if is_mesh || w.kind.is_flow() { 0.0 } else { up.max(down) },
         bytes,
         upwards,
-        rate_bps: link.rate.0 as f64,
+        rate_bps: if slower_s > 0.0 { slower_bytes * 8.0 / slower_s } else { 0.0 },
         buffer: link.buffer.0,
         loss: scenario.average_loss(),
         clients: scenario.clients.count,
@@ -225,7 +242,28 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         wifi: wifi_cell(records),
         background: background_cell(records),
         flows: flow_cell(spec, records),
+        security: security_cell(records),
     }
+}
+
+fn security_cell(records: &[RunRecord]) -> Option<SecurityCell> {
+    let mut total: Option<SecurityRecord> = None;
+    for record in records.iter().filter_map(|record| record.totals.security.as_ref()) {
+        total.get_or_insert_with(SecurityRecord::default).add(record);
+    }
+    let total = total?;
+    let SecurityRecord { begun, completed, resumed, failed, .. } = total;
+    let SecurityRecord { packets_up, packets_down, bytes_up, bytes_down, .. } = total;
+    Some(SecurityCell {
+        begun,
+        completed,
+        resumed,
+        failed,
+        packets_up,
+        packets_down,
+        bytes_up,
+        bytes_down,
+    })
 }
 
 fn by_retransmissions(records: &[RunRecord]) -> Vec<u64> {

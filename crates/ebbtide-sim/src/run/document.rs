@@ -66,6 +66,10 @@ pub fn document(campaign: &Campaign, results: &Results) -> Value {
             if let Some(tcp) = &cell.background {
                 object.insert("background".into(), serde_json::to_value(tcp).unwrap_or_default());
             }
+            if let Some(security) = &cell.security {
+                object
+                    .insert("security".into(), serde_json::to_value(security).unwrap_or_default());
+            }
             if let Some(flows) = &cell.flows {
                 object.insert("flows".into(), serde_json::to_value(flows).unwrap_or_default());
             }

@@ -6,7 +6,8 @@ use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
 use crate::host::{self, Tag};
 use crate::medium::ieee80211;
-use crate::net::{Delay, Fate, Link, Path};
+use crate::net::queue;
+use crate::net::{Bottleneck, Delay, Fate, Path};
 use crate::random::Streams;
 use crate::record::{Delivery, WifiRecord};
 use crate::scenario::{Control, Scenario};
@@ -30,6 +31,13 @@ pub(super) enum Event {
     AtAccessPoint(u32),
     /// A packet arrives at its client.
     AtClient(u32),
+    /// The link to the server, or that to the clients, may be free for what waits.
+    LinkFree {
+        /// Whether it is the one to the server.
+        upwards: bool,
+    },
+    /// A timer of the server's DTLS sessions may be due.
+    SessionTimer,
     /// Something happens in the Wi-Fi cell.
     Wifi(ieee80211::Event),
 }
@@ -51,8 +59,8 @@ pub(super) const LANES: u32 = 3;
 /// The network with what is under way in it.
 pub(super) struct Net {
     pub(super) pool: Pool,
-    pub(super) up: Link<ChaCha8Rng>,
-    pub(super) down: Link<ChaCha8Rng>,
+    pub(super) up: Bottleneck<ChaCha8Rng>,
+    pub(super) down: Bottleneck<ChaCha8Rng>,
     wifi: Option<Cell>,
     /// How many of the clients are CoAP's; TCP in the background counts on from there.
     clients: u32,
@@ -74,8 +82,8 @@ impl Net {
     pub(super) fn new(scenario: &Scenario, controls: &[Control], streams: &Streams) -> Self {
         let network = &scenario.network;
         let loss = scenario.loss_model();
-        let up = Path::new("up", &network.up, loss, streams);
-        let down = Path::new("down", &network.down, loss, streams);
+        let up = Path::up(network, loss, streams);
+        let down = Path::down(network, loss, streams);
         let clients = scenario.clients.count;
         let stations = clients + network.background.stations();
         Self {
@@ -239,42 +247,94 @@ impl Net {
         engine: &mut Engine<Event>,
         recorder: &mut R,
     ) {
-        let Some((_, at)) = self.onto_link(now, (place, true), recorder) else { return };
-        let (delay, rng) = &mut self.beyond_up;
-        let at = at + Duration::from_nanos(delay.draw(rng));
-        engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
+        self.onto_link(now, (place, true), engine, recorder);
     }
 
-    /// A packet goes onto the link in its direction: whose it is and when it has crossed it. A place
-    /// that is lost is free.
+    /// A packet goes onto the link in its direction.
     #[inline]
     fn onto_link<R: Recorder>(
         &mut self,
         now: Instant,
         (place, upwards): (u32, bool),
+        engine: &mut Engine<Event>,
         recorder: &mut R,
-    ) -> Option<(u32, Instant)> {
+    ) {
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length);
         let link = if upwards { &mut self.up } else { &mut self.down };
         let queued = link.queued_bytes(now);
-        let fate = link.send_of(Some(packet.client), now, bytes);
-        if packet.client < self.clients && fate != Fate::Dropped {
-            let carried = match upwards {
-                true => &mut self.delivery.carried_up,
-                false => &mut self.delivery.carried_down,
-            };
-            *carried += u64::from(bytes);
+        let waiting = queue::Packet { id: place, client: packet.client, bytes, queued_at: now };
+        match link.send(now, waiting) {
+            Some(fate) => self.decided(now, (place, upwards), (queued, fate), engine, recorder),
+            None => self.turn(now, upwards, engine, recorder),
         }
-        let (_, datagram) = self.pool.get(place);
+    }
+
+    /// The link in this direction may be free for what waits.
+    pub(super) fn link_free<R: Recorder>(
+        &mut self,
+        now: Instant,
+        upwards: bool,
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        let link = if upwards { &mut self.up } else { &mut self.down };
+        link.handle_timeout(now);
+        self.turn(now, upwards, engine, recorder);
+    }
+
+    /// Handles the fates that a queue discipline has decided.
+    fn turn<R: Recorder>(
+        &mut self,
+        now: Instant,
+        upwards: bool,
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        loop {
+            let link = if upwards { &mut self.up } else { &mut self.down };
+            let queued = link.queued_bytes(now);
+            let Some((place, fate)) = link.poll_fate() else {
+                if let Some(at) = link.poll_timeout() {
+                    engine.schedule(at, Event::LinkFree { upwards });
+                }
+                return;
+            };
+            self.decided(now, (place, upwards), (queued, fate), engine, recorder);
+        }
+    }
+
+    /// Schedules the arrival of a packet whose fate at the link is known, or frees its place.
+    #[inline]
+    fn decided<R: Recorder>(
+        &mut self,
+        now: Instant,
+        (place, upwards): (u32, bool),
+        (queued, fate): (u64, Fate),
+        engine: &mut Engine<Event>,
+        recorder: &mut R,
+    ) {
+        let (packet, datagram) = self.pool.get(place);
         let details = Details { queued, fate, ..packet.details(datagram, upwards, now) };
         recorder.at_link(now, &details);
-        match fate {
-            Fate::Delivered { at } => Some((packet.client, at)),
-            Fate::Dropped | Fate::Lost { .. } => {
-                self.pool.release(place);
-                None
+        let client = packet.client;
+        if client < self.clients && fate != Fate::Dropped {
+            let bytes = u64::from(self.bytes_of(packet.transport, packet.length));
+            match upwards {
+                true => self.delivery.carried_up += bytes,
+                false => self.delivery.carried_down += bytes,
             }
+        }
+        let Fate::Delivered { at } = fate else { return self.pool.release(place) };
+        if upwards {
+            let (delay, rng) = &mut self.beyond_up;
+            let at = at + Duration::from_nanos(delay.draw(rng));
+            engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
+        } else {
+            let is_station = client < self.stations;
+            let event =
+                if is_station { Event::AtAccessPoint(place) } else { Event::AtClient(place) };
+            engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, event);
         }
     }
 
@@ -317,10 +377,7 @@ impl Net {
         engine: &mut Engine<Event>,
         recorder: &mut R,
     ) {
-        let Some((client, at)) = self.onto_link(now, (place, false), recorder) else { return };
-        let is_station = client < self.stations;
-        let event = if is_station { Event::AtAccessPoint(place) } else { Event::AtClient(place) };
-        engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, event);
+        self.onto_link(now, (place, false), engine, recorder);
     }
 }
 

@@ -4,14 +4,14 @@ use super::background::Flows;
 use super::network::{Event, LANES, Net};
 use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
-use crate::host::{Device, Server, client_address, endpoint_config};
+use crate::host::{Device, SecureServer, Server, client_address, endpoint_config, meet_before};
 use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
 use crate::random::{Streams, uniform};
-use crate::record::{FlowRecord, RunRecord, SparseHistogram, Totals};
+use crate::record::{FlowRecord, RunRecord, SecurityRecord, SparseHistogram, Totals};
 use crate::scenario::units::Time;
-use crate::scenario::{Control, Scenario, WorkloadKind};
+use crate::scenario::{Control, Return, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, Config};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
@@ -59,6 +59,8 @@ struct Simulation<R> {
     net: Net,
     clients: Vec<Device>,
     server: Server,
+    /// The server's DTLS sessions.
+    sessions: Option<SecureServer>,
     background: Flows,
     recorder: R,
     /// What a client's host takes to act on a response.
@@ -154,7 +156,7 @@ impl<R: Recorder> Simulation<R> {
             let control = controls.get(group).cloned();
             (group, control.unwrap_or_else(|| Control::Udp(fallback.clone())))
         };
-        let clients = (0..scenario.clients.count)
+        let mut clients: Vec<Device> = (0..scenario.clients.count)
             .map(|number| {
                 let (group, control) = control(number);
                 // At most 255 controls are named on one command line.
@@ -162,6 +164,15 @@ impl<R: Recorder> Simulation<R> {
                 Device::new((number, group), control, scenario, &streams)
             })
             .collect();
+        let mut sessions =
+            (!scenario.security.is_none()).then(|| SecureServer::new(scenario, &streams));
+        if let Some(server) = &mut sessions
+            && scenario.security.returns != Return::Handshake
+        {
+            for client in clients.iter_mut().filter_map(Device::secure) {
+                meet_before(client, server);
+            }
+        }
         let period =
             (scenario.workload.kind == WorkloadKind::Periodic).then_some(scenario.workload.period);
         let window = period.unwrap_or(Time(0)).0.max(scenario.clients.start_window.0);
@@ -183,6 +194,7 @@ impl<R: Recorder> Simulation<R> {
             net: Net::new(scenario, controls, &streams),
             clients,
             server: Server::new(server, payload, &streams),
+            sessions,
             background,
             recorder,
             processing: (scenario.clients.processing.delay(), streams.stream("clients/processing")),
@@ -248,6 +260,10 @@ impl<R: Recorder> Simulation<R> {
                 self.net.enter_cell(now, (packet, false), engine, recorder);
             }
             Event::AtClient(packet) => self.at_client(now, packet),
+            Event::LinkFree { upwards } => {
+                self.net.link_free(now, upwards, &mut self.engine, &mut self.recorder);
+            }
+            Event::SessionTimer => self.session_timer(now),
             Event::Wifi(event) => self.in_cell(now, event),
         }
     }
@@ -302,10 +318,38 @@ impl<R: Recorder> Simulation<R> {
         }
         let from = client_address(client);
         let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
-        self.server.receive(now, from, &self.request, packet.tag, |client, datagram, tag| {
+        let mut send = |client, datagram: &[u8], tag| {
+            net.server_sends(now, (client, datagram, tag), engine, recorder);
+        };
+        match &mut self.sessions {
+            None => self.server.receive(now, from, &self.request, packet.tag, send),
+            Some(sessions) => {
+                let datagram = (client, &self.request[..], packet.tag);
+                let timeout = sessions.receive(now, datagram, &mut self.server, &mut send);
+                if let Some(at) = due(timeout, &mut sessions.timer, now) {
+                    engine.schedule(at, Event::SessionTimer);
+                }
+            }
+        }
+        self.net.pool.release(place);
+    }
+
+    /// The timer of the server's DTLS sessions.
+    fn session_timer(&mut self, now: Instant) {
+        let Some(sessions) = &mut self.sessions else { return };
+        // Only the timer event that was scheduled last counts: others are left over.
+        if self.is_over || sessions.timer != Some(now) {
+            return;
+        }
+        sessions.timer = None;
+        sessions.handle_timeout(now);
+        let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
+        let timeout = sessions.drain(|client, datagram, tag| {
             net.server_sends(now, (client, datagram, tag), engine, recorder);
         });
-        self.net.pool.release(place);
+        if let Some(at) = due(timeout, &mut sessions.timer, now) {
+            engine.schedule(at, Event::SessionTimer);
+        }
     }
 
     /// A message of a flow arrives at the server.
@@ -458,6 +502,7 @@ impl<R: Recorder> Simulation<R> {
                 background: self.background.records(),
                 delivery,
                 flows,
+                security: self.security(),
             },
             wall_s: 0.0,
         };
@@ -466,6 +511,15 @@ impl<R: Recorder> Simulation<R> {
 }
 
 impl<R> Simulation<R> {
+    /// The handshakes of all clients, and what the server sent in them.
+    fn security(&mut self) -> Option<SecurityRecord> {
+        let mut total = self.sessions.as_ref()?.measured;
+        for client in self.clients.iter_mut().filter_map(Device::secure) {
+            total.add(&client.measured);
+        }
+        Some(total)
+    }
+
     /// What became of the clients' flows.
     fn flows(&mut self) -> Vec<FlowRecord> {
         let end = self.until.unwrap_or_else(|| self.engine.now());

@@ -26,4 +26,6 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("lln-grid"),
     builtin!("power-cut"),
     builtin!("lora-like"),
+    builtin!("handover"),
+    builtin!("handshake-storm"),
 ];

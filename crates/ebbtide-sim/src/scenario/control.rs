@@ -85,6 +85,11 @@ impl Scenario {
                 return Err(ScenarioError::argument("--cc", text, message));
             }
         }
+        let is_plain_udp = matches!(control, Control::Udp(_));
+        if !self.security.is_none() && !is_plain_udp {
+            let message = "security.mode is for congestion controls over UDP";
+            return Err(ScenarioError::argument("--cc", text, message));
+        }
         if control.transport() == Transport::Tcp {
             if self.network.mesh.is_some() {
                 let message = "a mesh carries UDP only; choose a congestion control over UDP";

@@ -80,7 +80,7 @@ impl Source {
             ScenarioError::at(&self.place, self.line_of(&key), &key, &message)
         })?;
         if overrides.is_empty() {
-            return Ok(settled(plain));
+            return self.settled(plain);
         }
         let mut table: Table =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
@@ -124,7 +124,14 @@ impl Source {
             let argument = fault.map_or(key, |change| format!("{}={}", change.key, change.value));
             ScenarioError::argument("--set", &argument, &message)
         })?;
-        Ok(settled(scenario))
+        self.settled(scenario)
+    }
+
+    /// The scenario with what follows from the rest of it, and with the traces that it names.
+    fn settled(&self, mut scenario: Scenario) -> Result<Scenario, ScenarioError> {
+        scenario.clients.count = scenario.client_count();
+        super::trace::read(&mut scenario, &self.place)?;
+        Ok(scenario)
     }
 
     /// The dotted keys for which a `--set` key stands.
@@ -188,12 +195,6 @@ fn missing_field(message: &str) -> Option<&str> {
 
 fn read(table: &Table) -> Result<Scenario, toml::de::Error> {
     Value::Table(table.clone()).try_into()
-}
-
-/// Fills in the values that follow from the rest of a scenario.
-fn settled(mut scenario: Scenario) -> Scenario {
-    scenario.clients.count = scenario.client_count();
-    scenario
 }
 
 /// Sets a dotted key, and creates tables if necessary.

@@ -14,8 +14,12 @@ mod mesh;
 mod mesh_validate;
 mod nearest;
 mod q_block;
+mod queue;
+mod schedule;
+mod security;
 mod settings;
 mod tcp;
+mod trace;
 pub mod units;
 mod validate;
 mod wifi;
@@ -31,8 +35,12 @@ pub use load::{Source, load};
 pub use mesh::{Addresses, Curve, DutyCycling, Lowpan, Mesh, MeshWorkload, Radio, Topology};
 pub use nearest::did_you_mean;
 pub use q_block::{Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE, QBlock};
+pub use queue::QueueSpec;
+pub use schedule::Change;
+pub use security::{Return, Security, SecurityMode, Timers};
 pub use settings::{Axis, Override, combinations, parse_set};
 pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
+pub use trace::Trace;
 pub use wifi::Wifi;
 
 use crate::net::LossModel;
@@ -67,6 +75,9 @@ pub struct Scenario {
     /// The host that responds.
     #[serde(default)]
     pub server: Server,
+    /// How messages are protected on the way.
+    #[serde(default, skip_serializing_if = "Security::is_default")]
+    pub security: Security,
     /// The activity of the clients.
     pub workload: Workload,
     /// CoAP's transmission parameters.
@@ -131,8 +142,20 @@ pub struct LinkSpec {
     /// One-way propagation delay of the link, after the rate. If a range is given, the delay is
     /// drawn for each packet.
     pub delay: TimeRange,
-    /// Bytes that may wait before the link, without the packet in transmission; tail drop.
+    /// Bytes that may wait before the link, without the packet in transmission.
     pub buffer: Buffer,
+    /// The queue discipline; without it, one queue with tail drop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueSpec>,
+    /// The changes of rate and delay over time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule: Vec<Change>,
+    /// The time after which the schedule begins anew; 0: never.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub schedule_period: Time,
+    /// A recorded trace instead of a schedule: a file in the folder of the scenario's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
     /// The delay between the link's router and the server, per packet.
     #[serde(default)]
     pub beyond: TimeRange,

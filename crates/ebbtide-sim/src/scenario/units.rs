@@ -113,6 +113,13 @@ impl Time {
     }
 }
 
+impl Rate {
+    /// From text such as `30 kbit/s`; `None` if it is no rate.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        parse_quantity(text, RATE_UNITS).map(Self)
+    }
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 { f.write_str("0 s") } else { print_quantity(self.0, TIME_UNITS, f) }

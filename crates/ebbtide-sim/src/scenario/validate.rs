@@ -37,6 +37,7 @@ pub(super) fn check(s: &Scenario) -> Check {
     super::background::check(s)?;
     workload(s)?;
     super::flow::check(s)?;
+    super::security::check(s)?;
     let c = &s.coap;
     let ack_timeout = (1_000_000..=600_000_000_000).contains(&c.ack_timeout.0);
     range(ack_timeout, "coap.ack_timeout", "must be from 1 ms to 10 min")?;
@@ -69,6 +70,8 @@ fn network(s: &Scenario) -> Check {
             range(!link.is_missing(), &format!("network.{name}"), "is missing")?;
         }
         super::drops::check(s, name, link)?;
+        super::queue::check(name, link, n.mesh.is_some())?;
+        super::schedule::check(name, link, n.mesh.is_some())?;
         let longest = |ends: (u64, u64)| ends.1 <= LONGEST.0;
         let key = |key: &str| format!("network.{name}.{key}");
         range(

@@ -226,6 +226,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         mesh: None,
         wifi: None,
         background: None,
+        security: None,
         flows: None,
         duration: Summary::default(),
         cc: shape.cc.to_owned(),

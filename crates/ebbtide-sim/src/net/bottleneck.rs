@@ -1,0 +1,79 @@
+//! The link of one direction, with or without a queue discipline.
+
+use super::queue::Packet;
+use super::{Fate, Link, LinkCounts, ManagedLink};
+use ebbtide_core::time::Instant;
+use rand_core::Rng;
+
+/// A link as a driver has it: a packet's fate is known at once or comes later.
+#[derive(Debug)]
+pub enum Bottleneck<R> {
+    /// Tail drop: each fate is known when the packet is handed over.
+    TailDrop(Link<R>),
+    /// A queue discipline.
+    Managed(Box<ManagedLink<R>>),
+}
+
+impl<R: Rng> Bottleneck<R> {
+    /// Hands a packet to the link. Its fate if that is known; if not, [`Self::poll_fate`] will tell it.
+    #[inline]
+    pub fn send(&mut self, now: Instant, packet: Packet) -> Option<Fate> {
+        match self {
+            Self::TailDrop(link) => Some(link.send_of(Some(packet.client), now, packet.bytes)),
+            Self::Managed(link) => {
+                link.send(now, packet);
+                None
+            }
+        }
+    }
+
+    /// The next fate that was not known at once, with the packet's ID.
+    pub fn poll_fate(&mut self) -> Option<(u32, Fate)> {
+        match self {
+            Self::TailDrop(_) => None,
+            Self::Managed(link) => link.poll_fate(),
+        }
+    }
+
+    /// When [`Self::handle_timeout`] is to be called; each instant is given once.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        match self {
+            Self::TailDrop(_) => None,
+            Self::Managed(link) => link.poll_timeout(),
+        }
+    }
+
+    /// An instant that [`Self::poll_timeout`] gave has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Self::Managed(link) = self {
+            link.handle_timeout(now);
+        }
+    }
+
+    /// Bytes that wait at `now`.
+    #[inline]
+    pub fn queued_bytes(&mut self, now: Instant) -> u64 {
+        match self {
+            Self::TailDrop(link) => link.queued_bytes(now),
+            Self::Managed(link) => link.queued_bytes(),
+        }
+    }
+
+    /// The counters. With tail drop they have a packet's whole wait and transmission when it is handed over.
+    #[must_use]
+    pub const fn counts(&self) -> LinkCounts {
+        match self {
+            Self::TailDrop(link) => link.counts(),
+            Self::Managed(link) => link.counts(),
+        }
+    }
+
+    /// The counters without what `now` is yet to see. Not earlier than the last packet was handed over.
+    #[must_use]
+    pub fn counts_until(&self, now: Instant) -> LinkCounts {
+        match self {
+            Self::TailDrop(link) => link.counts_until(now),
+            Self::Managed(link) => link.counts(),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! First in, first out.
+
+use super::{Discipline, Fifo, LinkFacts, Packet};
+use ebbtide_core::time::Instant;
+
+/// A queue that drops what finds it full.
+#[derive(Clone, Debug)]
+pub struct TailDrop {
+    queue: Fifo,
+    buffer: Option<u64>,
+}
+
+impl TailDrop {
+    /// An empty queue of the link's buffer.
+    #[must_use]
+    pub fn new(link: &LinkFacts) -> Self {
+        Self { queue: Fifo::default(), buffer: link.buffer }
+    }
+}
+
+impl Discipline for TailDrop {
+    fn enqueue(&mut self, _: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
+        if self.queue.fits(packet, self.buffer) {
+            self.queue.push(packet);
+        } else {
+            dropped.push(packet);
+        }
+    }
+
+    fn dequeue(&mut self, _: Instant, _: &mut Vec<Packet>) -> Option<Packet> {
+        self.queue.pop()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.queue.bytes
+    }
+}

@@ -1,0 +1,114 @@
+//! `[[network.up.schedule]]`: rates and delays that change, outages among them.
+
+use super::units::{Rate, Time, TimeRange};
+use super::validate::{Check, LONGEST, range};
+use super::{LinkSpec, Trace};
+use crate::net::{Schedule, ScheduleError, Step};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+/// A change of a link: from when on it has another rate, another delay or both.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Since the start of the run, or of the period.
+    pub at: Time,
+    /// The rate from then on, 0 for an outage during which packets wait; if it is left out, as before.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "rate_or_zero")]
+    pub rate: Option<Rate>,
+    /// The delay of packets that leave from then on; if it is left out, as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<TimeRange>,
+}
+
+/// A rate, which may be 0 here.
+fn rate_or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rate>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Number(u64),
+        Text(String),
+    }
+    let unknown = |written: &str| {
+        de::Error::custom(format!(
+            "'{written}' is not a rate such as \"30 kbit/s\", or 0 for an outage"
+        ))
+    };
+    match Written::deserialize(deserializer)? {
+        Written::Number(0) => Ok(Some(Rate(0))),
+        Written::Number(number) => Err(unknown(&number.to_string())),
+        Written::Text(text) => Rate::parse(&text).map(Some).ok_or_else(|| unknown(&text)),
+    }
+}
+
+impl LinkSpec {
+    /// The link's rates and delays over time; `None` if they do not change.
+    #[must_use]
+    pub fn schedule(&self) -> Option<Schedule> {
+        let recorded = self.trace.as_ref().and_then(Trace::schedule);
+        recorded.or_else(|| self.try_schedule().ok().flatten())
+    }
+
+    /// How long the link needs for so many bytes if they are there from the start, s.
+    #[must_use]
+    pub fn seconds_for(&self, bytes: f64) -> f64 {
+        let rate = self.rate.0.max(1) as f64;
+        self.schedule().map_or(bytes * 8.0 / rate, |schedule| schedule.seconds_for(bytes))
+    }
+
+    fn try_schedule(&self) -> Result<Option<Schedule>, ScheduleError> {
+        if self.schedule.is_empty() {
+            return Ok(None);
+        }
+        let (mut rate, mut delay) = (self.rate.0, self.delay.delay());
+        let mut steps = vec![Step { from: 0, bits_per_second: rate, delay }];
+        for change in &self.schedule {
+            rate = change.rate.map_or(rate, |rate| rate.0);
+            delay = change.delay.map_or(delay, TimeRange::delay);
+            if change.at.0 == 0 && steps.len() == 1 {
+                steps.clear();
+            }
+            steps.push(Step { from: change.at.0, bits_per_second: rate, delay });
+        }
+        let period = self.schedule_period.0;
+        Schedule::new(steps, (period > 0).then_some(period)).map(Some)
+    }
+}
+
+pub(super) fn check(name: &str, link: &LinkSpec, is_mesh: bool) -> Check {
+    let key = format!("network.{name}.schedule");
+    let period = format!("network.{name}.schedule_period");
+    if link.trace.is_some() {
+        let trace = format!("network.{name}.trace");
+        let message = "is for networks without [network.mesh], whose wired side does not change";
+        range(!is_mesh, &trace, message)?;
+        range(link.schedule.is_empty(), &trace, "takes the place of a schedule: keep one of them")?;
+    }
+    if link.schedule.is_empty() {
+        return range(link.schedule_period.0 == 0, &period, "needs [[network.*.schedule]] entries");
+    }
+    let message = "is for networks without [network.mesh], whose wired side does not change";
+    range(!is_mesh, &key, message)?;
+    range(link.schedule.len() <= 100_000, &key, "must be at most 100000 entries")?;
+    for change in &link.schedule {
+        range(change.at <= LONGEST, &key, "must have at = at most 36525 days")?;
+        let rate = change.rate.is_none_or(|rate| rate.0 <= 1_000_000_000_000);
+        range(rate, &key, "must have rates of at most 1000 Gbit/s")?;
+        let delay = change.delay.is_none_or(|delay| delay.ends().1 <= LONGEST.0);
+        range(delay, &key, "must have delays of at most 36525 days")?;
+        let says_something = change.rate.is_some() || change.delay.is_some();
+        range(says_something, &key, "must have a rate or a delay in each entry")?;
+    }
+    match link.try_schedule() {
+        Ok(_) => Ok(()),
+        Err(ScheduleError::OutOfOrder) => {
+            range(false, &key, "must be in the order of time: each `at` above the one before")
+        }
+        Err(ScheduleError::ShortPeriod) => {
+            range(false, &period, "must be above the `at` of the last entry")
+        }
+        Err(ScheduleError::NeverTransmits) => {
+            let message = "must not end in an outage: add an entry with a rate, or schedule_period";
+            range(false, &key, message)
+        }
+    }
+}
