@@ -303,7 +303,7 @@ class Campaign:
     def compare(self, a: str, b: str, figure: str = "median_fct_s") -> Any:
         """Compare two controls in every combination of settings, pairwise.
 
-        In a replication both draw the same random numbers, so the difference of each pair is used: the
+        In a replication both draw the same random numbers, so differences of pairs are used: the
         interval is much narrower than that of two samples. ``figure``: ``"median_fct_s"`` (the
         median flow completion time, s) or ``"unnecessary"`` (median unnecessary retransmissions of
         a client).
