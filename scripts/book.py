@@ -36,9 +36,13 @@ smart-punctuation = false
 enable = true
 level = 0
 """
-# Tables and diagrams wider than a telephone scroll by themselves rather than with the page.
+# Tables and diagrams wider than the screen scroll by themselves rather than with the page. Names in the
+# first column of a table are not broken at their hyphens.
 STYLE = """
+:root { --content-max-width: 900px; }
 .table-wrapper { overflow-x: auto; }
+.content table th, .content table td { padding: 3px 10px; }
+.content td:first-child code { white-space: nowrap; }
 pre.mermaid { background: transparent; overflow-x: auto; }
 .content img { max-width: 100%; background: #fff; }
 """

@@ -3,7 +3,7 @@
 
 The script makes two network namespaces, joined by a virtual cable. `ebbtide serve` runs in the one,
 on the first core; the honest client and the flood run in the other, on the second core. Each flood
-is sent twice: to the server, and, as a control, to an address that nobody has. So the flood's own
+is sent twice: to the server, and, as a control, to an address without a host. So the flood's own
 cost is in both figures, and their ratio is what the flood costs the honest client.
 
     cargo build --release -p ebbtide-cli --bins --examples
@@ -51,7 +51,7 @@ class Namespaces:
             self.run(holder, "ip", "address", "add", address + "/24", "dev", device)
             self.run(holder, "ip", "link", "set", device, "up")
         self.run(self.server, "ip", "route", "add", "10.0.0.0/8", "via", CLIENT)
-        # The forged addresses are the client's own; the address that nobody has is at the server's end.
+        # The forged addresses are the client's own; the address without a host is at the server's end.
         self.run(self.client, "ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo")
         self.run(self.client, "ip", "neighbour", "add", NOBODY, "lladdr", "02:00:00:00:00:99", "dev",
                  "veth1", "nud", "permanent")

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Reproduce a figure of a paper
 #
-# The experiments of a paper run again from the repository, and their figures stand beside the published ones. Here: the
-# cell of ANRW'18 with NB-IoT devices; two replications, so that this page is made in seconds, where the paper has twenty.
+# This page repeats the experiments of a paper and compares their figures with the published ones: the cell of ANRW'18 with
+# NB-IoT devices, with two replications instead of the paper's twenty, so that the page is built within seconds.
 
 # %%
 import ebbtide

@@ -35,7 +35,7 @@ crowd = frame[frame["clients"] == 100]
 figures.cdf(crowd, "fct_s", size="screen")
 
 # %% [markdown]
-# One client of the plain control in the crowd, exchange by exchange:
+# One of the 100 clients under the plain control, exchange by exchange:
 
 # %%
 events = ebbtide.replay(

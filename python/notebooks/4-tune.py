@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Make a control yours
 #
-# A control's settings are searched for by trial, under the same luck as its defaults: here how `default`'s ACK_TIMEOUT and its
-# bound trade completion time against unnecessary retransmissions in a crowd of 60 devices.
+# A control's settings are found by trials that use the same random numbers as its defaults. This example shows how `default`'s
+# ACK_TIMEOUT and its bound trade completion time against unnecessary retransmissions with 60 devices.
 
 # %%
 import ebbtide
@@ -27,7 +27,7 @@ for key, share in tuning.sensitivity().items():
     print(f"{key}: explains {share:.0%} of the differences")
 
 # %% [markdown]
-# Both, compared pairwise: the same luck for both, so that ten replications say more than a hundred of two samples.
+# Both are compared pairwise with the same random numbers, so ten replications say more than a hundred of two samples.
 
 # %%
 import tempfile

@@ -1,14 +1,14 @@
-//! Work on threads of its own, while Python's goes on hearing of Ctrl-C.
+//! Work on separate threads, while the Python thread still handles Ctrl-C.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often signals are looked at: Ctrl-C within a second, with room.
+/// The interval at which signals are checked, so that Ctrl-C takes effect within a second.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// A place for one value that another thread leaves.
+/// A slot for one value from another thread.
 struct Slot<T> {
     place: Mutex<State<T>>,
     filled: Condvar,
@@ -17,15 +17,15 @@ struct Slot<T> {
 enum State<T> {
     Waiting,
     Ready(T),
-    /// The thread ended without a value: it panicked.
+    /// The thread ended without a value because it panicked.
     Abandoned,
 }
 
-/// Fills the slot when it is dropped, whatever happened.
+/// Fills the slot when it is dropped, in any case.
 pub(crate) struct Promise<T>(Arc<Slot<T>>);
 
 impl<T> Promise<T> {
-    /// Leaves the value.
+    /// Stores the value.
     pub(crate) fn keep(self, value: T) {
         *self.0.place.lock().unwrap_or_else(PoisonError::into_inner) = State::Ready(value);
     }
@@ -41,13 +41,13 @@ impl<T> Drop for Promise<T> {
     }
 }
 
-/// Waits for what `begin` promises, the interpreter released. `glance` is called about ten times a
-/// second.
+/// Waits for the value that `begin` promises, without holding the interpreter lock. `glance` is
+/// called about ten times a second.
 ///
 /// # Errors
 ///
-/// What a signal's handler or `glance` raises, such as KeyboardInterrupt; the work then goes on
-/// unattended, so whoever began it tells it to stop.
+/// Returns the exception of a signal handler or of `glance`, such as KeyboardInterrupt. The work
+/// then continues unattended, so the caller must tell it to stop.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     begin: impl FnOnce(Promise<T>) -> PyResult<()>,

@@ -1,8 +1,8 @@
-//! The client, for callers that wait and for asyncio.
+//! The client, in a blocking form and for asyncio.
 
 use crate::attended::{self, Promise};
 use crate::message::{How, Response, request};
-use crate::queue::{Happened, Queue};
+use crate::queue::{LoopEvent, Queue};
 use crate::{errors, runtime};
 use ebbtide::stream::{Identity, Trust};
 use ebbtide::{Config, Error};
@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 
-/// Messages that may wait until congestion control lets them leave for one peer.
+/// Messages to one peer that may wait for congestion control.
 const WAITING: u16 = 16_384;
 
 /// Settings of a client or server, from Python's arguments.
@@ -51,7 +51,7 @@ impl Settings {
                 Config::with_control(control)
             }
         };
-        // In Python many requests are begun with one line, and wait their turn.
+        // In Python many requests are started with one line, and wait their turn.
         config.endpoint.limits.queue_per_peer = WAITING;
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
@@ -88,7 +88,7 @@ pub(crate) struct Client {
     runtime: Handle,
 }
 
-/// A request under way; to cancel it ends the exchange.
+/// A request in progress. Cancelling it ends the exchange.
 #[pyclass(frozen)]
 pub(crate) struct Call(AbortHandle);
 
@@ -107,7 +107,7 @@ impl Client {
         Ok(Self { client, runtime: runtime::handle()? })
     }
 
-    /// Sends a request and waits.
+    /// Sends a request and waits for the response.
     #[pyo3(signature = (method, uri, payload, how=None))]
     fn request(
         &self,
@@ -122,7 +122,7 @@ impl Client {
         Ok(Response(answer.map_err(|error| errors::request(&error))?))
     }
 
-    /// Sends a request; `future` gets the response from `queue`.
+    /// Sends a request; `future` receives the response through `queue`.
     #[pyo3(signature = (queue, future, method, uri, payload, how=None))]
     fn submit(
         &self,
@@ -137,12 +137,12 @@ impl Client {
         let queue = queue.clone();
         let task = self.runtime.spawn(async move {
             let answer = client.request(request).await;
-            queue.push(Happened::Answered(future, answer));
+            queue.push(LoopEvent::Answered(future, answer));
         });
         Ok(Call(task.abort_handle()))
     }
 
-    /// A CoAP ping: the round trip in seconds, if the answer told.
+    /// Sends a CoAP ping. Returns the round trip in seconds, if the answer gave one.
     fn ping(&self, py: Python<'_>, uri: String) -> PyResult<Option<f64>> {
         let client = self.client.clone();
         let answer = self.wait(py, async move { round_trip(&client, &uri).await })?;
@@ -153,12 +153,12 @@ impl Client {
         let (client, queue) = (self.client.clone(), queue.clone());
         let task = self.runtime.spawn(async move {
             let answer = round_trip(&client, &uri).await;
-            queue.push(Happened::Pinged(future, answer));
+            queue.push(LoopEvent::Pinged(future, answer));
         });
         Call(task.abort_handle())
     }
 
-    /// Observes a resource. The registration leaves with the first state that is asked for.
+    /// Observes a resource. The registration is sent when the first state is requested.
     #[pyo3(signature = (method, uri, payload, how=None))]
     fn observe(
         &self,
@@ -170,7 +170,7 @@ impl Client {
         Ok(Observation {
             client: self.client.clone(),
             runtime: self.runtime.clone(),
-            state: Arc::new(Mutex::new(State::Asked(request(method, uri, payload, how)?))),
+            state: Arc::new(Mutex::new(State::Unsent(request(method, uri, payload, how)?))),
         })
     }
 
@@ -190,7 +190,7 @@ impl Client {
     }
 }
 
-/// Waits for what the sockets' thread works on; a signal ends it.
+/// Waits for work of the sockets' thread; a signal ends the wait.
 fn wait<T: Send + 'static>(
     py: Python<'_>,
     runtime: &Handle,
@@ -216,12 +216,12 @@ async fn round_trip(client: &ebbtide::Client, uri: &str) -> Result<Option<f64>, 
 }
 
 enum State {
-    Asked(ebbtide::Request),
+    Unsent(ebbtide::Request),
     Observing(ebbtide::client::Observation),
     Ended,
 }
 
-/// A resource that is observed.
+/// An observed resource.
 #[pyclass(frozen)]
 pub(crate) struct Observation {
     client: ebbtide::Client,
@@ -238,17 +238,17 @@ impl Observation {
         answer.map(|answer| answer.map(Response).map_err(|e| errors::request(&e))).transpose()
     }
 
-    /// `future` gets the next state from `queue`, or `None` at the end.
+    /// `future` receives the next state through `queue`, or `None` at the end.
     fn submit_next(&self, queue: &Queue, future: Py<PyAny>) -> Call {
         let (queue, next) = (queue.clone(), next(self.client.clone(), self.state.clone()));
         let task = self.runtime.spawn(async move {
             let answer = next.await;
-            queue.push(Happened::Observed(future, answer));
+            queue.push(LoopEvent::Observed(future, answer));
         });
         Call(task.abort_handle())
     }
 
-    /// Ends it: the server learns of that from the Reset that its next notification gets.
+    /// Ends the observation. The server learns that from the Reset to its next notification.
     fn close(&self) {
         let state = self.state.clone();
         self.runtime.spawn(async move { *state.lock().await = State::Ended });
@@ -266,7 +266,7 @@ async fn next(
     state: Arc<Mutex<State>>,
 ) -> Option<Result<ebbtide::Response, Error>> {
     let mut state = state.lock().await;
-    if let State::Asked(request) = &*state {
+    if let State::Unsent(request) = &*state {
         match client.observe_with(request.clone()).await {
             Ok(observation) => *state = State::Observing(observation),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! What went wrong, as Python's exceptions.
+//! Python exceptions for errors.
 
 use ebbtide_sim::record::StoreError;
 use ebbtide_sim::run::CampaignError;
@@ -9,7 +9,7 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 
-create_exception!(ebbtide, EbbtideError, PyException, "Something of Ebbtide went wrong.");
+create_exception!(ebbtide, EbbtideError, PyException, "An error of Ebbtide.");
 create_exception!(ebbtide, RunError, PyRuntimeError, "A replication could not be run.");
 create_exception!(
     ebbtide,
@@ -17,27 +17,32 @@ create_exception!(
     PyTimeoutError,
     "The exchange ended without an answer: after MAX_RETRANSMIT retransmissions, or the time given."
 );
-create_exception!(ebbtide, ResetError, PyConnectionError, "The peer answered the message with a Reset.");
+create_exception!(
+    ebbtide,
+    ResetError,
+    PyConnectionError,
+    "The peer answered the message with a Reset."
+);
 create_exception!(
     ebbtide,
     ConnectionLost,
     PyConnectionError,
     "A connection ended before the answer, could not be made, or did not take the message."
 );
-create_exception!(ebbtide, ProtocolError, EbbtideError, "The peer did not keep to a protocol.");
+create_exception!(ebbtide, ProtocolError, EbbtideError, "The peer violated a protocol.");
 create_exception!(
     ebbtide,
     TooLargeError,
     EbbtideError,
-    "A body is longer than the client wants to hold."
+    "A body is longer than the client accepts."
 );
 
-/// An argument of the caller's that is not possible.
+/// An invalid argument of the caller.
 pub(crate) fn argument(error: &ScenarioError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Results that cannot be kept or read.
+/// Results that cannot be written or read.
 pub(crate) fn store(error: &StoreError) -> PyErr {
     PyOSError::new_err(error.to_string())
 }
@@ -49,7 +54,7 @@ pub(crate) fn campaign(error: &CampaignError) -> PyErr {
     }
 }
 
-/// Why a request got no response.
+/// The reason why a request got no response.
 pub(crate) fn request(error: &ebbtide::Error) -> PyErr {
     use ebbtide::Error;
     let text = error.to_string();

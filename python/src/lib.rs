@@ -1,5 +1,5 @@
-//! The native half of the Python package `ebbtide`. It holds no logic of its own: what Python calls
-//! here is what the command line calls.
+//! The native half of the Python package `ebbtide`. It has no logic of its own and calls the same
+//! functions as the command line.
 
 mod attended;
 mod client;

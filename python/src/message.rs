@@ -1,4 +1,4 @@
-//! Requests from Python's arguments, responses as Python's objects.
+//! Requests from Python arguments, and responses as Python objects.
 
 use bytes::Bytes;
 use ebbtide::{Code, ContentFormat, OptionNumber, Request};
@@ -57,12 +57,12 @@ impl Response {
     }
 }
 
-/// A code as people write it, such as `2.05`.
+/// A code in its usual notation, such as `2.05`.
 pub(crate) fn dotted(code: Code) -> String {
     format!("{}.{:02}", code.class(), code.detail())
 }
 
-/// The code that `2.05` means.
+/// Parses a code such as `2.05`.
 pub(crate) fn code_of(text: &str) -> PyResult<Code> {
     let parsed = text.split_once('.').and_then(|(class, detail)| {
         let (class, detail): (u8, u8) = (class.parse().ok()?, detail.parse().ok()?);
@@ -71,7 +71,7 @@ pub(crate) fn code_of(text: &str) -> PyResult<Code> {
     parsed.ok_or_else(|| PyValueError::new_err(format!("code: '{text}' is not one such as 2.05")))
 }
 
-/// The number of a format that is named or given.
+/// The number of a Content-Format, given as a name or a number.
 pub(crate) fn format_of(text: &str) -> PyResult<ContentFormat> {
     ContentFormat::parse(text).ok_or_else(|| {
         let known: Vec<&str> = ContentFormat::names().take(12).collect();
@@ -82,7 +82,7 @@ pub(crate) fn format_of(text: &str) -> PyResult<ContentFormat> {
     })
 }
 
-/// How a request is sent, beside its method, URI and payload.
+/// The properties of a request other than method, URI and payload.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct How {
@@ -95,7 +95,7 @@ pub(crate) struct How {
     q_block: bool,
 }
 
-/// A request from Python's arguments.
+/// Builds a request from Python arguments.
 pub(crate) fn request(
     method: &str,
     uri: &str,

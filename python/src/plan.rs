@@ -1,4 +1,4 @@
-//! The testbed: campaigns planned, run, read back and reported on.
+//! The testbed: plans, runs, reads and reports on campaigns.
 
 use crate::{attended, errors};
 use ebbtide_core::cc::Algorithm;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Tells work on other threads to begin nothing more.
+/// Tells the work on other threads not to begin anything more.
 #[pyclass(frozen, from_py_object)]
 #[derive(Clone, Default)]
 pub(crate) struct Cancel {
@@ -35,12 +35,12 @@ impl Cancel {
         Self::default()
     }
 
-    /// Replications that have begun end; no other one begins.
+    /// Lets replications that have begun end, and begins no other.
     fn cancel(&self) {
         self.told.store(true, Ordering::Relaxed);
     }
 
-    /// Replications that are done.
+    /// The number of finished replications.
     #[getter]
     fn finished(&self) -> u64 {
         self.finished.load(Ordering::Relaxed)
@@ -57,7 +57,7 @@ impl Progress for Cancel {
     }
 }
 
-/// A campaign: what is to be run, every key and value checked.
+/// A campaign, with every key and value validated.
 #[pyclass(frozen)]
 pub(crate) struct Plan {
     campaign: Arc<Campaign>,
@@ -95,7 +95,7 @@ impl Plan {
         Self::of(planned.map_err(|error| errors::argument(&error))?)
     }
 
-    /// The campaign that a folder of results is of.
+    /// The campaign of a folder of results.
     #[staticmethod]
     fn of_folder(folder: PathBuf) -> PyResult<Self> {
         let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
@@ -104,7 +104,7 @@ impl Plan {
         Self::of(planned.map_err(|error| errors::argument(&error))?)
     }
 
-    /// The same with other numbers of replications, one per cell.
+    /// The same campaign with other numbers of replications, one per cell.
     fn with_reps(&self, reps: Vec<u32>) -> PyResult<Self> {
         let mut campaign = (*self.campaign).clone();
         if reps.len() != campaign.cells.len() {
@@ -142,18 +142,19 @@ impl Plan {
         &self.campaign.command
     }
 
-    /// The papers that are reproduced; none for a run.
+    /// The papers to reproduce; empty for a run.
     #[getter]
     fn papers(&self) -> Vec<String> {
         self.campaign.papers.clone()
     }
 
-    /// The keys that take more than one value.
+    /// The keys with more than one value.
     fn swept(&self) -> Vec<String> {
         self.campaign.swept()
     }
 
-    /// Each cell: control, settings, replications, and about how many messages one takes.
+    /// Each cell: control, settings, replications, and the approximate number of messages of a
+    /// replication.
     fn cells(&self) -> Vec<(String, Vec<(String, String)>, u32, u64)> {
         let cells = self.campaign.cells.iter();
         cells
@@ -161,12 +162,12 @@ impl Plan {
             .collect()
     }
 
-    /// The `ebbtide replay` of one replication.
+    /// The `ebbtide replay` command of one replication.
     fn replay_command(&self, cell: usize, replication: u32) -> PyResult<String> {
         Ok(self.campaign.replay_command(self.cell(cell)?, replication))
     }
 
-    /// What the folder of results says of itself, as JSON.
+    /// The manifest of the folder of results, as JSON.
     fn manifest(&self) -> PyResult<String> {
         serde_json::to_string_pretty(&self.campaign.manifest()).map_err(unwritable)
     }
@@ -176,7 +177,7 @@ impl Plan {
         store.save_manifest(&self.campaign.manifest()).map_err(|error| errors::store(&error))
     }
 
-    /// The replications that a folder does not have, as (cell, replication), and all keys by cell.
+    /// The replications that a folder lacks, as (cell, replication), and all keys by cell.
     fn missing(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<(usize, u32)>> {
         let campaign = self.campaign.clone();
         py.detach(move || {
@@ -206,7 +207,7 @@ impl Plan {
         })
     }
 
-    /// As `ebbtide run`: runs what is missing into a folder.
+    /// Like `ebbtide run`: runs the missing replications and writes them to a folder.
     #[pyo3(signature = (folder, jobs=None, shard=None, progress=None))]
     fn run(
         &self,
@@ -217,30 +218,30 @@ impl Plan {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Figures> {
         let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
-        // Nobody else writes into the folder until its report is there.
+        // Keeps other processes from writing into the folder until its report is written.
         let claim =
             store.claim(&self.campaign.manifest()).map_err(|error| errors::store(&error))?;
         let shard = shard.map(|(index, of)| Shard { index, of });
         self.attended(py, (store, Some(claim)), jobs, shard, progress)
     }
 
-    /// The figures of what a folder has; nothing is run.
+    /// The figures of a folder; nothing is run.
     #[pyo3(signature = (folder, jobs=None))]
     fn read(&self, py: Python<'_>, folder: PathBuf, jobs: Option<usize>) -> PyResult<Figures> {
         let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
-        // A share of the work that nobody has.
+        // A share of the work that does not exist.
         let nothing = Shard { index: u32::MAX, of: 1 };
         self.attended(py, (store, None), jobs, Some(nothing), None)
     }
 
-    /// Puts results together in few files, and says how many there are.
+    /// Combines results in few files, and returns their number.
     fn compact(&self, py: Python<'_>, folder: PathBuf, most_rows: usize) -> PyResult<usize> {
         let campaign = self.campaign.clone();
         let compacted = py.detach(move || campaign.compact(&folder, most_rows));
         compacted.map_err(|error| errors::store(&error))
     }
 
-    /// The keys whose files differ, byte by byte, or that one folder has and the other has not.
+    /// The keys whose files differ byte by byte, or that only one of the folders has.
     fn differing(&self, py: Python<'_>, one: PathBuf, other: PathBuf) -> PyResult<Vec<String>> {
         let campaign = self.campaign.clone();
         py.detach(move || {
@@ -249,7 +250,7 @@ impl Plan {
                 let key = campaign.keys(spec);
                 (0..spec.reps).map(key).collect::<Vec<_>>()
             });
-            // What is damaged differs.
+            // A damaged file differs.
             let differs = |key: &String| match (one.file(key), other.file(key)) {
                 (Ok(one), Ok(other)) => one != other,
                 _ => true,
@@ -296,7 +297,8 @@ impl Plan {
     }
 }
 
-/// The document of `run --json`, each cell's replications, what is left out, how many were there.
+/// The document of `run --json`, the figures of each cell's replications, a note on missing ones,
+/// and the number of existing ones.
 type Figures = (String, String, Option<String>, u64);
 
 impl Plan {
@@ -386,8 +388,8 @@ fn save_report(store: &Store, campaign: &Campaign, results: &Results) -> PyResul
     save("compared.json", &json!({"figures": compared, "statements": statements}).to_string())
 }
 
-/// Each cell's figures of single replications, in order: what intervals and paired comparisons are
-/// made from.
+/// The figures of each cell's replications, in order, from which intervals and paired comparisons
+/// are computed.
 fn per_run(results: &Results) -> Value {
     let cells = results.cells.iter().map(|(index, result)| {
         let medians: Vec<f64> = result.per_run.iter().map(|run| run.median_fct).collect();
@@ -397,7 +399,7 @@ fn per_run(results: &Results) -> Value {
     Value::Array(cells.collect())
 }
 
-/// About how many messages a replication takes, to compare costs.
+/// The approximate number of messages of a replication, for comparing costs.
 fn messages(spec: &CellSpec) -> u64 {
     let scenario = &spec.scenario;
     u64::from(scenario.clients.count).max(1) * u64::from(scenario.workload.exchanges).max(1)
@@ -414,12 +416,13 @@ fn unwritable(error: serde_json::Error) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// Cells of one piece of work: settings, control and the numbers of the replications.
+/// The cells of one piece of work: settings, control and the numbers of the replications.
 type Work = Vec<(Vec<(String, String)>, String, Vec<u32>)>;
-/// What came of it: keys, those that failed as (key, cell, replication, error, replay), seconds.
+/// The result of a piece of work: keys, failures as (key, cell, replication, error, replay),
+/// seconds.
 type Done = (Vec<String>, Vec<(String, String, u32, String, String)>, f64);
 
-/// Runs a piece of work on this thread and writes one file, the interpreter released.
+/// Runs a piece of work on this thread without holding the interpreter lock, and writes one file.
 #[pyfunction]
 #[pyo3(signature = (place, text, seed, work, folder, cancel=None))]
 pub(crate) fn run_chunk(
@@ -456,14 +459,14 @@ pub(crate) fn run_chunk(
     })
 }
 
-/// A built-in scenario or a file: its place and text, checked.
+/// A built-in scenario or a file: its place and its validated text.
 #[pyfunction]
 pub(crate) fn scenario_of_name(name: &str) -> PyResult<(String, String)> {
     let source = scenario::load(name).map_err(|error| errors::argument(&error))?;
     Ok((source.place, source.text))
 }
 
-/// A scenario from JSON: its text as TOML, checked.
+/// A scenario from JSON, as validated TOML text.
 #[pyfunction]
 pub(crate) fn scenario_of_json(place: String, json: &str) -> PyResult<String> {
     let wrong = |error: &dyn std::fmt::Display| {
@@ -489,7 +492,7 @@ pub(crate) fn scenarios() -> PyResult<Vec<(&'static str, String, Vec<String>)>> 
         .collect()
 }
 
-/// What `cc` can name: name, source, and what it is.
+/// The values of `cc`: name, source and description.
 #[pyfunction]
 pub(crate) fn controls() -> Vec<(&'static str, &'static str, &'static str)> {
     let controls = Algorithm::ALL.iter().map(|a| (a.name(), a.source(), a.about()));

@@ -1,7 +1,8 @@
-//! What has happened on the sockets' thread, for an asyncio loop to take.
+//! Events of the sockets' thread for an asyncio loop.
 //!
-//! The loop watches a descriptor, and takes everything that is there when it becomes readable: it is
-//! woken once for all that ended meanwhile, and the sockets' thread never waits for the interpreter.
+//! The loop watches a descriptor. When it becomes readable, the loop takes all events at once: it
+//! is woken once for everything that ended meanwhile, and the sockets' thread never waits for the
+//! interpreter.
 
 use crate::errors;
 use crate::message::Response;
@@ -12,20 +13,20 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One thing for the loop.
-pub(crate) enum Happened {
-    /// What an asyncio future waits for.
+/// An event for the asyncio loop.
+pub(crate) enum LoopEvent {
+    /// The response for an asyncio future.
     Answered(Py<PyAny>, Result<ebbtide::Response, ebbtide::Error>),
-    /// The next state of what is observed; `None` at its end.
+    /// The next state of an observed resource; `None` at the end of the observation.
     Observed(Py<PyAny>, Option<Result<ebbtide::Response, ebbtide::Error>>),
     /// Round trip of a ping, s.
     Pinged(Py<PyAny>, Result<Option<f64>, ebbtide::Error>),
     /// A request for a handler.
-    Asked(Incoming),
+    Request(Incoming),
 }
 
 struct Inner {
-    happened: Mutex<Vec<Happened>>,
+    happened: Mutex<Vec<LoopEvent>>,
     writer: UnixStream,
     reader: UnixStream,
 }
@@ -36,12 +37,12 @@ struct Inner {
 pub(crate) struct Queue(Arc<Inner>);
 
 impl Queue {
-    /// Adds something, and wakes the loop if it has not been woken already.
-    pub(crate) fn push(&self, what: Happened) {
+    /// Adds an event, and wakes the loop if it has not been woken already.
+    pub(crate) fn push(&self, what: LoopEvent) {
         let mut happened = self.0.happened.lock().unwrap_or_else(PoisonError::into_inner);
         happened.push(what);
         if happened.len() == 1 {
-            // A full pipe wakes, too.
+            // A full pipe wakes the loop as well.
             let _ = (&self.0.writer).write(&[1]);
         }
     }
@@ -61,7 +62,7 @@ impl Queue {
         self.0.reader.as_raw_fd()
     }
 
-    /// Resolves the futures of all that ended, and gives the requests that came.
+    /// Resolves the futures of everything that ended, and returns the requests that arrived.
     fn take(&self, py: Python<'_>) -> PyResult<Vec<Incoming>> {
         let _ = (&self.0.reader).read(&mut [0; 64]);
         let all = {
@@ -71,15 +72,15 @@ impl Queue {
         let mut asked = Vec::new();
         for one in all {
             match one {
-                Happened::Asked(incoming) => asked.push(incoming),
-                Happened::Answered(future, answer) => settle(py, &future, response(py, answer))?,
-                Happened::Observed(future, None) => {
+                LoopEvent::Request(incoming) => asked.push(incoming),
+                LoopEvent::Answered(future, answer) => settle(py, &future, response(py, answer))?,
+                LoopEvent::Observed(future, None) => {
                     settle(py, &future, Ok(py.None()))?;
                 }
-                Happened::Observed(future, Some(answer)) => {
+                LoopEvent::Observed(future, Some(answer)) => {
                     settle(py, &future, response(py, answer))?;
                 }
-                Happened::Pinged(future, round_trip) => {
+                LoopEvent::Pinged(future, round_trip) => {
                     let value = match round_trip {
                         Ok(span) => span.into_pyobject(py).map(Bound::unbind).map_err(Into::into),
                         Err(error) => Err(errors::request(&error)),

@@ -1,4 +1,4 @@
-//! The thread that sockets live on.
+//! The thread of the sockets.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -8,8 +8,8 @@ use tokio::runtime::{Builder, Handle};
 
 static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
 
-/// The runtime of this process, begun when it is first needed. A forked process has a copy of the
-/// memory but not the thread, and begins its own.
+/// The runtime of this process, started when it is first needed. A forked process has a copy of
+/// the memory but not the thread, and starts its own.
 pub(crate) fn handle() -> PyResult<Handle> {
     let mut place = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((pid, handle)) = &*place
@@ -18,7 +18,7 @@ pub(crate) fn handle() -> PyResult<Handle> {
         return Ok(handle.clone());
     }
     let failed = |error: std::io::Error| PyRuntimeError::new_err(error.to_string());
-    // One thread: what a request costs is mostly being woken, and so only one has to be.
+    // A single thread: most of the cost of a request is waking threads, so only one is used.
     let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let handle = runtime.handle().clone();
     std::thread::Builder::new()

@@ -1,8 +1,8 @@
-//! The server: resources whose handlers are Python's.
+//! The server, whose handlers are Python functions.
 
 use crate::client::Settings;
 use crate::message::{Options, code_of, dotted};
-use crate::queue::{Happened, Queue};
+use crate::queue::{LoopEvent, Queue};
 use crate::runtime;
 use bytes::Bytes;
 use ebbtide::server::{OwnedCall, Resource, Router, ServerConfig};
@@ -15,7 +15,7 @@ use std::net::ToSocketAddrs;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// Whom to tell when a resource changes.
+/// Notifies observers when a resource changes.
 #[pyclass(frozen, from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Subject(ebbtide::server::Subject);
@@ -31,7 +31,7 @@ impl Subject {
         })
     }
 
-    /// The state changed: every observer is sent what the GET handler then says.
+    /// The state changed: every observer receives the current response of the GET handler.
     fn changed(&self) -> PyResult<()> {
         let runtime = runtime::handle()?;
         let _inside = runtime.enter();
@@ -39,7 +39,7 @@ impl Subject {
         Ok(())
     }
 
-    /// How many observe it.
+    /// The number of observers.
     #[getter]
     fn observers(&self) -> usize {
         self.0.observers()
@@ -57,7 +57,7 @@ pub(crate) struct Incoming {
 
 #[pymethods]
 impl Incoming {
-    /// Which of the server's routes.
+    /// The index of the server's route.
     #[getter]
     fn route(&self) -> usize {
         self.route
@@ -68,7 +68,7 @@ impl Incoming {
         self.method.name().unwrap_or_default()
     }
 
-    /// Who asks: address and port.
+    /// The client's address and port.
     #[getter]
     fn remote(&self) -> (String, u16) {
         (self.call.remote().ip().to_string(), self.call.remote().port())
@@ -90,7 +90,7 @@ impl Incoming {
         options.map(|option| (option.number.0, PyBytes::new(py, option.value))).collect()
     }
 
-    /// Answers; only the first answer counts.
+    /// Answers the request; only the first answer counts.
     #[pyo3(signature = (code, payload, options))]
     fn reply(&self, code: &str, payload: &[u8], options: Options) -> PyResult<()> {
         let response = ebbtide::Response::new(code_of(code)?);
@@ -100,7 +100,7 @@ impl Incoming {
         });
         let sender = self.reply.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
-            // Who asked may have gone.
+            // The client may have gone.
             let _ = sender.send(response);
         }
         Ok(())
@@ -111,7 +111,8 @@ impl Incoming {
     }
 }
 
-/// A route: path, methods, attributes for `/.well-known/core`, and whom to tell of changes.
+/// A route: path, methods, attributes for `/.well-known/core`, and the subject that notifies of
+/// changes.
 type Route = (String, Vec<String>, Vec<(String, String)>, Option<Subject>);
 
 /// A CoAP server; it serves until it is closed or dropped.
@@ -183,7 +184,7 @@ impl Server {
         Ok(Self { server: Mutex::new(Some(server)), addresses })
     }
 
-    /// Where it serves: scheme, address and port.
+    /// The addresses that are served: scheme, address and port.
     #[getter]
     fn addresses(&self) -> Vec<(String, String, u16)> {
         self.addresses.clone()
@@ -197,13 +198,13 @@ impl Server {
     }
 }
 
-/// A resource whose requests of one method go to the loop.
+/// A resource whose requests with one method are passed to the loop.
 fn handled(resource: Resource, method: &str, route: usize, queue: Queue) -> PyResult<Resource> {
     let handler = move |code: Code| {
         move |call: OwnedCall| {
             let (sender, receiver) = oneshot::channel();
             let reply = Mutex::new(Some(sender));
-            queue.push(Happened::Asked(Incoming { route, method: code, call, reply }));
+            queue.push(LoopEvent::Request(Incoming { route, method: code, call, reply }));
             async move {
                 let gone = || ebbtide::Response::new(Code::INTERNAL_SERVER_ERROR);
                 receiver.await.unwrap_or_else(|_| gone())

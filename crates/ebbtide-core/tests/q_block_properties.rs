@@ -23,12 +23,12 @@ enum Word {
 }
 
 /// One direction of a path: it loses so many messages of a hundred, and delays the others.
-struct Way {
+struct Channel {
     rng: Box<dyn Rng + Send>,
     lost_percent: u32,
 }
 
-impl Way {
+impl Channel {
     fn new(seed: u64, lost_percent: u32) -> Self {
         Self { rng: seeded(seed), lost_percent }
     }
@@ -51,7 +51,7 @@ fn carry(
     mut sender: Sender,
     blocks: u32,
     params: QBlockParameters,
-    mut ways: [Way; 2],
+    mut ways: [Channel; 2],
     answers: bool,
 ) -> Record {
     let (mut now, mut order) = (Instant::ZERO, 0u64);
@@ -181,7 +181,7 @@ proptest! {
         blocks in 1..120_u32, params in parameters(), there in lost_percent(), back in lost_percent(), seed: u64,
     ) {
         let sender = Sender::upload(blocks, true, params, &mut *seeded(seed));
-        let record = carry(sender, blocks, params, [Way::new(!seed, there), Way::new(seed ^ 1, back)], true);
+        let record = carry(sender, blocks, params, [Channel::new(!seed, there), Channel::new(seed ^ 1, back)], true);
         prop_assert!(is_paced(&record, &params));
     }
 
@@ -190,7 +190,7 @@ proptest! {
         blocks in 1..120_u32, params in parameters(), there in lost_percent(), back in lost_percent(), seed: u64,
     ) {
         let sender = Sender::download(blocks, params, &mut *seeded(seed));
-        let record = carry(sender, blocks, params, [Way::new(!seed, there), Way::new(seed ^ 1, back)], false);
+        let record = carry(sender, blocks, params, [Channel::new(!seed, there), Channel::new(seed ^ 1, back)], false);
         prop_assert!(is_paced(&record, &params));
     }
 

@@ -50,7 +50,7 @@ enum Happening {
 
 /// What a client asked for.
 #[derive(Debug)]
-struct Asked {
+struct OpenRequest {
     number: u32,
     confirmable: bool,
     observes: bool,
@@ -64,7 +64,7 @@ struct Soak {
     luck: Box<dyn Rng + Send>,
     server: Endpoint,
     clients: Vec<Endpoint>,
-    open: Vec<BTreeMap<ExchangeId, Asked>>,
+    open: Vec<BTreeMap<ExchangeId, OpenRequest>>,
     /// When each endpoint, the server last, is woken next.
     armed: Vec<Option<Instant>>,
     slow: Vec<Option<(Incoming, Vec<u8>)>>,
@@ -261,7 +261,7 @@ impl Soak {
         };
         let observes = options.contains(&observe);
         let confirmable = kind == Reliability::Confirmable;
-        let asked = Asked { number, confirmable, observes, answers: 0 };
+        let asked = OpenRequest { number, confirmable, observes, answers: 0 };
         let before = self.open[n].insert(exchange.expect("there is room"), asked);
         assert!(before.is_none(), "a name that is in use");
         if observes {

@@ -9,7 +9,7 @@ from ebbtide import Campaign
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a share of the campaign that a folder is of, and give the exit code."""
+    """Run a share of the campaign that a folder is of, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m ebbtide")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run what is missing in a campaign's folder")

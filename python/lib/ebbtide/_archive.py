@@ -1,4 +1,4 @@
-"""What a campaign is handed on as: few files, a ZIP file, a script for a cluster."""
+"""Forms of a campaign for others: few files, a ZIP file, a script for a cluster."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def package(path: Path, folder: Path, plan: _ebbtide.Plan, result: Result) -> Pa
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """Give an entry without the time of day."""
+    """Return an entry without the time of day."""
     entry = zipfile.ZipInfo(name)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
@@ -88,7 +88,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def environment() -> dict[str, object]:
-    """Give what results were computed with."""
+    """Return the environment of the results."""
     packages = {}
     for name in ("ebbtide", "numpy", "pandas", "pyarrow", "duckdb", "distributed", "matplotlib"):
         try:
@@ -105,7 +105,7 @@ def environment() -> dict[str, object]:
 
 
 def slurm(folder: Path, tasks: int, time: str, options: Mapping[str, str]) -> str:
-    """Give the array script."""
+    """Return the array script."""
     lines = {"job-name": "ebbtide", "array": f"1-{tasks}", "time": time, **options}
     sbatch = "\n".join(f"#SBATCH --{name}={value}" for name, value in lines.items())
     where = shlex.quote(str(folder.resolve()))

@@ -20,7 +20,7 @@ from ebbtide._stopping import Until, mean_and_half_width
 
 @dataclass(frozen=True)
 class Missing:
-    """What a campaign has not computed yet."""
+    """The replications that a campaign has not computed yet."""
 
     #: Pairs of cell and replication.
     runs: list[tuple[int, int]]
@@ -31,7 +31,7 @@ class Missing:
         return len(self.runs)
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Describe it in words."""
         if not self.runs:
             return "nothing is missing"
         about = "" if self.seconds is None else f", about {_span(self.seconds)}"
@@ -83,7 +83,7 @@ class Campaign:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Campaign:
-        """Give the campaign that a folder is of: of a Campaign, or of ``ebbtide run --out``.
+        """Return the campaign that a folder is of: of a Campaign, or of ``ebbtide run --out``.
 
         Raises OSError if there is none, ValueError if this version does not understand it.
         """
@@ -119,7 +119,7 @@ class Campaign:
         return f"{self._plan.command} --out {self._folder}"
 
     def cells(self) -> Any:
-        """Give a DataFrame of the cells: control, settings, replications."""
+        """Return a DataFrame of the cells: control, settings, replications."""
         pandas = need("pandas", "dataframe")
         cells = self._plan.cells()
         return pandas.DataFrame(
@@ -130,7 +130,7 @@ class Campaign:
         )
 
     def missing(self, *, retry_failed: bool = False) -> Missing:
-        """Give what is not computed yet, and how long it takes.
+        """Return the missing replications, and an estimate of their time.
 
         The time is that of finished replications, in proportion to their messages. Replications
         that have failed are counted only with ``retry_failed``: they would fail again.
@@ -149,7 +149,7 @@ class Campaign:
         return Missing(runs, seconds)
 
     def failed(self) -> list[Failed]:
-        """Give the replications that failed, each with the command that runs it again."""
+        """Return the replications that failed, each with the command that runs it again."""
         found = []
         for path in sorted((self._folder / "failed").glob("*.json")):
             entry = json.loads(path.read_text())
@@ -167,7 +167,7 @@ class Campaign:
         retry_failed: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> Campaign:
-        """Run what is missing, and give the campaign itself.
+        """Run the missing replications, and return the campaign itself.
 
         ``executor``: any ``concurrent.futures.Executor`` whose workers see the folder; None for
         this process's threads, ``jobs`` of them. Of Dask it is
@@ -254,26 +254,26 @@ class Campaign:
         return cells
 
     def result(self) -> Result:
-        """Give the figures of what is there, and write the report.
+        """Return the figures of the existing results, and write the report.
 
         Cells that miss a replication are left out; ``Result.left_out`` names them.
         """
         return Result(self._plan, self._folder, self._plan.read(self._folder))
 
     def arrow(self) -> Any:
-        """Give one row per client as a ``pyarrow.Table``, as :meth:`ebbtide.Result.arrow`."""
+        """Return one row per client as a ``pyarrow.Table``, as :meth:`ebbtide.Result.arrow`."""
         return _frames.table(self._folder, self._plan)
 
     def df(self) -> Any:
-        """Give one row per client as a pandas DataFrame."""
+        """Return one row per client as a pandas DataFrame."""
         return _frames.to_pandas(self.arrow())
 
     def summary(self) -> Any:
-        """Give one row per complete cell as a DataFrame, as :meth:`ebbtide.Result.summary`."""
+        """Return one row per complete cell as a DataFrame, as :meth:`ebbtide.Result.summary`."""
         return self.result().summary()
 
     def sql(self, query: str) -> Any:
-        """Ask DuckDB, and give a DataFrame. The table is ``runs``: one row per client.
+        """Run a DuckDB query, and return a DataFrame. The table is ``runs``: one row per client.
 
         It has the files' columns and each setting as a typed one: ``SELECT cc, clients,
         median(fct_ns) / 1e9 FROM runs GROUP BY ALL``. Files are read where they are.
@@ -303,8 +303,8 @@ class Campaign:
     def compare(self, a: str, b: str, figure: str = "median_fct_s") -> Any:
         """Compare two controls in every combination of settings, pairwise.
 
-        Both meet the same luck in the same replication, so the difference of each pair is taken:
-        the interval is much narrower than that of two samples. ``figure``: ``"median_fct_s"`` (the
+        In a replication both draw the same random numbers, so differences of pairs are used: the
+        interval is much narrower than that of two samples. ``figure``: ``"median_fct_s"`` (the
         median flow completion time, s) or ``"unnecessary"`` (median unnecessary retransmissions of
         a client).
 
@@ -351,15 +351,15 @@ class Campaign:
         return pandas.DataFrame(rows)
 
     def compact(self, most_rows: int = 100_000) -> int:
-        """Put small files together, sorted by cell, and give how many files there are then.
+        """Combine small files, sorted by cell, and return how many files there are then.
 
         A file has about ``most_rows`` rows. What is read afterwards is the same, byte by byte, and
-        an interruption loses nothing. Not while somebody else runs the campaign.
+        an interruption loses nothing. The campaign must not run at the same time.
         """
         return self._plan.compact(self._folder, most_rows)
 
     def package(self, path: str | os.PathLike[str]) -> Path:
-        """Write a ZIP file for others to check and rerun, and give its path.
+        """Write a ZIP file for others to check and rerun, and return its path.
 
         It holds scenario, manifest, data, figures, the environment's versions, and ``rerun.py``,
         which computes everything again and compares.
@@ -369,7 +369,7 @@ class Campaign:
         return _archive.package(Path(path), self._folder, self._plan, self.result())
 
     def slurm(self, tasks: int, *, time: str = "01:00:00", options: Mapping[str, str] = {}) -> str:
-        """Give a Slurm array script that computes the campaign in so many parts.
+        """Return a Slurm array script that computes the campaign in so many parts.
 
         Each array element runs ``python -m ebbtide run FOLDER --shard I/N``, in a folder that all
         machines see. ``time`` is the limit of one, ``options`` are further ``#SBATCH`` lines, such
@@ -389,12 +389,12 @@ class Campaign:
         return f"<Campaign {self._plan.place}: {cells} cells, {self._plan.runs} runs>"
 
     def _per_run(self, figure: str) -> dict[int, list[float]]:
-        """Give the figure of each replication of each complete cell."""
+        """Return the figure of each replication of each complete cell."""
         _, per_run, _, _ = self._plan.read(self._folder)
         return {entry["cell"]: entry[figure] for entry in json.loads(per_run)}
 
     def _seconds_per_message(self) -> float | None:
-        """Give what finished pieces say of costs: wall-clock seconds per message."""
+        """Return what finished pieces say of costs: wall-clock seconds per message."""
         lists = sorted((self._folder / "chunks").glob("*.keys"))[:100]
         if not lists:
             return None
@@ -434,7 +434,7 @@ class Campaign:
                 )
 
     def _resume_until(self) -> None:
-        """Go on with the replications that a stopped campaign had come to."""
+        """Continue with the replications of a stopped campaign."""
         path = self._folder / "manifest.json"
         if self._until is None or not path.is_file():
             return
@@ -442,7 +442,7 @@ class Campaign:
         self._plan = self._plan.with_reps([max(len(cell["runs"]), 1) for cell in cells])
 
     def _extend(self) -> bool:
-        """Give cells whose interval is too wide more replications; whether any has."""
+        """Return cells whose interval is too wide more replications; whether any has."""
         if self._until is None:
             return False
         values = self._per_run("median_fct_s")

@@ -42,7 +42,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a piece: keys, failures as (key, cell, replication, error, replay), seconds."""
+    """The result of a piece: keys, failures as (key, cell, replication, error, replay), seconds."""
 
     keys: list[str]
     failed: list[tuple[str, str, int, str, str]]
@@ -50,7 +50,7 @@ class Done:
 
 
 def run_piece(piece: Piece, cancel: _ebbtide.Cancel | None = None) -> Done:
-    """Run a piece on this thread, the interpreter released, and write one file."""
+    """Run a piece on this thread, without the interpreter lock, and write one file."""
     if piece.version != _ebbtide.VERSION:
         raise RuntimeError(
             f"this worker has ebbtide {_ebbtide.VERSION}, the campaign is of {piece.version}: "
@@ -79,7 +79,7 @@ def cut(
 
 
 def workers_of(executor: futures.Executor) -> int:
-    """Give how many workers an executor has, as far as it tells."""
+    """Return the number of workers of an executor, if it is known."""
     for name in ("_max_workers", "num_workers"):
         value = getattr(executor, name, None)
         if isinstance(value, int) and value > 0:

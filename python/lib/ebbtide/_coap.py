@@ -1,4 +1,4 @@
-"""CoAP for callers that wait: a client, and a server on a thread of its own."""
+"""Blocking CoAP: a client, and a server on a thread of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def settings_of(
     certificate: bytes | None = None,
     key: bytes | None = None,
 ) -> dict[str, object]:
-    """Give settings as the native half takes them."""
+    """Return settings as the native half takes them."""
     return {
         "control": control,
         "nstart": nstart,
@@ -44,7 +44,7 @@ def settings_of(
 
 
 def bytes_of(payload: bytes | bytearray | memoryview | str) -> bytes:
-    """Give a payload's bytes; text as UTF-8. Raises TypeError for anything else."""
+    """Return a payload's bytes; text as UTF-8. Raises TypeError for anything else."""
     if isinstance(payload, bytes):
         return payload
     if isinstance(payload, str):
@@ -55,7 +55,7 @@ def bytes_of(payload: bytes | bytearray | memoryview | str) -> bytes:
 
 
 def how_of(how: Mapping[str, Any]) -> dict[str, object] | None:
-    """Give how a request is sent, as the native half takes it; None for the usual way."""
+    """Return how a request is sent, as the native half takes it; None for the usual way."""
     if not how:
         return None
     known: dict[str, object] = {
@@ -145,29 +145,29 @@ class Client:
         return Observation(self._native.observe("GET", uri, b"", how_of(how)))
 
     def ping(self, uri: str) -> float | None:
-        """Send a CoAP ping, and give the round trip in seconds, if the answer told."""
+        """Send a CoAP ping, and return the round trip in seconds, if the answer gave one."""
         return self._native.ping(uri)
 
 
 class Observation:
-    """A resource that is observed: an iterator over its states."""
+    """An observed resource: an iterator over its states."""
 
     def __init__(self, native: _ebbtide.Observation) -> None:
         self._native = native
 
     def __iter__(self) -> Iterator[Response]:
-        """Give itself."""
+        """Return self."""
         return self
 
     def __next__(self) -> Response:
-        """Wait for the next state; the end is that of the server."""
+        """Wait for the next state. The iteration ends when the server ends the observation."""
         state = self._native.next()
         if state is None:
             raise StopIteration
         return state
 
     def __enter__(self) -> Observation:
-        """Give itself."""
+        """Return self."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -184,7 +184,7 @@ _sharing = threading.Lock()
 
 
 def shared() -> Client:
-    """Give the client that :func:`get`, :func:`put` and :func:`post` use."""
+    """Return the client that :func:`get`, :func:`put` and :func:`post` use."""
     global _shared
     with _sharing:
         if _shared is None:
@@ -209,7 +209,7 @@ def post(uri: str, payload: bytes | str = b"", **how: Any) -> Response:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a handler gives: a code, a payload, options."""
+    """The response of a handler: a code, a payload, options."""
 
     #: None for that of success: 2.05 of GET and FETCH, 2.04 of the others.
     code: str | None = None
@@ -218,7 +218,7 @@ class Reply:
 
 
 def uint(value: int) -> bytes:
-    """Give an option's value of an unsigned integer (RFC 7252 section 3.2)."""
+    """Return an option's value of an unsigned integer (RFC 7252 section 3.2)."""
     return value.to_bytes((value.bit_length() + 7) // 8, "big")
 
 
@@ -231,7 +231,7 @@ def reply(
     etag: bytes | None = None,
     options: Sequence[tuple[int, bytes]] = (),
 ) -> Reply:
-    """Give what a handler answers.
+    """Return the response of a handler.
 
     ``code`` such as ``"4.04"``, None for success; ``format`` a number of a content format;
     ``max_age`` seconds; ``etag`` 1 to 8 bytes; ``options`` pairs of number and bytes.
@@ -271,7 +271,7 @@ class Call:
 
     @property
     def remote(self) -> tuple[str, int]:
-        """Who asks: address and port."""
+        """The client's address and port."""
         return self._native.remote
 
     @property
@@ -286,7 +286,7 @@ class Call:
         return {name: value for name, _, value in (one.partition("=") for one in found)}
 
     def param(self, name: str) -> str:
-        """Give the segment that stood for ``{name}`` in the route. Raises KeyError for others."""
+        """Return the segment that stood for ``{name}`` in the route. Raises KeyError for others."""
         value = self._native.param(name)
         if value is None:
             raise KeyError(name)
@@ -309,7 +309,7 @@ class Resource:
     subject: Subject | None = None
 
     def changed(self) -> None:
-        """Tell every observer: each is sent what the GET handler then says.
+        """Notify every observer with the present response of the GET handler.
 
         Raises ValueError if the resource is not observable.
         """
@@ -335,7 +335,7 @@ class Router:
         confirmable: bool = True,
         attributes: Mapping[str, str] | None = None,
     ) -> Resource:
-        """Give the resource at a path, made if need be.
+        """Return the resource at a path, made if need be.
 
         ``observable``: clients may observe it. ``confirmable``: whether notifications are.
         ``attributes``: for ``/.well-known/core``, such as ``{"rt": "temperature"}``.
@@ -367,7 +367,7 @@ class Router:
 
 
 def address_of(bind: str) -> tuple[str, str, int]:
-    """Take an address apart: ``"127.0.0.1:5683"``, ``"[::]:5683"``, ``"coap+tcp://..."``.
+    """Parse an address: ``"127.0.0.1:5683"``, ``"[::]:5683"``, ``"coap+tcp://..."``.
 
     Raises ValueError for what is not one.
     """
@@ -421,18 +421,18 @@ class Server:
 
     @property
     def addresses(self) -> list[str]:
-        """Where it serves, as URIs without a path."""
+        """The addresses that are served, as URIs without a path."""
         return self._server.addresses
 
     def close(self) -> None:
-        """Stop serving; requests that handlers work on are not answered any more."""
+        """Stop serving; requests in progress are not answered any more."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._server.close)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
 
     def __enter__(self) -> Server:
-        """Give itself."""
+        """Return self."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""Optional dependencies, and what to install where one is missing."""
+"""Optional dependencies, and the extra to install if one is missing."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def typed(text: str) -> int | float | bool | str:
 
 
 def column(values: Sequence[int | float | bool | str], texts: Sequence[str]) -> list[Any]:
-    """Give the values of one setting in one type: text, if they are not all of one kind."""
+    """Return the values of one setting in one type: text, if they are not all of one kind."""
     numbers = [isinstance(value, (int, float)) and not isinstance(value, bool) for value in values]
     if all(numbers):
         whole = all(isinstance(value, int) for value in values)
@@ -42,12 +42,12 @@ Cells = list[tuple[str, list[tuple[str, str]], int, int]]
 
 
 def settings_text(settings: Sequence[tuple[str, str]]) -> str:
-    """Give settings as the files have them: one JSON object."""
+    """Return settings as the files have them: one JSON object."""
     return json.dumps(dict(settings), separators=(",", ":"), ensure_ascii=False)
 
 
 def settings_table(cells: Cells) -> Any:
-    """Give an Arrow table of a row per cell: the settings as text, and each as a typed column."""
+    """Return an Arrow table of a row per cell: the settings as text, and each as a typed column."""
     pyarrow = need("pyarrow", "dataframe")
     columns: dict[str, Any] = {"settings": [settings_text(settings) for _, settings, _, _ in cells]}
     for key in dict.fromkeys(key for _, settings, _, _ in cells for key, _ in settings):
@@ -64,7 +64,7 @@ Piece = tuple[Path, list[tuple[int, int, int]]]
 
 
 def pieces(folder: Path, keys: Sequence[Sequence[str]]) -> tuple[list[Piece], bool]:
-    """Give the files that hold these replications, listed by cell, with the rows that are wanted.
+    """Return the files that hold these replications, listed by cell, with the rows that are wanted.
 
     A replication that is in several files is taken from the first. Also whether all rows of all
     files are wanted.
@@ -97,7 +97,7 @@ def pieces(folder: Path, keys: Sequence[Sequence[str]]) -> tuple[list[Piece], bo
 
 
 def table(folder: Path, plan: _ebbtide.Plan) -> Any:
-    """Give an Arrow table of one row per client, in the order of the plan, settings typed."""
+    """Return an Arrow table of one row per client, in the order of the plan, settings typed."""
     numpy, pyarrow = need("numpy", "dataframe"), need("pyarrow", "dataframe")
     parquet, compute = need("pyarrow.parquet", "dataframe"), need("pyarrow.compute", "dataframe")
     files, _ = pieces(folder, plan.keys())
@@ -137,13 +137,13 @@ def table(folder: Path, plan: _ebbtide.Plan) -> Any:
 
 
 def to_pandas(rows: Any) -> Any:
-    """Give an Arrow table as a pandas DataFrame."""
+    """Return an Arrow table as a pandas DataFrame."""
     need("pandas", "dataframe")
     return rows.to_pandas()
 
 
 def summary(document: str) -> Any:
-    """Give a DataFrame of one row per cell, from the document of ``ebbtide run --json``."""
+    """Return a DataFrame of one row per cell, from the document of ``ebbtide run --json``."""
     pandas = need("pandas", "dataframe")
     rows = []
     parsed = json.loads(document)

@@ -1,4 +1,4 @@
-"""Runs of scenarios and papers, and what came of them."""
+"""Runs of scenarios and papers, and their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ProgressCallback = Callable[[int, int], object]
 
 
 class Result:
-    """What came of a run: a folder of Parquet files, and figures per cell.
+    """The result of a run: a folder of Parquet files, and figures per cell.
 
     Without ``out=`` the folder is a temporary one, removed with this object.
     """
@@ -43,7 +43,7 @@ class Result:
 
     @property
     def folder(self) -> Path:
-        """Where the results are: ``runs/*.parquet``, ``manifest.json`` and ``report.html``."""
+        """The folder of results: ``runs/*.parquet``, ``manifest.json`` and ``report.html``."""
         return self._folder
 
     @property
@@ -68,12 +68,12 @@ class Result:
         return self._folder / names[0]
 
     def json(self) -> dict[str, Any]:
-        """Give the document of ``ebbtide run --json``."""
+        """Return the document of ``ebbtide run --json``."""
         document: dict[str, Any] = json.loads(self._document)
         return document
 
     def arrow(self) -> Any:
-        """Give one row per client as a ``pyarrow.Table``.
+        """Return one row per client as a ``pyarrow.Table``.
 
         The columns are those of ``docs/results.md``, ``fct_s`` (seconds), and each setting by its
         name, numbers as numbers: times in s, rates in bit/s, sizes in bytes. Polars takes it
@@ -82,11 +82,11 @@ class Result:
         return _frames.table(self._folder, self._plan)
 
     def df(self) -> Any:
-        """Give one row per client as a pandas DataFrame; see :meth:`arrow`."""
+        """Return one row per client as a pandas DataFrame; see :meth:`arrow`."""
         return _frames.to_pandas(self.arrow())
 
     def summary(self) -> Any:
-        """Give one row per cell as a pandas DataFrame.
+        """Return one row per cell as a pandas DataFrame.
 
         Columns are the figures of ``ebbtide run --json`` with dots: ``fct_s.median`` (seconds),
         ``fct_median_ci95_s.low``, ``completed``, ``failed``, ``packets.up.sent``, ...
@@ -94,14 +94,14 @@ class Result:
         return _frames.summary(self._document)
 
     def compared(self) -> Any:
-        """Give the published figures beside the measured ones, of :func:`reproduce`."""
+        """Return the published and the measured figures, of :func:`reproduce`."""
         if not self._plan.papers:
             raise ValueError("there is nothing published to compare with; see reproduce()")
         pandas = need("pandas", "dataframe")
         return pandas.DataFrame(self._compared()["figures"])
 
     def statements(self) -> Any:
-        """Give what the papers say in words, and whether it holds here."""
+        """Return the statements in the papers' text, and whether they hold."""
         if not self._plan.papers:
             raise ValueError("there is nothing published to compare with; see reproduce()")
         pandas = need("pandas", "dataframe")
@@ -124,7 +124,7 @@ class Result:
 
 
 def place_of(out: str | os.PathLike[str] | None) -> tuple[Path, Any]:
-    """Give the folder of results; a temporary one, if none is wanted."""
+    """Return the folder of results; a temporary one, if none is wanted."""
     if out is not None:
         return Path(out), None
     temporary = tempfile.TemporaryDirectory(prefix="ebbtide-")

@@ -54,12 +54,12 @@ def scenario(what: ScenarioLike) -> Scenario:
 
 
 def scenarios() -> dict[str, str]:
-    """Give the built-in scenarios: name and title."""
+    """Return the built-in scenarios: name and title."""
     return {name: title for name, title, _keys in _ebbtide.scenarios()}
 
 
 def controls() -> dict[str, str]:
-    """Give the congestion controls: name, and what each is."""
+    """Return the congestion controls: name, and what each is."""
     return {name: about for name, _source, about in _ebbtide.controls()}
 
 
@@ -81,7 +81,7 @@ def text_of(key: str, value: object) -> str:
 
 
 def axes_of(settings: Settings | None) -> list[tuple[str, list[str]]]:
-    """Give the settings as the planner takes them."""
+    """Return the settings as the planner takes them."""
     axes = []
     if settings is not None and not isinstance(settings, Mapping):
         raise TypeError(f"set: takes a dict of keys and values, not {type(settings).__name__}")
@@ -101,7 +101,7 @@ def axes_of(settings: Settings | None) -> list[tuple[str, list[str]]]:
 
 
 def controls_of(cc: str | Sequence[str] | None) -> list[str]:
-    """Give the names of controls as the planner takes them."""
+    """Return the names of controls as the planner takes them."""
     if cc is None:
         return list(DEFAULT_CONTROLS)
     if cc == "all":
@@ -120,7 +120,7 @@ def controls_of(cc: str | Sequence[str] | None) -> list[str]:
 
 
 def count_of(name: str, value: object) -> int | None:
-    """Give a number of things of which there must be one, or None."""
+    """Return a number of things of which there must be one, or None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
@@ -131,7 +131,7 @@ def count_of(name: str, value: object) -> int | None:
 
 
 def seed_of(value: object) -> int | None:
-    """Give a seed, or None for the scenario's."""
+    """Return a seed, or None for the scenario's."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):

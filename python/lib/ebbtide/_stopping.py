@@ -1,4 +1,4 @@
-"""When a cell has been run often enough: intervals over replications."""
+"""Stopping rules: confidence intervals over replications."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _T95 = (
 
 
 def t95(freedom: int) -> float:
-    """Give the 97.5 % quantile of Student's t with that many degrees of freedom."""
+    """Return the 97.5 % quantile of Student's t with that many degrees of freedom."""
     if freedom <= 0:
         return math.inf
     if freedom <= 30:
@@ -26,7 +26,7 @@ def t95(freedom: int) -> float:
 
 
 def mean_and_half_width(values: list[float]) -> tuple[float, float]:
-    """Give the mean and the half-width of its 95 % interval; infinite for fewer than two values."""
+    """Return the mean and the half-width of its 95 % interval; infinite below two values."""
     count = len(values)
     if count == 0:
         return math.nan, math.inf
@@ -68,7 +68,7 @@ class Until:
         return Until(percent / 100, min(Until.least, most), most)
 
     def next(self, values: list[float]) -> int:
-        """Give how many replications a cell needs that has these medians; as many, if enough."""
+        """Return how many replications a cell needs that has these medians; as many, if enough."""
         mean, half = mean_and_half_width(values)
         if not values:
             return self.least

@@ -47,7 +47,7 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class Tuning:
-    """What tuning found: the study of Optuna, and what to paste."""
+    """The result of tuning: the study of Optuna, and the settings to paste."""
 
     control: str
     objectives: tuple[str, ...]
@@ -69,13 +69,13 @@ class Tuning:
         return tuple(self._best().values)
 
     def toml(self) -> str:
-        """Give the settings for a scenario file, to paste."""
+        """Return the settings for a scenario file, to paste."""
         name, *settings = self.best.split(":")
         lines = [f'{key} = "{value}"' for key, value in (one.split("=", 1) for one in settings)]
         return "\n".join([f"[control.{name}]", *lines]) + "\n"
 
     def front(self) -> Any:
-        """Give the Pareto front as a DataFrame: controls, and multiples of the defaults."""
+        """Return the Pareto front as a DataFrame: controls, and multiples of the defaults."""
         pandas = need("pandas", "dataframe")
         rows = [
             {
@@ -88,11 +88,11 @@ class Tuning:
         return pandas.DataFrame(rows).sort_values(self.objectives[0], ignore_index=True)
 
     def trials(self) -> Any:
-        """Give all trials as a DataFrame."""
+        """Return all trials as a DataFrame."""
         return self.study.trials_dataframe()
 
     def sensitivity(self) -> dict[str, float]:
-        """Give how much of the first objective's variance each setting explains, 0 to 1."""
+        """Return how much of the first objective's variance each setting explains, 0 to 1."""
         optuna = need("optuna", "tune")
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         found: dict[str, float] = optuna.importance.get_param_importances(
@@ -178,7 +178,7 @@ def tune(
 
 @dataclass(frozen=True)
 class Calibration:
-    """What calibration found: each free parameter with its uncertainty."""
+    """The result of a calibration: each free parameter with its uncertainty."""
 
     study: Any
     scenario: Scenario
@@ -278,7 +278,7 @@ def _suggest(trial: Any, key: str, values: Range) -> str:
 
 
 def _quantity(value: float, unit: str) -> str:
-    """Give a quantity in as many digits as its smallest unit has: no half bits per second."""
+    """Return a quantity in as many digits as its smallest unit has: no half bits per second."""
     texts = [f"{value:.{digits}g} {unit}".strip() for digits in (6, 5, 4, 3, 2)]
     exact = (text for text in texts if not unit or _ebbtide.quantity(text) is not None)
     return next(exact, texts[-1])

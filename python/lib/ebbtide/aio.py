@@ -46,7 +46,7 @@ Dispatch = Callable[[_ebbtide.Incoming], None]
 
 
 class _Bridge:
-    """What happened on the sockets' thread, taken by one loop whenever it is told."""
+    """The events of the sockets' thread, which one loop takes when it is notified."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.queue = _ebbtide.Queue()
@@ -133,12 +133,12 @@ class Client:
     def observe(self, uri: str, **how: Any) -> Observation:
         """Observe a resource (RFC 7641): an asynchronous iterator over its states.
 
-        States that nobody asked for in time are overtaken by newer ones; the last always comes.
+        States that are not fetched in time are replaced by newer ones; the last one always arrives.
         """
         return Observation(self._native.observe("GET", uri, b"", how_of(how)))
 
     def ping(self, uri: str) -> Awaitable[float | None]:
-        """Send a CoAP ping; await the round trip in seconds, if the answer told."""
+        """Send a CoAP ping; await the round trip in seconds, if the answer gave one."""
         loop = asyncio.get_running_loop()
         future = _Pending(loop=loop)
         future.call = self._native.submit_ping(_bridge(loop).queue, future, uri)
@@ -159,17 +159,17 @@ class _Pending(asyncio.Future[Any]):
 
 
 class Observation(AsyncIterator[Response]):
-    """A resource that is observed: an asynchronous iterator over its states."""
+    """An observed resource: an asynchronous iterator over its states."""
 
     def __init__(self, native: _ebbtide.Observation) -> None:
         self._native = native
 
     def __aiter__(self) -> Observation:
-        """Give itself."""
+        """Return self."""
         return self
 
     async def __anext__(self) -> Response:
-        """Wait for the next state; the end is that of the server."""
+        """Wait for the next state. The iteration ends when the server ends the observation."""
         loop = asyncio.get_running_loop()
         future = _Pending(loop=loop)
         future.call = self._native.submit_next(_bridge(loop).queue, future)
@@ -179,7 +179,7 @@ class Observation(AsyncIterator[Response]):
         return state
 
     async def __aenter__(self) -> Observation:
-        """Give itself."""
+        """Return self."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -228,7 +228,7 @@ class Server:
 
     @property
     def addresses(self) -> list[str]:
-        """Where it serves, as URIs without a path."""
+        """The addresses that are served, as URIs without a path."""
         return [
             f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
             for scheme, host, port in self._native.addresses
@@ -239,7 +239,7 @@ class Server:
         await asyncio.shield(self._closed)
 
     def close(self) -> None:
-        """Stop serving; requests that handlers work on are not answered any more."""
+        """Stop serving; requests in progress are not answered any more."""
         if self._closed.done():
             return
         self._native.close()
@@ -249,7 +249,7 @@ class Server:
         self._closed.set_result(None)
 
     async def __aenter__(self) -> Server:
-        """Give itself."""
+        """Return self."""
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -60,7 +60,7 @@ class HasCommand(Protocol):
 
 
 def size(of: str = "ieee", columns: int = 1, ratio: float = 0.66) -> tuple[float, float]:
-    """Give the size of a figure in inches: of a column (1) or a page (2) of that publisher.
+    """Return the size of a figure in inches: of a column (1) or a page (2) of that publisher.
 
     Raises ValueError for one that is not known.
     """
@@ -199,7 +199,7 @@ def timeline(events: Any, *, client: int | None = None, ax: Any = None, size: st
 
 
 def save(axis: Any, path: str | os.PathLike[str], source: HasCommand | str | None = None) -> Path:
-    """Write the figure of an axis, with data and command in its metadata, and give the path.
+    """Write the figure of an axis, with data and command in its metadata, and return the path.
 
     ``source``: the result or campaign that it is of, or the command. PDF, SVG and PNG carry them:
     in a PDF the command is the subject and the data are the keywords. The same figure gives the
@@ -245,7 +245,7 @@ def _check(frame: Any, *names: str) -> None:
 
 
 def _order(values: Any) -> list[Any]:
-    """Give the different values: numbers by size, names as they come."""
+    """Return the different values: numbers by size, names as they come."""
     found = list(dict.fromkeys(values))
     return sorted(found) if all(isinstance(value, (int, float)) for value in found) else found
 

@@ -70,7 +70,8 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         clients.push(client);
     }
     let clock = Clock::start();
-    let mut run = Run { load, content, next_address: 0, asked: 0, book: Book::new(load.code)? };
+    let mut run =
+        Run { load, content, next_address: 0, asked: 0, answers: AnswerLog::new(load.code)? };
     let mut inbox = Inbox::new();
     let end = Instant::ZERO + load.duration;
     for client in &mut clients {
@@ -103,10 +104,10 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         }
     }
     for client in &clients {
-        run.book.outcome.failed += client.endpoint.open_exchanges() as u64;
-        run.book.outcome.retransmissions += client.endpoint.counters().retransmissions;
+        run.answers.outcome.failed += client.endpoint.open_exchanges() as u64;
+        run.answers.outcome.retransmissions += client.endpoint.counters().retransmissions;
     }
-    Ok(run.book.outcome)
+    Ok(run.answers.outcome)
 }
 
 /// The interval at which timeouts are checked. They are seconds apart, and occur only after a
@@ -119,7 +120,7 @@ struct Client {
     socket: Socket,
     endpoint: Endpoint,
     out: Outbound<Sent>,
-    began: Began,
+    began: StartTimes,
 }
 
 impl Client {
@@ -134,7 +135,7 @@ impl Client {
             socket: Socket::bind(SocketAddr::new(any, 0)).map_err(io::Error::other)?,
             endpoint: Endpoint::new(load.endpoint.clone(), Box::new(rng)),
             out: Outbound::default(),
-            began: Began::default(),
+            began: StartTimes::default(),
         })
     }
 }
@@ -144,7 +145,7 @@ struct Run<'l> {
     content: Content<'l>,
     next_address: u32,
     asked: u64,
-    book: Book,
+    answers: AnswerLog,
 }
 
 impl Run<'_> {
@@ -195,7 +196,7 @@ impl Run<'_> {
             for datagram in inbox.datagrams() {
                 let received = client.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
                 if let Received::Response { exchange, message, .. } = received {
-                    self.book.validate(message.code(), message.payload());
+                    self.answers.validate(message.code(), message.payload());
                     self.record(client, exchange, now);
                     answered += 1;
                 }
@@ -214,13 +215,13 @@ impl Run<'_> {
     }
 
     fn record(&mut self, client: &Client, exchange: ExchangeId, now: Instant) {
-        self.book.record(client.began.of(exchange.index(), now), now);
+        self.answers.record(client.began.of(exchange.index(), now), now);
     }
 
     fn drain(&mut self, client: &mut Client, now: Instant, end: Instant) -> io::Result<()> {
         let mut failed = 0;
         send_all(client, None, |_| failed += 1);
-        self.book.outcome.failed += failed;
+        self.answers.outcome.failed += failed;
         if now < end {
             for _ in 0..failed {
                 self.ask(client, now)?;
@@ -252,9 +253,9 @@ fn send_all(client: &mut Client, from: Option<IpAddr>, mut failed: impl FnMut(Ex
 
 /// When each open request began, by its index.
 #[derive(Default)]
-pub(super) struct Began(Vec<Instant>);
+pub(super) struct StartTimes(Vec<Instant>);
 
-impl Began {
+impl StartTimes {
     pub(super) fn note(&mut self, index: usize, now: Instant) {
         if index >= self.0.len() {
             self.0.resize(index + 1, now);
@@ -271,7 +272,7 @@ impl Began {
 }
 
 /// The record of the answers so far.
-pub(super) struct Book {
+pub(super) struct AnswerLog {
     /// The method of the requests.
     code: Code,
     /// The first answer, to which all others must be equal.
@@ -279,7 +280,7 @@ pub(super) struct Book {
     pub(super) outcome: Outcome,
 }
 
-impl Book {
+impl AnswerLog {
     pub(super) fn new(code: Code) -> io::Result<Self> {
         let latency = Histogram::new(3).map_err(io::Error::other)?;
         let outcome = Outcome {

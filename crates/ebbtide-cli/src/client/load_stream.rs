@@ -1,7 +1,7 @@
 //! The load of `ebbtide bench coap+tcp://`: connections that send requests as fast as a window
 //! allows, with the requests of one window in one write.
 
-use super::load::{Began, Book, Clock, GRACE, Load, Outcome, TICK};
+use super::load::{AnswerLog, Clock, GRACE, Load, Outcome, StartTimes, TICK};
 use ebbtide::core::stream::{Config, Connection, Event, Input, Received};
 use ebbtide::core::time::Instant;
 use ebbtide::core::wire::{Content, Framing, Opt, OptionNumber};
@@ -28,7 +28,7 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         poll.registry().register(&mut client.stream, Token(index), interest)?;
         clients.push(client);
     }
-    let mut run = Run { load, content, asked: 0, book: Book::new(load.code)? };
+    let mut run = Run { load, content, asked: 0, answers: AnswerLog::new(load.code)? };
     let end = clock.now() + load.duration;
     for client in &mut clients {
         for _ in 0..load.window {
@@ -51,16 +51,16 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         }
     }
     for client in &clients {
-        run.book.outcome.failed += client.connection.open_requests() as u64;
+        run.answers.outcome.failed += client.connection.open_requests() as u64;
     }
-    Ok(run.book.outcome)
+    Ok(run.answers.outcome)
 }
 
 struct Client {
     stream: TcpStream,
     connection: Connection,
     input: Input,
-    began: Began,
+    began: StartTimes,
 }
 
 impl Client {
@@ -73,7 +73,7 @@ impl Client {
             stream: TcpStream::from_std(stream),
             connection: Connection::new(now, Framing::Stream, config),
             input: Input::default(),
-            began: Began::default(),
+            began: StartTimes::default(),
         })
     }
 
@@ -94,7 +94,7 @@ struct Run<'l> {
     load: &'l Load,
     content: Content<'l>,
     asked: u64,
-    book: Book,
+    answers: AnswerLog,
 }
 
 impl Run<'_> {
@@ -136,7 +136,7 @@ impl Run<'_> {
             client.write(now)?;
             while let Some(event) = client.connection.poll_event() {
                 match event {
-                    Event::Failed { .. } => self.book.outcome.failed += 1,
+                    Event::Failed { .. } => self.answers.outcome.failed += 1,
                     Event::Closed(closed) => return Err(io::Error::other(closed)),
                 }
             }
@@ -151,8 +151,8 @@ impl Run<'_> {
         let mut answered = 0;
         while let Some(taken) = client.connection.handle_input(now, client.input.unread()) {
             if let Received::Response { request, message } = taken.received {
-                self.book.validate(message.code(), message.payload());
-                self.book.record(client.began.of(request.index(), now), now);
+                self.answers.validate(message.code(), message.payload());
+                self.answers.record(client.began.of(request.index(), now), now);
                 answered += 1;
             }
             client.input.take(taken.bytes);

@@ -21,7 +21,7 @@ use thread_priority::{
 
 const TIMER: u64 = 0;
 const STOP: u64 = 1;
-const FIRST: u64 = 2;
+const FIRST_TOKEN: u64 = 2;
 
 /// The result of the forwarding.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl<E: Ends> Path<E> {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER))?;
         epoll.add(stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP))?;
-        self.ends.register(&epoll, FIRST)?;
+        self.ends.register(&epoll, FIRST_TOKEN)?;
         let mut events = [EpollEvent::empty(); 64];
         loop {
             self.deliver()?;

@@ -10,10 +10,10 @@ use ebbtide_core::time::{Duration, Instant};
 
 /// The limits of the margin. Wake-ups that take longer than the largest margin make packets late,
 /// which is measured.
-const LEAST: Duration = Duration::from_micros(20);
-const MOST: Duration = Duration::from_millis(4);
+const MIN_MARGIN: Duration = Duration::from_micros(20);
+const MAX_MARGIN: Duration = Duration::from_millis(4);
 /// The initial margin, chosen so that the first packets of a short run are on time.
-const FIRST: Duration = Duration::from_millis(2);
+const INITIAL_MARGIN: Duration = Duration::from_millis(2);
 /// A wake-up beyond the margin raises it by half, and any other one lowers it by a 500th. Both
 /// balance if one of 200 is beyond it: ln(3/2) = 0.4 against 200/500.
 const LOWER_BY: u32 = 500;
@@ -36,7 +36,7 @@ pub(super) struct WakeUps {
 impl WakeUps {
     /// Without any measurements.
     pub(super) fn new(now: Instant) -> Self {
-        Self { margin: FIRST, nap_at: now + AWAKE }
+        Self { margin: INITIAL_MARGIN, nap_at: now + AWAKE }
     }
 
     /// How long before a packet is due the thread must wake.
@@ -51,7 +51,7 @@ impl WakeUps {
         } else {
             self.margin - self.margin / LOWER_BY
         };
-        self.margin = next.clamp(LEAST, MOST);
+        self.margin = next.clamp(MIN_MARGIN, MAX_MARGIN);
     }
 
     /// Records that the thread has slept this long until now, or has only polled for work.
@@ -106,11 +106,11 @@ mod tests {
         for _ in 0..100 {
             wake_ups.woke(50_000 * US);
         }
-        assert_eq!(wake_ups.margin(), MOST);
+        assert_eq!(wake_ups.margin(), MAX_MARGIN);
         for _ in 0..100_000 {
             wake_ups.woke(Duration::ZERO);
         }
-        assert_eq!(wake_ups.margin(), LEAST);
+        assert_eq!(wake_ups.margin(), MIN_MARGIN);
     }
 
     #[test]

@@ -285,7 +285,7 @@ impl Config {
             }
             "in-flight" if value == "rate" => s.in_flight = InFlight::Rate,
             "in-flight" => {
-                let most = value.parse().ok().filter(|n| (1..=InFlight::MOST).contains(n));
+                let most = value.parse().ok().filter(|n| (1..=InFlight::MAX).contains(n));
                 let most = most.ok_or(bad("a whole number from 1 to 1024, or rate"))?;
                 s.in_flight = InFlight::Messages(most);
             }

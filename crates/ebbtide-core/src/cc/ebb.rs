@@ -63,7 +63,7 @@ impl Counts {
         self.0 >> 2 & 3
     }
 
-    /// Consecutive exchanges that were given up, at most [`MOST_FAILS`].
+    /// Consecutive exchanges that were given up, at most [`MAX_FAILS`].
     const fn fails(self) -> u8 {
         self.0 >> 4
     }
@@ -77,7 +77,7 @@ impl Counts {
     }
 
     fn set_fails(&mut self, fails: u8) {
-        self.0 = self.0 & 15 | fails.min(MOST_FAILS) << 4;
+        self.0 = self.0 & 15 | fails.min(MAX_FAILS) << 4;
     }
 }
 
@@ -92,7 +92,7 @@ const GROWN: u8 = 2;
 /// The factor of doubled timeouts while only one sample of the path is known.
 const DOUBT: u32 = 2;
 /// The maximum number of doublings of a timeout, in addition to the bound in seconds.
-const MOST_DOUBLINGS: u8 = 5;
+const MAX_DOUBLINGS: u8 = 5;
 /// Timeouts may exceed the bound up to this multiple of the original's timeout, but not
 /// [`LONGEST`].
 const STRETCH: u32 = 4;
@@ -105,7 +105,7 @@ const BLIND_LAST_WAIT: Micros = Micros::from_millis(120_000);
 /// An exchange that was answered with at most this many copies left was nearly given up.
 const NEAR: u8 = 2;
 /// Blind intervals double with each consecutive exchange that is given up, at most this often.
-const MOST_FAILS: u8 = 4;
+const MAX_FAILS: u8 = 4;
 /// More copies per exchange than this, in sixteenths, are caused by a full buffer rather than by
 /// link errors: nearly every second transmission is lost.
 const CONGESTED: u8 = 14;
@@ -252,7 +252,7 @@ impl Ebb {
     /// A known timeout after `steps` expiries. The short repeats have the interval of the first
     /// timeout; after them it doubles, starting at no less than a twentieth of ACK_TIMEOUT.
     fn backed_off(&self, base: Micros, steps: u8, cx: &Context<'_>) -> Micros {
-        let doublings = steps.saturating_sub(self.short_repeats(cx)).min(MOST_DOUBLINGS);
+        let doublings = steps.saturating_sub(self.short_repeats(cx)).min(MAX_DOUBLINGS);
         if doublings == 0 {
             return base;
         }

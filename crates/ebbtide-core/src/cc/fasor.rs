@@ -32,7 +32,7 @@ pub struct Fasor {
     /// The previous sample; zero before the first. With marks, the base of a series is at least
     /// this (fasor-02).
     pub(super) previous: Micros,
-    state: State,
+    state: FasorState,
     series: Series,
     pub(super) marking: Marking,
     /// The divisor of the first sample that gives the first variation: 2 or 2K = 8.
@@ -41,13 +41,13 @@ pub struct Fasor {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum State {
+enum FasorState {
     Fast,
     FastSlow,
     Slow,
 }
 
-impl State {
+impl FasorState {
     const fn from_tag(tag: u8) -> Self {
         match tag {
             0 => Self::Fast,
@@ -77,7 +77,7 @@ impl Fasor {
             fast: Estimator::new(),
             slow: Micros::ZERO,
             previous: Micros::ZERO,
-            state: State::Fast,
+            state: FasorState::Fast,
             series,
             marking,
             first_divisor,
@@ -125,12 +125,12 @@ impl Fasor {
         draw.min(cx.settings.bound.unwrap_or(Micros::MAX))
     }
 
-    fn next_state(&self, retransmissions: u8) -> State {
+    fn next_state(&self, retransmissions: u8) -> FasorState {
         match (retransmissions, self.series, self.state) {
-            (0, ..) => State::Fast,
-            (_, Series::Slow, _) => State::Slow,
-            (_, _, State::Fast) => State::FastSlow,
-            _ => State::Slow,
+            (0, ..) => FasorState::Fast,
+            (_, Series::Slow, _) => FasorState::Slow,
+            (_, _, FasorState::Fast) => FasorState::FastSlow,
+            _ => FasorState::Slow,
         }
     }
 }
@@ -159,14 +159,20 @@ impl CongestionControl for Fasor {
         };
         // An exchange that began without a slow RTO cannot use one, so its state is FAST
         // throughout.
-        let state = if self.slow == Micros::ZERO { State::Fast } else { State::from_tag(slot.tag) };
+        let state = if self.slow == Micros::ZERO {
+            FasorState::Fast
+        } else {
+            FasorState::from_tag(slot.tag)
+        };
         match (self.series, state, ordinal) {
-            (_, State::Fast, n) => fast(n),
-            (_, State::FastSlow, 0) => fast(0),
-            (Series::SlowThenFast, State::FastSlow, 1) => self.dithered(self.slow, cx).max(fast(1)),
-            (Series::SlowThenFast, State::Slow, 0) => self.dithered(self.slow, cx),
+            (_, FasorState::Fast, n) => fast(n),
+            (_, FasorState::FastSlow, 0) => fast(0),
+            (Series::SlowThenFast, FasorState::FastSlow, 1) => {
+                self.dithered(self.slow, cx).max(fast(1))
+            }
+            (Series::SlowThenFast, FasorState::Slow, 0) => self.dithered(self.slow, cx),
             (Series::SlowThenFast, _, n) => fast(n - 1),
-            (_, State::FastSlow, 1) | (_, State::Slow, 0) => self.dithered(self.slow, cx),
+            (_, FasorState::FastSlow, 1) | (_, FasorState::Slow, 0) => self.dithered(self.slow, cx),
             _ => slot.armed.scale(2, 1).min(bound),
         }
     }
@@ -218,11 +224,11 @@ impl CongestionControl for Fasor {
             second: (self.slow > Micros::ZERO).then_some(self.slow),
             interval: None,
             state: match (self.series, self.state) {
-                (_, State::Fast) => "FAST",
-                (Series::SlowThenFast, State::FastSlow) => "FAST_SLOW_FAST",
-                (Series::SlowThenFast, State::Slow) => "SLOW_FAST",
-                (_, State::FastSlow) => "FAST_SLOW",
-                (_, State::Slow) => "SLOW",
+                (_, FasorState::Fast) => "FAST",
+                (Series::SlowThenFast, FasorState::FastSlow) => "FAST_SLOW_FAST",
+                (Series::SlowThenFast, FasorState::Slow) => "SLOW_FAST",
+                (_, FasorState::FastSlow) => "FAST_SLOW",
+                (_, FasorState::Slow) => "SLOW",
             },
         }
     }

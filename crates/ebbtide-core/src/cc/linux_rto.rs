@@ -46,12 +46,12 @@ impl LinuxRto {
 
     fn update(&mut self, sample: Micros) {
         /// The minimum that Linux adds to the smoothed round trip (`tcp_rto_min`).
-        const LEAST_VARIATION: Micros = Micros::from_millis(200);
+        const MIN_VARIATION: Micros = Micros::from_millis(200);
         let sample = sample.max(Micros::new(1));
         if self.srtt == Micros::ZERO {
             self.srtt = sample;
             self.mdev = sample.scale(2, 1);
-            self.rttvar = self.mdev.max(LEAST_VARIATION);
+            self.rttvar = self.mdev.max(MIN_VARIATION);
             return;
         }
         let (old, new) = (i64::from(self.srtt.get()), i64::from(sample.get()));
@@ -63,7 +63,7 @@ impl LinuxRto {
         }
         self.srtt = from_signed(old + error / 8);
         self.mdev = from_signed(i64::from(self.mdev.get()) + change);
-        let peak = self.mdev.max(LEAST_VARIATION);
+        let peak = self.mdev.max(MIN_VARIATION);
         self.rttvar = if peak >= self.rttvar {
             peak
         } else {

@@ -6,7 +6,7 @@ use crate::time::Micros;
 
 /// The maximum number of retransmissions from which the minimum is computed: RFC 7252's default.
 /// With the 20 of some studies, the span of doubling timeouts would be a month.
-const MOST: u8 = 4;
+const MAX_COUNTED_RETRANSMISSIONS: u8 = 4;
 
 impl Shell {
     /// The minimum time from the first transmission of a message until it is given up:
@@ -18,7 +18,7 @@ impl Shell {
             return Micros::ZERO;
         }
         let ack_timeout = settings.ack_timeout(params);
-        let retransmissions = params.max_retransmit.min(MOST);
+        let retransmissions = params.max_retransmit.min(MAX_COUNTED_RETRANSMISSIONS);
         let span = Parameters { ack_timeout, max_retransmit: retransmissions, ..*params };
         Micros::from_duration(span.max_transmit_span()).min(Self::CEILING)
     }

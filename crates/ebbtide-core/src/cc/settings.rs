@@ -52,7 +52,7 @@ pub enum InFlight {
     Nstart,
     /// The number of messages that fill the path, R x RTT rounded up, as a pacing control
     /// estimates it; at most NSTART if the control has a value of its own, and at most
-    /// [`InFlight::MOST`].
+    /// [`InFlight::MAX`].
     Rate,
     /// A fixed number of messages.
     Messages(u16),
@@ -60,7 +60,7 @@ pub enum InFlight {
 
 impl InFlight {
     /// The maximum number of messages in flight at any rate.
-    pub const MOST: u16 = 1024;
+    pub const MAX: u16 = 1024;
 }
 
 impl Settings {
@@ -93,8 +93,8 @@ impl Settings {
     pub fn places(&self, params: &Parameters) -> u16 {
         match self.in_flight {
             InFlight::Nstart => self.nstart(params),
-            InFlight::Rate => self.nstart.unwrap_or(InFlight::MOST).clamp(1, InFlight::MOST),
-            InFlight::Messages(most) => most.clamp(1, InFlight::MOST),
+            InFlight::Rate => self.nstart.unwrap_or(InFlight::MAX).clamp(1, InFlight::MAX),
+            InFlight::Messages(most) => most.clamp(1, InFlight::MAX),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Processing of received messages.
 
-use super::requests::State;
+use super::requests::RequestState;
 use super::types::{
     Capabilities, Closed, Event, Failure, Fault, Ignored, Incoming, Received, Taken,
 };
@@ -122,14 +122,14 @@ impl Connection {
         let is_notification = message.option(OptionNumber::OBSERVE).is_some();
         match state {
             // Notifications that were on their way when the observation was cancelled.
-            State::Cancelled { .. } if is_notification => {
+            RequestState::Cancelled { .. } if is_notification => {
                 return Received::Ignored(Ignored::Cancelled);
             }
-            State::Cancelled { .. } => {
+            RequestState::Cancelled { .. } => {
                 self.end_request(now, request);
                 return Received::Ignored(Ignored::Cancelled);
             }
-            State::Open { .. } | State::Observing | State::Free => {}
+            RequestState::Open { .. } | RequestState::Observing | RequestState::Free => {}
         }
         if message.body().first_unknown_critical().is_some() {
             self.counters.bad_options += 1;
@@ -137,9 +137,10 @@ impl Connection {
             self.events.push_back(Event::Failed { request, reason: Failure::BadOption });
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
-        let observes = matches!(state, State::Observing | State::Open { observe: true, .. });
+        let observes =
+            matches!(state, RequestState::Observing | RequestState::Open { observe: true, .. });
         if observes && is_notification {
-            self.requests.set(request, State::Observing);
+            self.requests.set(request, RequestState::Observing);
             return Received::Notification { request, message };
         }
         self.end_request(now, request);

@@ -36,7 +36,7 @@ impl RequestId {
 
 /// The state of a request.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RequestState {
     Free,
     /// Waits for its response until `deadline`.
     Open {
@@ -54,7 +54,7 @@ pub(super) enum State {
 #[derive(Copy, Clone, Debug)]
 struct Slot {
     generation: u16,
-    state: State,
+    state: RequestState,
 }
 
 /// Slots found by their number, which is part of the token.
@@ -95,13 +95,13 @@ impl Requests {
 
     /// Opens a request; `None` if the maximum is reached.
     pub(super) fn open_one(&mut self, observe: bool, deadline: Instant) -> Option<RequestId> {
-        let state = State::Open { observe, deadline };
+        let state = RequestState::Open { observe, deadline };
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
                 let index =
                     u16::try_from(self.slots.len()).ok().filter(|&index| index < self.max)?;
-                self.slots.push(Slot { generation: 0, state: State::Free });
+                self.slots.push(Slot { generation: 0, state: RequestState::Free });
                 index
             }
         };
@@ -113,7 +113,7 @@ impl Requests {
         Some(self.id(index, generation))
     }
 
-    pub(super) fn find(&self, token: Token) -> Option<(RequestId, State)> {
+    pub(super) fn find(&self, token: Token) -> Option<(RequestId, RequestState)> {
         let index = match *token.as_slice() {
             [] => 0,
             [a] => u16::from(a),
@@ -124,18 +124,18 @@ impl Requests {
     }
 
     /// The state of a request that has not ended.
-    pub(super) fn state(&self, request: RequestId) -> Option<State> {
+    pub(super) fn state(&self, request: RequestId) -> Option<RequestState> {
         let slot = self.slots.get(request.index())?;
-        let current = slot.generation == request.generation && slot.state != State::Free;
+        let current = slot.generation == request.generation && slot.state != RequestState::Free;
         current.then_some(slot.state)
     }
 
     /// Changes the state of a request that has not ended.
-    pub(super) fn set(&mut self, request: RequestId, state: State) {
+    pub(super) fn set(&mut self, request: RequestId, state: RequestState) {
         if let Some(slot) = self.slots.get_mut(request.index()) {
             slot.state = state;
         }
-        if let State::Cancelled { deadline } = state {
+        if let RequestState::Cancelled { deadline } = state {
             self.earliest.get_or_insert(deadline);
         }
     }
@@ -143,7 +143,7 @@ impl Requests {
     /// Ends a request that has not ended yet.
     pub(super) fn end(&mut self, request: RequestId) {
         if let Some(slot) = self.slots.get_mut(request.index()) {
-            slot.state = State::Free;
+            slot.state = RequestState::Free;
             slot.generation = slot.generation.wrapping_add(1);
             self.free.push(request.index);
             self.open -= 1;
@@ -162,7 +162,9 @@ impl Requests {
         let mut earliest: Option<Instant> = None;
         for index in 0..self.slots.len() {
             let Some(slot) = self.slots.get(index) else { break };
-            let (State::Open { deadline, .. } | State::Cancelled { deadline }) = slot.state else {
+            let (RequestState::Open { deadline, .. } | RequestState::Cancelled { deadline }) =
+                slot.state
+            else {
                 continue;
             };
             if deadline > now {
@@ -170,7 +172,7 @@ impl Requests {
                 continue;
             }
             let request = self.id(index as u16, slot.generation);
-            if matches!(slot.state, State::Open { .. }) {
+            if matches!(slot.state, RequestState::Open { .. }) {
                 late.push(request);
             }
             self.end(request);
@@ -183,12 +185,12 @@ impl Requests {
     pub(super) fn end_all(&mut self) -> Vec<RequestId> {
         let all = self.slots.iter().enumerate();
         let all: Vec<_> = all
-            .filter(|(_, slot)| slot.state != State::Free)
+            .filter(|(_, slot)| slot.state != RequestState::Free)
             .map(|(index, slot)| (self.id(index as u16, slot.generation), slot.state))
             .collect();
         let mut ended = Vec::new();
         for (request, state) in all {
-            if !matches!(state, State::Cancelled { .. }) {
+            if !matches!(state, RequestState::Cancelled { .. }) {
                 ended.push(request);
             }
             self.end(request);

@@ -1,6 +1,6 @@
 //! Outgoing messages.
 
-use super::requests::{RequestId, State};
+use super::requests::{RequestId, RequestState};
 use super::types::Closed;
 use super::types::{Fault, Incoming, SendError};
 use super::{Connection, Phase};
@@ -45,11 +45,11 @@ impl Connection {
     pub fn cancel(&mut self, now: Instant, request: RequestId) {
         let now = self.advance(now);
         let deadline = match self.requests.state(request) {
-            Some(State::Open { deadline, .. }) => deadline,
-            Some(State::Observing) => now + self.config.response_timeout,
-            Some(State::Cancelled { .. } | State::Free) | None => return,
+            Some(RequestState::Open { deadline, .. }) => deadline,
+            Some(RequestState::Observing) => now + self.config.response_timeout,
+            Some(RequestState::Cancelled { .. } | RequestState::Free) | None => return,
         };
-        self.requests.set(request, State::Cancelled { deadline });
+        self.requests.set(request, RequestState::Cancelled { deadline });
     }
 
     /// Ends an observation by sending `content` with the observation's token. `content` must be
@@ -67,12 +67,15 @@ impl Connection {
         content: &Content<'_>,
     ) -> Result<(), SendError> {
         let now = self.advance(now);
-        if !matches!(self.requests.state(request), Some(State::Open { .. } | State::Observing)) {
+        if !matches!(
+            self.requests.state(request),
+            Some(RequestState::Open { .. } | RequestState::Observing)
+        ) {
             return Err(SendError::NoSuchRequest);
         }
         self.send(now, content, request.token())?;
         let deadline = now + self.config.response_timeout;
-        self.requests.set(request, State::Cancelled { deadline });
+        self.requests.set(request, RequestState::Cancelled { deadline });
         Ok(())
     }
 

@@ -57,7 +57,7 @@ pub struct Delivery<P> {
 }
 
 #[derive(Copy, Clone, Debug)]
-enum Event {
+enum EmulatedEvent {
     /// A packet from the server arrives at the router before the link to the clients.
     AtDownLink(u32),
     /// A packet arrives.
@@ -72,7 +72,7 @@ enum Event {
 pub struct Emulation<P> {
     up: Path,
     down: Path,
-    engine: Engine<Event>,
+    engine: Engine<EmulatedEvent>,
     packets: Packets<P>,
     /// The latest instant that was passed in; time does not run backwards.
     now: Instant,
@@ -121,7 +121,7 @@ impl<P> Emulation<P> {
             }
             Direction::Down => {
                 let at = now + draw(&mut self.down);
-                self.engine.schedule(at, Event::AtDownLink(place));
+                self.engine.schedule(at, EmulatedEvent::AtDownLink(place));
             }
         }
     }
@@ -139,7 +139,7 @@ impl<P> Emulation<P> {
         while self.engine.next_at().is_some_and(|at| at <= self.now) {
             let (at, event) = self.engine.pop()?;
             match event {
-                Event::AtDownLink(place) => {
+                EmulatedEvent::AtDownLink(place) => {
                     let bytes = self.packets.bytes(place);
                     self.onto_link(at, Direction::Down, (place, bytes));
                 }
@@ -147,7 +147,7 @@ impl<P> Emulation<P> {
                     self.link(direction).handle_timeout(at);
                     self.turn(direction);
                 }
-                Event::Arrival(direction, place) => {
+                EmulatedEvent::Arrival(direction, place) => {
                     let bytes = self.packets.bytes(place);
                     let Some(packet) = self.packets.take(place) else { continue };
                     let delivered = &mut self.delivered[direction as usize];
@@ -213,7 +213,7 @@ impl<P> Emulation<P> {
                     Direction::Up => draw(&mut self.up),
                     Direction::Down => Duration::ZERO, // before the link
                 };
-                self.engine.schedule(at + further, Event::Arrival(direction, place));
+                self.engine.schedule(at + further, EmulatedEvent::Arrival(direction, place));
             }
             Fate::Dropped | Fate::Lost { .. } => {
                 self.packets.take(place);

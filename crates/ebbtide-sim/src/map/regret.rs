@@ -9,10 +9,10 @@ pub const PUBLISHED: [&str; 7] =
 pub const COST_OF: &str = "fasor-token";
 /// The delivered share by which a control may be below the best one for its time to count as the
 /// best time.
-const ABOUT_AS_MUCH: f64 = 0.005;
+const SHARE_TOLERANCE: f64 = 0.005;
 /// Times count only if the best published control delivers at least this share; otherwise they are
 /// those of the few exchanges that did not fail.
-const ENOUGH: f64 = 0.5;
+const MIN_SHARE: f64 = 0.5;
 
 /// A control in one network, compared with the best published ones.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ impl Reference {
     #[must_use]
     pub fn of(published: &[Measures], cost_of: Option<Measures>) -> Option<Self> {
         let share = published.iter().map(Measures::share).max_by(f64::total_cmp)?;
-        let near = || published.iter().filter(|m| m.share() >= share - ABOUT_AS_MUCH);
+        let near = || published.iter().filter(|m| m.share() >= share - SHARE_TOLERANCE);
         Some(Self {
             share,
             median_us: near().map(|m| m.median_us).min()?,
@@ -53,7 +53,7 @@ impl Reference {
     /// Compares a control with the reference.
     #[must_use]
     pub fn regret(&self, measures: &Measures) -> Regret {
-        let counts = self.share >= ENOUGH;
+        let counts = self.share >= MIN_SHARE;
         let over = |own: u64, best: u64| counts.then(|| own as f64 / best.max(1) as f64);
         Regret {
             share: measures.share() - self.share,

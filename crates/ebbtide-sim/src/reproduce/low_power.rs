@@ -10,15 +10,15 @@ use crate::run::{Campaign, Results};
 const TABLES: &str = include_str!("../../published/socne14.csv");
 
 /// A cell of a study: its settings by key, and its control.
-pub(super) type Wanted = (Vec<(String, String)>, String);
+pub(super) type CellSettings = (Vec<(String, String)>, String);
 
 /// The controls with which the workloads of SOCNE14 are run.
 const CLOUD_CONTROLS: [&str; 4] = ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"];
 const GRID_CONTROLS: [&str; 2] = ["default", "cocoa-plus"];
 
 /// The cells of a study; empty for the other papers.
-pub(super) fn cells(paper: Paper) -> Vec<Wanted> {
-    let owned = |pairs: &[(&str, &str)], cc: &str| -> Wanted {
+pub(super) fn cells(paper: Paper) -> Vec<CellSettings> {
+    let owned = |pairs: &[(&str, &str)], cc: &str| -> CellSettings {
         let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         (pairs.collect(), cc.to_owned())
     };

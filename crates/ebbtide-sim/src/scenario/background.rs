@@ -58,7 +58,7 @@ impl Background {
 }
 
 /// The largest amount that is written at a time. A send buffer holds many of them.
-const MOST_WRITTEN: u32 = 16_384;
+const MAX_WRITE: u32 = 16_384;
 
 pub(super) fn check(s: &Scenario) -> Check {
     let b = &s.network.background;
@@ -76,7 +76,7 @@ pub(super) fn check(s: &Scenario) -> Check {
     s.parse_control(TCP).map_err(|error| (key("flows"), error.reason().to_owned()))?;
     let rate = (1..=1_000_000_000).contains(&b.rate.0);
     range(rate, &key("rate"), "must be from 1 bit/s to 1 Gbit/s")?;
-    let write = (1..=MOST_WRITTEN).contains(&b.write);
+    let write = (1..=MAX_WRITE).contains(&b.write);
     range(write, &key("write"), "must be from 1 to 16384 bytes")?;
     for (name, time) in [("start", b.start), ("stagger", b.stagger), ("stop", b.stop)] {
         range(time.0 <= LONGEST.0 / 1000, &key(name), "must be at most 36 days")?;

@@ -129,7 +129,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Each<T> {
 }
 
 /// The maximum number of messages of one run, since the fate of each is kept.
-const MOST_MESSAGES: u64 = 10_000_000;
+const MAX_MESSAGES: u64 = 10_000_000;
 
 /// Checks flows that parse but are impossible.
 pub(super) fn check(s: &Scenario) -> Check {
@@ -167,11 +167,7 @@ fn stream(s: &Scenario) -> Check {
     range(some, key, "must be 1 ms at least, or 0 where there is always one more message")?;
     let shortest = flow.interval.0.iter().filter(|time| time.0 > 0).min();
     let most = shortest.map_or(0, |time| flow.duration.0 / time.0);
-    range(
-        most <= MOST_MESSAGES,
-        key,
-        "offers more than 10000000 messages in workload.flow.duration",
-    )
+    range(most <= MAX_MESSAGES, key, "offers more than 10000000 messages in workload.flow.duration")
 }
 
 fn transfer(s: &Scenario) -> Check {
@@ -181,7 +177,7 @@ fn transfer(s: &Scenario) -> Check {
     range(finite, key, "must be a number of bytes, 1 at least, or a list of numbers")?;
     let sum: u64 = (0..s.clients.count).map(|client| u64::from(s.messages_of(client))).sum();
     range(
-        sum <= MOST_MESSAGES,
+        sum <= MAX_MESSAGES,
         key,
         "takes more than 10000000 messages of workload.request_payload bytes",
     )

@@ -106,10 +106,10 @@ impl Tcp {
     /// s for 15. RFC 9293 section 3.8.3 requires at least 100 s, which corresponds to 8.
     pub fn patience(&self) -> Duration {
         /// `TCP_RTO_MIN`.
-        const LEAST: u64 = SECOND / 5;
+        const RTO_MIN: u64 = SECOND / 5;
         /// `TCP_RTO_MAX`.
-        const MOST: u64 = 120 * SECOND;
-        let timeouts = std::iter::successors(Some(LEAST), |last| Some((last * 2).min(MOST)));
+        const RTO_MAX: u64 = 120 * SECOND;
+        let timeouts = std::iter::successors(Some(RTO_MIN), |last| Some((last * 2).min(RTO_MAX)));
         Duration::from_nanos(timeouts.take(usize::from(self.data_retries) + 1).sum())
     }
 

@@ -30,7 +30,7 @@ const NOTIFICATIONS: usize = 256;
 const SEND_AGAIN: Duration = Duration::from_millis(1);
 
 /// The number of bytes waiting for a full socket from which on nothing is received.
-const DEAF: usize = 256 << 10;
+const MAX_UNSENT: usize = 256 << 10;
 
 /// Drives `shared` until it is closed.
 pub(crate) struct Driver {
@@ -94,7 +94,7 @@ impl Driver {
             self.retry = sent.is_err().then(|| now + SEND_AGAIN);
             // Requests that cannot be answered stay in the system's queue, which drops them if
             // there are more.
-            let deaf = sent.is_err() && state.out.len_bytes() >= DEAF;
+            let deaf = sent.is_err() && state.out.len_bytes() >= MAX_UNSENT;
             if state.closed && (state.out.is_empty() || sent.is_err()) {
                 return Poll::Ready(());
             }
@@ -272,7 +272,7 @@ fn notify<'s>(
     let Some(service) = &shared.service else { return (state, false) };
     for _ in 0..NOTIFICATIONS {
         // Half of the exchanges are reserved for separate responses and requests.
-        let full = state.out.len_bytes() >= DEAF;
+        let full = state.out.len_bytes() >= MAX_UNSENT;
         if !state.observers.any_due() || state.endpoint.is_half_full() || full {
             return (state, false);
         }

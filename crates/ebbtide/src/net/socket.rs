@@ -21,7 +21,7 @@ const KERNEL_BUFFER: usize = 4 << 20;
 
 /// The minimum number of buffers offered to the kernel at once: one more than the expected
 /// datagram, to find out that there is no other.
-const LEAST_OFFERED: usize = if BATCH_SIZE < 2 { BATCH_SIZE } else { 2 };
+const MIN_OFFERED: usize = if BATCH_SIZE < 2 { BATCH_SIZE } else { 2 };
 
 /// A bound, non-blocking socket.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ impl Inbox {
             bytes: vec![0; BUFFER * BATCH_SIZE].into_boxed_slice(),
             meta: [RecvMeta::default(); BATCH_SIZE],
             filled: 0,
-            offered: LEAST_OFFERED,
+            offered: MIN_OFFERED,
         }
     }
 
@@ -192,7 +192,7 @@ impl Inbox {
         self.filled = socket.state.recv(UdpSockRef::from(&socket.io), slices, meta)?;
         let more = self.filled == offered;
         self.offered = if more { 2 * offered } else { (self.filled + 1).next_power_of_two() };
-        self.offered = self.offered.clamp(LEAST_OFFERED, BATCH_SIZE);
+        self.offered = self.offered.clamp(MIN_OFFERED, BATCH_SIZE);
         Ok(more)
     }
 

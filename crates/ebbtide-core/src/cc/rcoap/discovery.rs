@@ -1,6 +1,6 @@
 //! INITIAL: pings discover the rate.
 
-use super::{Rcoap, State};
+use super::{Rcoap, RcoapState};
 use crate::cc::{Admission, Context, Departure, Load, Shell};
 use crate::time::{Instant, Micros};
 
@@ -15,9 +15,9 @@ impl Rcoap {
         let state = match cx.settings.start_interval {
             Some(interval) => {
                 self.pace(interval, cx);
-                State::Discovery
+                RcoapState::Discovery
             }
-            None => State::Pair,
+            None => RcoapState::Pair,
         };
         self.enter(state, cx.now);
         self.wait_until(cx.now);
@@ -33,7 +33,7 @@ impl Rcoap {
             spacings => self.memo.max(window.saturating_sub(self.interval)).scale(1, spacings),
         };
         self.pace(self.interval.max(measured), cx);
-        self.enter(State::Normal, cx.now);
+        self.enter(RcoapState::Normal, cx.now);
         self.memo = Micros::MAX;
     }
 
@@ -53,18 +53,18 @@ impl Rcoap {
             return Admission::NotBefore(self.no_later(deadline));
         }
         let interval = match self.state {
-            State::Paired => {
+            RcoapState::Paired => {
                 let bytes = u32::from(message.bytes) + HEADERS;
                 Some(self.memo.scale(bytes, PING))
             }
             // The other answer is lost, or the peer answers few pings (libcoap: four a second).
             // One message per round trip is always safe to try.
-            State::Pair if self.answers > 0 => Some(self.rtt()),
+            RcoapState::Pair if self.answers > 0 => Some(self.rtt()),
             _ => None,
         };
         if let Some(interval) = interval {
             self.pace(interval, cx);
-            self.enter(State::Discovery, cx.now);
+            self.enter(RcoapState::Discovery, cx.now);
         }
         if load.probes >= Shell::PROBES {
             // Without any answer, further pings give no information.
@@ -76,8 +76,8 @@ impl Rcoap {
         }
         match self.state {
             // The second ping of the pair follows at once.
-            State::Pair if load.probes.is_multiple_of(2) => self.wait_until(cx.now),
-            State::Pair => self.wait_until(cx.now + cx.settings.initial_rto(cx.params)),
+            RcoapState::Pair if load.probes.is_multiple_of(2) => self.wait_until(cx.now),
+            RcoapState::Pair => self.wait_until(cx.now + cx.settings.initial_rto(cx.params)),
             _ => self.left(cx.now),
         }
         Admission::Probe(self.no_later(deadline))

@@ -51,7 +51,7 @@ pub struct Rcoap {
     pause: Micros,
     /// Answers in this epoch.
     answers: u16,
-    state: State,
+    state: RcoapState,
 }
 
 /// An instant with the alignment of the fields next to it, so that the state stays at 36 bytes a
@@ -62,7 +62,7 @@ struct Moment(Instant);
 
 /// The four states of RCOAP21, with the steps of INITIAL.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum State {
+enum RcoapState {
     /// INITIAL: nothing has been sent.
     Fresh,
     /// INITIAL: pairs of pings leave, because R_start is not given.
@@ -105,7 +105,7 @@ impl Rcoap {
             since: Moment(Instant::ZERO),
             pause: Micros::ZERO,
             answers: 0,
-            state: State::Fresh,
+            state: RcoapState::Fresh,
         }
     }
 
@@ -120,7 +120,7 @@ impl Rcoap {
     }
 
     /// Begins a state, or the next epoch of the same state.
-    fn enter(&mut self, state: State, now: Instant) {
+    fn enter(&mut self, state: RcoapState, now: Instant) {
         let next = self.next();
         (self.state, self.since, self.answers) = (state, Moment(now), 0);
         self.wait_until(next);
@@ -202,7 +202,7 @@ impl Rcoap {
 
     /// Begins NORMAL, or its next epoch; `risen` is the time since the rate stopped falling.
     fn go_on(&mut self, risen: Micros, now: Instant) {
-        self.enter(State::Normal, now);
+        self.enter(RcoapState::Normal, now);
         self.memo = risen;
         self.wait_until(self.next().min(now + self.interval));
     }
@@ -226,8 +226,8 @@ impl Rcoap {
         self.answers = self.answers.saturating_add(1);
         let now = cx.now;
         match self.state {
-            State::Backoff => self.go_on(Micros::ZERO, now),
-            State::Normal if now >= self.since.0 + self.rtt() => {
+            RcoapState::Backoff => self.go_on(Micros::ZERO, now),
+            RcoapState::Normal if now >= self.since.0 + self.rtt() => {
                 if self.is_used(now) {
                     self.raise(cx);
                 }
@@ -240,14 +240,17 @@ impl Rcoap {
     /// Congestion: a ping leaves at once if a message waits, and the rate falls until an answer
     /// arrives.
     fn back_off(&mut self, cx: &Context<'_>) {
-        self.enter(State::Backoff, cx.now);
+        self.enter(RcoapState::Backoff, cx.now);
         self.memo = Self::slowest(cx);
         self.wait_until(cx.now);
     }
 
     /// Whether the rate was last used so long ago that the path may have changed.
     fn is_stale(&self, load: &Load, cx: &Context<'_>) -> bool {
-        let known = matches!(self.state, State::Normal | State::LossDetection | State::Backoff);
+        let known = matches!(
+            self.state,
+            RcoapState::Normal | RcoapState::LossDetection | RcoapState::Backoff
+        );
         let idle = cx.now.saturating_since(self.next());
         cx.settings.ageing && known && load.open == 0 && idle > STALE
     }
@@ -267,27 +270,29 @@ impl CongestionControl for Rcoap {
         }
         // In BACKOFF no open exchange is left that could be answered. The peer must show that it
         // is there, or all waiting messages fail.
-        let lost = self.state == State::Backoff && load.open == 0;
-        if self.state == State::Fresh || lost || self.is_stale(load, cx) {
+        let lost = self.state == RcoapState::Backoff && load.open == 0;
+        if self.state == RcoapState::Fresh || lost || self.is_stale(load, cx) {
             *self = Self::new();
             self.begin(cx);
         }
         match self.state {
-            State::Discovery if self.answers > 0 && cx.now >= self.window_end() => self.settle(cx),
-            State::Fresh | State::Pair | State::Paired | State::Discovery => {
+            RcoapState::Discovery if self.answers > 0 && cx.now >= self.window_end() => {
+                self.settle(cx)
+            }
+            RcoapState::Fresh | RcoapState::Pair | RcoapState::Paired | RcoapState::Discovery => {
                 return self.discover(message, load, cx);
             }
-            State::Normal | State::LossDetection | State::Backoff => {}
+            RcoapState::Normal | RcoapState::LossDetection | RcoapState::Backoff => {}
         }
-        if self.state != State::Backoff && load.open >= self.in_flight(cx) {
+        if self.state != RcoapState::Backoff && load.open >= self.in_flight(cx) {
             return Admission::Blocked;
         }
         if cx.now < self.next() {
             return Admission::NotBefore(self.next());
         }
         match self.state {
-            State::Backoff if load.probes >= super::Shell::PROBES => Admission::Blocked,
-            State::Backoff => {
+            RcoapState::Backoff if load.probes >= super::Shell::PROBES => Admission::Blocked,
+            RcoapState::Backoff => {
                 self.left(cx.now);
                 Admission::Probe(self.next())
             }
@@ -311,7 +316,7 @@ impl CongestionControl for Rcoap {
             slot.base = cx.uniform(rto, rto.scale(3, 2));
             return slot.base;
         }
-        slot.tag = if self.state == State::LossDetection { SUSPECT } else { 0 };
+        slot.tag = if self.state == RcoapState::LossDetection { SUSPECT } else { 0 };
         // A ping takes the place of at most one message: 1/R passes before the next.
         self.wait_until(self.next().max(cx.now + self.interval));
         let factor = match slot.base.get() {
@@ -328,14 +333,18 @@ impl CongestionControl for Rcoap {
             // one after the rate has fallen. The paper's states react to a loss; here they react
             // to an episode of losses, as TCP does (RFC 6582 section 3.2). A message that left
             // earlier gives no information about the present rate.
-            State::Normal if self.risen(cx.now) < slot.armed => {}
-            State::Normal => {
+            RcoapState::Normal if self.risen(cx.now) < slot.armed => {}
+            RcoapState::Normal => {
                 self.memo = self.interval;
                 self.halve(cx);
-                self.enter(State::LossDetection, cx.now);
+                self.enter(RcoapState::LossDetection, cx.now);
             }
-            State::LossDetection => self.back_off(cx),
-            State::Fresh | State::Pair | State::Paired | State::Discovery | State::Backoff => {}
+            RcoapState::LossDetection => self.back_off(cx),
+            RcoapState::Fresh
+            | RcoapState::Pair
+            | RcoapState::Paired
+            | RcoapState::Discovery
+            | RcoapState::Backoff => {}
         }
         Expiry::Repeat
     }
@@ -350,18 +359,18 @@ impl CongestionControl for Rcoap {
         let first = self.answers == 0;
         match self.state {
             // The first answer: the two round trips begin.
-            State::Discovery if first => self.enter(self.state, cx.now),
+            RcoapState::Discovery if first => self.enter(self.state, cx.now),
             // The other ping of the pair left at the same time, so one more round trip is long
             // enough for its answer.
-            State::Pair if first => {
+            RcoapState::Pair if first => {
                 self.enter(self.state, cx.now);
                 self.wait_until(cx.now + self.rtt());
             }
-            State::Pair => {
-                (self.state, self.memo) = (State::Paired, cx.now.micros_since(self.since.0));
+            RcoapState::Pair => {
+                (self.state, self.memo) = (RcoapState::Paired, cx.now.micros_since(self.since.0));
                 self.wait_until(cx.now);
             }
-            State::Discovery => self.memo = cx.now.micros_since(self.since.0),
+            RcoapState::Discovery => self.memo = cx.now.micros_since(self.since.0),
             _ => {}
         }
         self.on_answer(cx);
@@ -375,20 +384,20 @@ impl CongestionControl for Rcoap {
             self.learn(sample.since_first);
         }
         match self.state {
-            State::LossDetection if repeated && slot.tag == SUSPECT => {
+            RcoapState::LossDetection if repeated && slot.tag == SUSPECT => {
                 self.pace(self.memo, cx);
                 self.go_on(Micros::MAX, cx.now);
             }
-            State::Pair | State::Paired | State::Discovery => {}
+            RcoapState::Pair | RcoapState::Paired | RcoapState::Discovery => {}
             _ => self.on_answer(cx),
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Discovery if self.answers > 0 => Some(self.window_end()),
-            State::LossDetection => Some(self.since.0 + self.verdict()),
-            State::Backoff if self.interval < self.memo => Some(self.since.0 + self.epoch()),
+            RcoapState::Discovery if self.answers > 0 => Some(self.window_end()),
+            RcoapState::LossDetection => Some(self.since.0 + self.verdict()),
+            RcoapState::Backoff if self.interval < self.memo => Some(self.since.0 + self.epoch()),
             _ => None,
         }
     }
@@ -398,18 +407,19 @@ impl CongestionControl for Rcoap {
             return;
         }
         match self.state {
-            State::Discovery => self.settle(cx),
-            State::LossDetection => self.back_off(cx),
-            State::Backoff => {
+            RcoapState::Discovery => self.settle(cx),
+            RcoapState::LossDetection => self.back_off(cx),
+            RcoapState::Backoff => {
                 self.halve(cx);
-                self.enter(State::Backoff, cx.now);
+                self.enter(RcoapState::Backoff, cx.now);
             }
             _ => {}
         }
     }
 
     fn metrics(&self) -> Metrics {
-        let paced = !matches!(self.state, State::Fresh | State::Pair | State::Paired);
+        let paced =
+            !matches!(self.state, RcoapState::Fresh | RcoapState::Pair | RcoapState::Paired);
         Metrics {
             srtt: self.estimator.srtt(),
             rttvar: self.estimator.rttvar(),
@@ -417,10 +427,13 @@ impl CongestionControl for Rcoap {
             second: None,
             interval: paced.then_some(self.interval),
             state: match self.state {
-                State::Fresh | State::Pair | State::Paired | State::Discovery => "INITIAL",
-                State::Normal => "NORMAL",
-                State::LossDetection => "LOSS_DETECTION",
-                State::Backoff => "BACKOFF",
+                RcoapState::Fresh
+                | RcoapState::Pair
+                | RcoapState::Paired
+                | RcoapState::Discovery => "INITIAL",
+                RcoapState::Normal => "NORMAL",
+                RcoapState::LossDetection => "LOSS_DETECTION",
+                RcoapState::Backoff => "BACKOFF",
             },
         }
     }

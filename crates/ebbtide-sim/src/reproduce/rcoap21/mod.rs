@@ -4,7 +4,7 @@ mod pages;
 mod rates;
 mod statements;
 
-use super::low_power::Wanted;
+use super::low_power::CellSettings;
 use super::papers::Paper;
 use crate::report::{Comparison, FlowCell};
 use crate::run::{Campaign, CellResult, Results};
@@ -73,7 +73,7 @@ const TCP_BY_THE_CLOCK: Settings = &[("interval", "500 ms"), ("background", "3")
 const TCP_BY_THE_RATE: Settings = &[("interval", "0 s"), ("background", "3")];
 
 /// All cells.
-pub(super) fn cells() -> Vec<Wanted> {
+pub(super) fn cells() -> Vec<CellSettings> {
     let experiments: &[(Settings, &[&str])] = &[
         (BY_THE_CLOCK, &OTHERS),
         (BY_THE_RATE, &[RCOAP, RCOAP_16K]),
@@ -86,7 +86,7 @@ pub(super) fn cells() -> Vec<Wanted> {
         (FOUR_LOST, &[LOSING, RISING]),
         (OVERHEAD, &[DISCOVERING, UNBOUNDED, RCOAP_16K]),
     ];
-    let mut all: Vec<Wanted> = Vec::new();
+    let mut all: Vec<CellSettings> = Vec::new();
     let mut add = |settings: &[(&str, &str)], cc: &str| {
         let settings: Vec<(String, String)> =
             settings.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
