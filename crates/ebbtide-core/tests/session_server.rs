@@ -43,6 +43,34 @@ fn a_repeated_last_block_is_answered_as_the_first_time_with_one_block_option() {
 }
 
 #[test]
+fn a_finished_upload_is_known_however_many_bodies_come_after_it() {
+    let mut server = Bench::new(
+        |config| {
+            config.verify = Verify::None;
+            config.max_block_bytes = 64;
+        },
+        |_, _| Does::Answers(Response::new(Code::CHANGED)),
+    );
+    server.take(peer(1), &block(1, 0x08, &[7; 16]).bytes());
+    let last = block(2, 0x10, &[7; 4]);
+    assert_eq!(code(&server.take(peer(1), &last.bytes())[0]), Code::CHANGED);
+    // Others begin bodies and do not go on, until there is no room.
+    for n in 2..100 {
+        server.take(peer(n), &block(1, 0x08, &[n; 16]).bytes());
+    }
+    assert_eq!(server.session.load(server.now).uploads, 4 + 1);
+    let copy = server.take(peer(1), &Ask { id: 3, ..last }.bytes());
+    assert_eq!((code(&copy[0]), server.calls), (Code::CHANGED, 1));
+    // A late copy of the first block changes nothing.
+    server.take(peer(1), &block(4, 0x08, &[7; 16]).bytes());
+    server.take(peer(1), &block(5, 0x08, &[7; 16]).bytes());
+    // A new body in its place is another one.
+    server.take(peer(1), &block(6, 0x08, &[8; 16]).bytes());
+    server.take(peer(1), &block(7, 0x10, &[8; 4]).bytes());
+    assert_eq!(server.calls, 2);
+}
+
+#[test]
 fn a_long_answer_to_an_upload_is_repeated_block_by_block_without_a_second_block_option() {
     let mut server = Bench::new(
         |config| {

@@ -22,7 +22,7 @@ const MAX_AGE: u32 = 10;
 /// Bodies in parts.
 #[derive(Debug)]
 pub(super) struct BlockTransfers {
-    pub(super) bodies: TransferCache<Upload, Response>,
+    pub(super) bodies: TransferCache<Upload, Response, Response>,
 }
 
 #[derive(Debug, Default)]
@@ -36,8 +36,6 @@ pub(super) struct Upload {
     advanced: Option<Instant>,
     /// The last block is here.
     whole: bool,
-    /// The answer, once there is one: for duplicates of the last block.
-    done: Option<Response>,
 }
 
 impl Upload {
@@ -150,12 +148,8 @@ impl BlockTransfers {
             }
         }
         let Some(upload) = self.bodies.uploads.get_mut(&key) else {
-            // RFC 7959 section 2.9.2: the blocks before this one are missing.
-            return Taken::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
+            return self.missing(&key);
         };
-        if let Some(done) = &upload.done {
-            return Taken::Known(done.clone());
-        }
         let offset = block.offset() as usize;
         if upload.contradicts(&block, payload) {
             // The client has begun again, and begins with the first block once more: that overwrites
@@ -166,8 +160,7 @@ impl BlockTransfers {
         if upload.has(&block, payload.len()) {
             // Nothing new.
         } else if !upload.may_wait(&block, payload.len()) {
-            // RFC 7959 section 2.9.2: blocks before this one are missing.
-            return Taken::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
+            return self.missing(&key);
         } else {
             // It may have been the only one to make room.
             let Some(upload) = self.bodies.grow_upload(now, key, payload.len()) else {
@@ -175,6 +168,10 @@ impl BlockTransfers {
             };
             upload.add(offset, payload);
             upload.advanced = (block.num() > 0).then_some(now);
+            if block.num() > 0 {
+                // This is another body, not a late copy of the first block of one that is answered.
+                self.bodies.answers.remove(&key);
+            }
         }
         if block.more() {
             let mut response = Response::new(Code::CONTINUE);
@@ -194,6 +191,15 @@ impl BlockTransfers {
                 Taken::Whole(upload.body.clone().freeze())
             }
             None => Taken::Single,
+        }
+    }
+
+    /// The answer to a block that nothing is here before: if the body is answered, it is a copy, and gets
+    /// that answer; otherwise blocks are missing (RFC 7959 section 2.9.2).
+    fn missing(&self, key: &TransferKey) -> Taken {
+        match self.bodies.answers.get(key) {
+            Some(answer) => Taken::Known(answer.clone()),
+            None => Taken::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),
         }
     }
 
@@ -244,15 +250,10 @@ impl BlockTransfers {
 
     /// The answer to an upload, as it is sent, for copies of the last block. An answer that refuses a
     /// block does not end the upload: the block may come again.
-    pub(super) fn finish(&mut self, key: TransferKey, answer: &Response) {
-        let Some(upload) = self.bodies.uploads.get_mut(&key).filter(|upload| upload.whole) else {
-            return;
-        };
-        upload.done = Some(answer.clone());
-        (upload.announced, upload.advanced) = (0, None);
-        upload.body = BytesMut::new();
-        upload.ahead.clear();
-        self.bodies.uploads.shrink(&key, 0);
+    pub(super) fn finish(&mut self, now: Instant, key: TransferKey, answer: &Response) {
+        if self.bodies.uploads.get(&key).is_some_and(|upload| upload.whole) {
+            self.bodies.finish(now, key, answer.clone());
+        }
     }
 }
 

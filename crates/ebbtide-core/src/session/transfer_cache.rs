@@ -7,11 +7,14 @@ use crate::time::{Duration, Instant};
 /// Transfers in each direction.
 const MAX_TRANSFERS: usize = 1024;
 
-/// Uploads and downloads that take so many bytes at the most, together.
+/// Uploads and downloads that take so many bytes at the most, together. The answers of uploads that have
+/// ended are beside them, one message each: bodies that begin must not push them out.
 #[derive(Debug)]
-pub(super) struct TransferCache<U, D> {
+pub(super) struct TransferCache<U, D, A> {
     pub(super) uploads: RecencyMap<TransferKey, U>,
     pub(super) downloads: RecencyMap<TransferKey, D>,
+    /// The answers to whole uploads, for copies of their last blocks.
+    pub(super) answers: RecencyMap<TransferKey, A>,
     max_bytes: usize,
     /// How long a transfer may pause.
     lifetime: Duration,
@@ -21,14 +24,15 @@ pub(super) struct TransferCache<U, D> {
     pub(super) evicted: u64,
 }
 
-impl<U, D> TransferCache<U, D> {
+impl<U, D, A> TransferCache<U, D, A> {
     pub(super) fn new(
         max_bytes: usize,
         lifetime: Duration,
         may_go: fn(&U, Instant) -> bool,
     ) -> Self {
         let (uploads, downloads) = (RecencyMap::new(), RecencyMap::new());
-        Self { uploads, downloads, max_bytes, lifetime, may_go, evicted: 0 }
+        let answers = RecencyMap::new();
+        Self { uploads, downloads, answers, max_bytes, lifetime, may_go, evicted: 0 }
     }
 
     /// Bytes that there may be.
@@ -36,10 +40,10 @@ impl<U, D> TransferCache<U, D> {
         self.max_bytes
     }
 
-    /// Bytes of bodies, uploads, and downloads that are kept.
+    /// Bytes of bodies; uploads, finished ones included; and downloads that are kept.
     pub(super) fn held(&mut self, now: Instant) -> (usize, usize, usize) {
         self.expire(now);
-        (self.bytes(), self.uploads.len(), self.downloads.len())
+        (self.bytes(), self.uploads.len() + self.answers.len(), self.downloads.len())
     }
 
     fn bytes(&self) -> usize {
@@ -48,13 +52,25 @@ impl<U, D> TransferCache<U, D> {
 
     /// Whether half of the room for uploads is taken.
     pub(super) fn is_half_full(&self) -> bool {
-        self.uploads.len() >= MAX_TRANSFERS / 2 || self.bytes() >= self.max_bytes / 2
+        self.uploads.len().max(self.answers.len()) >= MAX_TRANSFERS / 2
+            || self.bytes() >= self.max_bytes / 2
     }
 
     /// Gives up what has paused for too long.
     pub(super) fn expire(&mut self, now: Instant) {
         while self.uploads.pop_oldest(now, self.lifetime).is_some() {}
         while self.downloads.pop_oldest(now, self.lifetime).is_some() {}
+        while self.answers.pop_oldest(now, self.lifetime).is_some() {}
+    }
+
+    /// An upload is answered: its body goes, the answer stays.
+    pub(super) fn finish(&mut self, now: Instant, key: TransferKey, answer: A) {
+        self.uploads.remove(&key);
+        self.answers.remove(&key);
+        if self.answers.len() >= MAX_TRANSFERS {
+            self.answers.pop_oldest(now, Duration::ZERO);
+        }
+        self.answers.insert(now, key, answer, 0);
     }
 
     /// Begins an upload, in place of what there was under this key. False if there is no room.

@@ -154,6 +154,10 @@ impl Bench {
 
     fn send(&mut self, outgoing: Outgoing) {
         let (now, endpoint) = (self.now, &mut self.endpoint);
+        while let Some(superseded) = self.observers.pop_superseded() {
+            endpoint.cancel(now, superseded);
+            self.notifications.retain(|(exchange, _)| *exchange != superseded);
+        }
         outgoing.for_each(|finished| {
             if let Some(exchange) = finished.send(now, endpoint).unwrap() {
                 endpoint.limit_transmissions(exchange, finished.requester().allowance);
@@ -206,6 +210,7 @@ impl Bench {
                             .notification_allowance(now, due.remote, request, due.sent, length);
                         self.endpoint.limit_transmissions(exchange, allowance);
                     }
+                    self.observers.sent(&due, exchange);
                     self.notifications.push((exchange, due.observer));
                 }
                 Err(_) => {

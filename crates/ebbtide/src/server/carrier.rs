@@ -116,6 +116,10 @@ impl Sink for State {
     }
 
     fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent> {
+        while let Some(superseded) = self.observers.pop_superseded() {
+            self.endpoint.cancel(now, superseded);
+            self.pending.ended(superseded);
+        }
         let exchange = finished.send(now, &mut self.endpoint)?;
         let requester = finished.requester();
         let local = requester.local;
@@ -164,6 +168,7 @@ impl Sink for State {
                     self.endpoint.limit_transmissions(exchange, allowance(length));
                 }
                 let owner = if response.is_success() {
+                    self.observers.sent(due, exchange);
                     Owner::Notification(due.observer)
                 } else {
                     self.observers.remove(due.observer);

@@ -1,11 +1,13 @@
 //! Which observer is notified next, and which have to wait.
 
 use super::{CONFIRM_EVERY, Observer, ObserverId, Observers, SLACK, seconds};
+use crate::exchange::ExchangeId;
 use crate::session::message::Response;
 use crate::time::Instant;
 use crate::wire::Token;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 /// Confirmable notifications under way from one socket: a change that very many observe must neither
@@ -73,9 +75,23 @@ pub(super) struct Queue {
     under_way: usize,
     unproven_under_way: usize,
     unverified_under_way: usize,
+    /// The exchanges of those that say a state, by the observer's place: a newer state may replace it.
+    states: BTreeMap<u32, ExchangeId>,
+    /// Exchanges that say a state which the observer has got anew.
+    superseded: Vec<ExchangeId>,
 }
 
 impl Queue {
+    /// An observer has got the newest state as the answer to a registration: a notification of an older one
+    /// that is under way is needed no more.
+    pub(super) fn supersede(&mut self, observer: &mut Observer, index: u32) {
+        observer.dirty = false;
+        if let Some(exchange) = self.states.remove(&index) {
+            self.superseded.push(exchange);
+            self.released(observer);
+        }
+    }
+
     pub(super) fn push(&mut self, observer: &mut Observer, index: u32) {
         if !observer.queued && !observer.busy {
             observer.queued = true;
@@ -98,6 +114,12 @@ impl Queue {
             self.unproven_under_way -= usize::from(!observer.proven);
             self.unverified_under_way -= usize::from(!observer.proven && observer.unverified);
         }
+    }
+
+    /// The observer is gone.
+    pub(super) fn forget(&mut self, observer: &mut Observer, index: u32) {
+        self.states.remove(&index);
+        self.released(observer);
     }
 
     /// The queue of those whose turn it is.
@@ -184,6 +206,26 @@ impl Observers {
         None
     }
 
+    /// A notification has left that must be acknowledged, in this exchange. If its observer registers anew
+    /// meanwhile, the exchange is [superseded](Self::pop_superseded).
+    pub fn sent(&mut self, due: &Due, exchange: ExchangeId) {
+        if due.confirmable
+            && due.event.is_none()
+            && let Some(index) = self.places.find(due.observer)
+        {
+            self.due.states.insert(index, exchange);
+        }
+    }
+
+    /// An exchange that the driver cancels, to be called after a request has been completed: its
+    /// notification says a state that is no longer the newest, and its observer has registered anew. A path
+    /// that was down for a while would otherwise have to wait for the timeout of a message that is much
+    /// delayed by then (RFC 7641 section 4.5.2 lets a server give up an outdated state).
+    #[inline]
+    pub fn pop_superseded(&mut self) -> Option<ExchangeId> {
+        self.due.superseded.pop()
+    }
+
     /// A Confirmable notification was acknowledged: the next one may follow.
     pub fn acknowledged(&mut self, observer: ObserverId) {
         let Some(index) = self.places.find(observer) else { return };
@@ -198,6 +240,7 @@ impl Observers {
     pub fn arrived(&mut self, observer: ObserverId) {
         let Some(index) = self.places.find(observer) else { return };
         let Some(observer) = self.places.at_mut(index) else { return };
+        self.due.states.remove(&index);
         self.due.released(observer);
         if observer.has_news() {
             self.due.push(observer, index);

@@ -188,6 +188,9 @@ impl Observers {
                 observer.request = new.request.into();
                 observer.sent = u16::try_from(new.sent).unwrap_or(u16::MAX);
                 observer.sequence = sequence;
+                if observer.proven || !new.unverified {
+                    self.due.supersede(observer, index);
+                }
                 return Some(sequence);
             }
             proven = observer.proven;
@@ -315,7 +318,7 @@ impl Observers {
 
     fn remove_at(&mut self, index: u32) {
         let Some(observer) = self.places.at_mut(index) else { return };
-        self.due.released(observer);
+        self.due.forget(observer, index);
         let hash = self.hasher.hash_one((Hashed(observer.remote), observer.token));
         if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
             entry.remove();

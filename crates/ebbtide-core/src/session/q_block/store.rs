@@ -2,7 +2,7 @@
 
 use super::download::{self, Download};
 use super::part::BlockRequest;
-use super::upload::{self, Upload, UploadState};
+use super::upload::{self, Upload};
 use crate::q_block::QBlockParameters;
 use crate::session::finished::Finished;
 use crate::session::key::TransferKey;
@@ -24,10 +24,19 @@ pub(in crate::session) enum Taken {
     Known(Response),
 }
 
+/// The answer to an upload, and which bodies it is the answer to: the tag of one may have been used
+/// before.
+#[derive(Debug)]
+pub(in crate::session) struct Answer {
+    szx: u8,
+    size: usize,
+    response: Response,
+}
+
 /// Bodies under way.
 #[derive(Debug)]
 pub(in crate::session) struct QBlockTransfers {
-    pub(in crate::session) bodies: TransferCache<Upload, Download>,
+    pub(in crate::session) bodies: TransferCache<Upload, Download, Answer>,
     params: QBlockParameters,
     max_bytes: usize,
 }
@@ -55,6 +64,12 @@ impl QBlockTransfers {
         out: &mut Vec<Finished>,
     ) -> Taken {
         self.bodies.expire(now);
+        if let Some(answer) = self.bodies.answers.get(&key) {
+            if (answer.szx, answer.size) == (block.szx(), size) {
+                return Taken::Known(answer.response.clone());
+            }
+            self.bodies.answers.remove(&key);
+        }
         let uploads = &mut self.bodies.uploads;
         if uploads.get(&key).is_none_or(|upload| !upload.fits(block, size)) {
             // Another body may be there, under a tag that was used before.
@@ -63,9 +78,6 @@ impl QBlockTransfers {
             self.bodies.begin_upload(now, key, upload, held);
         }
         let Some(upload) = self.bodies.uploads.get_mut(&key) else { return Taken::Kept };
-        if let UploadState::Done(response) = &upload.state {
-            return Taken::Known(response.clone());
-        }
         upload.requester = requester;
         let held = upload.take(now, block, payload);
         if held > 0 {
@@ -75,9 +87,15 @@ impl QBlockTransfers {
     }
 
     /// The handler has answered an upload; this is the answer as it is sent.
-    pub(in crate::session) fn finish(&mut self, key: &TransferKey, answer: Response) {
-        if let Some(upload) = self.bodies.uploads.get_mut(key) {
-            upload.state = UploadState::Done(answer);
+    pub(in crate::session) fn finish(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        response: Response,
+    ) {
+        if let Some(upload) = self.bodies.uploads.get(&key) {
+            let (szx, size) = upload.announced();
+            self.bodies.finish(now, key, Answer { szx, size, response });
         }
     }
 

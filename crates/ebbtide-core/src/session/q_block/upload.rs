@@ -27,16 +27,14 @@ pub(in crate::session) struct Upload {
     blocks: BTreeMap<u32, Bytes>,
     /// Who sent the last block, whose token answers carry (RFC 9177 section 4.3).
     pub(super) requester: Requester,
-    pub(super) state: UploadState,
+    state: UploadState,
 }
 
 #[derive(Debug)]
-pub(super) enum UploadState {
+enum UploadState {
     Arriving,
     /// A handler is at work on it.
     Working,
-    /// The answer, for duplicates.
-    Done(Response),
 }
 
 /// What is due for an upload.
@@ -81,6 +79,11 @@ impl Upload {
     /// Whether a block can be one of this body.
     pub(super) fn fits(&self, block: Block, size: usize) -> bool {
         self.szx == block.szx() && self.size == size
+    }
+
+    /// How long its blocks are, as an exponent, and its body.
+    pub(super) fn announced(&self) -> (u8, usize) {
+        (self.szx, self.size)
     }
 
     /// Takes a block: how many bytes are held more.

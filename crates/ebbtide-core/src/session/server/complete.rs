@@ -129,7 +129,7 @@ impl<S: Share<Tables>> Server<S> {
             response.options.set_uint(OptionNumber::BLOCK1, block1.to_uint());
             if block1.num() > 0 {
                 let key = request.transfer_key(&requester);
-                self.tables.with(|tables| tables.blocks.finish(key, &response));
+                self.tables.with(|tables| tables.blocks.finish(now, key, &response));
             }
         }
         if observes && let Some(observe) = observe {

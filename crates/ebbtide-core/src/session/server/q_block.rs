@@ -145,7 +145,7 @@ impl<S: Share<Tables>> Server<S> {
                 Err(challenge) => return Outgoing::One(challenge),
             };
             if uploaded {
-                self.tables.with(|tables| tables.q_blocks.finish(&key, response.clone()));
+                self.tables.with(|tables| tables.q_blocks.finish(now, key, response.clone()));
             }
             let requester = origin.requester;
             if observes && let Some(observe) = observe {
@@ -162,7 +162,7 @@ impl<S: Share<Tables>> Server<S> {
         let mut response = with_etag(response);
         if uploaded {
             let answer = slice(&response, 0, szx);
-            self.tables.with(|tables| tables.q_blocks.finish(&key, answer));
+            self.tables.with(|tables| tables.q_blocks.finish(now, key, answer));
         }
         if observes && let Some(observe) = observe {
             let bytes = request.bytes();

@@ -169,6 +169,10 @@ impl ServerSide {
     }
 
     fn send(&mut self, now: Instant, outgoing: Outgoing) {
+        while let Some(superseded) = self.observers.pop_superseded() {
+            self.endpoint.cancel(now, superseded);
+            assert!(self.ended(superseded).is_some(), "it was under way");
+        }
         outgoing.for_each(|finished| self.send_one(now, finished));
     }
 
@@ -240,6 +244,7 @@ impl ServerSide {
                     if !goes_on {
                         self.observers.remove(due.observer);
                     } else if due.confirmable {
+                        self.observers.sent(&due, exchange);
                         let notification = Notification { observer: due.observer, whom };
                         let before = self.notifications.insert(exchange, notification);
                         assert!(before.is_none(), "a name given twice");
