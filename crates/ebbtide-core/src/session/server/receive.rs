@@ -165,6 +165,12 @@ impl<S: Share<Tables>> Server<S> {
     pub fn challenge(&self, now: Instant, received: &Received<'_>) -> Finished {
         self.challenged(now, received.requester)
     }
+
+    /// The challenge for a request whose handling costs more than an application wants to spend on an
+    /// address that may be forged. Nothing has been stored of it.
+    pub fn challenge_first(&self, now: Instant, verified: &Verified<'_>) -> Finished {
+        self.challenged(now, verified.received.requester)
+    }
 }
 
 /// What takes the place of processing a request.
