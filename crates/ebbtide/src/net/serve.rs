@@ -1,6 +1,7 @@
 //! What a socket's driver hands out: requests, and notifications that are due.
 
 use super::shared::{Shared, State};
+use crate::refusals::Reason;
 use ebbtide_core::endpoint::Incoming;
 use ebbtide_core::session::Due;
 use ebbtide_core::time::Instant;
@@ -22,6 +23,9 @@ pub(crate) struct Request<'d> {
 pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
     /// Whether the remote of a request may be believed to be there, while much is remembered.
     fn vouches_for(&self, now: Instant, remote: SocketAddr, message: &Message<'_>) -> bool;
+
+    /// Counts a refusal of the message layer.
+    fn refused(&self, now: Instant, why: Reason, remote: SocketAddr);
 
     /// Answers a request, or starts to.
     fn serve<'s>(
