@@ -1,6 +1,6 @@
 //! Honest clients and a server, twice with the same luck: alone, and beside strangers who forge
-//! addresses, replay what they saw, and guess tokens and message IDs. What honest clients ask for
-//! must end as it does without strangers, and take hardly longer.
+//! addresses, replay what they saw, and guess tokens and message IDs. Honest requests must end
+//! as they do without strangers, and take hardly longer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -43,13 +43,13 @@ const EVERY: Duration = Duration::from_millis(2500);
 /// Datagrams of strangers, and how far apart they are: an attack for as long as honest clients ask.
 const FORGED: u64 = 600;
 const FORGED_EVERY: Duration = Duration::from_millis(50);
-/// What strangers may cost: over all seeds, honest requests take this many times as long at most.
+/// The cost of strangers: over all seeds, honest requests take this many times as long at most.
 const FACTOR: f64 = 1.1;
 /// And with one seed, where the losses are others because a challenge is one more exchange: each request
 /// takes so much longer at most, on average.
 const LONGER: Duration = Duration::from_secs(10);
 
-/// Small and seeded; everybody's randomness.
+/// A small, seeded generator of randomness.
 pub(crate) struct SplitMix(pub(crate) u64);
 
 impl TryRng for SplitMix {
@@ -95,7 +95,7 @@ enum Happening {
     Tick,
 }
 
-/// What came of it.
+/// How all requests ended.
 #[derive(Copy, Clone, Debug, Default)]
 struct Outcome {
     succeeded: u32,
@@ -116,12 +116,12 @@ struct World {
     malice: SplitMix,
     server: ServerSide,
     clients: Vec<ClientSide>,
-    /// From whom to whom the last datagram was lost.
+    /// Pairs of addresses between which the last datagram was lost.
     lost: BTreeSet<(SocketAddr, SocketAddr)>,
     armed: Option<Instant>,
-    /// What went from whom to whom: message IDs that could be answered.
+    /// Message IDs that went from one address to another, and could be answered.
     ids: BTreeMap<(SocketAddr, SocketAddr), BTreeSet<u16>>,
-    /// What strangers saw of their own and others' requests.
+    /// Requests that strangers saw, their own and others'.
     seen: Vec<Flying>,
     ended: u32,
     outcome: Outcome,
@@ -190,7 +190,7 @@ impl World {
     }
 
     /// Sends what is to be sent. Of honest datagrams one in twenty is lost, but never two in a row from
-    /// one to another, and one is repeated: so nobody gives up for bad luck.
+    /// one to another, and one is repeated: so no client gives up for bad luck.
     fn settle(&mut self) {
         let mut wire = Vec::new();
         self.server.settle(self.now, &mut wire);

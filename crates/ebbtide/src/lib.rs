@@ -38,6 +38,7 @@ mod error;
 mod message;
 pub mod metrics;
 mod net;
+mod refusals;
 pub mod server;
 pub mod stream;
 

@@ -34,6 +34,10 @@ fn resources(state: &Subject) -> Router {
         .route("/length", put(length).post(length))
         .route("/post", post(|_: &Call<'_>| Response::new(Code::CHANGED)))
         .route(
+            "/costly",
+            get_async(|_| async { Response::content("read from a disk") }).max_unverified(3),
+        )
+        .route(
             "/slow",
             get_async(|_| async {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -359,4 +363,60 @@ async fn a_challenge_is_answered_in_kind_and_fits_the_request() {
     assert_eq!((challenge.kind(), challenge.code()), (Type::NonConfirmable, Code::UNAUTHORIZED));
     assert_eq!(challenge.token().as_slice(), b"t");
     assert!(challenge.option(OptionNumber::ECHO).is_some());
+}
+
+#[tokio::test]
+async fn a_resource_that_is_expensive_to_make_is_made_for_few_addresses_that_may_be_forged() {
+    let mut scene = scene(|_| {});
+    let options = [(11, &b"costly"[..])];
+    let began = tokio::time::Instant::now();
+    for n in 0..500 {
+        scene.crowd.say(n, &Say { options: &options, ..GET });
+    }
+    let heard = scene.settle().await;
+    let codes = |code: Code| heard.iter().filter(|(_, bytes)| bytes[1] == code.0).count();
+    assert_eq!(codes(Code::CONTENT) + codes(Code::UNAUTHORIZED), 500);
+    let seconds = began.elapsed().as_secs() as usize + 2;
+    assert!(codes(Code::CONTENT) <= 3 * seconds, "{} were answered", codes(Code::CONTENT));
+    // A client that echoes is served, and from then on without a challenge.
+    let client = Client::new().unwrap();
+    for _ in 0..10 {
+        let response = client.get(uri(scene.server, "/costly")).await.unwrap();
+        assert_eq!(response.text(), "read from a disk");
+    }
+    let snapshot = scene.meter.snapshot();
+    assert!(snapshot.refusals.challenged as usize <= codes(Code::UNAUTHORIZED) + 1);
+    // Here all addresses are this machine's.
+    let counted = snapshot.refused.get("challenged", "loopback");
+    assert_eq!(counted, snapshot.refusals.challenged);
+}
+
+#[tokio::test]
+async fn refusals_are_counted_by_reason_and_class_of_address() {
+    let mut scene = scene(|config| {
+        config.max_observers = 4;
+        config.max_rate = Some(50);
+        config.verify = Verify::None;
+    });
+    let observe = [(6, &b""[..]), (11, &b"state"[..])];
+    for n in 0..10 {
+        scene.crowd.say(n, &Say { options: &observe, ..GET });
+    }
+    let options = [(11, &b"x"[..])];
+    for id in 0..80 {
+        scene.crowd.say(20, &Say { options: &options, id, ..GET });
+    }
+    scene.settle().await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.send_to(&[0x40, 1], scene.server).await.unwrap();
+    let meter = scene.meter.clone();
+    soon(|| meter.snapshot().refused.get("malformed", "loopback") == 1).await;
+    let snapshot = scene.meter.snapshot();
+    assert_eq!(snapshot.refused.get("observer-refused", "loopback"), 6);
+    let too_many = snapshot.refused.get("too-many-requests", "loopback");
+    assert_eq!(too_many, snapshot.refusals.too_many_requests);
+    assert!(too_many > 0);
+    let text = snapshot.to_string();
+    let line = "ebbtide_refused_total{reason=\"observer-refused\",from=\"loopback\"} 6";
+    assert!(text.lines().any(|found| found == line), "{text}");
 }

@@ -6,26 +6,45 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Prints the library's events from now on.
 #[expect(clippy::disallowed_methods, reason = "lines for people say when they were written")]
 pub(crate) fn start() {
-    let printer = Printer { spans: AtomicU64::new(1), began: Instant::now() };
-    // It only fails if it was called before.
+    let printer = Printer { all: true, spans: AtomicU64::new(1), began: Instant::now() };
+    // It fails only if it was called before.
+    let _ = tracing::subscriber::set_global_default(printer);
+}
+
+/// Shows which limits a server met, a line a minute at most.
+#[expect(clippy::disallowed_methods, reason = "lines for people say when they were written")]
+pub(crate) fn start_limits() {
+    let printer = Printer { all: false, spans: AtomicU64::new(1), began: Instant::now() };
+    // It fails only if something else was to be shown.
     let _ = tracing::subscriber::set_global_default(printer);
 }
 
 /// Prints events; spans are only counted.
 struct Printer {
+    /// Not only limits.
+    all: bool,
     spans: AtomicU64,
     began: Instant,
 }
 
 impl Subscriber for Printer {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::DEBUG && metadata.target().starts_with("ebbtide")
+        let limits = metadata.target() == "ebbtide::limits";
+        limits
+            || self.all
+                && *metadata.level() <= Level::DEBUG
+                && metadata.target().starts_with("ebbtide")
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(if self.all { LevelFilter::DEBUG } else { LevelFilter::WARN })
     }
 
     #[expect(clippy::disallowed_methods, reason = "lines for people say when they were written")]
@@ -93,6 +112,9 @@ impl Display for Line {
             "probe sent" => write!(f, "> {peer}  {datagram}  (probe)"),
             "received" => write!(f, "< {peer}  {datagram}"),
             "timeout" => write!(f, "! {peer}  timeout, no answer yet"),
+            "refused in the last minute" => {
+                write!(f, "! refused in the last minute: {}", self.get("refused"))
+            }
             "failed" => write!(f, "! {}", self.get("reason")),
             "learnt" => write!(
                 f,

@@ -77,6 +77,8 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     if args.verbose {
         crate::client::verbose::start();
+    } else {
+        crate::client::verbose::start_limits();
     }
     let mut net = Config::with_control(control(&args.cc)?);
     if args.scenario.is_some() {

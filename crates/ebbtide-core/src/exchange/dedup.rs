@@ -7,12 +7,13 @@
 //! costs no memory.
 
 use super::hashed::Hashed;
+use super::source::source;
 use crate::time::{Duration, Instant};
 use crate::wire::{MessageId, OptionNumber};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
-use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
@@ -64,15 +65,6 @@ struct Share {
     source: IpAddr,
     entries: usize,
     bytes: usize,
-}
-
-/// The unit that has one share: an IPv4 address, or an IPv6 prefix of 64 bits, in which one host
-/// may use any address (RFC 4291 section 2.5.4).
-fn source(remote: SocketAddr) -> IpAddr {
-    match remote.ip().to_canonical() {
-        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
-        ip => ip,
-    }
 }
 
 /// The remembered messages, oldest first. All have the same lifetime, so the queue is in the order
@@ -228,7 +220,7 @@ impl Dedup {
 
     /// A message of `remote` has expired. A source without messages is forgotten.
     fn give_back(&mut self, remote: SocketAddr, bytes: usize) {
-        let source = source(remote);
+        let source = source(remote.ip());
         let hash = self.hasher.hash_one(source);
         if let Ok(mut found) = self.shares.find_entry(hash, |share| share.source == source) {
             let share = found.get_mut();
@@ -278,7 +270,7 @@ fn share<'s>(
     hasher: &FixedState,
     remote: SocketAddr,
 ) -> &'s mut Share {
-    let source = source(remote);
+    let source = source(remote.ip());
     let found = shares.entry(
         hasher.hash_one(source),
         |share| share.source == source,
@@ -295,6 +287,7 @@ fn key(entries: &VecDeque<Entry>, first: u64, sequence: u64) -> Option<(SocketAd
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::Ipv6Addr;
 
     const LIFETIME: Duration = Duration::from_secs(247);
 

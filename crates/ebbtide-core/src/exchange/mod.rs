@@ -6,6 +6,7 @@ pub(crate) mod hashed;
 pub(crate) mod message_id;
 mod observe;
 pub(crate) mod outbox;
+pub(crate) mod source;
 pub(crate) mod table;
 pub(crate) mod timers;
 pub(crate) mod token;

@@ -3,6 +3,7 @@
 use super::key::TransferKey;
 use super::message::{BlockSizes, BurstMark, Response};
 use super::transfer_cache::TransferCache;
+use crate::exchange::source::{is_fair, source};
 use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, Message, OptionNumber};
 use alloc::collections::BTreeMap;
@@ -203,12 +204,18 @@ impl BlockTransfers {
         }
     }
 
-    /// Whether a body of so many bytes finds room beside those that advance, once they are whole.
+    /// Whether a body of so many bytes finds room beside those that advance, once they are whole, and is
+    /// within the share of its source.
     fn has_room_for(&self, now: Instant, key: &TransferKey, bytes: usize) -> bool {
-        let others = self.bodies.uploads.entries().filter(|(other, _)| *other != key);
-        let advance = others.filter(|(_, upload)| !upload.may_go(now));
-        let promised: usize = advance.map(|(_, upload)| upload.promised()).sum();
-        promised + bytes <= self.bodies.max_bytes()
+        let from = source(key.0.ip());
+        let (mut promised, mut own) = (0, 0);
+        for (other, upload) in self.bodies.uploads.entries() {
+            if other != key && !upload.may_go(now) {
+                promised += upload.promised();
+                own += if source(other.0.ip()) == from { upload.promised() } else { 0 };
+            }
+        }
+        is_fair(own, bytes, self.bodies.max_bytes().saturating_sub(promised))
     }
 
     /// A later block of a response's body that is kept. A request that does not repeat the body of the

@@ -18,9 +18,9 @@ impl Display for Family {
             Kind::Histogram => "histogram",
         };
         writeln!(f, "# HELP {} {}\n# TYPE {} {kind}", self.name, self.help, self.name)?;
-        for Sample { label, value } in &self.samples {
-            let label = label.as_ref().map(|(name, value)| format!("{name}=\"{}\"", escape(value)));
-            let label = label.unwrap_or_default();
+        for Sample { labels, value } in &self.samples {
+            let label = |(name, value): &(&str, String)| format!("{name}=\"{}\"", escape(value));
+            let label = labels.iter().map(label).collect::<Vec<_>>().join(",");
             match value {
                 Value::Number(number) => {
                     let label = if label.is_empty() { label } else { format!("{{{label}}}") };
@@ -65,7 +65,7 @@ mod tests {
             kind: Kind::Histogram,
             help: "Spans.",
             samples: vec![Sample {
-                label: Some(("control", "a\"b".into())),
+                labels: vec![("control", "a\"b".into())],
                 value: Value::Spans(spans),
             }],
         };

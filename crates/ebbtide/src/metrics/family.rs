@@ -23,15 +23,15 @@ pub struct Family {
     pub kind: Kind,
     /// A sentence that describes the metric.
     pub help: &'static str,
-    /// Its values, one for each value of its label.
+    /// Its values, one for each combination of its labels' values.
     pub samples: Vec<Sample>,
 }
 
 /// A value of a metric.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// The label and its value, if the metric has one.
-    pub label: Option<(&'static str, String)>,
+    /// The labels and their values, if the metric has any.
+    pub labels: Vec<(&'static str, String)>,
     /// The value.
     pub value: Value,
 }
@@ -47,7 +47,7 @@ pub enum Value {
 
 impl Family {
     fn number(kind: Kind, name: &'static str, help: &'static str, value: u64) -> Self {
-        let samples = vec![Sample { label: None, value: Value::Number(value) }];
+        let samples = vec![Sample { labels: Vec::new(), value: Value::Number(value) }];
         Self { name, kind, help, samples }
     }
 
@@ -58,7 +58,7 @@ impl Family {
         values: impl IntoIterator<Item = (L, Value)>,
     ) -> Self {
         let sample =
-            |(name, value): (L, Value)| Sample { label: Some((label, name.into())), value };
+            |(name, value): (L, Value)| Sample { labels: vec![(label, name.into())], value };
         Self { name, kind, help, samples: values.into_iter().map(sample).collect() }
     }
 }
@@ -120,6 +120,7 @@ impl Snapshot {
                     ("handler-panicked", self.refusals.handler_panics),
                 ]),
             ),
+            self.refused_family(),
             count(
                 "ebbtide_id_waits_total",
                 "Messages that had to wait for a free message ID.",
@@ -166,6 +167,20 @@ impl Snapshot {
             ),
         ]);
         families
+    }
+
+    /// The family with two labels.
+    fn refused_family(&self) -> Family {
+        let sample = |(reason, from, count): (&'static str, &'static str, u64)| Sample {
+            labels: vec![("reason", reason.to_owned()), ("from", from.to_owned())],
+            value: Value::Number(count),
+        };
+        Family {
+            name: "ebbtide_refused_total",
+            kind: Kind::Counter,
+            help: "Datagrams, requests and connections that a server refused, by class of address.",
+            samples: self.refused.iter().map(sample).collect(),
+        }
     }
 
     /// The families of RFC 8323's connections.

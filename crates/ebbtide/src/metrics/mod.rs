@@ -19,6 +19,7 @@
 mod exposition;
 mod family;
 
+pub use crate::refusals::RefusalCounts;
 pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
@@ -42,6 +43,7 @@ pub struct Meter {
 pub(crate) trait Reports: core::fmt::Debug + Send + Sync {
     fn load(&self) -> Load;
     fn refusals(&self) -> Refusals;
+    fn refused(&self) -> RefusalCounts;
 }
 
 impl Meter {
@@ -62,6 +64,7 @@ impl Meter {
         let mut snapshot = Snapshot::of(live.iter(), connections.unwrap_or_default());
         if let Some(server) = self.server.upgrade() {
             snapshot.load = server.load();
+            snapshot.refused = server.refused();
             let Refusals { observers_refused, observers_vanished, .. } = snapshot.refusals;
             snapshot.refusals = server.refusals();
             snapshot.refusals.observers_refused = observers_refused;
@@ -96,6 +99,8 @@ pub struct Snapshot {
     pub dropped_events: u64,
     /// Requests that a server rejected, by reason.
     pub refusals: Refusals,
+    /// Refusals of a server, by reason and class of address.
+    pub refused: RefusalCounts,
     /// The load of the server's handlers and block-wise transfers.
     pub load: Load,
     /// Connections over TCP, TLS and WebSockets (RFC 8323). The messages of open connections are

@@ -8,11 +8,13 @@ use super::serve::Request;
 use super::shared::{Shared, State};
 use super::socket::{Datagram, Inbox};
 use super::trace;
-use ebbtide_core::endpoint::{Arrival, Incoming, Received, Remember};
+use crate::refusals::Reason;
+use ebbtide_core::endpoint::{Arrival, Ignored, Incoming, Received, Remember};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
@@ -206,6 +208,10 @@ impl Driver {
                 let to = datagram.to;
                 self.serve(state, now, Request { incoming, message, to, vouched })
             }
+            Received::Ignored(why) => {
+                self.count(now, why, datagram.from);
+                state
+            }
             other => {
                 state.dispatch(datagram.from, other);
                 state
@@ -213,6 +219,18 @@ impl Driver {
         };
         state.drain(self.shared.reply_from(datagram.to));
         state
+    }
+
+    /// Counts a refusal of a server's message layer.
+    fn count(&self, now: Instant, why: Ignored, from: SocketAddr) {
+        let why = match why {
+            Ignored::Malformed => Reason::Malformed,
+            Ignored::NoRoom => Reason::NotRemembered,
+            _ => return,
+        };
+        if let Some(service) = &self.shared.service {
+            service.refused(now, why, from);
+        }
     }
 
     /// Lets the service answer a request while the lock is free.

@@ -1,6 +1,7 @@
 //! The interface through which a socket's driver passes on requests and due notifications.
 
 use super::shared::{Shared, State};
+use crate::refusals::Reason;
 use ebbtide_core::endpoint::{Incoming, Remember};
 use ebbtide_core::session::Due;
 use ebbtide_core::time::Instant;
@@ -29,6 +30,9 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
         message: &Message<'_>,
         much: bool,
     ) -> Remember;
+
+    /// Counts a refusal of the message layer.
+    fn refused(&self, now: Instant, why: Reason, remote: SocketAddr);
 
     /// Answers a request, or begins to.
     fn serve<'s>(

@@ -3,6 +3,7 @@
 mod call;
 mod carrier;
 mod extract;
+mod gate;
 mod group;
 mod handler;
 mod in_order;
@@ -15,6 +16,7 @@ mod observe;
 mod pace;
 mod panics;
 mod reply;
+mod report;
 mod resource;
 mod router;
 mod service;
@@ -165,6 +167,7 @@ impl Server {
         let _ = service.inner.sockets.set(bound.iter().map(Arc::downgrade).collect());
         let start = |shared: Arc<Shared>| (shared.clone(), Driver::spawn(shared));
         let sockets = bound.into_iter().map(start).collect();
+        tokio::spawn(report::report(Arc::downgrade(&service.inner)));
         Ok(Self { service, sockets, listeners: Vec::new(), tally: Arc::default() })
     }
 

@@ -1,6 +1,7 @@
 //! What answers at one path.
 
 use super::call::{Call, OwnedCall};
+use super::gate::Gate;
 use super::handler::Handler;
 use super::layer::{Layer, Next};
 use super::reply::Reply;
@@ -28,6 +29,8 @@ pub struct Resource<S = ()> {
     pub(super) conditional: bool,
     pub(super) max_body: usize,
     pub(super) authorize: Option<Authorize>,
+    /// See [`Self::max_unverified`].
+    pub(super) unverified: Option<Arc<Gate>>,
 }
 
 impl<S> Default for Resource<S> {
@@ -40,6 +43,7 @@ impl<S> Default for Resource<S> {
             conditional: false,
             max_body: usize::MAX,
             authorize: None,
+            unverified: None,
         }
     }
 }
@@ -51,6 +55,7 @@ impl<S> Clone for Resource<S> {
             attributes: self.attributes.clone(),
             subject: self.subject.clone(),
             authorize: self.authorize.clone(),
+            unverified: self.unverified.clone(),
             ..*self
         }
     }
@@ -155,6 +160,23 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
+    /// Bounds the requests a second that are handled of addresses that may be forged. Any others of
+    /// such addresses are challenged before anything is done for them (4.01 with Echo, RFC 9175 section
+    /// 2.4); a client that answers the challenge is served, and its address verified for an hour. For a
+    /// resource that is expensive to make, such as one that reads files on threads. With 0, every
+    /// address has to show first that it is there, which clients without RFC 9175 cannot.
+    ///
+    /// ```
+    /// # use ebbtide::{Response, server::{Router, get_async}};
+    /// let report = get_async(|_| async { Response::content("read from a disk") }).max_unverified(64);
+    /// let router: Router = Router::new().route("/report", report);
+    /// ```
+    #[must_use]
+    pub fn max_unverified(mut self, per_second: u32) -> Self {
+        self.unverified = Some(Arc::new(Gate::new(per_second)));
+        self
+    }
+
     /// Asks `authorize` before anything is stored or handled: an `Err` is the answer, such as 4.01 or
     /// 4.03. It sees every message of a request: of a body in blocks each block, the first one first.
     /// It must not block.
@@ -200,8 +222,19 @@ impl<S: Send + Sync + 'static> Resource<S> {
             let with: Answer<T> = Arc::new(move |call, _| handler(call, &state));
             Some(with)
         });
-        let Self { attributes, subject, hidden, conditional, max_body, authorize, .. } = self;
-        Resource { handlers, attributes, subject, hidden, conditional, max_body, authorize }
+        let Self {
+            attributes, subject, hidden, conditional, max_body, authorize, unverified, ..
+        } = self;
+        Resource {
+            handlers,
+            attributes,
+            subject,
+            hidden,
+            conditional,
+            max_body,
+            authorize,
+            unverified,
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::net::dtls::address::is_stand_in;
 use crate::net::serve::Request;
 use crate::net::shared::{Shared, State};
 use crate::net::trace;
+use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
 use crate::stream::Link;
 use crate::{net, stream};
 use ebbtide_core::endpoint::Remember;
@@ -24,9 +25,9 @@ use ebbtide_core::session::server::{
 };
 use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Message, Type};
+use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
@@ -53,6 +54,7 @@ pub(super) struct Inner {
     pub(super) refuses_for: AtomicU32,
     overloaded: AtomicU64,
     handler_panics: AtomicU64,
+    pub(super) refusals: Ledger,
     /// See [`super::pace`].
     pub(super) pace: super::pace::Pace,
     /// Something is due earlier than it was.
@@ -85,6 +87,7 @@ impl Service {
             refuses_for: AtomicU32::new(0),
             overloaded: AtomicU64::new(0),
             handler_panics: AtomicU64::new(0),
+            refusals: Ledger::default(),
             pace: super::pace::Pace::default(),
             earlier: Arc::default(),
         };
@@ -122,6 +125,14 @@ impl Service {
             Ok(found) => found,
             Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
         };
+        if let Some(gate) = &route.resource.unverified
+            && !verified.continues_upload()
+            && !self.session().trusts(now, verified.requester())
+            && !gate.admit(now)
+        {
+            let challenge = self.session().challenge_first(now, &verified);
+            return self.send(carrier, now, Outgoing::One(challenge));
+        }
         let permitted = verified.permit(route.resource.max_body);
         let assembled = match self.session().assemble(now, permitted) {
             Next::Proceed(assembled) => assembled,
@@ -220,6 +231,7 @@ impl Service {
     ) -> MutexGuard<'s, C::State> {
         let Some(working) = super::Working::begin(self) else {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
+            self.refused(now, Reason::Overloaded, assembled.requester().remote.ip());
             let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
             return self.finish(carrier, now, assembled.handled(refusal), None);
         };
@@ -273,13 +285,21 @@ impl Service {
         handled: Handled<'_>,
         subject: Option<(&super::Subject, u64)>,
     ) -> Outgoing {
+        let (remote, refused) = (handled.requester().remote.ip(), state.observers().refused());
         let observe = subject.map(|(subject, began)| Observe {
             observers: state.observers(),
             subject: subject.name(),
             max: self.inner.config.max_observers,
             missed_a_change: subject.changes() != began,
         });
-        self.session().complete(now, handled, observe)
+        let outgoing = self.session().complete(now, handled, observe);
+        if state.observers().refused() > refused {
+            self.refused(now, Reason::ObserverRefused, remote);
+        }
+        if reason(&outgoing) == Some(Reason::Challenged) {
+            self.refused(now, Reason::Challenged, remote);
+        }
+        outgoing
     }
 
     fn send<'s, C: Carrier>(
@@ -289,12 +309,28 @@ impl Service {
         outgoing: Outgoing,
     ) -> MutexGuard<'s, C::State> {
         let q_block = matches!(outgoing, Outgoing::Many(_));
+        if let Some(why) = reason(&outgoing)
+            && let Outgoing::One(finished) = &outgoing
+        {
+            self.refused(now, why, finished.requester().remote.ip());
+        }
         let mut state = carrier.lock();
         self.send_all(carrier, &mut state, now, outgoing);
         if q_block {
             self.pace();
         }
         state
+    }
+
+    /// Counts a refusal.
+    fn refused(&self, now: Instant, why: Reason, from: IpAddr) {
+        let class = match why {
+            _ if is_stand_in(from) => Class::Dtls,
+            // It proves nothing, and is not worth a look-up.
+            Reason::Malformed | Reason::Challenged => Class::of(from, false),
+            _ => Class::of(from, self.session().trusts_address(now, from)),
+        };
+        self.inner.refusals.count(why, class, from);
     }
 
     pub(super) fn send_all<C: Carrier>(
@@ -386,6 +422,18 @@ impl Service {
     }
 }
 
+/// Why an answer of the session's own refuses a request, if it does.
+fn reason(outgoing: &Outgoing) -> Option<Reason> {
+    let Outgoing::One(finished) = outgoing else { return None };
+    let response = finished.get()?;
+    match response.code {
+        Code::UNAUTHORIZED => response.options.get(OptionNumber::ECHO).map(|_| Reason::Challenged),
+        Code::TOO_MANY_REQUESTS => Some(Reason::TooManyRequests),
+        Code::SERVICE_UNAVAILABLE => Some(Reason::NoRoom),
+        _ => None,
+    }
+}
+
 /// Sends an error in place of an answer that cannot be sent.
 pub(super) fn give_up(state: &mut impl Sink, now: Instant, finished: &Finished, error: NotSent) {
     tracing::warn!(peer = %finished.requester().remote, %error, "response not sent");
@@ -404,6 +452,10 @@ impl net::serve::Serve for Service {
         much: bool,
     ) -> Remember {
         self.session().remember(now, remote.ip(), message, much)
+    }
+
+    fn refused(&self, now: Instant, why: Reason, remote: SocketAddr) {
+        Service::refused(self, now, why, remote.ip());
     }
 
     fn serve<'s>(
@@ -436,6 +488,10 @@ impl net::serve::Serve for Service {
 }
 
 impl stream::Serve for Service {
+    fn refused(&self, why: Reason, from: IpAddr) {
+        self.inner.refusals.count(why, Class::of(from, true), from);
+    }
+
     fn serve(
         &self,
         link: &Arc<Link>,
@@ -468,5 +524,9 @@ impl Reports for Inner {
         refusals.overloaded = self.overloaded.load(Ordering::Relaxed);
         refusals.handler_panics = self.handler_panics.load(Ordering::Relaxed);
         refusals
+    }
+
+    fn refused(&self) -> RefusalCounts {
+        self.refusals.counts()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::budget::{Budget, Member};
 use super::config::StreamLimits;
+use crate::refusals::Reason;
 use ebbtide_core::stream::{Closed, Counters, Fault};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,24 +80,25 @@ impl Tally {
         limits: &StreamLimits,
         bytes: usize,
         scarce: bool,
-    ) -> Option<Arc<Member>> {
+    ) -> Result<Arc<Member>, Reason> {
         let mut inner = self.lock();
         let Inner { counters, budget } = &mut *inner;
         if budget.of(from) >= limits.per_address {
             counters.refused += 1;
             counters.refused_of_address += 1;
-            return None;
+            return Err(Reason::ConnectionsOfAddress);
         }
         let mut gone = None;
         if scarce || budget.connections() >= limits.connections {
             gone = budget.make_room(from);
             if gone.is_none() {
                 counters.refused += 1;
-                *(match scarce {
-                    true => &mut counters.refused_without_descriptors,
-                    false => &mut counters.refused_when_full,
-                }) += 1;
-                return None;
+                let (count, why) = match scarce {
+                    true => (&mut counters.refused_without_descriptors, Reason::Descriptors),
+                    false => (&mut counters.refused_when_full, Reason::ConnectionsFull),
+                };
+                *count += 1;
+                return Err(why);
             }
             counters.made_room += 1;
         }
@@ -104,7 +106,7 @@ impl Tally {
         drop(inner);
         gone.iter().for_each(|gone| gone.dismiss());
         self.relieve(limits.bytes);
-        Some(member)
+        Ok(member)
     }
 
     /// An admitted connection has ended, or was not established.

@@ -12,6 +12,7 @@ use super::ws;
 use crate::error::BindError;
 use crate::message::Scheme;
 use crate::net::clock::Clock;
+use crate::refusals::Reason;
 use futures_util::future::{Either, select};
 use std::collections::BTreeMap;
 use std::io;
@@ -168,9 +169,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         };
         let limits = &shared.serving.limits;
         let scarce = descriptor(&stream) >= last;
-        if let Some(member) = shared.tally.admit(from.ip(), limits, shared.bytes_of_each(), scarce)
-        {
-            tokio::spawn(Admitted { shared: shared.clone(), from, member }.serve(stream));
+        match shared.tally.admit(from.ip(), limits, shared.bytes_of_each(), scarce) {
+            Ok(member) => {
+                tokio::spawn(Admitted { shared: shared.clone(), from, member }.serve(stream));
+            }
+            Err(why) => shared.serving.service.refused(why, from.ip()),
         }
     }
 }
@@ -250,6 +253,7 @@ impl Admitted {
         };
         tracing::debug!(target: "ebbtide::stream", peer = %self.from, reason = done, "no handshake");
         self.shared.tally.handshake_failed();
+        self.shared.serving.service.refused(Reason::Handshake, self.from.ip());
         None
     }
 

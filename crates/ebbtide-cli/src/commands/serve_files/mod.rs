@@ -27,6 +27,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Files and folders that are read at once, each on a thread of its own; the others wait.
 const READERS: usize = 16;
+/// Requests a second of addresses that may be forged for which a thread looks at files; the others
+/// show first that they are there.
+const UNVERIFIED: u32 = 64;
 /// Bodies that are written at once, each as long as the endpoint takes at most; more are told to
 /// come again.
 const WRITERS: usize = 4;
@@ -79,8 +82,8 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
         resource = resource.put_async(changing(Files::put)).delete_async(changing(Files::delete));
     }
     Router::new()
-        .route("/{*path}", resource.conditional())
-        .route("/.well-known/core", reading().hidden())
+        .route("/{*path}", resource.conditional().max_unverified(UNVERIFIED))
+        .route("/.well-known/core", reading().hidden().max_unverified(UNVERIFIED))
 }
 
 type Answer = fn(&Files, &Message<'_>, &[u8]) -> io::Result<Response>;

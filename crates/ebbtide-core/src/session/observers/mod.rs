@@ -3,6 +3,7 @@
 mod due;
 mod list;
 mod locals;
+mod shares;
 mod table;
 
 pub use due::{Due, Room};
@@ -102,6 +103,7 @@ pub struct Observers {
     by_subject: BTreeMap<u32, list::Ends>,
     due: due::Queue,
     locals: locals::Locals,
+    shares: shares::Shares,
     dropped_events: u64,
     refused: u64,
     vanished: u64,
@@ -119,6 +121,7 @@ impl Observers {
             by_subject: BTreeMap::new(),
             due: due::Queue::default(),
             locals: locals::Locals::default(),
+            shares: shares::Shares::default(),
             dropped_events: 0,
             refused: 0,
             vanished: 0,
@@ -173,7 +176,8 @@ impl Observers {
     }
 
     /// Registers an observer, or registers it anew, and gives its sequence number. `None` if there
-    /// are `max` already: the request is answered as if it had not asked.
+    /// are `max` already, or its IPv4 address or IPv6 /64 has as many as are free: the request is
+    /// answered as if it had not asked.
     ///
     /// Registering anew for the same subject refreshes the request. For another subject it makes
     /// another observer of it: nothing of the former one stays.
@@ -196,7 +200,9 @@ impl Observers {
             proven = observer.proven;
             self.remove_at(index);
         }
-        if self.len() >= max {
+        let all = self.places.all().map(|observer| observer.remote.ip());
+        let taken = (self.by_key.len(), max);
+        if !self.shares.admit(&self.hasher, new.remote.ip(), taken, all) {
             self.refused += 1;
             return None;
         }
@@ -220,6 +226,7 @@ impl Observers {
             events: None,
         });
         self.link(index);
+        self.shares.add(&self.hasher, new.remote.ip());
         let (places, hasher) = (&self.places, &self.hasher);
         self.by_key.insert_unique(self.hash(new.remote, new.token), index, |&other| {
             places.at(other).map_or(0, |other| hasher.hash_one((Hashed(other.remote), other.token)))
@@ -323,6 +330,7 @@ impl Observers {
         if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
+        self.shares.remove(&self.hasher, observer.remote.ip());
         self.unlink(index);
         self.places.remove(index);
     }

@@ -28,6 +28,10 @@ impl Places {
         self.places.get_mut(index as usize)?.as_mut()
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Observer> {
+        self.places.iter().flatten()
+    }
+
     /// Where an observer is, unless it is gone.
     pub(super) fn find(&self, id: ObserverId) -> Option<u32> {
         let generation = self.generations.get(id.index as usize)?;

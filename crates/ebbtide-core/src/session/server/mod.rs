@@ -150,6 +150,11 @@ impl<S: Share<Tables>> Server<S> {
         !requester.forgeable || self.tables.with(|tables| tables.validation.trusts(now, from))
     }
 
+    /// Whether an address has shown that it is there, or need not.
+    pub fn trusts_address(&self, now: Instant, from: core::net::IpAddr) -> bool {
+        self.tables.with(|tables| tables.validation.trusts(now, from))
+    }
+
     /// How often a notification of `length` bytes may be transmitted to an observer that has
     /// acknowledged none: the request that registered it had `request` bytes, and was answered by
     /// `sent` bytes with their headers.

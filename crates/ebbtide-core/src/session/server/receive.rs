@@ -198,6 +198,12 @@ impl<S: Share<Tables>> Server<S> {
         });
         Finished::response(*requester, response)
     }
+
+    /// The challenge for a request whose handling costs more than an application wants to spend on an
+    /// address that may be forged. Nothing has been stored of it.
+    pub fn challenge_first(&self, now: Instant, verified: &Verified<'_>) -> Finished {
+        self.challenged(now, verified.received.requester)
+    }
 }
 
 /// Something that takes the place of processing a request which must not be processed twice: its Echo option

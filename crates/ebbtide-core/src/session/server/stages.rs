@@ -120,6 +120,13 @@ impl<'m> Verified<'m> {
         &self.received.requester
     }
 
+    /// Whether it continues an upload in blocks, whose first block was permitted.
+    #[inline]
+    #[must_use]
+    pub fn continues_upload(&self) -> bool {
+        self.received.facts.block1.is_some_and(|block| block.num() > 0)
+    }
+
     /// Whether a proxy is asked to forward it (RFC 7252 section 5.7.2).
     #[inline]
     #[must_use]

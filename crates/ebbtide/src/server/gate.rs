@@ -1,0 +1,55 @@
+//! How many requests a second a resource handles of addresses that have not shown that they are there.
+
+use ebbtide_core::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A bound on requests of one second. Threads share it without a lock.
+#[derive(Debug)]
+pub(super) struct Gate {
+    per_second: u32,
+    /// The second, and in the lower half how many passed in it.
+    window: AtomicU64,
+}
+
+impl Gate {
+    pub(super) const fn new(per_second: u32) -> Self {
+        Self { per_second, window: AtomicU64::new(0) }
+    }
+
+    /// Whether one more may pass.
+    pub(super) fn admit(&self, now: Instant) -> bool {
+        // A window begins with each second, so the number of the second may wrap around.
+        let second = (now.as_nanos() / 1_000_000_000) << 32;
+        let next = |window: u64| {
+            let (began, passed) = (window & !u64::from(u32::MAX), window as u32);
+            let passed = if began == second { passed } else { 0 };
+            (passed < self.per_second).then(|| second | u64::from(passed + 1))
+        };
+        self.window.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanos(milliseconds * 1_000_000)
+    }
+
+    #[test]
+    fn as_many_pass_in_each_second_as_may() {
+        let gate = Gate::new(3);
+        let passed = |from| (0..10).filter(|n: &u64| gate.admit(at(from + *n))).count();
+        assert_eq!(passed(0), 3);
+        assert_eq!(passed(900), 0);
+        assert_eq!(passed(1000), 3);
+        assert_eq!(passed(7500), 3);
+        assert_eq!(passed(7600), 0);
+    }
+
+    #[test]
+    fn none_pass_where_none_may() {
+        assert!(!Gate::new(0).admit(at(5000)));
+    }
+}
