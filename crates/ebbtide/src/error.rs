@@ -1,5 +1,7 @@
 //! What goes wrong, and whose fault it is.
 
+#[cfg(feature = "serde")]
+use crate::message::DataError;
 use crate::message::UriError;
 use core::fmt::{self, Write as _};
 use ebbtide_core::endpoint::{Failure, SendError};
@@ -99,6 +101,7 @@ pub enum Error {
         source: io::Error,
     },
     /// There is no DTLS session: the handshake failed.
+    #[cfg(feature = "dtls")]
     Dtls {
         /// With whom.
         remote: SocketAddr,
@@ -139,9 +142,19 @@ pub enum Error {
         /// The limit in bytes.
         limit: usize,
     },
+    /// The resource has changed while its body was fetched block by block.
+    Changed {
+        /// From whom.
+        remote: SocketAddr,
+    },
+    /// What was to be sent could not be read.
+    Read(io::Error),
     /// The server's answer is an error, and the caller takes it for one
     /// ([`Response::error_for_status`](crate::Response::error_for_status)).
     Status(StatusError),
+    /// A body is not the value that was asked for, or a value cannot be written.
+    #[cfg(feature = "serde")]
+    Data(DataError),
     /// The endpoint was closed, or the runtime that it was driven by has ended.
     Closed,
 }
@@ -154,19 +167,24 @@ impl Error {
             | Self::NotSent { remote, .. }
             | Self::Connection { remote, .. }
             | Self::Tls { remote, .. }
-            | Self::Dtls { remote, .. }
             | Self::NoCredentials { remote }
             | Self::Network { remote, .. }
             | Self::Reset { remote }
             | Self::TimedOut { remote }
+            | Self::Changed { remote }
             | Self::Protocol { remote, .. } => *remote = address,
+            #[cfg(feature = "dtls")]
+            Self::Dtls { remote, .. } => *remote = address,
             Self::Uri(_)
             | Self::Bind(_)
             | Self::Resolve { .. }
             | Self::Send(_)
             | Self::TooLarge { .. }
+            | Self::Read(_)
             | Self::Status(_)
             | Self::Closed => {}
+            #[cfg(feature = "serde")]
+            Self::Data(_) => {}
         }
         self
     }
@@ -188,14 +206,12 @@ impl Error {
     /// route, no program at the port, no TLS.
     #[must_use]
     pub fn is_connect(&self) -> bool {
-        matches!(
-            self,
-            Self::Bind(_)
-                | Self::Resolve { .. }
-                | Self::Tls { .. }
-                | Self::Dtls { .. }
-                | Self::Network { .. }
-        )
+        match self {
+            Self::Bind(_) | Self::Resolve { .. } | Self::Tls { .. } | Self::Network { .. } => true,
+            #[cfg(feature = "dtls")]
+            Self::Dtls { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whether the same request may succeed later: the path, the peer or the load may have changed by
@@ -214,10 +230,12 @@ impl Error {
                 matches!(reason, TooManyRequests | OutputFull | Releasing | Closed)
             }
             // The server may be there again, or know the key by then.
-            Self::Dtls { .. }
-            | Self::Resolve { .. }
+            #[cfg(feature = "dtls")]
+            Self::Dtls { .. } => true,
+            Self::Resolve { .. }
             | Self::Network { .. }
             | Self::TimedOut { .. }
+            | Self::Changed { .. }
             | Self::Reset { .. } => true,
             _ => self.is_lost_connection(),
         }
@@ -275,6 +293,7 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
+            #[cfg(feature = "dtls")]
             Self::Dtls { remote, reason } => write!(f, "{remote}: {reason}"),
             Self::NoCredentials { remote } => {
                 write!(f, "{remote}: coaps needs an identity and a pre-shared key")
@@ -296,7 +315,13 @@ impl fmt::Display for Error {
             Self::TimedOut { remote } => write!(f, "no answer from {remote} within the time given"),
             Self::Protocol { remote, what } => write!(f, "{remote} broke the protocol: {what}"),
             Self::TooLarge { limit } => write!(f, "the body is longer than {limit} bytes"),
+            Self::Changed { remote } => {
+                write!(f, "the resource at {remote} has changed on the way: begin again")
+            }
+            Self::Read(error) => write!(f, "what is to be sent cannot be read: {error}"),
             Self::Status(error) => error.fmt(f),
+            #[cfg(feature = "serde")]
+            Self::Data(error) => error.fmt(f),
             Self::Closed => f.write_str("the endpoint is closed"),
         }
     }
@@ -308,9 +333,13 @@ impl core::error::Error for Error {
             Self::Uri(error) => Some(error),
             Self::Bind(error) => Some(error),
             Self::Send(error) => Some(error),
+            Self::Read(source) => Some(source),
             Self::Status(error) => Some(error),
+            #[cfg(feature = "serde")]
+            Self::Data(error) => Some(error),
             Self::NotSent { reason, .. } => Some(reason),
             Self::Connection { reason, .. } => Some(reason),
+            #[cfg(feature = "dtls")]
             Self::Dtls { reason, .. } => Some(reason),
             Self::Tls { source, .. }
             | Self::Network { source, .. }
@@ -335,6 +364,13 @@ impl From<BindError> for Error {
 impl From<StatusError> for Error {
     fn from(error: StatusError) -> Self {
         Self::Status(error)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
     }
 }
 

@@ -28,6 +28,7 @@
 //! The guide is `docs/library.md`.
 
 pub mod client;
+#[cfg(feature = "dtls")]
 pub mod dtls;
 mod error;
 mod message;
@@ -40,6 +41,8 @@ pub use client::Client;
 pub use ebbtide_core as core;
 pub use ebbtide_core::wire::{Code, OptionNumber};
 pub use error::{BindError, Error};
+#[cfg(feature = "serde")]
+pub use message::DataError;
 pub use message::{
     BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, StatusError, Uri,
     UriError,

@@ -43,6 +43,13 @@ pub struct Uri {
 pub enum UriError {
     /// It does not begin with a scheme that is supported here and `://`.
     Scheme(String),
+    /// What the scheme needs is left out of this program.
+    Feature {
+        /// The scheme.
+        scheme: &'static str,
+        /// The feature of the crate that it needs.
+        feature: &'static str,
+    },
     /// No host, or one with characters that no host has.
     Host(String),
     /// Not a port number from 1 to 65535.
@@ -355,6 +362,9 @@ fn decode(text: &str) -> Result<String, UriError> {
 impl fmt::Display for UriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Feature { scheme, feature } => {
+                write!(f, "{scheme} needs the feature '{feature}' of the crate ebbtide")
+            }
             Self::Scheme(what) => {
                 write!(
                     f,

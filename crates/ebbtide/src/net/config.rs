@@ -1,5 +1,6 @@
 //! Configuration of clients and servers.
 
+#[cfg(feature = "dtls")]
 use super::dtls::config::DtlsConfig;
 use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
@@ -16,9 +17,9 @@ pub struct Config {
     /// Bytes of the longest body that is put together from blocks, in either direction. Default
     /// 16 MiB.
     pub max_body: usize,
-    /// The size exponent of blocks that are sent over UDP, 0 to 6 for 16 to 1024 bytes (RFC 7959 section
-    /// 2.2). Default 6.
-    pub block_szx: u8,
+    /// Bytes of the blocks that are sent over UDP: 16, 32, 64, 128, 256, 512 or 1024 (RFC 7959 section
+    /// 2.2); other values are rounded down to one of these. Default 1024.
+    pub block_size: usize,
     /// How fast bodies go in the blocks of RFC 9177 (Q-Block): those of requests that are
     /// [`q_block`](crate::Request::q_block), and a server's to clients that ask for it. Whether they are
     /// understood at all is [`EndpointConfig::q_block`], by default yes.
@@ -29,6 +30,7 @@ pub struct Config {
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
     /// DTLS: `coaps`.
+    #[cfg(feature = "dtls")]
     pub dtls: DtlsConfig,
     /// How long a socket goes on asking for datagrams after the last ones before it sleeps. That
     /// saves the time it takes to be woken, which on a virtual machine is most of a short round
@@ -41,10 +43,11 @@ impl Default for Config {
         Self {
             endpoint: EndpointConfig { q_block: true, ..EndpointConfig::default() },
             max_body: 16 << 20,
-            block_szx: 6,
+            block_size: 1024,
             q_block: QBlockParameters::DEFAULT,
             local_address: None,
             stream: StreamConfig::default(),
+            #[cfg(feature = "dtls")]
             dtls: DtlsConfig::default(),
             busy_poll: Duration::ZERO,
         }

@@ -3,7 +3,12 @@
 pub(crate) mod clock;
 pub(crate) mod config;
 pub(crate) mod driver;
+#[cfg(feature = "dtls")]
 pub(crate) mod dtls;
+#[cfg(not(feature = "dtls"))]
+#[path = "no_dtls.rs"]
+pub(crate) mod dtls;
+pub(crate) mod peer;
 pub(crate) mod pending;
 pub(crate) mod room;
 pub(crate) mod serve;

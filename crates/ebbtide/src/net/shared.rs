@@ -3,7 +3,10 @@
 
 use super::clock::{Clock, seeded};
 use super::config::Config;
-use super::dtls::{Opened, Peer, Sessions, Side};
+#[cfg(feature = "dtls")]
+use super::dtls::Side;
+use super::dtls::{Opened, Sessions};
+use super::peer::Peer;
 use super::pending::{Answer, Call, Open, Owner, Pending};
 use super::room::Waiting;
 use super::serve::Serve;
@@ -138,9 +141,10 @@ impl Shared {
     }
 
     /// Makes it speak DTLS, before anything is sent or received.
+    #[cfg(feature = "dtls")]
     pub(crate) fn secure(&self, side: Side, config: &Config) -> io::Result<()> {
         let is_ipv4 = self.local_addr().is_ipv4();
-        let sessions = Sessions::new(side, &config.dtls, is_ipv4, self.clock)?;
+        let sessions = Sessions::new(side, config, is_ipv4, self.clock)?;
         self.lock().dtls = Some(Box::new(sessions));
         self.speaks_dtls.store(true, Ordering::Relaxed);
         Ok(())
@@ -328,7 +332,7 @@ impl State {
                     if self.dtls.is_some() && self.pump(from) {
                         continue;
                     }
-                    let sessions = self.dtls.as_ref().and_then(|sessions| sessions.deadline);
+                    let sessions = self.dtls.as_ref().and_then(|sessions| sessions.deadline());
                     self.deadline = at.into_iter().chain(sessions).min();
                     return;
                 }

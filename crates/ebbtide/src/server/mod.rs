@@ -3,6 +3,7 @@
 mod call;
 mod carrier;
 mod extract;
+mod file;
 mod group;
 mod handler;
 mod in_order;
@@ -21,10 +22,11 @@ mod service;
 mod test_server;
 mod well_known;
 
-pub use call::{Call, OwnedCall};
+pub use call::Call;
 pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
 #[cfg(feature = "serde")]
 pub use extract::{Cbor, Data, Json, Path, Query};
+pub use file::{file, one_block};
 pub use group::{ALL_COAP_NODES, interface_index};
 pub use handler::Handler;
 pub use in_order::{Delivery, in_order};
@@ -33,13 +35,11 @@ pub use layer::{AccessLog, Authorize, ConcurrencyLimit, Layer, Next, Timeout};
 pub use lifecycle::ServerHandle;
 pub use observe::Subject;
 pub use reply::Reply;
-pub use resource::{
-    Resource, delete, delete_async, fetch, fetch_async, get, get_async, ipatch, ipatch_async,
-    patch, patch_async, post, post_async, put, put_async,
-};
+pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
 pub use router::Router;
 pub use test_server::TestServer;
 
+pub use ebbtide_core::endpoint::Reliability;
 pub use ebbtide_core::session::Verify;
 pub use ebbtide_core::session::server::Refusals;
 
@@ -48,8 +48,8 @@ use crate::message::Scheme;
 use crate::metrics::{Meter, Reports};
 use crate::net::config::Config;
 use crate::net::driver::Driver;
-use crate::net::dtls::Side;
-use crate::net::dtls::config::DtlsBind;
+#[cfg(feature = "dtls")]
+use crate::net::dtls::{Side, config::DtlsBind};
 use crate::net::shared::Shared;
 use crate::stream::{Listen, Listener, Serving, StreamCounters, StreamLimits, Tally};
 use ebbtide_core::cc::Config as Control;
@@ -89,6 +89,7 @@ pub struct ServerConfig {
     pub verify: Verify,
     /// How many connections over TCP, TLS and WebSockets are accepted.
     pub stream: StreamLimits,
+    #[cfg(feature = "dtls")]
     /// Where it serves over DTLS as well (`coaps`), to clients whose key is known.
     pub dtls: Vec<DtlsBind>,
 }
@@ -104,6 +105,7 @@ impl Default for ServerConfig {
             max_rate: None,
             verify: Verify::default(),
             stream: StreamLimits::default(),
+            #[cfg(feature = "dtls")]
             dtls: Vec::new(),
         }
     }
@@ -142,7 +144,9 @@ impl Server {
         config: ServerConfig,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        let (net, dtls) = (config.net.clone(), config.dtls.clone());
+        let net = config.net.clone();
+        #[cfg(feature = "dtls")]
+        let dtls = config.dtls.clone();
         let no_randomness = |source| BindError { address: UNRESOLVED, source };
         let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
@@ -153,6 +157,7 @@ impl Server {
                 bound.push(Shared::serving(address, &net, serve, service.clock(), number)?);
             }
         }
+        #[cfg(feature = "dtls")]
         for DtlsBind { address, keys } in dtls {
             let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
             let number = bound.len() as u32;
@@ -251,12 +256,14 @@ impl Server {
     }
 
     /// The addresses that it is bound to for `coaps`.
+    #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_addrs(&self) -> Vec<SocketAddr> {
         self.addresses(true)
     }
 
     /// What each socket for `coaps` has counted of sessions and handshakes.
+    #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_counters(&self) -> Vec<ebbtide_dtls::Counters> {
         let sockets = self.sockets.iter().map(|(shared, _)| shared.lock());

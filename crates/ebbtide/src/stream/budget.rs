@@ -46,6 +46,7 @@ impl Member {
         }
     }
 
+    #[cfg(any(feature = "tls", feature = "ws"))]
     pub(crate) async fn dismissed(&self) {
         self.dismissed.notified().await;
     }

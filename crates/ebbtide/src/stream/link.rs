@@ -6,6 +6,7 @@ use crate::client::Exchanges;
 use crate::error::Error;
 use crate::message::{Options, Response, Sizes};
 use crate::net::clock::{Clock, distinct};
+use crate::net::peer::Peer;
 use crate::net::pending::Answer;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::session::Observers;
@@ -21,6 +22,8 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) remote: SocketAddr,
+    /// What is known of the peer besides.
+    pub(crate) peer: Option<Peer>,
     pub(crate) clock: Clock,
     /// What answers the peer's requests; a client's connection has nothing that does.
     pub(crate) service: Option<Arc<dyn Serve>>,
@@ -50,6 +53,7 @@ impl Link {
         framing: Framing,
         config: ebbtide_core::stream::Config,
         service: Option<(Arc<dyn Serve>, Clock)>,
+        peer: Option<Peer>,
     ) -> Arc<Self> {
         let (service, clock) = match service {
             Some((service, clock)) => (Some(service), clock),
@@ -65,7 +69,7 @@ impl Link {
             over: None,
             diagnostic: None,
         };
-        Arc::new(Self { remote, clock, service, state: Mutex::new(state) })
+        Arc::new(Self { remote, peer, clock, service, state: Mutex::new(state) })
     }
 
     /// The state. A thread that panicked with it (a bug of ours: no handler runs under the lock)

@@ -1,6 +1,7 @@
 //! Which observer is notified next, and which have to wait.
 
 use super::{CONFIRM_EVERY, Observer, ObserverId, Observers, SLACK, seconds};
+use crate::endpoint::Reliability;
 use crate::session::message::Response;
 use crate::time::Instant;
 use crate::wire::Token;
@@ -156,7 +157,9 @@ impl Observers {
             observer.busy = true;
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
             // RFC 7641 section 7: without a sign of interest there are no further notifications.
-            let confirmable = observer.confirmable
+            let wanted = observer.next.take();
+            let confirmable = wanted
+                .map_or(observer.confirmable, |kind| kind == Reliability::Confirmable)
                 || (observer.unverified && !observer.proven)
                 || seconds(now).saturating_sub(observer.confirmed) >= CONFIRM_EVERY - SLACK;
             if confirmable {

@@ -10,6 +10,7 @@ pub use list::Subject;
 pub use table::ObserverId;
 
 use super::message::Response;
+use crate::endpoint::Reliability;
 use crate::exchange::hashed::Hashed;
 use crate::time::Instant;
 use crate::wire::Token;
@@ -71,6 +72,8 @@ struct Observer {
     /// Whether a notification is under way, and whether that is a Confirmable one.
     busy: bool,
     busy_confirmable: bool,
+    /// How the next notification is to be sent, whatever the subject says.
+    next: Option<Reliability>,
     /// Whether the state has changed since the last notification.
     dirty: bool,
     /// Whether it is in a queue of those that are to be notified, or waits for room.
@@ -211,6 +214,7 @@ impl Observers {
             proven,
             busy: false,
             busy_confirmable: false,
+            next: None,
             dirty: false,
             queued: false,
             confirmed: seconds(now),
@@ -234,6 +238,17 @@ impl Observers {
     /// The state changed: every observer of the subject is due.
     pub fn changed(&mut self, subject: u32) {
         self.each(subject, |_, observer| observer.dirty = true);
+    }
+
+    /// The state changed: every observer of the subject is due, and notified by a message of this kind.
+    /// Of several changes that one notification tells of, one that asks for Confirmable counts.
+    pub fn changed_as(&mut self, subject: u32, reliability: Reliability) {
+        self.each(subject, |_, observer| {
+            observer.dirty = true;
+            if observer.next != Some(Reliability::Confirmable) {
+                observer.next = Some(reliability);
+            }
+        });
     }
 
     /// The state changed for some: every observer of the subject whose request `concerns` is due.
