@@ -2,6 +2,7 @@
 
 #[cfg(feature = "dtls")]
 use super::dtls::config::DtlsConfig;
+use super::socket::SocketOptions;
 use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
@@ -27,6 +28,8 @@ pub struct Config {
     /// The address and port that a client's UDP socket is bound to, for peers of its family; port 0 is any.
     /// By default the system chooses both. A server is told where to bind.
     pub local_address: Option<SocketAddr>,
+    /// The interface, hop limits and traffic class of UDP sockets.
+    pub socket: SocketOptions,
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
     /// DTLS: `coaps`.
@@ -46,6 +49,7 @@ impl Default for Config {
             block_size: 1024,
             q_block: QBlockParameters::DEFAULT,
             local_address: None,
+            socket: SocketOptions::default(),
             stream: StreamConfig::default(),
             #[cfg(feature = "dtls")]
             dtls: DtlsConfig::default(),

@@ -10,7 +10,7 @@ use super::peer::Peer;
 use super::pending::{Answer, Call, Open, Owner, Pending};
 use super::room::Waiting;
 use super::serve::Serve;
-use super::socket::{Outbound, Socket};
+use super::socket::{Outbound, Socket, SocketOptions};
 use super::trace;
 use crate::error::{BindError, Error};
 use crate::message::Response;
@@ -87,19 +87,21 @@ impl Shared {
         config: &Config,
         service: Option<Arc<dyn Serve>>,
     ) -> Result<Arc<Self>, BindError> {
-        Self::serving(address, config, service, Clock::start(), 0)
+        Self::serving(address, config, service, (Clock::start(), 0), false)
     }
 
-    /// A socket of a server, which numbers them. All of a server's sockets have one clock.
+    /// A socket of a server, which numbers them. All of a server's sockets have one clock. Others may be bound to
+    /// the same address if it is `shared` by workers.
     pub(crate) fn serving(
         address: SocketAddr,
         config: &Config,
         service: Option<Arc<dyn Serve>>,
-        clock: Clock,
-        number: u32,
+        (clock, number): (Clock, u32),
+        shared: bool,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
-        let socket = Socket::bind(address)?;
+        let options = SocketOptions { shared, ..config.socket.clone() };
+        let socket = Socket::bind_with(address, &options)?;
         // How long a response's blocks are is the client's wish (RFC 7959 section 2.4), and it knows
         // nothing of this side's path. A client chooses its own, and hears of what is too long.
         if service.is_some() {

@@ -19,8 +19,10 @@ mod reply;
 mod resource;
 mod router;
 mod service;
+mod state;
 mod test_server;
 mod well_known;
+mod worker;
 
 pub use call::Call;
 pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
@@ -37,6 +39,7 @@ pub use observe::Subject;
 pub use reply::Reply;
 pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
 pub use router::Router;
+pub use state::{StateFile, StateStore};
 pub use test_server::TestServer;
 
 pub use ebbtide_core::endpoint::Reliability;
@@ -53,6 +56,7 @@ use crate::net::dtls::{Side, config::DtlsBind};
 use crate::net::shared::Shared;
 use crate::stream::{Listen, Listener, Serving, StreamCounters, StreamLimits, Tally};
 use ebbtide_core::cc::Config as Control;
+use ebbtide_core::endpoint::MessageIdStart;
 use ebbtide_core::endpoint::{Counters, SendError};
 use later::Working;
 use service::Service;
@@ -64,6 +68,7 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use worker::Worker;
 
 /// Settings of a [`Server`] beside those of its message layer.
 #[derive(Clone, Debug)]
@@ -87,6 +92,12 @@ pub struct ServerConfig {
     /// Which addresses get no more than three times the bytes they sent before they have echoed a
     /// challenge (RFC 9175 section 2.4).
     pub verify: Verify,
+    /// Where it stores what it must know after a restart, such as who observes what. Default: nowhere.
+    pub state: Option<Arc<dyn StateStore>>,
+    /// Sockets for each address, each with an endpoint and a thread of its own, among which the system divides
+    /// the peers (SO_REUSEPORT). Default 1, which is driven by the runtime that the server was bound in.
+    /// Elsewhere than on Linux more than one is refused. What clients send over DTLS goes to one socket.
+    pub workers: usize,
     /// How many connections over TCP, TLS and WebSockets are accepted.
     pub stream: StreamLimits,
     #[cfg(feature = "dtls")]
@@ -104,6 +115,8 @@ impl Default for ServerConfig {
             max_observers: 131_072,
             max_rate: None,
             verify: Verify::default(),
+            state: None,
+            workers: 1,
             stream: StreamLimits::default(),
             #[cfg(feature = "dtls")]
             dtls: Vec::new(),
@@ -144,31 +157,64 @@ impl Server {
         config: ServerConfig,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        let net = config.net.clone();
+        let mut net = config.net.clone();
+        let (store, workers) = (config.state.clone(), config.workers.max(1));
+        let unread = |source| BindError { address: UNRESOLVED, source };
+        let saved = store.as_deref().map(state::Saved::load).transpose().map_err(unread)?;
+        net.endpoint.message_id_start = saved.as_ref().map(|saved| {
+            let (key, restarts) = (saved.key, saved.restarts);
+            MessageIdStart { key, restarts }
+        });
         #[cfg(feature = "dtls")]
         let dtls = config.dtls.clone();
         let no_randomness = |source| BindError { address: UNRESOLVED, source };
         let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
+        let mut threads = Vec::new();
         for address in addresses {
-            for address in resolve(address)? {
-                let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
-                let number = bound.len() as u32;
-                bound.push(Shared::serving(address, &net, serve, service.clock(), number)?);
+            for mut address in resolve(address)? {
+                for _ in 0..workers {
+                    let serve =
+                        Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
+                    let (number, clock) = (bound.len() as u32, service.clock());
+                    let worker = (workers > 1).then(|| Worker::start(number)).transpose();
+                    let worker = worker.map_err(|source| BindError { address, source })?;
+                    let _entered = worker.as_ref().map(Worker::enter);
+                    let shared =
+                        Shared::serving(address, &net, serve, (clock, number), workers > 1)?;
+                    // Of port 0, the others have the one that the first was given.
+                    address = shared.local_addr();
+                    threads.push(worker);
+                    bound.push(shared);
+                }
             }
         }
         #[cfg(feature = "dtls")]
         for DtlsBind { address, keys } in dtls {
             let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
             let number = bound.len() as u32;
-            let shared = Shared::serving(address, &net, serve, service.clock(), number)?;
+            let numbered = (service.clock(), number);
+            let shared = Shared::serving(address, &net, serve, numbered, false)?;
             let secured = shared.secure(Side::Server(Box::new(keys)), &net);
             secured.map_err(|source| BindError { address, source })?;
             bound.push(shared);
         }
         // Nobody has set them before.
         let _ = service.inner.sockets.set(bound.iter().map(Arc::downgrade).collect());
-        let start = |shared: Arc<Shared>| (shared.clone(), Driver::spawn(shared));
+        if let (Some(store), Some(saved)) = (store, saved) {
+            state::restore(&service, &bound, &saved);
+            let sockets = bound.iter().map(Arc::downgrade).collect();
+            let id = (saved.key, saved.restarts);
+            tokio::spawn(state::keep(service.clone(), sockets, store, id));
+        }
+        let mut threads = threads.into_iter();
+        let start = |shared: Arc<Shared>| {
+            let driver = match threads.next().flatten() {
+                Some(worker) => worker.drive(shared.clone()),
+                None => Driver::spawn(shared.clone()),
+            };
+            (shared, driver)
+        };
         let sockets = bound.into_iter().map(start).collect();
         Ok(Self { service, sockets, listeners: Vec::new(), tally: Arc::default() })
     }
@@ -273,7 +319,10 @@ impl Server {
     fn addresses(&self, dtls: bool) -> Vec<SocketAddr> {
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
         let sockets = sockets.filter(|shared| shared.lock().dtls.is_some() == dtls);
-        sockets.map(|shared| shared.local_addr()).collect()
+        let mut addresses: Vec<_> = sockets.map(|shared| shared.local_addr()).collect();
+        // Workers have one address.
+        addresses.dedup();
+        addresses
     }
 
     /// Where it listens for connections.

@@ -211,6 +211,12 @@ impl Service {
         Err(super::well_known::answer(routes, message))
     }
 
+    /// What a request observes that was stored.
+    pub(super) fn subject_of(&self, request: &[u8]) -> Option<super::Subject> {
+        let message = Message::parse(request).ok()?;
+        self.find(&message).ok()?.0.resource.subject.clone()
+    }
+
     /// Calls a handler.
     fn call(&self, route: &Route, call: &Call<'_>) -> Reply {
         panics::catch(|| route.resource.call(call))

@@ -155,6 +155,7 @@ impl Observers {
                 observer.dirty = false;
             }
             observer.busy = true;
+            self.version += 1;
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
             // RFC 7641 section 7: without a sign of interest there are no further notifications.
             let wanted = observer.next.take();
@@ -193,6 +194,7 @@ impl Observers {
         if let Some(observer) = self.places.at_mut(index) {
             self.due.released(observer);
             observer.proven = true;
+            self.version += 1;
         }
         self.arrived(observer);
     }

@@ -3,10 +3,12 @@
 mod due;
 mod list;
 mod locals;
+mod saved;
 mod table;
 
 pub use due::{Due, Room};
 pub use list::Subject;
+pub use saved::SavedObserver;
 pub use table::ObserverId;
 
 use super::message::Response;
@@ -105,6 +107,8 @@ pub struct Observers {
     by_subject: BTreeMap<u32, list::Ends>,
     due: due::Queue,
     locals: locals::Locals,
+    /// Counts what has to be stored.
+    version: u64,
     dropped_events: u64,
     refused: u64,
     vanished: u64,
@@ -122,6 +126,7 @@ impl Observers {
             by_subject: BTreeMap::new(),
             due: due::Queue::default(),
             locals: locals::Locals::default(),
+            version: 0,
             dropped_events: 0,
             refused: 0,
             vanished: 0,
@@ -181,6 +186,7 @@ impl Observers {
     /// Registering anew for the same subject refreshes the request. For another subject it makes
     /// another observer of it: nothing of the former one stays.
     pub fn register(&mut self, now: Instant, new: &Registration<'_>, max: usize) -> Option<u32> {
+        self.version += 1;
         let mut sequence = 2;
         let mut proven = false;
         if let Some(index) = self.find(new.remote, new.token) {
@@ -329,6 +335,7 @@ impl Observers {
     }
 
     fn remove_at(&mut self, index: u32) {
+        self.version += 1;
         let Some(observer) = self.places.at_mut(index) else { return };
         self.due.released(observer);
         let hash = self.hasher.hash_one((Hashed(observer.remote), observer.token));
