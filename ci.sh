@@ -25,7 +25,7 @@ FUZZ_SECONDS=60   # per target, as many targets at once as there are cores
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
-STEPS=(sizes prose links fmt tools deny clippy no-std doc book packages peers test test-release same-answer python fuzz clean)
+STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test test-release same-answer python fuzz clean)
 QUICK=(prose links fmt clippy test)
 FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods matrix clean)
 
@@ -153,6 +153,19 @@ step_deny() {
 
 step_clippy() {
     cargo clippy "${locked[@]}" --workspace --all-targets -- -D warnings
+}
+
+# What an application may leave out of the library, the size of a minimal client's dependencies, and the
+# lowest Rust that they allow.
+step_features() {
+    local features
+    for features in "" serde dtls tls ws tls,ws; do
+        echo "--- ebbtide with '$features'"
+        RUSTFLAGS="-D warnings" cargo check "${locked[@]}" -p ebbtide --no-default-features \
+            --features "$features" --target-dir "$target/features"
+    done
+    python3 scripts/features.py
+    note "$(tail -1 "$logs/$step.log")"
 }
 
 # The core with neither std nor an allocator, then with an allocator alone. A target without an

@@ -5,7 +5,7 @@ use crate::message::{Options, code_of, dotted};
 use crate::queue::{LoopEvent, Queue};
 use crate::runtime;
 use bytes::Bytes;
-use ebbtide::server::{OwnedCall, Resource, Router, ServerConfig};
+use ebbtide::server::{Call, Resource, Router, ServerConfig};
 use ebbtide::stream::Listen;
 use ebbtide::{Code, OptionNumber};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -51,7 +51,7 @@ impl Subject {
 pub(crate) struct Incoming {
     route: usize,
     method: Code,
-    call: OwnedCall,
+    call: Call<'static>,
     reply: Mutex<Option<oneshot::Sender<ebbtide::Response>>>,
 }
 
@@ -85,8 +85,7 @@ impl Incoming {
 
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> Vec<(u16, Bound<'py, PyBytes>)> {
-        let message = self.call.message();
-        let options = message.iter().flat_map(|message| message.options());
+        let options = self.call.message().options();
         options.map(|option| (option.number.0, PyBytes::new(py, option.value))).collect()
     }
 
@@ -164,9 +163,9 @@ impl Server {
             };
             let at = match scheme.as_str() {
                 "coap+tcp" => Listen::Tcp(at),
-                "coaps+tcp" => Listen::Tls(at, identity()?),
+                "coaps+tcp" => Listen::Tls(at, identity()?.into()),
                 "coap+ws" => Listen::Ws(at),
-                "coaps+ws" => Listen::Wss(at, identity()?),
+                "coaps+ws" => Listen::Wss(at, identity()?.into()),
                 _ => {
                     return Err(PyValueError::new_err(format!(
                         "bind: '{scheme}' is not one of coap, coap+tcp, coaps+tcp, coap+ws, coaps+ws"
@@ -201,7 +200,7 @@ impl Server {
 /// A resource whose requests with one method are passed to the loop.
 fn handled(resource: Resource, method: &str, route: usize, queue: Queue) -> PyResult<Resource> {
     let handler = move |code: Code| {
-        move |call: OwnedCall| {
+        move |call: Call<'static>| {
             let (sender, receiver) = oneshot::channel();
             let reply = Mutex::new(Some(sender));
             queue.push(LoopEvent::Request(Incoming { route, method: code, call, reply }));
@@ -212,13 +211,13 @@ fn handled(resource: Resource, method: &str, route: usize, queue: Queue) -> PyRe
         }
     };
     Ok(match method {
-        "GET" => resource.get_async(handler(Code::GET)),
-        "POST" => resource.post_async(handler(Code::POST)),
-        "PUT" => resource.put_async(handler(Code::PUT)),
-        "DELETE" => resource.delete_async(handler(Code::DELETE)),
-        "FETCH" => resource.fetch_async(handler(Code::FETCH)),
-        "PATCH" => resource.patch_async(handler(Code::PATCH)),
-        "iPATCH" => resource.ipatch_async(handler(Code::IPATCH)),
+        "GET" => resource.get(handler(Code::GET)),
+        "POST" => resource.post(handler(Code::POST)),
+        "PUT" => resource.put(handler(Code::PUT)),
+        "DELETE" => resource.delete(handler(Code::DELETE)),
+        "FETCH" => resource.fetch(handler(Code::FETCH)),
+        "PATCH" => resource.patch(handler(Code::PATCH)),
+        "iPATCH" => resource.ipatch(handler(Code::IPATCH)),
         _ => return Err(PyValueError::new_err(format!("method: '{method}' is not known"))),
     })
 }

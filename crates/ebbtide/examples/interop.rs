@@ -2,7 +2,7 @@
 //! `interop server PORT HOST [coap|coap+tcp]`, or `interop ask URI`.
 
 use bytes::Bytes;
-use ebbtide::server::{Call, OwnedCall, Router, ServerConfig, Subject, get, get_async, post, put};
+use ebbtide::server::{Call, Router, ServerConfig, Subject, get, post, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Config, OptionNumber, Options, Request, Response, Server};
 use std::error::Error;
@@ -37,7 +37,7 @@ fn ticking(every: u64, confirmable: bool, say: fn(u64) -> String) -> ebbtide::se
     resource
 }
 
-async fn separate(_: OwnedCall) -> Response {
+async fn separate(_: Call<'static>) -> Response {
     tokio::time::sleep(Duration::from_millis(500)).await;
     Response::content("that took a while")
 }
@@ -62,7 +62,7 @@ fn router() -> Router {
         .route("/large", body(digits(1 << 20)))
         .route("/medium", body(digits(10_000)))
         .route("/a b", body("spaced".into()))
-        .route("/separate", get_async(separate))
+        .route("/separate", get(separate))
         .route("/query", get(query))
         .route("/length", put(length))
         .route("/count", post(count))

@@ -1,7 +1,7 @@
 //! A thermometer that can be observed and lamps that can be switched:
 //! `cargo run -p ebbtide --example server`, then `ebbtide discover coap://127.0.0.1`.
 
-use ebbtide::server::{Call, OwnedCall, Router, Subject, get, put_async};
+use ebbtide::server::{Call, Router, Subject, get, put};
 use ebbtide::{Code, ContentFormat, Response, Server};
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ pub fn router(changed: &Subject) -> Router {
         |_: &Call<'_>| Response::content("22.3 C").format(ContentFormat::TEXT).max_age(60);
     Router::new()
         .route("/temperature", get(temperature).observable(changed).attribute("rt", "temperature"))
-        .route("/lamps/{lamp}", put_async(switch).attribute("rt", "lamp"))
+        .route("/lamps/{lamp}", put(switch).attribute("rt", "lamp"))
 }
 
 /// Takes its time: the client is told to wait, and answered when it is done.
-async fn switch(call: OwnedCall) -> Response {
+async fn switch(call: Call<'static>) -> Response {
     tokio::time::sleep(Duration::from_millis(200)).await;
     match call.param("lamp") {
         Some("kitchen") => Response::new(Code::CHANGED),

@@ -1,7 +1,9 @@
 //! Configuration of clients and servers.
 
+#[cfg(feature = "dtls")]
 use crate::net::dtls::config::DtlsConfig;
 use crate::net::shared::SocketConfig;
+use crate::net::socket::SocketOptions;
 use crate::stream::StreamConfig;
 use ebbtide_core::cc::Config as Control;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
@@ -17,9 +19,9 @@ pub struct Config {
     /// Bytes of the longest body that is assembled from blocks, in either direction. Default 16
     /// MiB.
     pub max_body: usize,
-    /// The size exponent of blocks that are sent over UDP, 0 to 6 for 16 to 1024 bytes (RFC 7959 section
-    /// 2.2). Default 6.
-    pub block_szx: u8,
+    /// Bytes of the blocks that are sent over UDP: 16, 32, 64, 128, 256, 512 or 1024 (RFC 7959 section
+    /// 2.2); other values are rounded down to one of these. Default 1024.
+    pub block_size: usize,
     /// The pace of bodies in the blocks of RFC 9177 (Q-Block): of requests with
     /// [`q_block`](crate::Request::q_block), and of a server's responses to clients that use it.
     /// [`EndpointConfig::q_block`] sets whether Q-Block is supported at all; it is by default.
@@ -28,9 +30,12 @@ pub struct Config {
     /// 0 is any port. By default the system chooses both. A server's addresses are arguments of
     /// `Server::bind`.
     pub local_address: Option<SocketAddr>,
+    /// The interface, hop limits and traffic class of UDP sockets.
+    pub socket: SocketOptions,
     /// Connections over TCP, TLS and WebSockets.
     pub stream: StreamConfig,
     /// DTLS: `coaps`.
+    #[cfg(feature = "dtls")]
     pub dtls: DtlsConfig,
     /// How long a socket keeps polling for datagrams after the last ones before it sleeps. Polling
     /// saves the time of a wake-up, which on a virtual machine is most of a short round trip, and
@@ -43,10 +48,12 @@ impl Default for Config {
         Self {
             endpoint: EndpointConfig { q_block: true, ..EndpointConfig::default() },
             max_body: 16 << 20,
-            block_szx: 6,
+            block_size: 1024,
             q_block: QBlockParameters::DEFAULT,
             local_address: None,
+            socket: SocketOptions::default(),
             stream: StreamConfig::default(),
+            #[cfg(feature = "dtls")]
             dtls: DtlsConfig::default(),
             busy_poll: Duration::ZERO,
         }
@@ -56,7 +63,11 @@ impl Default for Config {
 impl Config {
     /// The part that concerns a socket.
     pub(crate) fn socket(&self) -> SocketConfig {
-        SocketConfig { endpoint: self.endpoint.clone(), busy_poll: self.busy_poll }
+        SocketConfig {
+            endpoint: self.endpoint.clone(),
+            busy_poll: self.busy_poll,
+            options: self.socket.clone(),
+        }
     }
 
     /// The defaults with another congestion control.

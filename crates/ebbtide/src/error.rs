@@ -1,5 +1,7 @@
 //! The errors of clients and servers, each of which states whose fault it is.
 
+#[cfg(feature = "serde")]
+use crate::message::DataError;
 use crate::message::UriError;
 use core::fmt::{self, Write as _};
 use ebbtide_core::endpoint::{Failure, SendError};
@@ -100,6 +102,7 @@ pub enum Error {
         source: io::Error,
     },
     /// There is no DTLS session because the handshake failed.
+    #[cfg(feature = "dtls")]
     Dtls {
         /// The peer.
         remote: SocketAddr,
@@ -141,9 +144,19 @@ pub enum Error {
         /// The limit in bytes.
         limit: usize,
     },
+    /// The resource has changed while its body was fetched block by block.
+    Changed {
+        /// The server.
+        remote: SocketAddr,
+    },
+    /// The source of a body that was to be sent could not be read.
+    Read(io::Error),
     /// The response has an error code, and the caller asked for an error in that case
     /// ([`Response::error_for_status`](crate::Response::error_for_status)).
     Status(StatusError),
+    /// A body cannot be decoded as the requested value, or a value cannot be encoded.
+    #[cfg(feature = "serde")]
+    Data(DataError),
     /// The endpoint was closed, or the runtime that drove it has ended.
     Closed,
 }
@@ -156,19 +169,24 @@ impl Error {
             | Self::NotSent { remote, .. }
             | Self::Connection { remote, .. }
             | Self::Tls { remote, .. }
-            | Self::Dtls { remote, .. }
             | Self::NoCredentials { remote }
             | Self::Network { remote, .. }
             | Self::Reset { remote }
             | Self::TimedOut { remote }
+            | Self::Changed { remote }
             | Self::Protocol { remote, .. } => *remote = address,
+            #[cfg(feature = "dtls")]
+            Self::Dtls { remote, .. } => *remote = address,
             Self::Uri(_)
             | Self::Bind(_)
             | Self::Resolve { .. }
             | Self::Send(_)
             | Self::TooLarge { .. }
+            | Self::Read(_)
             | Self::Status(_)
             | Self::Closed => {}
+            #[cfg(feature = "serde")]
+            Self::Data(_) => {}
         }
         self
     }
@@ -190,14 +208,12 @@ impl Error {
     /// there is no route or no program at the port, or the TLS handshake failed.
     #[must_use]
     pub fn is_connect(&self) -> bool {
-        matches!(
-            self,
-            Self::Bind(_)
-                | Self::Resolve { .. }
-                | Self::Tls { .. }
-                | Self::Dtls { .. }
-                | Self::Network { .. }
-        )
+        match self {
+            Self::Bind(_) | Self::Resolve { .. } | Self::Tls { .. } | Self::Network { .. } => true,
+            #[cfg(feature = "dtls")]
+            Self::Dtls { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whether the same request may succeed later, because the path, the peer or the load may have
@@ -216,10 +232,12 @@ impl Error {
                 matches!(reason, TooManyRequests | OutputFull | Releasing | Closed)
             }
             // By then the server may be back, or may know the key.
-            Self::Dtls { .. }
-            | Self::Resolve { .. }
+            #[cfg(feature = "dtls")]
+            Self::Dtls { .. } => true,
+            Self::Resolve { .. }
             | Self::Network { .. }
             | Self::TimedOut { .. }
+            | Self::Changed { .. }
             | Self::Reset { .. } => true,
             _ => self.is_lost_connection(),
         }
@@ -277,6 +295,7 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
+            #[cfg(feature = "dtls")]
             Self::Dtls { remote, reason } => write!(f, "{remote}: {reason}"),
             Self::NoCredentials { remote } => {
                 write!(f, "{remote}: coaps needs an identity and a pre-shared key")
@@ -298,7 +317,13 @@ impl fmt::Display for Error {
             Self::TimedOut { remote } => write!(f, "no answer from {remote} within the time given"),
             Self::Protocol { remote, what } => write!(f, "{remote} violated the protocol: {what}"),
             Self::TooLarge { limit } => write!(f, "the body is longer than {limit} bytes"),
+            Self::Changed { remote } => {
+                write!(f, "the resource at {remote} has changed on the way: begin again")
+            }
+            Self::Read(error) => write!(f, "what is to be sent cannot be read: {error}"),
             Self::Status(error) => error.fmt(f),
+            #[cfg(feature = "serde")]
+            Self::Data(error) => error.fmt(f),
             Self::Closed => f.write_str("the endpoint is closed"),
         }
     }
@@ -310,9 +335,13 @@ impl core::error::Error for Error {
             Self::Uri(error) => Some(error),
             Self::Bind(error) => Some(error),
             Self::Send(error) => Some(error),
+            Self::Read(source) => Some(source),
             Self::Status(error) => Some(error),
+            #[cfg(feature = "serde")]
+            Self::Data(error) => Some(error),
             Self::NotSent { reason, .. } => Some(reason),
             Self::Connection { reason, .. } => Some(reason),
+            #[cfg(feature = "dtls")]
             Self::Dtls { reason, .. } => Some(reason),
             Self::Tls { source, .. }
             | Self::Network { source, .. }
@@ -337,6 +366,13 @@ impl From<BindError> for Error {
 impl From<StatusError> for Error {
     fn from(error: StatusError) -> Self {
         Self::Status(error)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
     }
 }
 

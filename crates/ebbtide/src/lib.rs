@@ -33,6 +33,7 @@
 
 pub mod client;
 mod config;
+#[cfg(feature = "dtls")]
 pub mod dtls;
 mod error;
 mod message;
@@ -47,6 +48,8 @@ pub use config::Config;
 pub use ebbtide_core as core;
 pub use ebbtide_core::wire::{Code, OptionNumber};
 pub use error::{BindError, Error};
+#[cfg(feature = "serde")]
+pub use message::DataError;
 pub use message::{
     BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, StatusError, Uri,
     UriError,

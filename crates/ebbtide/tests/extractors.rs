@@ -12,7 +12,7 @@
 use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::{
     AccessLog, Authorize, Call, ConcurrencyLimit, Data, ETags, HandlerError, IntoResponse, Json,
-    OwnedCall, Path, Query, Remote, Router, Server, State, Timeout, get, post, put,
+    Path, Query, Remote, Router, Server, State, Timeout, get, post, put,
 };
 use ebbtide::{Client, Code, ContentFormat, Request, Response};
 use serde::{Deserialize, Serialize};
@@ -177,7 +177,7 @@ async fn handlers_have_many_forms() {
         .route("/nothing", get(|| Code::DELETED))
         .route("/version", get(version))
         .route("/later", get(|| async { "later" }))
-        .route("/whole", get(|call: OwnedCall| async move { call.remote().ip().to_string() }))
+        .route("/whole", get(|call: Call<'static>| async move { call.remote().ip().to_string() }))
         .route("/greet", post(greet))
         .route("/pair/{a}/{b}", get(|Path((a, b)): Path<(u8, u8)>| (a + b).to_string()))
         .route("/perhaps", put(|value: Option<Json<u8>>| value.map(|Json(value)| Json(value + 1))));

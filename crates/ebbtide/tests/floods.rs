@@ -15,9 +15,7 @@ mod soon;
 use crowd::{Crowd, GET, Say, address};
 use ebbtide::core::wire::{OptionNumber, Type};
 use ebbtide::metrics::Meter;
-use ebbtide::server::{
-    Call, Router, Server, ServerConfig, Subject, Verify, get, get_async, post, put,
-};
+use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, post, put};
 use ebbtide::{Client, Code, Request, Response};
 use soon::soon;
 use std::net::SocketAddr;
@@ -39,7 +37,7 @@ fn resources(state: &Subject) -> Router {
         )
         .route(
             "/slow",
-            get_async(|_| async {
+            get(|| async {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 Response::content(vec![b's'; 30])
             }),

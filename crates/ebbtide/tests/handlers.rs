@@ -9,7 +9,7 @@
 
 mod soon;
 
-use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, get_async, post_async};
+use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, post};
 use ebbtide::{Client, Code, Config, Request, Response};
 use soon::soon;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ fn uri(server: &Server, path: &str) -> String {
 async fn a_handler_that_panics_is_answered_with_an_error_and_the_others_are_served() {
     let router = Router::new()
         .route("/now", get(|_: &Call<'_>| -> Response { panic!("a bug") }))
-        .route("/first", get_async(|_| async { panic!("a bug in the first poll") }))
+        .route("/first", get(async || -> Response { panic!("a bug in the first poll") }))
         .route(
             "/later",
-            get_async(|_| async {
+            get(async || -> Response {
                 tokio::time::sleep(Duration::from_millis(80)).await;
                 panic!("a bug after the acknowledgement")
             }),
@@ -53,7 +53,7 @@ async fn a_handler_that_panics_is_answered_with_an_error_and_the_others_are_serv
 async fn an_asynchronous_handler_can_be_observed() {
     let (subject, state) = (Subject::new(), Arc::new(AtomicUsize::new(0)));
     let read = state.clone();
-    let resource = get_async(move |_| {
+    let resource = get(move || {
         let read = read.clone();
         async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -77,7 +77,7 @@ async fn an_asynchronous_handler_can_be_observed() {
 async fn a_change_while_an_asynchronous_handler_registers_its_observer_is_not_missed() {
     let (subject, state) = (Subject::new(), Arc::new(AtomicUsize::new(0)));
     let read = state.clone();
-    let resource = get_async(move |_| {
+    let resource = get(move || {
         let read = read.load(Ordering::SeqCst);
         async move {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -107,7 +107,7 @@ async fn every_slow_request_of_one_client_is_answered_though_the_queue_is_short(
     const COUNT: usize = 200;
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
-    let slow = post_async(move |_| {
+    let slow = post(move || {
         counted.fetch_add(1, Ordering::SeqCst);
         async {
             tokio::time::sleep(Duration::from_millis(400)).await;

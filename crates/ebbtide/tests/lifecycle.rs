@@ -10,7 +10,7 @@
 mod soon;
 
 use ebbtide::core::wire::OptionNumber;
-use ebbtide::server::{OwnedCall, Router, Server, Subject, get, put};
+use ebbtide::server::{Call, Router, Server, Subject, get, put};
 use ebbtide::{Client, Code, Request};
 use soon::soon;
 use std::sync::Arc;
@@ -29,12 +29,12 @@ async fn what_was_acknowledged_is_answered_before_the_server_ends() {
     let (begun, mut has_begun) = mpsc::unbounded_channel();
     let gate = Arc::new(Semaphore::new(0));
     let opened = gate.clone();
-    let store = move |call: OwnedCall| {
+    let store = move |call: Call<'static>| {
         let (begun, gate) = (begun.clone(), gate.clone());
         async move {
             begun.send(()).unwrap();
             let _ = gate.acquire().await;
-            (Code::CHANGED, call.payload().clone())
+            (Code::CHANGED, call.body())
         }
     };
     let router = Router::new().route("/store", put(store)).route("/hello", get(|| "hello"));
@@ -122,7 +122,7 @@ async fn only_observers_of_the_path_that_changed_are_told() {
     let rooms = Subject::new();
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
-    let show = move |call: OwnedCall| {
+    let show = move |call: Call<'static>| {
         let number = counted.fetch_add(1, Ordering::SeqCst);
         async move { format!("{} {number}", call.param("room").unwrap_or_default()) }
     };

@@ -12,7 +12,7 @@ mod relay;
 mod soon;
 
 use ebbtide::core::time::Micros;
-use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, get_async, post, put};
+use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, post, put};
 use ebbtide::{Client, Code, Config, Error, Request, Response};
 use soon::soon;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ fn resources(ran: &Ran, state: &Subject) -> Router {
         .route("/state", get(|_: &Call<'_>| Response::content("state")).observable(state))
         .route(
             "/slow",
-            get_async(|_| async {
+            get(|| async {
                 tokio::time::sleep(Duration::from_millis(80)).await;
                 Response::content("slow")
             }),

@@ -10,7 +10,7 @@
 use ebbtide::Response;
 use ebbtide::core::time::Micros;
 use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
-use ebbtide::server::{Call, Router, Server, ServerConfig, get, get_async, interface_index};
+use ebbtide::server::{Call, Router, Server, ServerConfig, get, interface_index};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -24,10 +24,10 @@ async fn member(leisure: Duration) -> (Server, UdpSocket) {
     let router = Router::new()
         .route("/now", get(|_: &Call<'_>| Response::content("now")))
         .route("/empty", get(|_: &Call<'_>| Response::new(Code::CONTENT)))
-        .route("/ready", get_async(|_| async { Response::content("ready") }))
+        .route("/ready", get(|| async { Response::content("ready") }))
         .route(
             "/slow",
-            get_async(|_| async {
+            get(|| async {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 Response::content("slow")
             }),

@@ -7,7 +7,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
-use ebbtide::server::{Router, Server, Subject, get_async};
+use ebbtide::server::{Router, Server, Subject, get};
 use ebbtide::{Client, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(30);
 async fn a_resource_with_an_asynchronous_handler_is_observed() {
     let (state, subject) = (Arc::new(AtomicU32::new(0)), Subject::new());
     let value = state.clone();
-    let resource = get_async(move |_| {
+    let resource = get(move || {
         let value = value.clone();
         async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -46,7 +46,7 @@ async fn a_change_while_the_first_state_is_made_is_told() {
     let (state, subject) = (Arc::new(AtomicU32::new(0)), Subject::new());
     let (value, read, go_on) = (state.clone(), Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (has_read, may_go_on) = (read.clone(), go_on.clone());
-    let resource = get_async(move |_| {
+    let resource = get(move || {
         let (value, read, go_on) = (value.clone(), has_read.clone(), may_go_on.clone());
         async move {
             let state = value.load(Ordering::SeqCst);

@@ -13,7 +13,7 @@ mod soon;
 use bytes::Bytes;
 use ebbtide::core::q_block::QBlockParameters;
 use ebbtide::core::time::Micros;
-use ebbtide::server::{Call, Router, Server, ServerConfig, Verify, get, post, post_async};
+use ebbtide::server::{Call, Router, Server, ServerConfig, Verify, get, post};
 use ebbtide::{Client, Code, Config, OptionNumber, Request, Response};
 use relay::{Trouble, relay};
 use soon::soon;
@@ -77,7 +77,7 @@ fn serve(change: impl FnOnce(&mut ServerConfig)) -> Served {
         )
         .route(
             "/slow",
-            post_async(|call| async move {
+            post(|call: Call<'static>| async move {
                 tokio::time::sleep(Duration::from_millis(80)).await;
                 Response::new(Code::CHANGED).payload(call.payload().len().to_string())
             }),
@@ -124,7 +124,7 @@ async fn a_body_arrives_whole_in_either_direction_and_in_both() {
 
 #[tokio::test]
 async fn blocks_may_be_as_small_as_sixteen_bytes() {
-    let served = serve(|config| config.net.block_szx = 2);
+    let served = serve(|config| config.net.block_size = 64);
     let client = Client::with_config(config());
     let put = request(Code::PUT, served.address, "/small", 3000).block_size(16);
     assert!(client.request(put).await.unwrap().body() == &body(3000));

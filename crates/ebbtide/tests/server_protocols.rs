@@ -11,7 +11,7 @@ mod soon;
 
 use ebbtide::core::time::Micros;
 use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
-use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, get_async};
+use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get};
 use ebbtide::{Client, Response};
 use soon::soon;
 use std::time::Duration;
@@ -116,7 +116,7 @@ async fn whoever_asks_for_a_later_block_of_an_error_gets_the_error() {
 #[tokio::test]
 async fn a_slow_handler_is_acknowledged_first_and_its_response_repeated_until_it_arrives() {
     let (done, waits) = watch::channel(false);
-    let slow = get_async(move |_| {
+    let slow = get(move || {
         let mut waits = waits.clone();
         async move {
             waits.wait_for(|done| *done).await.unwrap();

@@ -9,7 +9,7 @@
 mod soon;
 mod stream_common;
 
-use ebbtide::server::{ServerConfig, Subject, get_async};
+use ebbtide::server::{ServerConfig, Subject, get};
 use ebbtide::stream::Trust;
 use ebbtide::{Client, Code, Config, Error, Request, Response, Scheme};
 use soon::soon;
@@ -63,7 +63,7 @@ async fn requests_blocks_and_observations_are_the_same_over_every_transport() {
 #[tokio::test]
 async fn many_requests_share_one_connection_and_overtake_a_slow_one() {
     let (done, waits) = watch::channel(false);
-    let slow = get_async(move |_| {
+    let slow = get(move || {
         let mut waits = waits.clone();
         async move {
             waits.wait_for(|done| *done).await.unwrap();

@@ -7,7 +7,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
-use ebbtide::server::{Call, OwnedCall, Router, Server, get, get_async};
+use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::{Client, Response};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ async fn events_are_in_the_span_of_their_request_and_name_its_exchange() {
         .with_writer(move || writer.clone())
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    let slow = get_async(|call: OwnedCall| async move {
+    let slow = get(|call: Call<'static>| async move {
         tokio::time::sleep(Duration::from_millis(1)).await;
         tracing::info!(room = call.param("room"), "measured");
         Response::content("22.3 C")

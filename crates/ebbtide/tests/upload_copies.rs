@@ -7,7 +7,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
-use ebbtide::server::{OwnedCall, Router, Server, put_async};
+use ebbtide::server::{Call, Router, Server, put};
 use ebbtide::{Code, Response};
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -20,7 +20,7 @@ fn block(id: u8, option: u8) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_copy_of_the_last_block_is_not_answered_with_blocks_missing() {
-    let handler = put_async(|call: OwnedCall| async move {
+    let handler = put(|call: Call<'static>| async move {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Response::new(Code::CHANGED).payload(call.payload().len().to_string())
     });

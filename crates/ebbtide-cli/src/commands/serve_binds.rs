@@ -74,9 +74,9 @@ impl Binds {
             Scheme::Coap => self.sockets.push(address),
             Scheme::Coaps => self.dtls.push(address),
             Scheme::CoapTcp => self.listeners.push(Listen::Tcp(address)),
-            Scheme::CoapsTcp => self.listeners.push(Listen::Tls(address, secure()?)),
+            Scheme::CoapsTcp => self.listeners.push(Listen::Tls(address, secure()?.into())),
             Scheme::CoapWs => self.listeners.push(Listen::Ws(address)),
-            Scheme::CoapsWs => self.listeners.push(Listen::Wss(address, secure()?)),
+            Scheme::CoapsWs => self.listeners.push(Listen::Wss(address, secure()?.into())),
         }
         Ok(())
     }

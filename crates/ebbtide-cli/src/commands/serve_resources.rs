@@ -1,7 +1,7 @@
 //! The test resources of `ebbtide serve`.
 
 use bytes::Bytes;
-use ebbtide::server::{Call, OwnedCall, Router, Subject, get, get_async, post};
+use ebbtide::server::{Call, Router, Subject, get, post};
 use ebbtide::{Code, ContentFormat, Response};
 use ebbtide_sim::scenario::Workload;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +43,7 @@ pub(crate) fn router(time: &Subject) -> Router {
         )
         .route(
             "/separate",
-            get_async(|_: OwnedCall| async {
+            get(|| async {
                 tokio::time::sleep(SLOW).await;
                 Response::content("that took two seconds").format(ContentFormat::TEXT)
             })

@@ -1,9 +1,7 @@
 //! Our server, with the resources of `interop/README.md`.
 
 use bytes::Bytes;
-use ebbtide::server::{
-    Call, OwnedCall, Resource, Router, ServerConfig, Subject, get, get_async, post,
-};
+use ebbtide::server::{Call, Resource, Router, ServerConfig, Subject, get, post};
 use ebbtide::{Code, Response, Server};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -66,7 +64,7 @@ pub(crate) fn serve_with(host: &str, mut config: ServerConfig) -> Ours {
         .route("/large", get(move |_: &Call<'_>| Response::content(large.clone())))
         .route(
             "/separate",
-            get_async(|_: OwnedCall| async {
+            get(|| async {
                 tokio::time::sleep(Duration::from_millis(500)).await;
                 Response::content("that took a while")
             }),

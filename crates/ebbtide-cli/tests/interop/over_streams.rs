@@ -60,7 +60,7 @@ fn serve_all(certificates: &Certificates) -> Ours {
     let any: SocketAddr = ([127, 0, 0, 1], 0).into();
     let mut ours = serve("127.0.0.1");
     let identity = certificates.identity();
-    for listen in [Listen::Tcp(any), Listen::Tls(any, identity), Listen::Ws(any)] {
+    for listen in [Listen::Tcp(any), Listen::Tls(any, identity.into()), Listen::Ws(any)] {
         ours.server = ours.server.listen(listen).unwrap();
     }
     ours

@@ -2,9 +2,13 @@
 
 use super::peers::Scope;
 use crate::cc::{Algorithm, Config};
+use crate::exchange::hashed::Hashed;
 use crate::params::Parameters;
 use crate::time::Duration;
 use crate::wire::OptionNumber;
+use core::hash::{Hash, Hasher};
+use core::net::SocketAddr;
+use siphasher::sip::SipHasher24;
 
 /// Settings of an [`Endpoint`](super::Endpoint).
 #[derive(Clone, Debug)]
@@ -29,6 +33,9 @@ pub struct EndpointConfig {
     /// because the options are critical; a Confirmable request is answered with 4.02, which shows
     /// a client that Q-Block is not supported. Default no.
     pub q_block: bool,
+    /// Where the message IDs of each peer begin. `None`, the default, draws it; an endpoint that outlives its
+    /// program's restarts computes it, so that no ID is used again while a peer remembers it.
+    pub message_id_start: Option<MessageIdStart>,
     /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Default
     /// yes; only a load generator, which measures a server and not a network, may switch this off.
     pub unique_message_ids: bool,
@@ -46,9 +53,33 @@ impl Default for EndpointConfig {
             faithful_peers: false,
             rexmit_count_option: OptionNumber(65020),
             q_block: false,
+            message_id_start: None,
             unique_message_ids: true,
             limits: Limits::default(),
         }
+    }
+}
+
+/// Lets message IDs go on after a restart of the program, without having stored one of them: those of each
+/// start begin as far as possible from those of the starts before (RFC 7252 section 4.4). After twenty
+/// restarts within EXCHANGE_LIFETIME a peer may have been sent 1900 messages by each of them, and by fewer
+/// restarts more, until an ID is used that the peer may remember.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct MessageIdStart {
+    /// The secret by which peers begin at different places. It must be the same after a restart.
+    pub key: u64,
+    /// How often the program was started before.
+    pub restarts: u32,
+}
+
+impl MessageIdStart {
+    /// The first message ID for a peer.
+    pub(super) fn of(&self, peer: SocketAddr) -> u16 {
+        // The golden section of 65536: its multiples are spread evenly over the circle, however many.
+        const STEP: u32 = 40_503;
+        let mut hasher = SipHasher24::new_with_keys(self.key, 0);
+        Hashed(peer).hash(&mut hasher);
+        (hasher.finish() as u16).wrapping_add(self.restarts.wrapping_mul(STEP) as u16)
     }
 }
 
@@ -88,6 +119,23 @@ impl Default for Limits {
             remembered_bytes: 8 << 20,
             outbox_bytes: 16 << 20,
             peer_retention: Duration::from_secs(255),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_ids_of_twenty_starts_are_far_from_each_other() {
+        let peer = SocketAddr::from(([192, 0, 2, 1], 5683));
+        let first = |restarts| MessageIdStart { key: 7, restarts }.of(peer);
+        for one in 0..20 {
+            for other in 0..20 {
+                let apart = first(one).wrapping_sub(first(other));
+                assert!(one == other || apart >= 1900, "{one} and {other}: {apart}");
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ mod send;
 mod statistics;
 mod types;
 
-pub use config::{EndpointConfig, Limits};
+pub use config::{EndpointConfig, Limits, MessageIdStart};
 pub use flight::Flight;
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
@@ -320,7 +320,9 @@ impl Endpoint {
             self.peers.touch(now, index);
             return Ok(index);
         }
-        let fresh = (self.rng.next_u32() as u16, self.fresh_marks());
+        let drawn = self.rng.next_u32() as u16;
+        let first = self.config.message_id_start.map_or(drawn, |start| start.of(key));
+        let fresh = (first, self.fresh_marks());
         let found = self.peers.find_or_insert(now, key, (0, &self.controls[0]), fresh);
         found.ok_or_else(|| {
             self.counters.queue_full += 1;

@@ -46,7 +46,8 @@ impl Verify {
 pub struct AddressValidation {
     verify: Verify,
     values: Values,
-    verified: RecencyMap<IpAddr, ()>,
+    /// And when they have.
+    verified: RecencyMap<IpAddr, Instant>,
     max_addresses: usize,
     challenged: u64,
     /// When a request was last challenged without being remembered, and for how long its copies may come.
@@ -124,7 +125,7 @@ impl AddressValidation {
             if self.verified.len() >= self.max_addresses && self.verified.get(&from).is_none() {
                 self.verified.pop_oldest(now, Duration::ZERO);
             }
-            self.verified.insert(now, from, (), 0);
+            self.verified.insert(now, from, now, 0);
         }
         Some(echo)
     }
@@ -160,6 +161,19 @@ impl AddressValidation {
     #[must_use]
     pub fn challenged(&self) -> u64 {
         self.challenged
+    }
+
+    /// The addresses that are verified, and when each was: to be stored.
+    pub fn saved(&self) -> impl Iterator<Item = (IpAddr, Instant)> {
+        self.verified.entries().map(|(from, at)| (*from, *at))
+    }
+
+    /// An address was verified before a restart, at an instant of this clock or before its epoch.
+    pub fn restore(&mut self, now: Instant, from: IpAddr, ago: Duration) {
+        if ago < VERIFIED && self.verified.len() < self.max_addresses {
+            // It is verified for the rest of an hour at least, and at most for a whole one.
+            self.verified.insert(now, from, now, 0);
+        }
     }
 
     /// Addresses that are verified.

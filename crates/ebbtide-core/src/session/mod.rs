@@ -22,8 +22,10 @@ mod transport;
 
 pub use address_validation::{AddressValidation, Verify};
 pub use finished::Finished;
-pub use message::{BlockSizes, BurstMark, ContentFormat, Options, Response, StatusError};
-pub use observers::{Due, ObserverId, Observers, Registration, Room, Subject};
+pub use message::{Arrival, BlockSizes, BurstMark, ContentFormat, Options, Response, StatusError};
+#[cfg(feature = "serde")]
+pub use message::{DataError, from_cbor, from_json, to_cbor, to_json};
+pub use observers::{Due, ObserverId, Observers, Registration, Room, SavedObserver, Subject};
 pub use rate_limiter::RateLimiter;
 pub use requester::{Incoming, Requester};
 pub use transport::{NotSent, Transport};

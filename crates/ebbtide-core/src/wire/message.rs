@@ -24,6 +24,17 @@ pub struct Message<'a> {
     kind: Type,
 }
 
+impl Message<'static> {
+    /// An Empty message, Confirmable, with the message ID 0.
+    pub const EMPTY: Self = Self {
+        bytes: &[VERSION << 6, 0, 0, 0],
+        body: Body::EMPTY,
+        message_id: MessageId(0),
+        code: Code::EMPTY,
+        kind: Type::Confirmable,
+    };
+}
+
 impl<'a> Message<'a> {
     /// Validates a datagram.
     ///

@@ -44,6 +44,14 @@ impl Drive {
         Self::new(session.clone(), request.reliability, Transfer::new(parts, settings))
     }
 
+    /// Of one block: the request says which.
+    pub(super) fn of_one_block(session: &Session, request: &Request) -> Self {
+        let parts = request.parts();
+        let mut settings = session.settings(request, &parts);
+        settings.one_block = true;
+        Self::new(session.clone(), request.reliability, Transfer::new(parts, settings))
+    }
+
     /// Sends the request and puts its response together.
     pub(super) async fn run(&mut self) -> Result<Response, Error> {
         self.run_and_tell(|_| ()).await

@@ -3,6 +3,7 @@
 mod addresses;
 mod burst;
 mod drive;
+#[cfg(feature = "dtls")]
 mod dtls;
 mod group;
 mod observe;
@@ -11,16 +12,20 @@ mod q_block;
 mod rooms;
 mod running;
 mod session;
+mod streamed;
 
 pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
 pub use observe::Observation;
+pub use streamed::Download;
 
 use crate::config::Config;
 use crate::error::{BindError, Error, UNRESOLVED};
 use crate::message::{Request, Response, Uri, UriError};
 use crate::metrics::Snapshot;
 use crate::net::driver::Driver;
-use crate::net::dtls::{Side, address};
+#[cfg(feature = "dtls")]
+use crate::net::dtls::Side;
+use crate::net::dtls::address;
 use crate::net::shared::{Shared, State};
 use crate::net::trace;
 use crate::stream::{Link, Pool, StreamCounters};
@@ -28,7 +33,9 @@ use bytes::Bytes;
 use drive::Drive;
 use ebbtide_core::cc::{Config as Control, Metrics, Sample};
 use ebbtide_core::endpoint::{Counters, Reliability};
+use ebbtide_core::session::Arrival;
 use ebbtide_core::session::client::RequestParts;
+#[cfg(feature = "dtls")]
 use ebbtide_dtls::SavedSession;
 use pending::Pending;
 use rooms::Rooms;
@@ -178,6 +185,23 @@ impl Client {
         })
     }
 
+    /// As [`Self::request`] for a request that names a block: its response is that block.
+    async fn request_block(&self, request: &Request) -> Result<Response, Error> {
+        let session = self.session(&request.uri).await?;
+        let address = session.address;
+        let work = async { Drive::of_one_block(&session, request).run().await };
+        let answered = match request.timeout {
+            None => work.await,
+            Some(limit) => tokio::time::timeout(limit, work)
+                .await
+                .unwrap_or(Err(Error::TimedOut { remote: address })),
+        };
+        if answered.is_err() {
+            self.inner.found.forget(&request.uri);
+        }
+        answered.map_err(|error| error.of(address))
+    }
+
     async fn ask(
         &self,
         request: &Request,
@@ -187,8 +211,13 @@ impl Client {
         let address = session.address;
         let _ = asked.set(address);
         let span = trace::request(request, address);
+        let (clock, began) = (session.clock(), session.now());
         let answered = self.transfer(session, request).instrument(span).await;
-        let answered = answered.map_err(|error| error.of(address));
+        let answered = answered.map_err(|error| error.of(address)).map(|mut response| {
+            let round_trip = clock.now().saturating_since(began);
+            response.arrival = Some(Box::new(Arrival { remote: address, round_trip }));
+            response
+        });
         if answered.is_err() {
             self.inner.found.forget(&request.uri);
         }
@@ -310,6 +339,7 @@ impl Client {
     /// The session with a server over DTLS, to be resumed by another client: put it into the
     /// [`Credentials`](crate::dtls::Credentials). `None` if there is no session, or the server does not
     /// resume it. It is as secret as the key.
+    #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_session(&self, remote: SocketAddr) -> Option<SavedSession> {
         let shared = self.inner.opened(address::any(remote.is_ipv4()))?;
@@ -412,6 +442,7 @@ impl Inner {
             .filter(|local| is_dtls.is_none() && local.is_ipv4() == remote.is_ipv4());
         let address = local.unwrap_or(SocketAddr::new(any, 0));
         let opened = Shared::new(address, self.config.socket(), None)?;
+        #[cfg(feature = "dtls")]
         if is_dtls.is_some() {
             let secured = opened.secure(Side::Client, &self.config.dtls);
             secured.map_err(|source| BindError { address, source })?;

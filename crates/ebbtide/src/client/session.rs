@@ -3,7 +3,7 @@
 use super::pending::Pending;
 use super::{Inner, RequestParts};
 use crate::error::Error;
-use crate::message::{Options, Request, Scheme, Sizes, Uri};
+use crate::message::{Options, Request, Scheme, Sizes, Uri, UriError, szx};
 use crate::net::clock::Clock;
 use crate::net::shared::Shared;
 use crate::stream::Link;
@@ -41,8 +41,12 @@ impl Session {
         uri: &Uri,
         remote: SocketAddr,
     ) -> Result<Self, Error> {
+        if let Some(feature) = uri.scheme().missing_feature() {
+            return Err(UriError::Feature { scheme: uri.scheme().name(), feature }.into());
+        }
         match uri.scheme() {
             Scheme::Coap => return Self::of_datagrams(inner, remote),
+            #[cfg(feature = "dtls")]
             Scheme::Coaps => return Self::over_dtls(inner, remote).await,
             _ => {}
         }
@@ -51,6 +55,7 @@ impl Session {
         Ok(Self { inner: inner.clone(), remote, address: remote, over })
     }
 
+    #[cfg(feature = "dtls")]
     /// A session over DTLS, once its handshake is complete.
     async fn over_dtls(inner: &Arc<Inner>, address: SocketAddr) -> Result<Self, Error> {
         let (shared, remote) = super::dtls::session(inner, address).await?;
@@ -98,8 +103,8 @@ impl Session {
     /// How long messages and blocks of a request may be.
     pub(super) fn sizes(&self, options: &Options, block_szx: Option<u8>) -> Sizes {
         match (&self.over, block_szx) {
-            (Over::Datagrams(_), szx) => {
-                Sizes::of_datagrams(szx.unwrap_or(self.inner.config.block_szx))
+            (Over::Datagrams(_), wanted) => {
+                Sizes::of_datagrams(wanted.unwrap_or(szx(self.inner.config.block_size)))
             }
             // RFC 8323 section 6: BERT, too, unless the caller wants smaller blocks.
             (Over::Connection(link), Some(szx)) => link.sizes(options).at_most(szx),

@@ -5,6 +5,8 @@ use super::Options;
 use super::uri::{Uri, UriError};
 use bytes::Bytes;
 use ebbtide_core::endpoint::Reliability;
+#[cfg(feature = "serde")]
+use ebbtide_core::session::{DataError, to_cbor, to_json};
 use ebbtide_core::wire::{Code, OptionNumber};
 use std::time::Duration;
 
@@ -90,6 +92,26 @@ impl Request {
         self
     }
 
+    /// Sets the payload to a value in JSON, with its Content-Format.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value cannot be written in JSON.
+    #[cfg(feature = "serde")]
+    pub fn json(self, value: &(impl serde::Serialize + ?Sized)) -> Result<Self, DataError> {
+        Ok(self.payload(to_json(value)?).format(ContentFormat::JSON))
+    }
+
+    /// Sets the payload to a value in CBOR, with its Content-Format.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value cannot be written in CBOR.
+    #[cfg(feature = "serde")]
+    pub fn cbor(self, value: &(impl serde::Serialize + ?Sized)) -> Result<Self, DataError> {
+        Ok(self.payload(to_cbor(value)?).format(ContentFormat::CBOR))
+    }
+
     /// Sets the payload's Content-Format.
     #[must_use]
     pub fn format(mut self, format: ContentFormat) -> Self {
@@ -139,8 +161,7 @@ impl Request {
     /// to one of these. The default is 1024, or the size that the server prefers.
     #[must_use]
     pub fn block_size(mut self, bytes: usize) -> Self {
-        let szx = bytes.clamp(16, 1024).ilog2() - 4;
-        self.block_szx = Some(szx as u8);
+        self.block_szx = Some(szx(bytes));
         self
     }
 
@@ -163,4 +184,9 @@ impl Request {
     pub fn uri(&self) -> &Uri {
         &self.uri
     }
+}
+
+/// The size exponent of the longest blocks that are not longer than this (RFC 7959 section 2.2).
+pub(crate) fn szx(bytes: usize) -> u8 {
+    (bytes.clamp(16, 1024).ilog2() - 4) as u8
 }

@@ -47,6 +47,17 @@ impl Scheme {
         Self::ALL.into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(name))
     }
 
+    /// The feature of this crate that it needs and that is not enabled.
+    #[must_use]
+    pub const fn missing_feature(self) -> Option<&'static str> {
+        match self {
+            Self::Coaps if !cfg!(feature = "dtls") => Some("dtls"),
+            Self::CoapsTcp | Self::CoapsWs if !cfg!(feature = "tls") => Some("tls"),
+            Self::CoapWs | Self::CoapsWs if !cfg!(feature = "ws") => Some("ws"),
+            _ => None,
+        }
+    }
+
     /// The default port.
     #[must_use]
     pub const fn default_port(self) -> u16 {

@@ -43,6 +43,13 @@ pub struct Uri {
 pub enum UriError {
     /// The text does not begin with a supported scheme and `://`.
     Scheme(String),
+    /// The scheme needs a feature that this program was built without.
+    Feature {
+        /// The scheme.
+        scheme: &'static str,
+        /// The feature of the crate that it needs.
+        feature: &'static str,
+    },
     /// The host is missing, or has characters that a host must not have.
     Host(String),
     /// The port is not a number from 1 to 65535.
@@ -358,6 +365,9 @@ fn decode(text: &str) -> Result<String, UriError> {
 impl fmt::Display for UriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Feature { scheme, feature } => {
+                write!(f, "{scheme} needs the feature '{feature}' of the crate ebbtide")
+            }
             Self::Scheme(what) => {
                 write!(
                     f,

@@ -1,8 +1,12 @@
 //! The only code that reads a clock and the system's randomness.
 
 use ebbtide_core::time::Instant;
-use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
-use rand_core::{CryptoRng, Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+#[cfg(feature = "dtls")]
+use rand_chacha::ChaCha20Rng;
+#[cfg(feature = "dtls")]
+use rand_core::CryptoRng;
+use rand_core::{Rng, SeedableRng};
 
 /// A clock whose epoch is its creation.
 #[derive(Copy, Clone, Debug)]
@@ -98,6 +102,7 @@ pub(crate) fn seeded() -> std::io::Result<Box<dyn Rng + Send>> {
 ///
 /// Returns an error if the system provides no randomness.
 #[expect(clippy::disallowed_methods, reason = "the driver seeds everything below it")]
+#[cfg(feature = "dtls")]
 pub(crate) fn seeded_for_secrets() -> std::io::Result<Box<dyn CryptoRng + Send>> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;

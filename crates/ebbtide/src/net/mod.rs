@@ -2,7 +2,12 @@
 
 pub(crate) mod clock;
 pub(crate) mod driver;
+#[cfg(feature = "dtls")]
 pub(crate) mod dtls;
+#[cfg(not(feature = "dtls"))]
+#[path = "no_dtls.rs"]
+pub(crate) mod dtls;
+pub(crate) mod peer;
 pub(crate) mod pending;
 pub(crate) mod room;
 pub(crate) mod serve;

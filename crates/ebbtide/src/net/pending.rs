@@ -136,6 +136,7 @@ impl Pending {
     }
 
     /// The open exchanges with a remote.
+    #[cfg(feature = "dtls")]
     pub(crate) fn with_remote(&self, remote: SocketAddr) -> Vec<ExchangeId> {
         let open = self.open.iter().flatten().filter(|open| open.remote == remote);
         open.map(|open| open.exchange).collect()

@@ -2,12 +2,16 @@
 //! server's handlers.
 
 use super::clock::{Clock, seeded};
+#[cfg(feature = "dtls")]
+use super::dtls::Side;
+#[cfg(feature = "dtls")]
 use super::dtls::config::DtlsConfig;
-use super::dtls::{Opened, Peer, Sessions, Side};
+use super::dtls::{Opened, Sessions};
+use super::peer::Peer;
 use super::pending::{Answer, Call, Open, Owner, Pending};
 use super::room::Waiting;
 use super::serve::Serve;
-use super::socket::{Outbound, Socket};
+use super::socket::{Outbound, Socket, SocketOptions};
 use super::trace;
 use crate::error::{BindError, Error};
 use crate::message::Response;
@@ -31,6 +35,7 @@ pub(crate) struct SocketConfig {
     pub(crate) endpoint: EndpointConfig,
     /// How long it goes on asking for datagrams after the last ones before it sleeps.
     pub(crate) busy_poll: Duration,
+    pub(crate) options: SocketOptions,
 }
 
 /// See the [module](self).
@@ -93,19 +98,21 @@ impl Shared {
         config: SocketConfig,
         service: Option<Arc<dyn Serve>>,
     ) -> Result<Arc<Self>, BindError> {
-        Self::serving(address, config, service, Clock::start(), 0)
+        Self::serving(address, config, service, (Clock::start(), 0), false)
     }
 
-    /// Creates a socket of a server, which numbers its sockets. All of them share one clock.
+    /// Creates a socket of a server, which numbers its sockets. All of them share one clock. Others may be
+    /// bound to the same address if it is `shared` by workers.
     pub(crate) fn serving(
         address: SocketAddr,
         config: SocketConfig,
         service: Option<Arc<dyn Serve>>,
-        clock: Clock,
-        number: u32,
+        (clock, number): (Clock, u32),
+        shared: bool,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
-        let socket = Socket::bind(address)?;
+        let options = SocketOptions { shared, ..config.options };
+        let socket = Socket::bind_with(address, &options)?;
         // The client chooses the length of a response's blocks (RFC 7959 section 2.4) and does not
         // know this side's path. A client chooses its own blocks, and receives an error if one is
         // too long.
@@ -149,6 +156,7 @@ impl Shared {
     }
 
     /// Makes the socket speak DTLS, before anything is sent or received.
+    #[cfg(feature = "dtls")]
     pub(crate) fn secure(&self, side: Side, config: &DtlsConfig) -> io::Result<()> {
         let is_ipv4 = self.local_addr().is_ipv4();
         let sessions = Sessions::new(side, config, is_ipv4, self.clock)?;
@@ -339,7 +347,7 @@ impl State {
                     if self.dtls.is_some() && self.pump(from) {
                         continue;
                     }
-                    let sessions = self.dtls.as_ref().and_then(|sessions| sessions.deadline);
+                    let sessions = self.dtls.as_ref().and_then(|sessions| sessions.deadline());
                     self.deadline = at.into_iter().chain(sessions).min();
                     return;
                 }

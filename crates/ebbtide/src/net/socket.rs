@@ -23,6 +23,89 @@ const KERNEL_BUFFER: usize = 4 << 20;
 /// datagram, to find out that there is no other.
 const MIN_OFFERED: usize = if BATCH_SIZE < 2 { BATCH_SIZE } else { 2 };
 
+/// Options of UDP sockets that the network sees. The system chooses those that are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SocketOptions {
+    /// The name of the interface that everything leaves and comes by (SO_BINDTODEVICE; Linux).
+    pub interface: Option<String>,
+    /// The index of the interface that requests to groups leave by
+    /// ([`interface_index`](crate::server::interface_index)).
+    pub multicast_interface: Option<u32>,
+    /// The hop limit, or time to live, of what goes to one host.
+    pub hop_limit: Option<u8>,
+    /// That of requests to groups. The system's choice is mostly 1: they stay on the link.
+    pub multicast_hop_limit: Option<u8>,
+    /// The code point of Differentiated Services (RFC 2474), 0 to 63.
+    pub dscp: Option<u8>,
+    /// Whether several sockets are bound to one address (SO_REUSEPORT).
+    pub(crate) shared: bool,
+}
+
+impl SocketOptions {
+    fn set(&self, socket: &RawSocket, is_ipv4: bool) -> io::Result<()> {
+        if self.shared {
+            #[cfg(target_os = "linux")]
+            socket.set_reuse_port(true)?;
+            #[cfg(not(target_os = "linux"))]
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "several workers: only Linux divides peers among sockets",
+            ));
+        }
+        if let Some(interface) = &self.interface {
+            #[cfg(target_os = "linux")]
+            socket.bind_device(Some(interface.as_bytes()))?;
+            #[cfg(not(target_os = "linux"))]
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!("interface {interface}"),
+            ));
+        }
+        if let Some(index) = self.multicast_interface {
+            if is_ipv4 {
+                #[cfg(target_os = "linux")]
+                rustix::net::sockopt::set_ip_multicast_if_with_ifindex(
+                    socket,
+                    &std::net::Ipv4Addr::UNSPECIFIED,
+                    &std::net::Ipv4Addr::UNSPECIFIED,
+                    index,
+                )?;
+            } else {
+                socket.set_multicast_if_v6(index)?;
+            }
+        }
+        if let Some(hops) = self.hop_limit {
+            if is_ipv4 {
+                socket.set_ttl_v4(hops.into())?;
+            } else {
+                socket.set_unicast_hops_v6(hops.into())?;
+            }
+        }
+        if let Some(hops) = self.multicast_hop_limit {
+            if is_ipv4 {
+                socket.set_multicast_ttl_v4(hops.into())?;
+            } else {
+                socket.set_multicast_hops_v6(hops.into())?;
+            }
+        }
+        if let Some(dscp) = self.dscp {
+            if dscp > 63 {
+                let why = format!("DSCP {dscp}: it is 0 to 63");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+            // The two bits below are for ECN (RFC 3168 section 5).
+            let class = u32::from(dscp) << 2;
+            if is_ipv4 {
+                socket.set_tos_v4(class)?;
+            } else {
+                socket.set_tclass_v6(class)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A bound, non-blocking socket.
 #[derive(Debug)]
 pub struct Socket {
@@ -40,11 +123,21 @@ impl Socket {
     /// Returns an error if the address is in use, does not belong to this machine, or needs a
     /// privilege.
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
-        Self::open(address).map_err(|source| BindError { address, source })
+        Self::bind_with(address, &SocketOptions::default())
     }
 
-    fn open(address: SocketAddr) -> io::Result<Self> {
+    /// The same with these options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::bind`], and if an option is not supported by the system or for this family.
+    pub fn bind_with(address: SocketAddr, options: &SocketOptions) -> Result<Self, BindError> {
+        Self::open(address, options).map_err(|source| BindError { address, source })
+    }
+
+    fn open(address: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
         let raw = RawSocket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        options.set(&raw, address.is_ipv4())?;
         if address.is_ipv6() {
             raw.set_only_v6(true)?;
         }

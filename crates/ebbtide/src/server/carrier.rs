@@ -2,7 +2,7 @@
 
 use super::observe::Observed;
 use crate::net::clock::Clock;
-use crate::net::dtls::Peer;
+use crate::net::peer::Peer;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, State};
 use crate::stream::{self, Link};
@@ -93,7 +93,7 @@ impl Carrier for Link {
     }
 
     fn peer(&self, _: SocketAddr) -> Option<Peer> {
-        None
+        self.peer.clone()
     }
 }
 

@@ -35,15 +35,18 @@ pub(super) fn join<'s>(
     group: IpAddr,
     interface: u32,
 ) -> io::Result<bool> {
-    let mut joined = false;
+    let mut joined = Vec::new();
     for shared in sockets {
-        let local = shared.local_addr().ip();
-        if local.is_unspecified() && local.is_ipv4() == group.is_ipv4() {
+        let address = shared.local_addr();
+        let local = address.ip();
+        // Of several workers at one address one receives what is sent to the group.
+        let is_first = !joined.contains(&address);
+        if is_first && local.is_unspecified() && local.is_ipv4() == group.is_ipv4() {
             shared.socket.get_ref().0.join(group, interface).map_err(|error| {
                 io::Error::new(error.kind(), format!("group {group} cannot be joined: {error}"))
             })?;
-            joined = true;
+            joined.push(address);
         }
     }
-    Ok(joined)
+    Ok(!joined.is_empty())
 }

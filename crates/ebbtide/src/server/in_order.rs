@@ -273,7 +273,16 @@ mod tests {
             let message = ebbtide_core::wire::Message::parse(&bytes).unwrap();
             let (remote, payload) = (SocketAddr::from(REMOTE), b"x");
             let (names, params, rest) = (&[][..], Default::default(), None);
-            let call = Call { remote, peer: None, message, payload, names, params, rest };
+            let call = super::super::call::Borrowed {
+                remote,
+                peer: None,
+                message,
+                payload,
+                names,
+                params,
+                rest,
+            };
+            let call = Call::from(call);
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler(&call))).is_ok()
         };
         assert!(take(1, 1) && take(2, 2));

@@ -1,7 +1,7 @@
 //! How a server ends: at once, or in good order.
 
 use super::service::Service;
-use super::{Listener, Server};
+use super::{Listener, Resource, Server};
 use crate::message::Response;
 use crate::net::shared::Shared;
 use core::fmt;
@@ -11,7 +11,7 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -67,6 +67,41 @@ impl ServerHandle {
         // A server that is not dropped keeps its sockets.
         let _ = tokio::time::timeout(CLOSING, closed).await;
         done
+    }
+
+    /// Adds a resource while the server runs, at a path such as `/devices/7`; of two at one path the later one
+    /// stays. The routes of the router that the server was started with go first.
+    ///
+    /// ```no_run
+    /// # use ebbtide::server::{Router, Server, get};
+    /// # async fn example(router: Router) -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::bind(router, ["0.0.0.0:5683"])?;
+    /// let handle = server.handle();
+    /// tokio::spawn(server.run());
+    /// handle.add_route("/devices/7", get(|| "on"));
+    /// handle.remove_route("/devices/7");
+    /// # Ok(()) }
+    /// ```
+    pub fn add_route(&self, path: &str, resource: Resource) {
+        self.service
+            .inner
+            .added
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(path, resource);
+    }
+
+    /// Removes a resource that [`Self::add_route`] has added with this path; its observers are told by a
+    /// 4.04. False if there is none.
+    pub fn remove_route(&self, path: &str) -> bool {
+        let mut added = self.service.inner.added.write().unwrap_or_else(PoisonError::into_inner);
+        let removed = added.remove(path);
+        // The handlers of others may ask for a route meanwhile.
+        drop(added);
+        if let Some(subject) = removed.as_ref().and_then(|route| route.resource.subject.as_ref()) {
+            subject.changed();
+        }
+        removed.is_some()
     }
 
     /// Stops serving at once. What handlers are at work on is not answered any more.

@@ -3,6 +3,7 @@
 mod call;
 mod carrier;
 mod extract;
+mod file;
 mod gate;
 mod group;
 mod handler;
@@ -20,13 +21,16 @@ mod report;
 mod resource;
 mod router;
 mod service;
+mod state;
 mod test_server;
 mod well_known;
+mod worker;
 
-pub use call::{Call, OwnedCall};
+pub use call::Call;
 pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
 #[cfg(feature = "serde")]
 pub use extract::{Cbor, Data, Json, Path, Query};
+pub use file::{file, one_block};
 pub use group::{ALL_COAP_NODES, interface_index};
 pub use handler::Handler;
 pub use in_order::{Delivery, in_order};
@@ -35,13 +39,12 @@ pub use layer::{AccessLog, Authorize, ConcurrencyLimit, Layer, Next, Timeout};
 pub use lifecycle::ServerHandle;
 pub use observe::Subject;
 pub use reply::Reply;
-pub use resource::{
-    Resource, delete, delete_async, fetch, fetch_async, get, get_async, ipatch, ipatch_async,
-    patch, patch_async, post, post_async, put, put_async,
-};
+pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
 pub use router::Router;
+pub use state::{StateFile, StateStore};
 pub use test_server::TestServer;
 
+pub use ebbtide_core::endpoint::Reliability;
 pub use ebbtide_core::session::Verify;
 pub use ebbtide_core::session::server::Refusals;
 
@@ -50,11 +53,12 @@ use crate::error::{BindError, UNRESOLVED};
 use crate::message::Scheme;
 use crate::metrics::{Meter, Reports};
 use crate::net::driver::Driver;
-use crate::net::dtls::Side;
-use crate::net::dtls::config::DtlsBind;
+#[cfg(feature = "dtls")]
+use crate::net::dtls::{Side, config::DtlsBind};
 use crate::net::shared::Shared;
 use crate::stream::{Listen, Listener, Serving, StreamCounters, StreamLimits, Tally};
 use ebbtide_core::cc::Config as Control;
+use ebbtide_core::endpoint::MessageIdStart;
 use ebbtide_core::endpoint::{Counters, SendError};
 use later::Working;
 use service::Service;
@@ -66,6 +70,7 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use worker::Worker;
 
 /// Settings of a [`Server`] beside those of its message layer.
 #[derive(Clone, Debug)]
@@ -89,8 +94,15 @@ pub struct ServerConfig {
     /// Which addresses get no more than three times the bytes they sent before they have echoed a
     /// challenge (RFC 9175 section 2.4).
     pub verify: Verify,
+    /// Where it stores what it must know after a restart, such as who observes what. Default: nowhere.
+    pub state: Option<Arc<dyn StateStore>>,
+    /// Sockets for each address, each with an endpoint and a thread of its own, among which the system divides
+    /// the peers (SO_REUSEPORT). Default 1, which is driven by the runtime that the server was bound in.
+    /// Elsewhere than on Linux more than one is refused. What clients send over DTLS goes to one socket.
+    pub workers: usize,
     /// How many connections over TCP, TLS and WebSockets are accepted.
     pub stream: StreamLimits,
+    #[cfg(feature = "dtls")]
     /// Where it serves over DTLS as well (`coaps`), to clients whose key is known.
     pub dtls: Vec<DtlsBind>,
 }
@@ -105,7 +117,10 @@ impl Default for ServerConfig {
             max_observers: 131_072,
             max_rate: None,
             verify: Verify::default(),
+            state: None,
+            workers: 1,
             stream: StreamLimits::default(),
+            #[cfg(feature = "dtls")]
             dtls: Vec::new(),
         }
     }
@@ -144,28 +159,65 @@ impl Server {
         config: ServerConfig,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        let (net, dtls) = (config.net.clone(), config.dtls.clone());
+        let mut net = config.net.clone();
+        let (store, workers) = (config.state.clone(), config.workers.max(1));
+        let unread = |source| BindError { address: UNRESOLVED, source };
+        let saved = store.as_deref().map(state::Saved::load).transpose().map_err(unread)?;
+        net.endpoint.message_id_start = saved.as_ref().map(|saved| {
+            let (key, restarts) = (saved.key, saved.restarts);
+            MessageIdStart { key, restarts }
+        });
+        #[cfg(feature = "dtls")]
+        let dtls = config.dtls.clone();
         let no_randomness = |source| BindError { address: UNRESOLVED, source };
         let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
+        let mut threads = Vec::new();
         for address in addresses {
-            for address in resolve(address)? {
-                let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
-                let number = bound.len() as u32;
-                bound.push(Shared::serving(address, net.socket(), serve, service.clock(), number)?);
+            for mut address in resolve(address)? {
+                for _ in 0..workers {
+                    let serve =
+                        Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
+                    let (number, clock) = (bound.len() as u32, service.clock());
+                    let worker = (workers > 1).then(|| Worker::start(number)).transpose();
+                    let worker = worker.map_err(|source| BindError { address, source })?;
+                    let _entered = worker.as_ref().map(Worker::enter);
+                    let numbered = (clock, number);
+                    let shared =
+                        Shared::serving(address, net.socket(), serve, numbered, workers > 1)?;
+                    // Of port 0, the others have the one that the first was given.
+                    address = shared.local_addr();
+                    threads.push(worker);
+                    bound.push(shared);
+                }
             }
         }
+        #[cfg(feature = "dtls")]
         for DtlsBind { address, keys } in dtls {
             let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
             let number = bound.len() as u32;
-            let shared = Shared::serving(address, net.socket(), serve, service.clock(), number)?;
+            let numbered = (service.clock(), number);
+            let shared = Shared::serving(address, net.socket(), serve, numbered, false)?;
             let secured = shared.secure(Side::Server(Box::new(keys)), &net.dtls);
             secured.map_err(|source| BindError { address, source })?;
             bound.push(shared);
         }
         // Nobody has set them before.
         let _ = service.inner.sockets.set(bound.iter().map(Arc::downgrade).collect());
-        let start = |shared: Arc<Shared>| (shared.clone(), Driver::spawn(shared));
+        if let (Some(store), Some(saved)) = (store, saved) {
+            state::restore(&service, &bound, &saved);
+            let sockets = bound.iter().map(Arc::downgrade).collect();
+            let id = (saved.key, saved.restarts);
+            tokio::spawn(state::keep(service.clone(), sockets, store, id));
+        }
+        let mut threads = threads.into_iter();
+        let start = |shared: Arc<Shared>| {
+            let driver = match threads.next().flatten() {
+                Some(worker) => worker.drive(shared.clone()),
+                None => Driver::spawn(shared.clone()),
+            };
+            (shared, driver)
+        };
         let sockets = bound.into_iter().map(start).collect();
         tokio::spawn(report::report(Arc::downgrade(&service.inner)));
         Ok(Self { service, sockets, listeners: Vec::new(), tally: Arc::default() })
@@ -254,12 +306,14 @@ impl Server {
     }
 
     /// The addresses that it is bound to for `coaps`.
+    #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_addrs(&self) -> Vec<SocketAddr> {
         self.addresses(true)
     }
 
     /// What each socket for `coaps` has counted of sessions and handshakes.
+    #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_counters(&self) -> Vec<ebbtide_dtls::Counters> {
         let sockets = self.sockets.iter().map(|(shared, _)| shared.lock());
@@ -269,7 +323,10 @@ impl Server {
     fn addresses(&self, dtls: bool) -> Vec<SocketAddr> {
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
         let sockets = sockets.filter(|shared| shared.lock().dtls.is_some() == dtls);
-        sockets.map(|shared| shared.local_addr()).collect()
+        let mut addresses: Vec<_> = sockets.map(|shared| shared.local_addr()).collect();
+        // Workers have one address.
+        addresses.dedup();
+        addresses
     }
 
     /// Where it listens for connections.

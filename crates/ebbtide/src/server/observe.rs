@@ -3,10 +3,13 @@
 use crate::message::Response;
 use crate::net::shared::Shared;
 use crate::stream::Link;
+use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::Observers;
 use ebbtide_core::wire::{Code, Message};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 /// What clients observe: a resource's state, or events that it has.
 ///
@@ -34,6 +37,10 @@ struct SubjectInner {
     confirmable: bool,
     /// How often it has changed.
     changes: AtomicU64,
+    /// How much time there is between two notifications at least.
+    span: Option<Duration>,
+    /// Paths whose span is not over; whether they have changed since.
+    waiting: Mutex<BTreeMap<Option<String>, bool>>,
     sockets: Mutex<Vec<Weak<dyn Observed>>>,
 }
 
@@ -85,6 +92,8 @@ impl Subject {
                 id,
                 confirmable,
                 changes: AtomicU64::new(0),
+                span: None,
+                waiting: Mutex::default(),
                 sockets: Mutex::default(),
             }),
         }
@@ -95,7 +104,74 @@ impl Subject {
     /// the latest state counts (RFC 7641 section 1.3).
     pub fn changed(&self) {
         self.inner.changes.fetch_add(1, Ordering::SeqCst);
-        self.each(|observers| observers.changed(self.inner.id));
+        self.tell(None);
+    }
+
+    /// Notifies observers of changes at most once in this span: what changes sooner is told at its end,
+    /// as the state is then. Changes of different paths ([`Self::changed_at`]) do not wait for each other. At
+    /// the end of the span a task of the runtime tells them, in which the first of them was reported.
+    #[must_use]
+    pub fn at_most_every(mut self, span: Duration) -> Self {
+        // Clones share what is inside: the span is set before there are any.
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.span = Some(span);
+        }
+        self
+    }
+
+    /// Tells observers of a change, of all paths or one, now or when the span is over.
+    fn tell(&self, path: Option<&str>) {
+        let Some(span) = self.inner.span else { return self.tell_now(path) };
+        let key = path.map(str::to_owned);
+        let mut waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(changed) = waiting.get_mut(&key) {
+            // Its span is not over.
+            *changed = true;
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            drop(waiting);
+            return self.tell_now(path);
+        };
+        waiting.insert(key.clone(), false);
+        drop(waiting);
+        self.tell_now(path);
+        let subject = self.clone();
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(span).await;
+                let mut waiting =
+                    subject.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                if !waiting.get_mut(&key).map(core::mem::take).unwrap_or_default() {
+                    waiting.remove(&key);
+                    return;
+                }
+                drop(waiting);
+                subject.tell_now(key.as_deref());
+            }
+        });
+    }
+
+    fn tell_now(&self, path: Option<&str>) {
+        let Some(path) = path else {
+            return self.each(|observers| observers.changed(self.inner.id));
+        };
+        let concerns = |request: &[u8]| {
+            // The request was a message when it came.
+            let Ok(message) = Message::parse(request) else { return false };
+            if path.is_empty() {
+                return message.path().next().is_none();
+            }
+            message.path().eq(path.split('/').map(str::as_bytes))
+        };
+        self.each(|observers| observers.changed_where(self.inner.id, concerns));
+    }
+
+    /// The state changed, and the notification of this change is Confirmable or Non-confirmable, whatever
+    /// the subject's others are. Of several changes that one notification tells of, Confirmable counts.
+    pub fn changed_as(&self, reliability: Reliability) {
+        self.inner.changes.fetch_add(1, Ordering::SeqCst);
+        self.each(|observers| observers.changed_as(self.inner.id, reliability));
     }
 
     /// The state at one path changed, such as `/rooms/kitchen` of a route `/rooms/{room}`: only the
@@ -112,16 +188,7 @@ impl Subject {
     /// ```
     pub fn changed_at(&self, path: &str) {
         self.inner.changes.fetch_add(1, Ordering::SeqCst);
-        let path = path.trim_matches('/');
-        let concerns = |request: &[u8]| {
-            // The request was a message when it came.
-            let Ok(message) = Message::parse(request) else { return false };
-            if path.is_empty() {
-                return message.path().next().is_none();
-            }
-            message.path().eq(path.split('/').map(str::as_bytes))
-        };
-        self.each(|observers| observers.changed_where(self.inner.id, concerns));
+        self.tell(Some(path.trim_matches('/')));
     }
 
     /// Ends all observations with this error, such as 4.04 for a resource that is gone (RFC 7641

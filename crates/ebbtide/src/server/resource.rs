@@ -1,13 +1,12 @@
 //! What answers at one path.
 
-use super::call::{Call, OwnedCall};
+use super::call::Call;
 use super::gate::Gate;
 use super::handler::Handler;
 use super::layer::{Layer, Next};
 use super::reply::Reply;
 use crate::message::Response;
 use ebbtide_core::wire::Code;
-use std::future::Future;
 use std::sync::Arc;
 
 /// A handler whose form and arguments are settled.
@@ -68,17 +67,10 @@ impl<S> core::fmt::Debug for Resource<S> {
 }
 
 macro_rules! methods {
-    ($($name:ident $name_async:ident $index:literal $what:literal;)*) => {
+    ($($name:ident $index:literal $what:literal;)*) => {
         $(
             #[doc = concat!("A resource that answers ", $what, ". See [`Handler`] for what answers.")]
             pub fn $name<M, S: Send + Sync + 'static>(handler: impl Handler<M, S>) -> Resource<S> {
-                Resource::default().$name(handler)
-            }
-
-            #[doc = concat!("A resource that answers ", $what, " when it can.")]
-            pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
-                handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
-            ) -> Resource {
                 Resource::default().$name(handler)
             }
         )*
@@ -90,28 +82,19 @@ macro_rules! methods {
                 pub fn $name<M>(self, handler: impl Handler<M, S>) -> Self {
                     self.on($index, Arc::new(move |call, state| handler.call(call, state)))
                 }
-
-                #[doc = concat!("Answers ", $what, " when it can.")]
-                #[must_use]
-                pub fn $name_async<F: Future<Output = Response> + Send + 'static>(
-                    self,
-                    handler: impl Fn(OwnedCall) -> F + Send + Sync + 'static,
-                ) -> Self {
-                    self.$name(handler)
-                }
             )*
         }
     };
 }
 
 methods! {
-    get get_async 1 "GET";
-    post post_async 2 "POST";
-    put put_async 3 "PUT";
-    delete delete_async 4 "DELETE";
-    fetch fetch_async 5 "FETCH";
-    patch patch_async 6 "PATCH";
-    ipatch ipatch_async 7 "iPATCH";
+    get 1 "GET";
+    post 2 "POST";
+    put 3 "PUT";
+    delete 4 "DELETE";
+    fetch 5 "FETCH";
+    patch 6 "PATCH";
+    ipatch 7 "iPATCH";
 }
 
 impl<S: Send + Sync + 'static> Resource<S> {

@@ -6,6 +6,7 @@ use super::resource::Resource;
 use super::well_known;
 use crate::message::Response;
 use ebbtide_core::wire::{Message, Path};
+use std::sync::Arc;
 
 /// The resources of a server by path.
 ///
@@ -17,18 +18,20 @@ use ebbtide_core::wire::{Message, Path};
 #[derive(Debug)]
 pub struct Router<S = ()> {
     root: Node,
-    pub(super) routes: Vec<Route<S>>,
+    pub(super) routes: Vec<Arc<Route<S>>>,
+    /// Places of routes that were removed.
+    free: Vec<usize>,
 }
 
 impl<S> Default for Router<S> {
     fn default() -> Self {
-        Self { root: Node::default(), routes: Vec::new() }
+        Self { root: Node::default(), routes: Vec::new(), free: Vec::new() }
     }
 }
 
 impl<S> Clone for Router<S> {
     fn clone(&self) -> Self {
-        Self { root: self.root.clone(), routes: self.routes.clone() }
+        Self { root: self.root.clone(), routes: self.routes.clone(), free: self.free.clone() }
     }
 }
 
@@ -86,7 +89,12 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// stays. At most four parameters are captured, the rest match without a name.
     #[must_use]
     pub fn route(mut self, path: &str, resource: Resource<S>) -> Self {
-        let index = self.routes.len();
+        self.add(path, resource);
+        self
+    }
+
+    pub(super) fn add(&mut self, path: &str, resource: Resource<S>) {
+        let index = self.free.pop().unwrap_or(self.routes.len());
         let mut names = Vec::new();
         let mut node = &mut self.root;
         let mut segments = path.trim_start_matches('/').split('/').peekable();
@@ -106,21 +114,48 @@ impl<S: Send + Sync + 'static> Router<S> {
                     node = node.any.get_or_insert_default();
                 }
                 None => {
-                    let found =
-                        node.fixed.iter().position(|(name, _)| **name == *segment.as_bytes());
-                    let at = found.unwrap_or(node.fixed.len());
-                    if found.is_none() {
-                        node.fixed.push((segment.as_bytes().into(), Node::default()));
-                    }
-                    let Some((_, next)) = node.fixed.get_mut(at) else { return self };
+                    let at = node.place(segment.as_bytes()).unwrap_or_else(|at| {
+                        node.fixed.insert(at, (segment.as_bytes().into(), Node::default()));
+                        at
+                    });
+                    let Some((_, next)) = node.fixed.get_mut(at) else { return };
                     node = next;
                 }
             }
         }
         let place = if rest.is_some() { &mut node.rest } else { &mut node.route };
-        *place = Some(index);
-        self.routes.push(Route { path: path.to_owned(), names, resource, rest });
-        self
+        let former = place.replace(index);
+        let route = Arc::new(Route { path: path.to_owned(), names, resource, rest });
+        match self.routes.get_mut(index) {
+            Some(place) => *place = route,
+            None => self.routes.push(route),
+        }
+        self.vacate(former);
+    }
+
+    /// Removes the route that was added with this path. False if there is none.
+    pub(super) fn remove(&mut self, path: &str) -> Option<Arc<Route<S>>> {
+        let index = self
+            .routes
+            .iter()
+            .position(|route| route.path.trim_start_matches('/') == path.trim_start_matches('/'))?;
+        let segments = path.trim_start_matches('/').split('/');
+        self.root.forget(&mut segments.filter(|segment| !segment.is_empty()), index);
+        let removed = self.routes.get(index).cloned();
+        self.vacate(Some(index));
+        removed
+    }
+
+    /// A route that no path leads to any more.
+    fn vacate(&mut self, index: Option<usize>) {
+        if let Some(index) = index
+            && let Some(place) = self.routes.get_mut(index)
+        {
+            let resource = Resource::default().hidden();
+            let (path, names) = ("".to_owned(), Vec::new());
+            *place = Arc::new(Route { path, names, resource, rest: None });
+            self.free.push(index);
+        }
     }
 
     /// Adds the routes of another router. Of two at one path, the other's stays.
@@ -133,10 +168,11 @@ impl<S: Send + Sync + 'static> Router<S> {
     #[must_use]
     pub fn nest(self, prefix: &str, other: Self) -> Self {
         let prefix = prefix.trim_end_matches('/');
-        other.routes.into_iter().fold(self, |router, route| {
+        let there = |route: &Arc<Route<S>>| !route.path.is_empty();
+        other.routes.into_iter().filter(there).fold(self, |router, route| {
             let path = route.path.trim_start_matches('/');
             let path = if path.is_empty() { prefix.to_owned() } else { format!("{prefix}/{path}") };
-            router.route(&path, route.resource)
+            router.route(&path, route.resource.clone())
         })
     }
 
@@ -152,6 +188,7 @@ impl<S: Send + Sync + 'static> Router<S> {
     #[must_use]
     pub fn layer(mut self, layer: impl Layer + Clone) -> Self {
         for route in &mut self.routes {
+            let route = Arc::make_mut(route);
             route.resource = core::mem::take(&mut route.resource).layer(layer.clone());
         }
         self
@@ -176,34 +213,70 @@ impl<S: Send + Sync + 'static> Router<S> {
         S: Clone,
     {
         let routes = self.routes.into_iter().map(|route| {
-            let resource = route.resource.with_state(&state);
-            Route { path: route.path, names: route.names, resource, rest: route.rest }
+            let resource = route.resource.clone().with_state(&state);
+            let (path, names) = (route.path.clone(), route.names.clone());
+            Arc::new(Route { path, names, resource, rest: route.rest })
         });
-        Router { root: self.root, routes: routes.collect() }
+        Router { root: self.root, routes: routes.collect(), free: self.free }
     }
 }
 
 impl Router {
     /// The route of a request, with its parameters; the answer if there is none.
     pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<(&Route, Params<'a>), Response> {
+        match self.look_up(message) {
+            Some((route, params)) => Ok((route, params)),
+            None => Err(well_known::answer(self.routes.iter(), message)),
+        }
+    }
+
+    /// The route of a request, with its parameters.
+    #[inline]
+    pub(super) fn look_up<'a>(&self, message: &Message<'a>) -> Option<(&Arc<Route>, Params<'a>)> {
         let mut params = Params::default();
         let found = self.root.find(message.path(), &mut params);
-        let route = found.and_then(|index| self.routes.get(index));
+        let route = found.and_then(|index| self.routes.get(index))?;
         // A route that stands for any path does not stand for this one, unless it spells it out.
-        match route.filter(|route| !route.is_template() || !well_known::is_asked(message)) {
-            Some(route) => Ok((route, params)),
-            None => Err(well_known::answer(self, message)),
+        if route.is_template() && well_known::is_asked(message) {
+            return None;
         }
+        Some((route, params))
     }
 }
 
 impl Node {
+    /// Where a segment is among those that are spelled out, or would be.
+    fn place(&self, segment: &[u8]) -> Result<usize, usize> {
+        self.fixed.binary_search_by(|(name, _)| (**name).cmp(segment))
+    }
+
+    /// Forgets a route. True if nothing is left here.
+    fn forget(&mut self, path: &mut dyn Iterator<Item = &str>, index: usize) -> bool {
+        if self.rest == Some(index) {
+            self.rest = None;
+        } else if let Some(segment) = path.next() {
+            if segment.starts_with('{') && segment.ends_with('}') {
+                if self.any.as_mut().is_some_and(|any| any.forget(path, index)) {
+                    self.any = None;
+                }
+            } else if let Ok(at) = self.place(segment.as_bytes())
+                && self.fixed.get_mut(at).is_some_and(|(_, next)| next.forget(path, index))
+            {
+                self.fixed.remove(at);
+            }
+        } else if self.route == Some(index) {
+            self.route = None;
+        }
+        self.fixed.is_empty() && self.any.is_none() && self.rest.is_none() && self.route.is_none()
+    }
+
     /// Goes no deeper than the longest route, whatever the request.
     fn find<'a>(&self, mut path: Path<'a>, params: &mut Params<'a>) -> Option<usize> {
         let Some(segment) = path.next() else {
             return self.route.or(self.rest);
         };
-        if let Some((_, next)) = self.fixed.iter().find(|(name, _)| **name == *segment)
+        if let Ok(at) = self.place(segment)
+            && let Some((_, next)) = self.fixed.get(at)
             && let Some(found) = next.find(path.clone(), params)
         {
             return Some(found);
@@ -242,6 +315,22 @@ mod tests {
         let values = params.values.iter().take(params.count);
         let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
         Some((route.path.clone(), values.chain(route.rest(&message)).collect()))
+    }
+
+    #[test]
+    fn a_removed_route_is_gone_and_its_place_is_used_again() {
+        let resource = || get(|| Code::CONTENT);
+        let mut router = Router::new().route("/a/{b}", resource()).route("/a/{b}/c", resource());
+        assert!(router.remove("/a/{b}").is_some());
+        assert!(router.remove("/a/{b}").is_none());
+        assert_eq!(find(&router, &["a", "x"]), None);
+        assert!(find(&router, &["a", "x", "c"]).is_some());
+        router.add("/z", resource());
+        assert_eq!(router.routes.len(), 2);
+        assert_eq!(find(&router, &["z"]), Some(("/z".into(), vec![])));
+        router.add("/z", resource());
+        assert!(router.remove("a/{b}/c").is_some());
+        assert!(router.root.any.is_none() && router.root.fixed.len() == 1);
     }
 
     #[test]

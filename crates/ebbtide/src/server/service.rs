@@ -1,17 +1,17 @@
 //! From a request to its response: the session's stages, with the router's handlers between them.
 
 use super::ServerConfig;
-use super::call::{Call, Params};
+use super::call::{Borrowed, Call, Params};
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
 use super::panics::{self, Caught};
 use super::reply::{Answer, BoxFuture, Reply};
 use super::router::{Route, Router};
-use crate::message::Response;
+use crate::message::{Response, szx};
 use crate::metrics::{Load, Reports};
 use crate::net::clock::{Clock, seeded};
-use crate::net::dtls::Peer;
 use crate::net::dtls::address::is_stand_in;
+use crate::net::peer::Peer;
 use crate::net::serve::Request;
 use crate::net::shared::{Shared, State};
 use crate::net::trace;
@@ -29,7 +29,7 @@ use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tracing::{Instrument, Span};
@@ -44,6 +44,8 @@ pub(super) struct Service {
 pub(super) struct Inner {
     clock: Clock,
     pub(super) router: Router,
+    /// Routes that were added while it serves.
+    pub(super) added: RwLock<Router>,
     pub(super) config: ServerConfig,
     pub(super) session: Server<Locked<Tables>>,
     /// The sockets by their numbers: for answers that are due without a request.
@@ -71,7 +73,7 @@ impl Service {
             max_rate: config.max_rate,
             max_body: config.net.max_body,
             max_block_bytes: config.max_block_bytes,
-            block_szx: config.net.block_szx,
+            block_szx: szx(config.net.block_size),
             q_block: config.net.q_block,
             exchange_lifetime: config.net.endpoint.params.exchange_lifetime(),
             ..SessionConfig::default()
@@ -80,6 +82,7 @@ impl Service {
         let inner = Inner {
             clock: Clock::start(),
             router,
+            added: RwLock::default(),
             config,
             session: Server::new(session, tables),
             sockets: OnceLock::new(),
@@ -125,6 +128,7 @@ impl Service {
             Ok(found) => found,
             Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
         };
+        let route: &Route = &route;
         if let Some(gate) = &route.resource.unverified
             && !verified.continues_upload()
             && !self.session().trusts(now, verified.requester())
@@ -141,7 +145,7 @@ impl Service {
         };
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
         let rest = route.rest(assembled.message());
-        let call = Call {
+        let call = Borrowed {
             remote: assembled.requester().remote,
             peer: peer.as_ref(),
             message: *assembled.message(),
@@ -150,7 +154,7 @@ impl Service {
             params,
             rest: rest.as_deref(),
         };
-        match self.call(route, &call).0 {
+        match self.call(route, &call.into()).0 {
             Answer::Now(response) => {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, Some((route, began)))
@@ -167,7 +171,7 @@ impl Service {
         &self,
         verified: &Verified<'m>,
         peer: Option<&Peer>,
-    ) -> Result<(&Route, Params<'m>), Response> {
+    ) -> Result<(Found<'_>, Params<'m>), Response> {
         let refuses_for = self.inner.refuses_for.load(Ordering::Relaxed);
         if refuses_for > 0 {
             return Err(Response::new(Code::SERVICE_UNAVAILABLE).max_age(refuses_for));
@@ -177,7 +181,7 @@ impl Service {
             return Err(Response::new(Code::PROXYING_NOT_SUPPORTED));
         }
         let message = verified.message();
-        let (route, params) = self.inner.router.find(message)?;
+        let (route, params) = self.find(message)?;
         if !route.resource.answers(message.code()) {
             // RFC 7252 section 5.8: "An unrecognized or unsupported Method Code MUST generate a
             // 4.05 (Method Not Allowed) piggybacked response."
@@ -189,7 +193,7 @@ impl Service {
         }
         if let Some(authorize) = &route.resource.authorize {
             let rest = route.rest(message);
-            let call = Call {
+            let call = Borrowed {
                 remote: verified.requester().remote,
                 peer,
                 message: *message,
@@ -198,12 +202,31 @@ impl Service {
                 params,
                 rest: rest.as_deref(),
             };
-            match panics::catch(|| authorize(&call)) {
+            match panics::catch(|| authorize(&call.into())) {
                 Ok(permitted) => permitted?,
                 Err(caught) => return Err(self.panicked(&caught)),
             }
         }
         Ok((route, params))
+    }
+
+    /// The route of a request, with its parameters; the answer if there is none.
+    fn find<'m>(&self, message: &Message<'m>) -> Result<(Found<'_>, Params<'m>), Response> {
+        if let Some((route, params)) = self.inner.router.look_up(message) {
+            return Ok((Found::Fixed(route), params));
+        }
+        let added = self.inner.added.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((route, params)) = added.look_up(message) {
+            return Ok((Found::Added(route.clone()), params));
+        }
+        let routes = self.inner.router.routes.iter().chain(&added.routes);
+        Err(super::well_known::answer(routes, message))
+    }
+
+    /// What a request observes that was stored.
+    pub(super) fn subject_of(&self, request: &[u8]) -> Option<super::Subject> {
+        let message = Message::parse(request).ok()?;
+        self.find(&message).ok()?.0.resource.subject.clone()
     }
 
     /// Calls a handler.
@@ -389,13 +412,13 @@ impl Service {
         if let Some(event) = due.event.clone() {
             return Reply::now(event);
         }
-        match self.inner.router.find(&message) {
+        match self.find(&message) {
             Ok((route, params)) => {
                 let rest = route.rest(&message);
                 let rest = rest.as_deref();
                 let (remote, payload, names) = (due.remote, message.payload(), &route.names);
-                let call = Call { remote, peer, message, payload, names, params, rest };
-                self.call(route, &call)
+                let call = Borrowed { remote, peer, message, payload, names, params, rest };
+                self.call(&route, &call.into())
             }
             Err(refusal) => Reply::now(refusal),
         }
@@ -431,6 +454,23 @@ fn reason(outgoing: &Outgoing) -> Option<Reason> {
         Code::TOO_MANY_REQUESTS => Some(Reason::TooManyRequests),
         Code::SERVICE_UNAVAILABLE => Some(Reason::NoRoom),
         _ => None,
+    }
+}
+
+/// A route: one of those that the server was started with, which costs no lock, or one that was added.
+enum Found<'s> {
+    Fixed(&'s Route),
+    Added(Arc<Route>),
+}
+
+impl core::ops::Deref for Found<'_> {
+    type Target = Route;
+
+    fn deref(&self) -> &Route {
+        match self {
+            Self::Fixed(route) => route,
+            Self::Added(route) => route,
+        }
     }
 }
 

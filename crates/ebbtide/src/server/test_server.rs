@@ -1,6 +1,6 @@
 //! Handlers without a socket.
 
-use super::call::Call;
+use super::call::{Borrowed, Call};
 use super::router::Router;
 use crate::message::{Request, Response};
 use ebbtide_core::wire::{
@@ -60,7 +60,7 @@ impl TestServer {
             Err(answer) => return answer,
         };
         let rest = route.rest(&message);
-        let call = Call {
+        let call = Call::from(Borrowed {
             peer: None,
             remote: self.remote,
             message,
@@ -68,7 +68,7 @@ impl TestServer {
             names: &route.names,
             params,
             rest: rest.as_deref(),
-        };
+        });
         if let Some(Err(refusal)) =
             route.resource.authorize.as_ref().map(|authorize| authorize(&call))
         {

@@ -1,8 +1,9 @@
 //! `/.well-known/core` (RFC 6690).
 
-use super::router::{Route, Router};
+use super::router::Route;
 use crate::message::{ContentFormat, Response};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
+use std::sync::Arc;
 
 /// Whether a request is for the list of resources.
 pub(super) fn is_asked(message: &Message<'_>) -> bool {
@@ -10,7 +11,10 @@ pub(super) fn is_asked(message: &Message<'_>) -> bool {
 }
 
 /// The answer to a path without a route: the list of resources, or 4.04.
-pub(super) fn answer(router: &Router, message: &Message<'_>) -> Response {
+pub(super) fn answer<'r>(
+    routes: impl Iterator<Item = &'r Arc<Route>>,
+    message: &Message<'_>,
+) -> Response {
     if !is_asked(message) {
         return Response::new(Code::NOT_FOUND);
     }
@@ -28,11 +32,10 @@ pub(super) fn answer(router: &Router, message: &Message<'_>) -> Response {
         options.find(|opt| opt.number == OptionNumber::URI_QUERY).and_then(|opt| opt.as_str());
     let filter = filter.filter(|filter| !filter.is_empty());
     // A template is not the path of a resource: RFC 6690 section 2 wants a URI reference.
-    let listed =
-        router.routes.iter().filter(|route| !route.resource.hidden && !route.is_template());
+    let listed = routes.filter(|route| !route.resource.hidden && !route.is_template());
     let links: Vec<String> = listed
         .filter(|route| filter.is_none_or(|filter| matches(route, filter)))
-        .map(link)
+        .map(|route| link(route))
         .collect();
     Response::content(links.join(",")).format(format)
 }

@@ -47,6 +47,7 @@ impl Member {
         }
     }
 
+    #[cfg(any(feature = "tls", feature = "ws"))]
     pub(crate) async fn dismissed(&self) {
         self.dismissed.notified().await;
     }

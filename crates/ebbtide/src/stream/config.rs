@@ -1,6 +1,10 @@
 //! Settings of connections at clients and servers.
 
+#[cfg(feature = "tls")]
 use super::tls::{Identity, Trust};
+#[cfg(feature = "tls")]
+use super::tls_server::TlsServer;
+use crate::message::Scheme;
 use ebbtide_core::stream::Config as ConnectionConfig;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,8 +26,10 @@ pub struct StreamConfig {
     /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.
     pub nodelay: bool,
     /// The server certificates that a client accepts.
+    #[cfg(feature = "tls")]
     pub trust: Trust,
     /// The certificate with which a client authenticates itself, if a server asks for one.
+    #[cfg(feature = "tls")]
     pub identity: Option<Identity>,
 }
 
@@ -38,7 +44,9 @@ impl Default for StreamConfig {
             handshake_timeout: Duration::from_secs(15),
             csm_wait: Duration::from_secs(5),
             nodelay: true,
+            #[cfg(feature = "tls")]
             trust: Trust::default(),
+            #[cfg(feature = "tls")]
             identity: None,
         }
     }
@@ -89,9 +97,48 @@ pub enum Listen {
     /// `coap+tcp`.
     Tcp(SocketAddr),
     /// `coaps+tcp`, with this certificate.
-    Tls(SocketAddr, Identity),
+    #[cfg(feature = "tls")]
+    Tls(SocketAddr, TlsServer),
     /// `coap+ws`.
+    #[cfg(feature = "ws")]
     Ws(SocketAddr),
     /// `coaps+ws`, with this certificate.
-    Wss(SocketAddr, Identity),
+    #[cfg(all(feature = "tls", feature = "ws"))]
+    Wss(SocketAddr, TlsServer),
+}
+
+impl Listen {
+    pub(super) const fn scheme(&self) -> Scheme {
+        match self {
+            Self::Tcp(_) => Scheme::CoapTcp,
+            #[cfg(feature = "tls")]
+            Self::Tls(..) => Scheme::CoapsTcp,
+            #[cfg(feature = "ws")]
+            Self::Ws(_) => Scheme::CoapWs,
+            #[cfg(all(feature = "tls", feature = "ws"))]
+            Self::Wss(..) => Scheme::CoapsWs,
+        }
+    }
+
+    pub(super) const fn address(&self) -> SocketAddr {
+        match self {
+            Self::Tcp(address) => *address,
+            #[cfg(feature = "tls")]
+            Self::Tls(address, _) => *address,
+            #[cfg(feature = "ws")]
+            Self::Ws(address) => *address,
+            #[cfg(all(feature = "tls", feature = "ws"))]
+            Self::Wss(address, _) => *address,
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    pub(super) const fn tls(&self) -> Option<&TlsServer> {
+        match self {
+            Self::Tls(_, tls) => Some(tls),
+            #[cfg(feature = "ws")]
+            Self::Wss(_, tls) => Some(tls),
+            _ => None,
+        }
+    }
 }

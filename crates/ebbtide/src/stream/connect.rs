@@ -4,20 +4,21 @@ use super::config::StreamConfig;
 use super::counters::Tally;
 use super::link::Link;
 use super::task::Task;
+use super::tls;
 use super::wire::{Bytes, Wire};
-use super::{tls, ws};
+#[cfg(feature = "ws")]
+use super::ws;
 use crate::error::Error;
-use crate::message::{Scheme, Uri};
+#[cfg(feature = "ws")]
+use crate::message::Scheme;
+use crate::message::Uri;
 use crate::net::clock::Clock;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Framing;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 /// Connects to the host of a URI and starts the connection's task.
 pub(crate) async fn connect(
@@ -50,11 +51,7 @@ async fn open(
     if !uri.scheme().is_secure() {
         return starting.over(stream).await;
     }
-    let settings = tls::client(&config.trust, config.identity.as_ref())
-        .map_err(|error| Error::Tls { remote, source: io::Error::other(error) })?;
-    let name = ServerName::try_from(uri.host().to_owned())
-        .map_err(|error| Error::Tls { remote, source: io::Error::other(error) })?;
-    match TlsConnector::from(settings).connect(name, stream).await {
+    match tls::connect(config, uri.host(), stream).await {
         Ok(stream) => starting.over(stream).await,
         Err(source) => {
             tally.handshake_failed();
@@ -63,6 +60,7 @@ async fn open(
     }
 }
 
+#[cfg_attr(not(feature = "ws"), expect(dead_code, reason = "a WebSocket asks for the host"))]
 struct Starting<'a> {
     config: &'a StreamConfig,
     tally: &'a Arc<Tally>,
@@ -78,17 +76,18 @@ impl Starting<'_> {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        if !self.uri.scheme().is_websocket() {
-            return Ok(self.start(Bytes(stream)));
+        #[cfg(feature = "ws")]
+        if self.uri.scheme().is_websocket() {
+            let max = self.config.connection.max_message_size;
+            return match ws::connect(stream, &authority(self.uri), max).await {
+                Ok(frames) => Ok(self.start(frames)),
+                Err(source) => {
+                    self.tally.handshake_failed();
+                    Err(Error::Network { remote: self.remote, source })
+                }
+            };
         }
-        let max = self.config.connection.max_message_size;
-        match ws::connect(stream, &authority(self.uri), max).await {
-            Ok(frames) => Ok(self.start(frames)),
-            Err(source) => {
-                self.tally.handshake_failed();
-                Err(Error::Network { remote: self.remote, source })
-            }
-        }
+        Ok(self.start(Bytes(stream)))
     }
 
     fn start<W: Wire>(self, wire: W) -> Arc<Link> {
@@ -97,7 +96,7 @@ impl Starting<'_> {
         let connecting = self.clock.now().saturating_since(Instant::ZERO);
         let wait = self.config.csm_wait.max(connecting * 4);
         connection.csm_timeout = connection.csm_timeout.min(wait);
-        let link = Link::new(self.remote, framing, connection, None);
+        let link = Link::new(self.remote, framing, connection, None, None);
         self.tally.established();
         tokio::spawn(Task::new(link.clone(), wire, self.tally.clone(), None));
         link
@@ -105,6 +104,7 @@ impl Starting<'_> {
 }
 
 /// Host and port in the form of HTTP's Host field.
+#[cfg(feature = "ws")]
 fn authority(uri: &Uri) -> String {
     let host =
         if uri.host().contains(':') { format!("[{}]", uri.host()) } else { uri.host().to_owned() };

@@ -5,6 +5,7 @@ use super::serve::Serve;
 use crate::error::Error;
 use crate::message::{Options, Response, Sizes};
 use crate::net::clock::{Clock, distinct};
+use crate::net::peer::Peer;
 use crate::net::pending::Answer;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::session::Observers;
@@ -20,6 +21,8 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) remote: SocketAddr,
+    /// What is known of the peer besides.
+    pub(crate) peer: Option<Peer>,
     pub(crate) clock: Clock,
     /// Answers the peer's requests; a client's connection has none.
     pub(crate) service: Option<Arc<dyn Serve>>,
@@ -49,6 +52,7 @@ impl Link {
         framing: Framing,
         config: ebbtide_core::stream::Config,
         service: Option<(Arc<dyn Serve>, Clock)>,
+        peer: Option<Peer>,
     ) -> Arc<Self> {
         let (service, clock) = match service {
             Some((service, clock)) => (Some(service), clock),
@@ -64,7 +68,7 @@ impl Link {
             over: None,
             diagnostic: None,
         };
-        Arc::new(Self { remote, clock, service, state: Mutex::new(state) })
+        Arc::new(Self { remote, peer, clock, service, state: Mutex::new(state) })
     }
 
     /// Locks the state. A thread that panicked while it held the lock (a bug of ours, since no

@@ -8,11 +8,14 @@ use super::link::Link;
 use super::serve::Serve;
 use super::task::{Held, Task};
 use super::wire::{Bytes, Wire};
+#[cfg(feature = "ws")]
 use super::ws;
 use crate::error::BindError;
 use crate::message::Scheme;
 use crate::net::clock::Clock;
+use crate::net::peer::Peer;
 use crate::refusals::Reason;
+#[cfg(any(feature = "tls", feature = "ws"))]
 use futures_util::future::{Either, select};
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +25,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
 
 /// How long nothing is accepted after an error of the system, which most often has no descriptors
 /// left.
@@ -42,9 +44,11 @@ pub(crate) struct Listener {
 struct Shared {
     serving: Serving,
     tally: Arc<Tally>,
-    tls: Option<TlsAcceptor>,
+    secure: bool,
     websocket: bool,
     links: Mutex<BTreeMap<SocketAddr, Weak<Link>>>,
+    #[cfg(feature = "tls")]
+    tls: Option<super::tls_server::Acceptor>,
 }
 
 /// The service of the accepted connections, and their settings.
@@ -69,20 +73,26 @@ impl Listener {
         serving: Serving,
         tally: Arc<Tally>,
     ) -> Result<Self, BindError> {
-        let (scheme, address, identity) = match listen {
-            Listen::Tcp(address) => (Scheme::CoapTcp, address, None),
-            Listen::Tls(address, identity) => (Scheme::CoapsTcp, address, Some(identity)),
-            Listen::Ws(address) => (Scheme::CoapWs, address, None),
-            Listen::Wss(address, identity) => (Scheme::CoapsWs, address, Some(identity)),
-        };
+        let (scheme, address) = (listen.scheme(), listen.address());
         let failed = |source| BindError { address, source };
-        let tls = identity.map(|identity| identity.server().map_err(io::Error::other)).transpose();
-        let tls = tls.map_err(failed)?.map(TlsAcceptor::from);
+        #[cfg(feature = "tls")]
+        let tls = {
+            let tls = listen.tls().map(|tls| tls.acceptor().map_err(io::Error::other));
+            tls.transpose().map_err(failed)?
+        };
         let listener = bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let websocket = scheme.is_websocket();
         let links = Mutex::default();
-        let shared = Arc::new(Shared { serving, tally, tls, websocket, links });
+        let shared = Arc::new(Shared {
+            serving,
+            tally,
+            secure: scheme.is_secure(),
+            websocket,
+            links,
+            #[cfg(feature = "tls")]
+            tls,
+        });
         let task = tokio::spawn(accept(listener, shared.clone()));
         Ok(Self { scheme, address, shared, task })
     }
@@ -199,7 +209,7 @@ impl Shared {
 
     /// Bytes that a connection counts for, in addition to its buffers.
     fn bytes_of_each(&self) -> usize {
-        let tls = if self.tls.is_some() { OF_TLS } else { 0 };
+        let tls = if self.secure { OF_TLS } else { 0 };
         let websocket = if self.websocket { OF_A_WEBSOCKET } else { 0 };
         OF_A_CONNECTION + tls + websocket
     }
@@ -210,37 +220,41 @@ impl Admitted {
         // Without it responses would wait for each other; a failure to set it is not a reason to
         // close the connection.
         let _ = stream.set_nodelay(self.shared.serving.config.nodelay);
-        if self.shared.tls.is_some() || self.shared.websocket {
+        if self.shared.secure || self.shared.websocket {
             self.shared.tally.start(&self.member, &self.shared.serving.limits);
         }
-        // Each branch is an allocation of its own, so that a connection without TLS and WebSocket
-        // does not reserve the memory that these need.
-        match &self.shared.tls {
-            None => Box::pin(self.over(stream)).await,
-            Some(acceptor) => {
-                let handshake = acceptor.accept(stream);
-                if let Some(stream) = Box::pin(self.timely(handshake)).await {
-                    Box::pin(self.over(stream)).await;
-                }
+        // Each way is an allocation of its own, so that a connection without TLS and WebSocket does
+        // not hold the room that these need.
+        #[cfg(feature = "tls")]
+        if let Some(acceptor) = &self.shared.tls {
+            let handshake = acceptor.accept(stream);
+            if let Some(stream) = Box::pin(self.timely(handshake)).await {
+                let peer = super::tls_server::peer(self.from, &stream);
+                Box::pin(self.over(stream, Some(peer))).await;
             }
+            return;
         }
+        Box::pin(self.over(stream, None)).await;
     }
 
     /// Runs over TCP or TLS, either directly or as a WebSocket.
-    async fn over<T>(&self, stream: T)
+    async fn over<T>(&self, stream: T, peer: Option<Peer>)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        if !self.shared.websocket {
-            return Box::pin(self.drive(Bytes(stream))).await;
+        #[cfg(feature = "ws")]
+        if self.shared.websocket {
+            let max = self.shared.serving.config.connection.max_message_size;
+            if let Some(frames) = Box::pin(self.timely(ws::accept(stream, max))).await {
+                Box::pin(self.drive(frames, peer)).await;
+            }
+            return;
         }
-        let max = self.shared.serving.config.connection.max_message_size;
-        if let Some(frames) = Box::pin(self.timely(ws::accept(stream, max))).await {
-            Box::pin(self.drive(frames)).await;
-        }
+        Box::pin(self.drive(Bytes(stream), peer)).await;
     }
 
     /// The result of a handshake; `None` if it fails or takes too long.
+    #[cfg(any(feature = "tls", feature = "ws"))]
     async fn timely<R>(&self, handshake: impl Future<Output = io::Result<R>>) -> Option<R> {
         let span = self.shared.serving.config.handshake_timeout;
         let handshake = std::pin::pin!(tokio::time::timeout(span, handshake));
@@ -257,12 +271,12 @@ impl Admitted {
         None
     }
 
-    async fn drive<W: Wire>(&self, wire: W) {
+    async fn drive<W: Wire>(&self, wire: W, peer: Option<Peer>) {
         let Serving { service, clock, config, limits } = &self.shared.serving;
         let mut connection = config.connection;
         connection.idle_timeout = limits.idle_timeout;
         let service = Some((service.clone(), *clock));
-        let link = Link::new(self.from, W::FRAMING, connection, service);
+        let link = Link::new(self.from, W::FRAMING, connection, service, peer);
         self.shared.links().insert(self.from, Arc::downgrade(&link));
         self.member.establish(&link);
         self.shared.tally.started(&self.member);

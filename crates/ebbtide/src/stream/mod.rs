@@ -16,9 +16,16 @@ mod pool;
 mod room;
 mod serve;
 mod task;
+#[cfg(feature = "tls")]
 mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls_server;
 mod trace;
 mod wire;
+#[cfg(feature = "ws")]
 mod ws;
 
 pub use config::{Listen, StreamConfig, StreamLimits};
@@ -28,4 +35,7 @@ pub(crate) use link::{Link, State};
 pub(crate) use listen::{Listener, Serving};
 pub(crate) use pool::Pool;
 pub(crate) use serve::Serve;
+#[cfg(feature = "tls")]
 pub use tls::{Identity, TlsError, Trust};
+#[cfg(feature = "tls")]
+pub use tls_server::TlsServer;

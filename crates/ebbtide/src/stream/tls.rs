@@ -1,7 +1,9 @@
 //! TLS by rustls: trust in servers, and our own identity (RFC 8323 section 9).
 
+use super::config::StreamConfig;
 use core::fmt;
 use std::sync::Arc;
+use tokio::net::TcpStream;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
@@ -10,12 +12,14 @@ use tokio_rustls::rustls::crypto::{
 };
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme,
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// The protocol name that both sides must send (RFC 8323 section 8.2).
-const ALPN: &[u8] = b"coap";
+pub(super) const ALPN: &[u8] = b"coap";
 
 /// The server certificates that a client accepts.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +55,21 @@ impl Trust {
     pub const fn dangerously_anyone() -> Self {
         Self(Roots::Nobody)
     }
+
+    /// The authorities; none if anyone is trusted.
+    pub(super) fn roots(&self) -> Result<RootCertStore, TlsError> {
+        let mut roots = RootCertStore::empty();
+        match &self.0 {
+            Roots::System => return system_roots(),
+            Roots::Authorities(authorities) => {
+                for authority in authorities {
+                    roots.add(authority.clone()).map_err(TlsError::Rejected)?;
+                }
+            }
+            Roots::Nobody => {}
+        }
+        Ok(roots)
+    }
 }
 
 /// A certificate with the chain to its authority, and its private key.
@@ -79,20 +98,15 @@ impl Identity {
         let chain = certificates(chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey)?;
         let identity = Self { chain, key: Arc::new(key) };
-        identity.server()?;
+        identity.certified()?;
         Ok(identity)
     }
 
-    /// The rustls settings of a server with this certificate.
-    pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, TlsError> {
-        let builder = ServerConfig::builder_with_provider(provider());
-        let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
-        let mut config = builder
-            .with_no_client_auth()
-            .with_single_cert(self.chain.clone(), self.key.clone_key())
-            .map_err(TlsError::Rejected)?;
-        config.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(Arc::new(config))
+    /// The certificate and the key as rustls shows them.
+    pub(super) fn certified(&self) -> Result<Arc<CertifiedKey>, TlsError> {
+        let certified =
+            CertifiedKey::from_der(self.chain.clone(), self.key.clone_key(), &provider());
+        certified.map(Arc::new).map_err(TlsError::Rejected)
     }
 }
 
@@ -101,23 +115,24 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     if found.is_empty() { Err(TlsError::NoCertificate) } else { Ok(found) }
 }
 
+/// Makes a TLS connection to a server of this name out of one over TCP.
+pub(crate) async fn connect(
+    config: &StreamConfig,
+    host: &str,
+    stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
+    let settings = client(&config.trust, config.identity.as_ref()).map_err(io::Error::other)?;
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    TlsConnector::from(settings).connect(name, stream).await
+}
+
 /// The rustls settings of a client.
-pub(crate) fn client(
-    trust: &Trust,
-    identity: Option<&Identity>,
-) -> Result<Arc<ClientConfig>, TlsError> {
+fn client(trust: &Trust, identity: Option<&Identity>) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = provider();
     let builder = ClientConfig::builder_with_provider(provider.clone());
     let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
     let builder = match &trust.0 {
-        Roots::System => builder.with_root_certificates(system_roots()?),
-        Roots::Authorities(authorities) => {
-            let mut roots = RootCertStore::empty();
-            for authority in authorities {
-                roots.add(authority.clone()).map_err(TlsError::Rejected)?;
-            }
-            builder.with_root_certificates(roots)
-        }
+        Roots::System | Roots::Authorities(_) => builder.with_root_certificates(trust.roots()?),
         Roots::Nobody => {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
         }
@@ -132,7 +147,7 @@ pub(crate) fn client(
     Ok(Arc::new(config))
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
@@ -184,6 +199,7 @@ impl ServerCertVerifier for Anyone {
 
 /// The reason why certificates or a key cannot be used. The fault is the caller's.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum TlsError {
     /// No certificate in the PEM text.
     NoCertificate,

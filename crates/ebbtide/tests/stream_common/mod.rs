@@ -8,7 +8,7 @@
 )]
 
 use bytes::Bytes;
-use ebbtide::server::{Call, OwnedCall, Router, ServerConfig, Subject, get, get_async, post};
+use ebbtide::server::{Call, Router, ServerConfig, Subject, get, post};
 use ebbtide::stream::{Identity, Listen, Trust};
 use ebbtide::{Client, Code, Config, Response, Scheme, Server};
 use std::net::SocketAddr;
@@ -63,7 +63,7 @@ pub(crate) fn router(time: &Subject) -> Router {
         .route("/echo", post(echo).put(echo))
         .route(
             "/slow",
-            get_async(|_: OwnedCall| async {
+            get(|| async {
                 // Longer than `ServerConfig::acknowledge_after`.
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 Response::content("slow")
@@ -78,9 +78,9 @@ pub(crate) fn serve(config: ServerConfig, identity: &Identity) -> (Server, Subje
     let any: SocketAddr = ([127, 0, 0, 1], 0).into();
     let server = Server::with_config(router(&time), config, [any]).unwrap();
     let server = server.listen(Listen::Tcp(any)).unwrap();
-    let server = server.listen(Listen::Tls(any, identity.clone())).unwrap();
+    let server = server.listen(Listen::Tls(any, identity.clone().into())).unwrap();
     let server = server.listen(Listen::Ws(any)).unwrap();
-    let server = server.listen(Listen::Wss(any, identity.clone())).unwrap();
+    let server = server.listen(Listen::Wss(any, identity.clone().into())).unwrap();
     (server, time)
 }
 

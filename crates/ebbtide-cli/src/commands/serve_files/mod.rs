@@ -13,7 +13,7 @@ mod write;
 use block::one_block;
 use cap_std::fs::{Dir, FileExt, Metadata, MetadataExt};
 use ebbtide::core::wire::{Message, OptionNumber};
-use ebbtide::server::{OwnedCall, Router, get_async};
+use ebbtide::server::{Call, Router, get};
 use ebbtide::{Code, ContentFormat, Response};
 use listing::Listings;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -55,7 +55,7 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
     let readers = Arc::new(Semaphore::new(READERS));
     let reading = || {
         let (files, readers) = (files.clone(), readers.clone());
-        get_async(move |call| -> Answering {
+        get(move |call: Call<'static>| -> Answering {
             let (files, readers) = (files.clone(), readers.clone());
             Box::pin(async move {
                 let place = readers.acquire_owned().await.ok();
@@ -79,7 +79,7 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
                 })
             }
         };
-        resource = resource.put_async(changing(Files::put)).delete_async(changing(Files::delete));
+        resource = resource.put(changing(Files::put)).delete(changing(Files::delete));
     }
     Router::new()
         .route("/{*path}", resource.conditional().max_unverified(UNVERIFIED))
@@ -93,13 +93,12 @@ type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 async fn work(
     files: Arc<Files>,
     place: Option<OwnedSemaphorePermit>,
-    call: OwnedCall,
+    call: Call<'static>,
     answer: Answer,
 ) -> Response {
     let work = tokio::task::spawn_blocking(move || {
         let _place = place;
-        let message = call.message().ok_or(io::ErrorKind::InvalidData)?;
-        answer(&files, &message, call.payload())
+        answer(&files, &call.message(), call.payload())
     });
     match work.await {
         Ok(Ok(response)) => response,

@@ -56,6 +56,9 @@ pub struct TransferSettings {
     pub q_block: Option<QBlockParameters>,
     /// Register as an observer with the message that completes the request (RFC 7641 section 3.1).
     pub observe: bool,
+    /// Send one message and take its response as it comes: the caller has put block options into the
+    /// request, and goes from block to block by itself.
+    pub one_block: bool,
     /// Whether a message that was not answered may be sent again as a new one. Not for
     /// Non-confirmable requests, which leave once.
     pub repeat: bool,
@@ -73,6 +76,7 @@ impl TransferSettings {
             in_flight: 1,
             q_block: None,
             observe: false,
+            one_block: false,
             repeat: true,
             patience: Patience::default(),
         }

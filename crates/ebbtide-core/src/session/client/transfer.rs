@@ -381,6 +381,9 @@ impl Transfer {
             return;
         }
         response.repeated |= open.again;
+        if self.settings.one_block {
+            return self.finish(Ok(response));
+        }
         let sizes = self.settings.sizes;
         match (&mut self.stage, open.piece) {
             (Stage::Upload(upload), Piece::Body(place)) => {

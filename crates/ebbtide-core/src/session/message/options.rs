@@ -18,8 +18,11 @@ const SHORT: usize = 8;
 pub struct Options {
     short: [Short; INLINE],
     len: u8,
-    more: Vec<(OptionNumber, Box<[u8]>)>,
+    /// Most messages have none: 8 bytes instead of 24.
+    more: Option<Box<More>>,
 }
+
+type More = Vec<(OptionNumber, Box<[u8]>)>;
 
 #[derive(Copy, Clone, Default)]
 struct Short {
@@ -40,7 +43,7 @@ impl Options {
     #[inline]
     pub fn push(&mut self, number: OptionNumber, value: &[u8]) {
         // Once one did not fit, all go to the end: those of one number keep their order.
-        if self.more.is_empty()
+        if self.more.is_none()
             && let Some(place) = self.short.get_mut(usize::from(self.len))
             && let Some(start) = place.value.get_mut(..value.len())
         {
@@ -49,7 +52,7 @@ impl Options {
             place.len = value.len() as u8;
             self.len += 1;
         } else {
-            self.more.push((number, value.into()));
+            self.more.get_or_insert_default().push((number, value.into()));
         }
     }
 
@@ -82,7 +85,12 @@ impl Options {
             number: OptionNumber(short.number),
             value: short.value.get(..usize::from(short.len)).unwrap_or_default(),
         });
-        short.chain(self.more.iter().map(|(number, value)| Opt { number: *number, value }))
+        short.chain(self.more().iter().map(|(number, value)| Opt { number: *number, value }))
+    }
+
+    #[inline]
+    fn more(&self) -> &[(OptionNumber, Box<[u8]>)] {
+        self.more.as_deref().map_or(&[], Vec::as_slice)
     }
 
     /// The first option of a number.
@@ -103,7 +111,7 @@ impl Options {
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        usize::from(self.len) + self.more.len()
+        usize::from(self.len) + self.more().len()
     }
 
     /// Whether there is none.

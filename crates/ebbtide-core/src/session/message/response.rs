@@ -6,6 +6,8 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
 use bytes::Bytes;
+use core::net::SocketAddr;
+use core::time::Duration;
 
 /// A response: what a handler returns and what a client receives.
 ///
@@ -27,6 +29,17 @@ pub struct Response {
     pub payload: Bytes,
     /// Whether its request may have been sent more than once.
     pub repeated: bool,
+    /// How it came; of a response that was not received there is nothing to say.
+    pub arrival: Option<Box<Arrival>>,
+}
+
+/// Where a response came from, and how long that took.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// How long the application waited for it.
+    pub round_trip: Duration,
 }
 
 impl Response {
@@ -34,7 +47,13 @@ impl Response {
     #[inline]
     #[must_use]
     pub fn new(code: Code) -> Self {
-        Self { code, options: Options::new(), payload: Bytes::new(), repeated: false }
+        Self {
+            code,
+            options: Options::new(),
+            payload: Bytes::new(),
+            repeated: false,
+            arrival: None,
+        }
     }
 
     /// 2.05 Content with this payload, which may be static, shared or owned.
@@ -115,6 +134,20 @@ impl Response {
         if self.is_success() { Ok(self) } else { Err(StatusError(Box::new(self))) }
     }
 
+    /// Who answered; `None` of a response that was not received by a client's request.
+    #[must_use]
+    pub fn remote(&self) -> Option<SocketAddr> {
+        Some(self.arrival.as_ref()?.remote)
+    }
+
+    /// How long the request took: from its start until the whole response was there, with the time that
+    /// it waited for room, its retransmissions and all its blocks. `None` of a response that was not
+    /// received by a client's request.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        Some(self.arrival.as_ref()?.round_trip)
+    }
+
     /// The options.
     #[must_use]
     pub fn options(&self) -> &Options {
@@ -133,6 +166,18 @@ impl Response {
         String::from_utf8_lossy(&self.payload)
     }
 
+    /// After which time the same request may be answered, if the server says that it has no time for it now:
+    /// 5.03 (Service Unavailable) or 4.29 (Too Many Requests) with its Max-Age (RFC 7252 section 5.9.3.4, RFC
+    /// 8516 section 3), 60 s if it has none.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        if !matches!(self.code, Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS) {
+            return None;
+        }
+        let seconds = self.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(60);
+        Some(Duration::from_secs(seconds.into()))
+    }
+
     /// Content-Format, if the response has one.
     #[must_use]
     pub fn content_format(&self) -> Option<ContentFormat> {
@@ -148,7 +193,7 @@ impl Response {
     /// A copy of what arrived, on whatever transport.
     pub fn from_body(code: Code, body: &Body<'_>) -> Self {
         let payload = Bytes::copy_from_slice(body.payload());
-        Self { code, options: body.options().into(), payload, repeated: false }
+        Self { code, options: body.options().into(), payload, repeated: false, arrival: None }
     }
 
     /// Calls `with` with it as the wire layer wants it, one more option added.

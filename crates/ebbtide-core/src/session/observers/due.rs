@@ -1,6 +1,7 @@
 //! Which observer is notified next, and which have to wait.
 
 use super::{CONFIRM_EVERY, Observer, ObserverId, Observers, SLACK, seconds};
+use crate::endpoint::Reliability;
 use crate::exchange::ExchangeId;
 use crate::session::message::Response;
 use crate::time::Instant;
@@ -176,9 +177,12 @@ impl Observers {
                 observer.dirty = false;
             }
             observer.busy = true;
+            self.version += 1;
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
             // RFC 7641 section 7: without a sign of interest there are no further notifications.
-            let confirmable = observer.confirmable
+            let wanted = observer.next.take();
+            let confirmable = wanted
+                .map_or(observer.confirmable, |kind| kind == Reliability::Confirmable)
                 || (observer.unverified && !observer.proven)
                 || seconds(now).saturating_sub(observer.confirmed) >= CONFIRM_EVERY - SLACK;
             if confirmable {
@@ -232,6 +236,7 @@ impl Observers {
         if let Some(observer) = self.places.at_mut(index) {
             self.due.released(observer);
             observer.proven = true;
+            self.version += 1;
         }
         self.arrived(observer);
     }

@@ -3,14 +3,17 @@
 mod due;
 mod list;
 mod locals;
+mod saved;
 mod shares;
 mod table;
 
 pub use due::{Due, Room};
 pub use list::Subject;
+pub use saved::SavedObserver;
 pub use table::ObserverId;
 
 use super::message::Response;
+use crate::endpoint::Reliability;
 use crate::exchange::hashed::Hashed;
 use crate::time::Instant;
 use crate::wire::Token;
@@ -72,6 +75,8 @@ struct Observer {
     /// Whether a notification is under way, and whether that is a Confirmable one.
     busy: bool,
     busy_confirmable: bool,
+    /// How the next notification is to be sent, whatever the subject says.
+    next: Option<Reliability>,
     /// Whether the state has changed since the last notification.
     dirty: bool,
     /// Whether it is in a queue of those that are to be notified, or waits for room.
@@ -104,6 +109,8 @@ pub struct Observers {
     due: due::Queue,
     locals: locals::Locals,
     shares: shares::Shares,
+    /// Counts what has to be stored.
+    version: u64,
     dropped_events: u64,
     refused: u64,
     vanished: u64,
@@ -122,6 +129,7 @@ impl Observers {
             due: due::Queue::default(),
             locals: locals::Locals::default(),
             shares: shares::Shares::default(),
+            version: 0,
             dropped_events: 0,
             refused: 0,
             vanished: 0,
@@ -182,6 +190,7 @@ impl Observers {
     /// Registering anew for the same subject refreshes the request. For another subject it makes
     /// another observer of it: nothing of the former one stays.
     pub fn register(&mut self, now: Instant, new: &Registration<'_>, max: usize) -> Option<u32> {
+        self.version += 1;
         let mut sequence = 2;
         let mut proven = false;
         if let Some(index) = self.find(new.remote, new.token) {
@@ -220,6 +229,7 @@ impl Observers {
             proven,
             busy: false,
             busy_confirmable: false,
+            next: None,
             dirty: false,
             queued: false,
             confirmed: seconds(now),
@@ -244,6 +254,17 @@ impl Observers {
     /// The state changed: every observer of the subject is due.
     pub fn changed(&mut self, subject: u32) {
         self.each(subject, |_, observer| observer.dirty = true);
+    }
+
+    /// The state changed: every observer of the subject is due, and notified by a message of this kind.
+    /// Of several changes that one notification tells of, one that asks for Confirmable counts.
+    pub fn changed_as(&mut self, subject: u32, reliability: Reliability) {
+        self.each(subject, |_, observer| {
+            observer.dirty = true;
+            if observer.next != Some(Reliability::Confirmable) {
+                observer.next = Some(reliability);
+            }
+        });
     }
 
     /// The state changed for some: every observer of the subject whose request `concerns` is due.
@@ -324,6 +345,7 @@ impl Observers {
     }
 
     fn remove_at(&mut self, index: u32) {
+        self.version += 1;
         let Some(observer) = self.places.at_mut(index) else { return };
         self.due.forget(observer, index);
         let hash = self.hasher.hash_one((Hashed(observer.remote), observer.token));

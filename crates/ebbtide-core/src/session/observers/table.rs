@@ -24,6 +24,11 @@ impl Places {
         self.places.get(index as usize)?.as_ref()
     }
 
+    /// Those that are there.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Observer> {
+        self.places.iter().flatten()
+    }
+
     pub(super) fn at_mut(&mut self, index: u32) -> Option<&mut Observer> {
         self.places.get_mut(index as usize)?.as_mut()
     }

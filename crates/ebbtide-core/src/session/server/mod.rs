@@ -49,11 +49,12 @@ use super::observers::Due;
 use super::q_block::QBlockTransfers;
 use super::rate_limiter::RateLimiter;
 use super::requester::Requester;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
+use core::net::IpAddr;
 use rand_core::Rng;
 use withheld::Withheld;
 
@@ -90,6 +91,16 @@ impl fmt::Debug for Tables {
 }
 
 impl Tables {
+    /// The addresses that are verified, and when each was: to be stored.
+    pub fn verified(&self) -> impl Iterator<Item = (IpAddr, Instant)> {
+        self.validation.saved()
+    }
+
+    /// An address was verified so long ago, before a restart.
+    pub fn restore_verified(&mut self, now: Instant, from: IpAddr, ago: Duration) {
+        self.validation.restore(now, from, ago);
+    }
+
     /// Nothing is known yet. `rng` must be unpredictable on the open Internet: it gives the key of the
     /// challenges.
     #[must_use]
@@ -126,6 +137,11 @@ pub struct Server<S> {
 }
 
 impl<S: Share<Tables>> Server<S> {
+    /// What its requests share.
+    pub const fn tables(&self) -> &S {
+        &self.tables
+    }
+
     /// A server over tables made with the same configuration.
     #[must_use]
     pub const fn new(config: SessionConfig, tables: S) -> Self {

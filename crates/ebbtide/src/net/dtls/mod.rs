@@ -11,16 +11,16 @@ pub(crate) mod config;
 mod pump;
 
 use super::clock::{Clock, seeded_for_secrets};
+use super::config::Config;
+use super::peer::Peer;
 use super::socket::Outbound;
 use client::Links;
-use config::DtlsConfig;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{Endpoint, PskLookup, SendError, SessionId};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The role of a socket.
 pub(crate) enum Side {
@@ -39,21 +39,13 @@ pub(crate) struct Sessions {
     /// Present at a client.
     links: Option<Links>,
     /// The next instant at which to call the sessions.
-    pub(crate) deadline: Option<Instant>,
+    deadline: Option<Instant>,
     /// A buffer for one record, reused.
     record: Vec<u8>,
     /// Messages that cannot be sent any more.
     unsent: Vec<Sent>,
     /// Buffers for the messages of the next datagram, reused.
     spare: Opened,
-}
-
-/// The peer of a session.
-#[derive(Clone, Debug)]
-pub(crate) struct Peer {
-    pub(crate) address: SocketAddr,
-    /// The identity, known at a server.
-    pub(crate) identity: Arc<[u8]>,
 }
 
 /// Messages that came in one datagram.
@@ -74,11 +66,11 @@ impl Opened {
 impl Sessions {
     pub(crate) fn new(
         side: Side,
-        config: &DtlsConfig,
+        config: &Config,
         is_ipv4: bool,
         clock: Clock,
     ) -> io::Result<Self> {
-        let rng = seeded_for_secrets()?;
+        let (config, rng) = (&config.dtls, seeded_for_secrets()?);
         let (mut endpoint, links) = match side {
             Side::Client => {
                 let links = Links::new(config.credentials.clone());
@@ -127,7 +119,8 @@ impl Sessions {
     pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<Peer> {
         let session = self.session(stand_in)?;
         let address = self.endpoint.remote(session)?;
-        Some(Peer { address, identity: self.endpoint.identity(session)? })
+        let identity = Some(self.endpoint.identity(session)?);
+        Some(Peer { address, identity, certificate: None })
     }
 
     /// The counters of the sessions.
@@ -185,6 +178,11 @@ impl Sessions {
             (Err(_), Some(links)) => links.keep(to, message, what, &mut self.unsent),
             (Err(_), None) => self.unsent.push(what),
         }
+    }
+
+    /// The next instant at which to call the sessions.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// Handles the timers of the sessions.

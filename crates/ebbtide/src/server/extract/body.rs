@@ -18,6 +18,6 @@ impl<S> FromCall<S> for Body {
     type Rejection = Infallible;
 
     fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Infallible> {
-        Ok(Self { bytes: Bytes::copy_from_slice(call.payload()), format: call.format() })
+        Ok(Self { bytes: call.body(), format: call.format() })
     }
 }

@@ -16,7 +16,7 @@ pub use parts::{Accept, ETags, Remote, State};
 #[cfg(feature = "serde")]
 pub use typed::{Cbor, Data, Json};
 
-use super::call::{Call, OwnedCall};
+use super::call::Call;
 use crate::message::{ContentFormat, Response};
 use crate::server::IntoResponse;
 use bytes::Bytes;
@@ -29,7 +29,7 @@ use ebbtide_core::wire::Code;
 /// of the handler's answer.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken by a handler whose router has the state `{S}`",
-    note = "a handler takes `State`, `Path`, `Query`, `Json`, `Cbor`, `Data`, `Body`, `Remote`, `Accept`, `ETags` or `OwnedCall`"
+    note = "a handler takes `State`, `Path`, `Query`, `Json`, `Cbor`, `Data`, `Body`, `Remote`, `Accept`, `ETags` or `Call<'static>`"
 )]
 pub trait FromCall<S>: Sized {
     /// What the client gets if the request lacks this part.
@@ -71,7 +71,7 @@ impl IntoResponse for Infallible {
 }
 
 /// The whole request.
-impl<S> FromCall<S> for OwnedCall {
+impl<S> FromCall<S> for Call<'static> {
     type Rejection = Infallible;
 
     fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Infallible> {
@@ -84,7 +84,7 @@ impl<S> FromCall<S> for Bytes {
     type Rejection = Infallible;
 
     fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::copy_from_slice(call.payload()))
+        Ok(call.body())
     }
 }
 

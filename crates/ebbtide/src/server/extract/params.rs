@@ -24,8 +24,7 @@ impl<S, T: DeserializeOwned> FromCall<S> for Path<T> {
     type Rejection = Rejection;
 
     fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Rejection> {
-        let pairs = call.params().collect::<Vec<_>>();
-        from_pairs("path parameter", &pairs)
+        from_pairs("path parameter", &call.params())
             .map(Self)
             .map_err(|error| Rejection::new(Code::BAD_REQUEST, error.to_string()))
     }

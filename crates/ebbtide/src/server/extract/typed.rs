@@ -4,7 +4,7 @@ use super::{Call, ContentFormat, FromCall, Rejection};
 use crate::message::Response;
 use crate::server::IntoResponse;
 use crate::server::into_response::represented;
-use core::fmt::Display;
+use ebbtide_core::session::{DataError, from_cbor, from_json, to_cbor, to_json};
 use ebbtide_core::wire::Code;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,36 +30,22 @@ fn unsupported(formats: &str) -> Rejection {
     Rejection::new(Code::UNSUPPORTED_CONTENT_FORMAT, text)
 }
 
-fn malformed(format: &str, error: impl Display) -> Rejection {
-    Rejection::new(Code::BAD_REQUEST, format!("the {format} body is not valid: {error}"))
-}
-
-fn from_json<T: DeserializeOwned>(call: &Call<'_>) -> Result<T, Rejection> {
-    serde_json::from_slice(call.payload()).map_err(|error| malformed("JSON", error))
-}
-
-fn from_cbor<T: DeserializeOwned>(call: &Call<'_>) -> Result<T, Rejection> {
-    ciborium::from_reader(call.payload()).map_err(|error| malformed("CBOR", error))
+fn malformed(error: DataError) -> Rejection {
+    Rejection::new(Code::BAD_REQUEST, error.to_string())
 }
 
 /// A value that cannot be serialized is the server's fault: 5.00, and the reason in the log.
-fn unserializable(error: impl Display) -> Response {
-    tracing::error!(%error, "a response cannot be serialized");
-    Response::new(Code::INTERNAL_SERVER_ERROR)
-}
-
-fn to_json(value: &impl Serialize, accept: Option<ContentFormat>) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(body) => represented(body, ContentFormat::JSON, accept),
-        Err(error) => unserializable(error),
-    }
-}
-
-fn to_cbor(value: &impl Serialize, accept: Option<ContentFormat>) -> Response {
-    let mut body = Vec::new();
-    match ciborium::into_writer(value, &mut body) {
-        Ok(()) => represented(body, ContentFormat::CBOR, accept),
-        Err(error) => unserializable(error),
+fn to_response(
+    written: Result<Vec<u8>, DataError>,
+    format: ContentFormat,
+    accept: Option<ContentFormat>,
+) -> Response {
+    match written {
+        Ok(body) => represented(body, format, accept),
+        Err(error) => {
+            tracing::error!(%error, "a response cannot be serialized");
+            Response::new(Code::INTERNAL_SERVER_ERROR)
+        }
     }
 }
 
@@ -68,7 +54,9 @@ impl<S, T: DeserializeOwned> FromCall<S> for Json<T> {
 
     fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Rejection> {
         match call.format() {
-            None | Some(ContentFormat::JSON) => from_json(call).map(Self),
+            None | Some(ContentFormat::JSON) => {
+                from_json(call.payload()).map(Self).map_err(malformed)
+            }
             Some(_) => Err(unsupported("application/json (50)")),
         }
     }
@@ -79,7 +67,9 @@ impl<S, T: DeserializeOwned> FromCall<S> for Cbor<T> {
 
     fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Rejection> {
         match call.format() {
-            None | Some(ContentFormat::CBOR) => from_cbor(call).map(Self),
+            None | Some(ContentFormat::CBOR) => {
+                from_cbor(call.payload()).map(Self).map_err(malformed)
+            }
             Some(_) => Err(unsupported("application/cbor (60)")),
         }
     }
@@ -90,8 +80,10 @@ impl<S, T: DeserializeOwned> FromCall<S> for Data<T> {
 
     fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Rejection> {
         match call.format() {
-            None | Some(ContentFormat::JSON) => from_json(call).map(Self),
-            Some(ContentFormat::CBOR) => from_cbor(call).map(Self),
+            None | Some(ContentFormat::JSON) => {
+                from_json(call.payload()).map(Self).map_err(malformed)
+            }
+            Some(ContentFormat::CBOR) => from_cbor(call.payload()).map(Self).map_err(malformed),
             Some(_) => Err(unsupported("application/json (50) or application/cbor (60)")),
         }
     }
@@ -99,21 +91,21 @@ impl<S, T: DeserializeOwned> FromCall<S> for Data<T> {
 
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self, accept: Option<ContentFormat>) -> Response {
-        to_json(&self.0, accept)
+        to_response(to_json(&self.0), ContentFormat::JSON, accept)
     }
 }
 
 impl<T: Serialize> IntoResponse for Cbor<T> {
     fn into_response(self, accept: Option<ContentFormat>) -> Response {
-        to_cbor(&self.0, accept)
+        to_response(to_cbor(&self.0), ContentFormat::CBOR, accept)
     }
 }
 
 impl<T: Serialize> IntoResponse for Data<T> {
     fn into_response(self, accept: Option<ContentFormat>) -> Response {
         match accept {
-            Some(ContentFormat::CBOR) => to_cbor(&self.0, accept),
-            _ => to_json(&self.0, accept),
+            Some(ContentFormat::CBOR) => to_response(to_cbor(&self.0), ContentFormat::CBOR, accept),
+            _ => to_response(to_json(&self.0), ContentFormat::JSON, accept),
         }
     }
 }

@@ -1,0 +1,76 @@
+//! In place of `dtls` where that feature is not enabled: no socket speaks DTLS.
+
+use super::peer::Peer;
+use super::shared::State;
+use super::socket::Outbound;
+use ebbtide_core::endpoint::Sent;
+use ebbtide_core::time::Instant;
+use std::net::{IpAddr, SocketAddr};
+
+/// There are none.
+#[derive(Debug)]
+pub(crate) enum Sessions {}
+
+/// There are none.
+#[derive(Debug)]
+pub(crate) enum Opened {}
+
+impl Opened {
+    pub(crate) fn messages(&self) -> core::iter::Empty<(SocketAddr, &[u8])> {
+        match *self {}
+    }
+}
+
+impl Sessions {
+    pub(crate) fn peer(&self, _: SocketAddr) -> Option<Peer> {
+        match *self {}
+    }
+
+    pub(crate) fn receive(&mut self, _: Instant, _: SocketAddr, _: &[u8]) -> Opened {
+        match *self {}
+    }
+
+    pub(crate) fn reuse(&mut self, _: Opened) {
+        match *self {}
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        _: &mut Outbound<Sent>,
+        _: (SocketAddr, Option<IpAddr>),
+        _: (&[u8], Sent),
+    ) {
+        match *self {}
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match *self {}
+    }
+
+    pub(crate) fn handle_timeout(&mut self, _: Instant) {
+        match *self {}
+    }
+
+    pub(crate) fn suspect(&mut self, _: SocketAddr) {
+        match *self {}
+    }
+}
+
+impl State {
+    pub(crate) fn pump(&mut self, _: Option<IpAddr>) -> bool {
+        false
+    }
+}
+
+/// Stand-ins for the addresses of DTLS peers: there are none.
+pub(crate) mod address {
+    use std::net::{IpAddr, SocketAddr};
+
+    pub(crate) fn is_stand_in(_: IpAddr) -> bool {
+        false
+    }
+
+    pub(crate) fn family(_: SocketAddr) -> Option<bool> {
+        None
+    }
+}

@@ -1,0 +1,329 @@
+//! What of a server outlives its program: observers, verified addresses, the place of message IDs.
+
+use super::observe::Observed as _;
+use super::service::Service;
+use crate::net::clock::distinct;
+use crate::net::shared::Shared;
+use bytes::{Buf, BufMut};
+use core::fmt;
+use ebbtide_core::session::SavedObserver;
+use ebbtide_core::session::server::Share;
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Message, Token};
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How often it is looked whether there is something to store.
+const EVERY: Duration = Duration::from_millis(100);
+/// What a state begins with; the number is that of the form.
+const MAGIC: &[u8] = b"ebbtide state 1\n";
+
+/// Where a server stores what it must know after a restart, even after `kill -9`: who observes what, with
+/// tokens and sequence numbers; which addresses have echoed; the secret by which message IDs go on. Give it to
+/// [`ServerConfig::state`](super::ServerConfig::state).
+///
+/// What has changed is stored a tenth of a second later: an observer that registers just before a crash has
+/// to register again, which clients do when the last state is no longer fresh. Observers over connections
+/// and DTLS are not stored, since their sessions end with the program.
+pub trait StateStore: fmt::Debug + Send + Sync + 'static {
+    /// What was stored last; `None` if nothing ever was.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read. The server then does not start.
+    fn load(&self) -> io::Result<Option<Vec<u8>>>;
+
+    /// Stores a state in the place of the one before: wholly, or not at all. It is called on a thread that
+    /// may block.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written. That is logged, and tried again with the next change.
+    fn save(&self, state: &[u8]) -> io::Result<()>;
+}
+
+/// Stores the state in a file: written beside it, and renamed when it is whole.
+#[derive(Clone, Debug)]
+pub struct StateFile {
+    path: PathBuf,
+}
+
+impl StateFile {
+    /// A file that need not be there yet; its folder must be.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+impl StateStore for StateFile {
+    fn load(&self) -> io::Result<Option<Vec<u8>>> {
+        match std::fs::read(&self.path) {
+            Ok(state) => Ok(Some(state)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn save(&self, state: &[u8]) -> io::Result<()> {
+        let mut new = self.path.clone().into_os_string();
+        new.push(".new");
+        let mut file = File::create(&new)?;
+        file.write_all(state)?;
+        file.sync_all()?;
+        std::fs::rename(new, &self.path)
+    }
+}
+
+/// A state as it is stored.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Saved {
+    /// The secret of the message IDs.
+    pub(super) key: u64,
+    /// How often the server was started before.
+    pub(super) restarts: u32,
+    /// Who had echoed, and when, in milliseconds of the system's clock.
+    verified: Vec<(IpAddr, u64)>,
+    /// By the number of their socket.
+    observers: Vec<(u32, SavedObserver)>,
+}
+
+/// Milliseconds of the system's clock, which goes on over a restart.
+#[expect(clippy::disallowed_methods, reason = "the only clock that goes on after a restart")]
+pub(super) fn unix_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Saved {
+    /// What a store has, or the state of a server that starts for the first time. The store then knows of
+    /// this start.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or written, or is not a state.
+    pub(super) fn load(store: &dyn StateStore) -> io::Result<Self> {
+        let state = match store.load()? {
+            Some(state) => {
+                let mut state = Self::decode_or_error(&state)?;
+                state.restarts = state.restarts.wrapping_add(1);
+                state
+            }
+            None => {
+                let key = u64::from(distinct()) << 32 | u64::from(distinct());
+                Self { key, ..Self::default() }
+            }
+        };
+        store.save(&state.encode())?;
+        Ok(state)
+    }
+
+    fn decode_or_error(state: &[u8]) -> io::Result<Self> {
+        let broken = "the stored state is not valid: remove it to start without one";
+        let broken = || io::Error::new(io::ErrorKind::InvalidData, broken);
+        Self::decode(state).ok_or_else(broken)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.put_u64(self.key);
+        out.put_u32(self.restarts);
+        out.put_u32(self.verified.len() as u32);
+        for (ip, at) in &self.verified {
+            put_ip(&mut out, Some(*ip));
+            out.put_u64(*at);
+        }
+        out.put_u32(self.observers.len() as u32);
+        for (socket, observer) in &self.observers {
+            out.put_u32(*socket);
+            put_ip(&mut out, Some(observer.remote.ip()));
+            out.put_u16(observer.remote.port());
+            out.put_u32(match observer.remote {
+                SocketAddr::V4(_) => 0,
+                SocketAddr::V6(address) => address.scope_id(),
+            });
+            put_ip(&mut out, observer.local);
+            put_bytes(&mut out, observer.token.as_slice());
+            out.put_u32(observer.sequence);
+            out.put_u8(u8::from(observer.proven) | u8::from(observer.unverified) << 1);
+            out.put_u16(observer.sent);
+            put_bytes(&mut out, &observer.request);
+        }
+        out
+    }
+
+    fn decode(state: &[u8]) -> Option<Self> {
+        let mut input = state.strip_prefix(MAGIC)?;
+        let (key, restarts) = (input.try_get_u64().ok()?, input.try_get_u32().ok()?);
+        let mut saved = Self { key, restarts, ..Self::default() };
+        for _ in 0..input.try_get_u32().ok()? {
+            saved.verified.push((get_ip(&mut input)??, input.try_get_u64().ok()?));
+        }
+        for _ in 0..input.try_get_u32().ok()? {
+            let socket = input.try_get_u32().ok()?;
+            let mut remote = SocketAddr::new(get_ip(&mut input)??, input.try_get_u16().ok()?);
+            let scope = input.try_get_u32().ok()?;
+            if let SocketAddr::V6(address) = &mut remote {
+                address.set_scope_id(scope);
+            }
+            let local = get_ip(&mut input)?;
+            let token = Token::new(get_bytes(&mut input)?)?;
+            let sequence = input.try_get_u32().ok()?;
+            let flags = input.try_get_u8().ok()?;
+            let (proven, unverified) = (flags & 1 != 0, flags & 2 != 0);
+            let sent = input.try_get_u16().ok()?;
+            let request = get_bytes(&mut input)?;
+            Message::parse(request).ok()?;
+            let request = request.into();
+            saved.observers.push((
+                socket,
+                SavedObserver { remote, token, local, sequence, proven, unverified, sent, request },
+            ));
+        }
+        input.is_empty().then_some(saved)
+    }
+}
+
+fn put_ip(out: &mut Vec<u8>, ip: Option<IpAddr>) {
+    match ip {
+        None => out.put_u8(0),
+        Some(IpAddr::V4(ip)) => {
+            out.put_u8(4);
+            out.put_slice(&ip.octets());
+        }
+        Some(IpAddr::V6(ip)) => {
+            out.put_u8(6);
+            out.put_slice(&ip.octets());
+        }
+    }
+}
+
+fn get_ip(input: &mut &[u8]) -> Option<Option<IpAddr>> {
+    Some(match input.try_get_u8().ok()? {
+        0 => None,
+        4 => Some(IpAddr::V4(input.try_get_u32().ok()?.into())),
+        6 => Some(IpAddr::V6(input.try_get_u128().ok()?.into())),
+        _ => return None,
+    })
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.put_u16(u16::try_from(bytes.len()).unwrap_or(u16::MAX));
+    out.put_slice(bytes);
+}
+
+fn get_bytes<'i>(input: &mut &'i [u8]) -> Option<&'i [u8]> {
+    let length = usize::from(input.try_get_u16().ok()?);
+    let (bytes, rest) = input.split_at_checked(length)?;
+    *input = rest;
+    Some(bytes)
+}
+
+/// Puts a state back, before the sockets are driven.
+pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &Saved) {
+    let (now, unix) = (service.clock().now(), unix_millis());
+    service.session().tables().with(|tables| {
+        for (ip, at) in &saved.verified {
+            tables.restore_verified(now, *ip, Duration::from_millis(unix.saturating_sub(*at)));
+        }
+    });
+    let max = service.config().max_observers;
+    for (socket, observer) in &saved.observers {
+        let Some(shared) = sockets.get(*socket as usize) else { continue };
+        let Some(subject) = service.subject_of(&observer.request) else {
+            tracing::warn!(peer = %observer.remote, "what it observes is not there any more");
+            continue;
+        };
+        subject.attach(shared);
+        let name = subject.name();
+        shared.tell(&mut |observers| observers.restore(now, observer, name, max));
+    }
+}
+
+/// What there is to store, and a number that differs when that has changed.
+fn collect(
+    service: &Service,
+    sockets: &[Weak<Shared>],
+    (key, restarts): (u64, u32),
+    before: Option<(u64, usize)>,
+) -> Option<((u64, usize), Saved)> {
+    let live: Vec<_> = sockets.iter().map(Weak::upgrade).collect();
+    let versions = live.iter().flatten().map(|shared| shared.lock().observers.version());
+    let version = versions.sum();
+    let (now, unix) = (service.clock().now(), unix_millis());
+    let at = |at: Instant| unix.saturating_sub(now.saturating_since(at).as_millis() as u64);
+    let verified: Vec<_> = service
+        .session()
+        .tables()
+        .with(|tables| tables.verified().map(|(ip, since)| (ip, at(since))).collect());
+    let version = (version, verified.len());
+    if before == Some(version) {
+        return None;
+    }
+    let mut saved = Saved { key, restarts, verified, observers: Vec::new() };
+    for (number, shared) in live.iter().enumerate() {
+        let Some(shared) = shared.as_ref() else { continue };
+        let state = shared.lock();
+        if state.dtls.is_none() {
+            let observers = state.observers.saved();
+            saved.observers.extend(observers.map(|observer| (number as u32, observer)));
+        }
+    }
+    Some((version, saved))
+}
+
+/// Stores what has changed, for as long as there is a socket.
+pub(super) async fn keep(
+    service: Service,
+    sockets: Vec<Weak<Shared>>,
+    store: Arc<dyn StateStore>,
+    id: (u64, u32),
+) {
+    let mut before = None;
+    while sockets.iter().any(|shared| shared.strong_count() > 0) {
+        if let Some((version, saved)) = collect(&service, &sockets, id, before) {
+            let store = store.clone();
+            let saving = tokio::task::spawn_blocking(move || store.save(&saved.encode()));
+            match saving.await {
+                Ok(Ok(())) => before = Some(version),
+                Ok(Err(error)) => tracing::error!(%error, "the state cannot be stored"),
+                Err(error) => tracing::error!(%error, "the state cannot be stored"),
+            }
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_as_it_was_written_and_no_part_of_it_is_one() {
+        let request: &[u8] = &[0x41, 1, 0, 7, 9, 0x60];
+        let observer = SavedObserver {
+            remote: "[fe80::1%3]:5683".parse().unwrap(),
+            token: Token::new(&[9]).unwrap(),
+            local: Some("192.0.2.1".parse().unwrap()),
+            sequence: 77,
+            proven: true,
+            unverified: false,
+            sent: 60,
+            request: request.into(),
+        };
+        let saved = Saved {
+            key: 5,
+            restarts: 3,
+            verified: vec![("2001:db8::1".parse().unwrap(), 1_700_000_000_000)],
+            observers: vec![(1, observer)],
+        };
+        let encoded = saved.encode();
+        assert_eq!(Saved::decode(&encoded), Some(saved));
+        for end in 0..encoded.len() {
+            assert_eq!(Saved::decode(&encoded[..end]), None, "{end}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! In place of `tls` where that feature is not enabled. A URI that needs it is refused before.
+
+use super::config::StreamConfig;
+use std::io;
+use tokio::net::TcpStream;
+
+pub(crate) async fn connect(_: &StreamConfig, _: &str, _: TcpStream) -> io::Result<TcpStream> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(crate) fn is_distrust(_: &io::Error) -> bool {
+    false
+}

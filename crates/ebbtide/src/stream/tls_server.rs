@@ -1,0 +1,163 @@
+//! TLS of a server: the certificate that it shows, and those that it asks clients for.
+
+use super::tls::{ALPN, Identity, TlsError, Trust, provider};
+use crate::net::peer::Peer;
+use core::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+/// How a server speaks TLS. All clones are the same: a certificate that is replaced in one of them is
+/// replaced everywhere.
+///
+/// ```no_run
+/// use ebbtide::stream::{Identity, TlsServer, Trust};
+///
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let read = || Identity::from_pem(&std::fs::read("chain.pem")?, &std::fs::read("key.pem")?)
+///     .map_err(std::io::Error::other);
+/// let authorities = Trust::authorities(&std::fs::read("devices.pem")?)?;
+/// let tls = TlsServer::new(read()?).require_client_certificates(&authorities)?;
+/// // Later, when the files have changed:
+/// tls.set_identity(&read()?)?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct TlsServer {
+    shown: Arc<Shown>,
+    clients: Clients,
+}
+
+/// Of which clients a certificate is asked for.
+#[derive(Clone)]
+enum Clients {
+    None,
+    Optional(Arc<RootCertStore>),
+    Required(Arc<RootCertStore>),
+}
+
+/// The certificate that is shown. A connection shows the one that there is when it begins.
+struct Shown(RwLock<Option<Arc<CertifiedKey>>>);
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key is nobody's business.
+        f.write_str("Shown(..)")
+    }
+}
+
+impl fmt::Debug for TlsServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clients = match self.clients {
+            Clients::None => "not asked",
+            Clients::Optional(_) => "asked",
+            Clients::Required(_) => "required",
+        };
+        f.debug_struct("TlsServer").field("client_certificates", &clients).finish_non_exhaustive()
+    }
+}
+
+impl From<Identity> for TlsServer {
+    fn from(identity: Identity) -> Self {
+        Self::new(identity)
+    }
+}
+
+impl TlsServer {
+    /// A server with this certificate that asks its clients for none.
+    #[must_use]
+    pub fn new(identity: Identity) -> Self {
+        // It was accepted when it was read.
+        let shown = Arc::new(Shown(RwLock::new(identity.certified().ok())));
+        Self { shown, clients: Clients::None }
+    }
+
+    /// Asks clients for a certificate of one of these authorities, and refuses those without one. The
+    /// first DNS name in it is their [identity](crate::server::Call::identity).
+    ///
+    /// # Errors
+    ///
+    /// If there is no such authority: [`Trust::dangerously_anyone`] names none.
+    pub fn require_client_certificates(mut self, authorities: &Trust) -> Result<Self, TlsError> {
+        self.clients = Clients::Required(some_roots(authorities)?);
+        Ok(self)
+    }
+
+    /// Asks clients for a certificate of one of these authorities, and serves those without one as well:
+    /// they have no identity.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::require_client_certificates`].
+    pub fn request_client_certificates(mut self, authorities: &Trust) -> Result<Self, TlsError> {
+        self.clients = Clients::Optional(some_roots(authorities)?);
+        Ok(self)
+    }
+
+    /// Shows another certificate from now on, to connections that begin later.
+    ///
+    /// # Errors
+    ///
+    /// If the certificate is not usable. Then the one before stays.
+    pub fn set_identity(&self, identity: &Identity) -> Result<(), TlsError> {
+        let certified = identity.certified()?;
+        *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = Some(certified);
+        Ok(())
+    }
+
+    pub(super) fn acceptor(&self) -> Result<Acceptor, TlsError> {
+        let provider = provider();
+        let builder = ServerConfig::builder_with_provider(provider.clone());
+        let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
+        let verifier = |roots: &Arc<RootCertStore>| {
+            WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
+        };
+        let built = match &self.clients {
+            Clients::None => None,
+            Clients::Optional(roots) => Some(verifier(roots).allow_unauthenticated().build()),
+            Clients::Required(roots) => Some(verifier(roots).build()),
+        };
+        let builder = match built.transpose() {
+            Ok(None) => builder.with_no_client_auth(),
+            Ok(Some(verifier)) => builder.with_client_cert_verifier(verifier),
+            Err(_) => return Err(TlsError::NoCertificate),
+        };
+        let mut config = builder.with_cert_resolver(self.shown.clone());
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Acceptor(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+fn some_roots(authorities: &Trust) -> Result<Arc<RootCertStore>, TlsError> {
+    let roots = authorities.roots()?;
+    if roots.is_empty() { Err(TlsError::NoCertificate) } else { Ok(Arc::new(roots)) }
+}
+
+/// Accepts TLS over connections.
+pub(super) struct Acceptor(TlsAcceptor);
+
+impl Acceptor {
+    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        self.0.accept(stream).await
+    }
+}
+
+/// The client at this address, with the certificate that it has shown and the name in it.
+pub(super) fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
+    let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let parsed = shown.and_then(|shown| webpki::EndEntityCert::try_from(shown).ok());
+    let name = parsed.and_then(|parsed| Some(parsed.valid_dns_names().next()?.as_bytes().into()));
+    Peer { address, identity: name, certificate: shown.map(|shown| shown.as_ref().into()) }
+}
