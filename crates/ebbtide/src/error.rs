@@ -147,7 +147,7 @@ pub enum Error {
         /// From whom.
         remote: SocketAddr,
     },
-    /// What was to be sent could not be read.
+    /// The reader of a body failed.
     Read(io::Error),
     /// The server's answer is an error, and the caller takes it for one
     /// ([`Response::error_for_status`](crate::Response::error_for_status)).

@@ -96,7 +96,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// If the value cannot be written in JSON.
+    /// Returns an error if the value cannot be written in JSON.
     #[cfg(feature = "serde")]
     pub fn json(self, value: &(impl serde::Serialize + ?Sized)) -> Result<Self, DataError> {
         Ok(self.payload(to_json(value)?).format(ContentFormat::JSON))
@@ -106,7 +106,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// If the value cannot be written in CBOR.
+    /// Returns an error if the value cannot be written in CBOR.
     #[cfg(feature = "serde")]
     pub fn cbor(self, value: &(impl serde::Serialize + ?Sized)) -> Result<Self, DataError> {
         Ok(self.payload(to_cbor(value)?).format(ContentFormat::CBOR))

@@ -43,7 +43,7 @@ pub struct Uri {
 pub enum UriError {
     /// It does not begin with a scheme that is supported here and `://`.
     Scheme(String),
-    /// What the scheme needs is left out of this program.
+    /// The scheme needs a part of the library that this program was built without.
     Feature {
         /// The scheme.
         scheme: &'static str,

@@ -22,7 +22,7 @@ const KERNEL_BUFFER: usize = 4 << 20;
 /// know that there is no other.
 const LEAST_OFFERED: usize = if BATCH_SIZE < 2 { BATCH_SIZE } else { 2 };
 
-/// Options of UDP sockets that the network sees. What is `None` is the system's choice.
+/// Options of UDP sockets that the network sees. The system chooses those that are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketOptions {

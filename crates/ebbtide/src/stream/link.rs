@@ -22,7 +22,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) remote: SocketAddr,
-    /// What is known of the peer besides.
+    /// The peer's identity, if its transport knows one.
     pub(crate) peer: Option<Peer>,
     pub(crate) clock: Clock,
     /// What answers the peer's requests; a client's connection has nothing that does.
