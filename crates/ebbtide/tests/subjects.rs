@@ -33,7 +33,7 @@ fn serve(subject: &Subject) -> (Server, String, Arc<AtomicU32>) {
 async fn a_subject_with_a_span_tells_the_last_state_of_each_span() {
     let span = Duration::from_secs(1);
     let subject = Subject::new().at_most_every(span);
-    let (server, uri, number) = serve(&subject);
+    let (_server, uri, number) = serve(&subject);
     let client = Client::new().unwrap();
     let mut states = client.observe(&*uri).await.unwrap();
     assert_eq!(states.next().await.unwrap().unwrap().text(), "0");
