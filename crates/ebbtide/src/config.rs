@@ -86,6 +86,21 @@ impl Config {
         self
     }
 
+    /// Sets the first timeout of a Confirmable message to a peer of which nothing is known (ACK_TIMEOUT, RFC
+    /// 7252 section 4.8). Default 2 s.
+    #[must_use]
+    pub fn ack_timeout(mut self, span: Duration) -> Self {
+        self.endpoint.params.ack_timeout = ebbtide_core::time::Micros::from_duration(span);
+        self
+    }
+
+    /// Sets how often a Confirmable message is repeated (MAX_RETRANSMIT, RFC 7252 section 4.8). Default 4.
+    #[must_use]
+    pub fn max_retransmit(mut self, repetitions: u8) -> Self {
+        self.endpoint.params.max_retransmit = repetitions;
+        self
+    }
+
     /// Sets the scope that shares one congestion control.
     #[must_use]
     pub fn scope(mut self, scope: Scope) -> Self {

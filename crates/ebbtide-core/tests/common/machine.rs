@@ -282,6 +282,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
         faithful_peers: bits & 16 != 0,
         rexmit_count_option: OptionNumber(65020),
         q_block: false,
+        message_id_start: None,
         unique_message_ids: bits & 32 == 0,
         limits: Limits {
             peers: 1 + script.below(4),

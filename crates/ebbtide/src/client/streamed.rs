@@ -60,8 +60,8 @@ impl Client {
     }
 
     /// Sends a long body from a reader, such as a file, block by block, and gives the response to the
-    /// whole: of the body, two blocks are in memory at a time. `progress` is told how many bytes the
-    /// server has. [`Request::timeout`] bounds each block.
+    /// whole: of the body, two blocks are in memory at a time. `progress` receives the number of bytes
+    /// that the server has. [`Request::timeout`] bounds each block.
     ///
     /// A server that asks for all blocks again (4.08) cannot be given them: that is the response then.
     ///

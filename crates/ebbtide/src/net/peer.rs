@@ -1,4 +1,4 @@
-//! Who is behind an address that the endpoint knows.
+//! The peer behind an address that the endpoint knows.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// What it has proved to be, at a server.
+    /// The identity that it has proved, at a server.
     pub(crate) identity: Option<Arc<[u8]>>,
     /// The X.509 certificate that it has shown, DER.
     pub(crate) certificate: Option<Arc<[u8]>>,

@@ -11,6 +11,9 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+/// The handler that [`file`] makes.
+pub type FileHandler = Box<dyn Fn(Call<'static>) -> Answering + Send + Sync>;
+
 type Answering = Pin<Box<dyn Future<Output = Result<Response, HandlerError>> + Send>>;
 
 /// A handler that serves a file: each request reads the block that it asks for, on a thread that may
@@ -22,9 +25,9 @@ type Answering = Pin<Box<dyn Future<Output = Result<Response, HandlerError>> + S
 ///
 /// let router: Router = Router::new().route("/firmware", get(file("/srv/firmware.bin")));
 /// ```
-pub fn file(path: impl Into<PathBuf>) -> impl Fn(Call<'static>) -> Answering + Send + Sync {
+pub fn file(path: impl Into<PathBuf>) -> FileHandler {
     let path: Arc<PathBuf> = Arc::new(path.into());
-    move |call| {
+    Box::new(move |call| {
         let path = path.clone();
         Box::pin(async move {
             let read = tokio::task::spawn_blocking(move || read(&call, &path));
@@ -35,7 +38,7 @@ pub fn file(path: impl Into<PathBuf>) -> impl Fn(Call<'static>) -> Answering + S
                 read => Ok(read?),
             }
         })
-    }
+    })
 }
 
 fn read(call: &Call<'_>, path: &PathBuf) -> io::Result<Response> {

@@ -91,7 +91,7 @@ impl ServerHandle {
             .add(path, resource);
     }
 
-    /// Removes a resource that [`Self::add_route`] has added with this path; its observers are told by a
+    /// Removes a resource that [`Self::add_route`] has added with this path; its observers receive a
     /// 4.04. False if there is none.
     pub fn remove_route(&self, path: &str) -> bool {
         let mut added = self.service.inner.added.write().unwrap_or_else(PoisonError::into_inner);

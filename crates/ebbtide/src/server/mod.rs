@@ -30,7 +30,7 @@ pub use call::Call;
 pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
 #[cfg(feature = "serde")]
 pub use extract::{Cbor, Data, Json, Path, Query};
-pub use file::{file, one_block};
+pub use file::{FileHandler, file, one_block};
 pub use group::{ALL_COAP_NODES, interface_index};
 pub use handler::Handler;
 pub use in_order::{Delivery, in_order};
@@ -98,7 +98,7 @@ pub struct ServerConfig {
     pub state: Option<Arc<dyn StateStore>>,
     /// Sockets for each address, each with an endpoint and a thread of its own, among which the system divides
     /// the peers (SO_REUSEPORT). Default 1, which is driven by the runtime that the server was bound in.
-    /// Elsewhere than on Linux more than one is refused. What clients send over DTLS goes to one socket.
+    /// Elsewhere than on Linux more than one is refused. DTLS has one socket.
     pub workers: usize,
     /// How many connections over TCP, TLS and WebSockets are accepted.
     pub stream: StreamLimits,

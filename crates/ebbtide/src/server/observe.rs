@@ -107,8 +107,8 @@ impl Subject {
         self.tell(None);
     }
 
-    /// Notifies observers of changes at most once in this span: what changes sooner is told at its end,
-    /// as the state is then. Changes of different paths ([`Self::changed_at`]) do not wait for each other. At
+    /// Notifies observers of changes at most once in this span: later changes wait for its end,
+    /// when observers receive the state of that time. Changes of different paths ([`Self::changed_at`]) do not wait for each other. At
     /// the end of the span a task of the runtime tells them, in which the first of them was reported.
     #[must_use]
     pub fn at_most_every(mut self, span: Duration) -> Self {
@@ -168,7 +168,8 @@ impl Subject {
     }
 
     /// The state changed, and the notification of this change is Confirmable or Non-confirmable, whatever
-    /// the subject's others are. Of several changes that one notification tells of, Confirmable counts.
+    /// the subject's others are. Where one notification covers several
+    /// changes, Confirmable prevails.
     pub fn changed_as(&self, reliability: Reliability) {
         self.inner.changes.fetch_add(1, Ordering::SeqCst);
         self.each(|observers| observers.changed_as(self.inner.id, reliability));

@@ -223,7 +223,7 @@ impl Service {
         Err(super::well_known::answer(routes, message))
     }
 
-    /// What a request observes that was stored.
+    /// The subject of a stored observer's request.
     pub(super) fn subject_of(&self, request: &[u8]) -> Option<super::Subject> {
         let message = Message::parse(request).ok()?;
         self.find(&message).ok()?.0.resource.subject.clone()

@@ -1,4 +1,4 @@
-//! What of a server outlives its program: observers, verified addresses, the place of message IDs.
+//! The state of a server that outlives its program: observers, verified addresses, the place of message IDs.
 
 use super::observe::Observed as _;
 use super::service::Service;
@@ -19,22 +19,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How often it is looked whether there is something to store.
 const EVERY: Duration = Duration::from_millis(100);
-/// What a state begins with; the number is that of the form.
+/// The first bytes of a state; the number is that of the format.
 const MAGIC: &[u8] = b"ebbtide state 1\n";
 
 /// Where a server stores what it must know after a restart, even after `kill -9`: who observes what, with
 /// tokens and sequence numbers; which addresses have echoed; the secret by which message IDs go on. Give it to
 /// [`ServerConfig::state`](super::ServerConfig::state).
 ///
-/// What has changed is stored a tenth of a second later: an observer that registers just before a crash has
+/// Changes are stored a tenth of a second later: an observer that registers just before a crash has
 /// to register again, which clients do when the last state is no longer fresh. Observers over connections
 /// and DTLS are not stored, since their sessions end with the program.
 pub trait StateStore: fmt::Debug + Send + Sync + 'static {
-    /// What was stored last; `None` if nothing ever was.
+    /// The last state that was stored; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// If it cannot be read. The server then does not start.
+    /// Returns an error if it cannot be read. The server then does not start.
     fn load(&self) -> io::Result<Option<Vec<u8>>>;
 
     /// Stores a state in the place of the one before: wholly, or not at all. It is called on a thread that
@@ -42,11 +42,11 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If it cannot be written. That is logged, and tried again with the next change.
+    /// Returns an error if it cannot be written. The server logs it and tries again soon.
     fn save(&self, state: &[u8]) -> io::Result<()>;
 }
 
-/// Stores the state in a file: written beside it, and renamed when it is whole.
+/// Stores the state in a file, which is replaced by a new one once that is complete.
 #[derive(Clone, Debug)]
 pub struct StateFile {
     path: PathBuf,
@@ -85,7 +85,7 @@ pub(super) struct Saved {
     pub(super) key: u64,
     /// How often the server was started before.
     pub(super) restarts: u32,
-    /// Who had echoed, and when, in milliseconds of the system's clock.
+    /// The verified addresses, with the time of their echo in milliseconds of the system's clock.
     verified: Vec<(IpAddr, u64)>,
     /// By the number of their socket.
     observers: Vec<(u32, SavedObserver)>,
@@ -99,12 +99,12 @@ pub(super) fn unix_millis() -> u64 {
 }
 
 impl Saved {
-    /// What a store has, or the state of a server that starts for the first time. The store then knows of
+    /// The stored state, or the state of a server that starts for the first time. The store then knows of
     /// this start.
     ///
     /// # Errors
     ///
-    /// If it cannot be read or written, or is not a state.
+    /// Returns an error if it cannot be read or written, or is not a state.
     pub(super) fn load(store: &dyn StateStore) -> io::Result<Self> {
         let state = match store.load()? {
             Some(state) => {
@@ -243,7 +243,7 @@ pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &Saved)
     }
 }
 
-/// What there is to store, and a number that differs when that has changed.
+/// The state to be stored, with a number that differs once it has changed.
 fn collect(
     service: &Service,
     sockets: &[Weak<Shared>],

@@ -31,14 +31,14 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// If the system has no resources for one.
+    /// Returns an error if the system has no resources for one.
     pub(super) fn start(number: u32) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (handle, name) = (runtime.handle().clone(), format!("ebbtide-{number}"));
         Ok(Self { runtime: Some(runtime), handle, name })
     }
 
-    /// What is made while this is held belongs to the worker.
+    /// Sockets and tasks that are made while this is held belong to the worker.
     pub(super) fn enter(&self) -> EnterGuard<'_> {
         self.handle.enter()
     }

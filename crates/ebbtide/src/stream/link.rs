@@ -21,7 +21,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) remote: SocketAddr,
-    /// What is known of the peer besides.
+    /// The peer's identity, if its transport knows one.
     pub(crate) peer: Option<Peer>,
     pub(crate) clock: Clock,
     /// Answers the peer's requests; a client's connection has none.

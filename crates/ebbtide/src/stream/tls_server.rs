@@ -89,7 +89,7 @@ impl TlsServer {
     ///
     /// # Errors
     ///
-    /// If there is no such authority: [`Trust::dangerously_anyone`] names none.
+    /// Returns an error if there is no such authority: [`Trust::dangerously_anyone`] names none.
     pub fn require_client_certificates(mut self, authorities: &Trust) -> Result<Self, TlsError> {
         self.clients = Clients::Required(some_roots(authorities)?);
         Ok(self)
@@ -110,7 +110,7 @@ impl TlsServer {
     ///
     /// # Errors
     ///
-    /// If the certificate is not usable. Then the one before stays.
+    /// Returns an error if the certificate is not usable. The one before then stays.
     pub fn set_identity(&self, identity: &Identity) -> Result<(), TlsError> {
         let certified = identity.certified()?;
         *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = Some(certified);

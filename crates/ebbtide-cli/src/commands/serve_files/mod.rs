@@ -68,7 +68,7 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
         let writers = Arc::new(Semaphore::new(WRITERS));
         let changing = |answer: Answer| {
             let (files, writers) = (files.clone(), writers.clone());
-            move |call| -> Answering {
+            move |call: Call<'static>| -> Answering {
                 let place = writers.clone().try_acquire_owned().ok();
                 let files = files.clone();
                 Box::pin(async move {

@@ -43,7 +43,7 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// If the body is not such a value.
+    /// Returns an error if the body is not such a value.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, DataError> {
         from_json(&self.payload)
     }
@@ -52,7 +52,7 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// If the body is not such a value.
+    /// Returns an error if the body is not such a value.
     pub fn cbor<T: DeserializeOwned>(&self) -> Result<T, DataError> {
         from_cbor(&self.payload)
     }
@@ -61,7 +61,7 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// If the body is not such a value.
+    /// Returns an error if the body is not such a value.
     pub fn data<T: DeserializeOwned>(&self) -> Result<T, DataError> {
         match self.content_format() {
             Some(ContentFormat::CBOR) => self.cbor(),
@@ -74,7 +74,7 @@ impl Response {
 ///
 /// # Errors
 ///
-/// If it is not such a value.
+/// Returns an error if the bytes are not such a value.
 pub fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DataError> {
     serde_json::from_slice(body).map_err(|error| DataError::reading("JSON", error))
 }
@@ -83,7 +83,7 @@ pub fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DataError> {
 ///
 /// # Errors
 ///
-/// If it is not such a value.
+/// Returns an error if the bytes are not such a value.
 pub fn from_cbor<T: DeserializeOwned>(body: &[u8]) -> Result<T, DataError> {
     ciborium::from_reader(body).map_err(|error| DataError::reading("CBOR", error))
 }
@@ -92,7 +92,7 @@ pub fn from_cbor<T: DeserializeOwned>(body: &[u8]) -> Result<T, DataError> {
 ///
 /// # Errors
 ///
-/// If the value cannot be written, such as a map whose keys are not texts.
+/// Returns an error if the value cannot be written, such as a map whose keys are not texts.
 pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, DataError> {
     serde_json::to_vec(value).map_err(|error| DataError::writing("JSON", error))
 }
@@ -101,7 +101,7 @@ pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, DataError> 
 ///
 /// # Errors
 ///
-/// If the value cannot be written.
+/// Returns an error if the value cannot be written.
 pub fn to_cbor(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, DataError> {
     let mut body = Vec::new();
     match ciborium::into_writer(value, &mut body) {

@@ -134,7 +134,7 @@ impl Response {
         if self.is_success() { Ok(self) } else { Err(StatusError(Box::new(self))) }
     }
 
-    /// Who answered; `None` of a response that was not received by a client's request.
+    /// The peer's address; `None` for a response that was not received by a client's request.
     #[must_use]
     pub fn remote(&self) -> Option<SocketAddr> {
         Some(self.arrival.as_ref()?.remote)

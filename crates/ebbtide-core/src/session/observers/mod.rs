@@ -257,7 +257,7 @@ impl Observers {
     }
 
     /// The state changed: every observer of the subject is due, and notified by a message of this kind.
-    /// Of several changes that one notification tells of, one that asks for Confirmable counts.
+    /// Where one notification covers several changes, Confirmable prevails.
     pub fn changed_as(&mut self, subject: u32, reliability: Reliability) {
         self.each(subject, |_, observer| {
             observer.dirty = true;

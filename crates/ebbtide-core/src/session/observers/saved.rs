@@ -1,4 +1,4 @@
-//! Observers that outlive their program: what has to be stored of them, and how they are there again.
+//! Observers that outlive their program: their stored form, and how they are restored.
 
 use super::{Observers, Registration, Subject};
 use crate::time::Instant;
@@ -11,10 +11,10 @@ use core::net::{IpAddr, SocketAddr};
 /// 2^23 for newer.
 const AHEAD: u32 = 1 << 16;
 
-/// What has to be stored of an observer.
+/// The part of an observer that has to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedObserver {
-    /// Who observes.
+    /// The observer's address.
     pub remote: SocketAddr,
     /// The token of its notifications.
     pub token: Token,

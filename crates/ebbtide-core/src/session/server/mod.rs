@@ -137,7 +137,7 @@ pub struct Server<S> {
 }
 
 impl<S: Share<Tables>> Server<S> {
-    /// What its requests share.
+    /// The tables that its requests share.
     pub const fn tables(&self) -> &S {
         &self.tables
     }
