@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Prints the tables of docs/bursts.md: transfers under every way to send them.
+"""Prints the tables of docs/bursts.md: transfers under every control and transport.
 
     cargo build --release -p ebbtide-cli && python3 scripts/bursts_study.py > tables.md
 
-What was run before is kept under target/bursts-study and not run again. REPS=N runs fewer
+Existing results under target/bursts-study are not computed again. REPS=N runs fewer
 replications than the study's 10 for a quick look. EBBTIDE names another binary.
 """
 

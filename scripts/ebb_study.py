@@ -4,7 +4,7 @@ docs/img/ebb-*.svg.
 
     cargo build --release -p ebbtide-cli && python3 scripts/ebb_study.py
 
-What was run before is kept under target/ebb-study and not run again. REPS=N runs fewer
+Existing results under target/ebb-study are not computed again. REPS=N runs fewer
 replications than the study (20, and 40 with errors) for a quick look; the tables say so.
 EBBTIDE names another binary; SECTIONS=goals,mixed runs a part and leaves the other parts of the
 document as they are.

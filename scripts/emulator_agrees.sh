@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The emulator against the simulator: the library's own clients and server with real sockets behind
-# the emulated nb-iot, cell by cell beside the simulated flow completion times.
+# the emulated nb-iot, compared with the simulated flow completion times cell by cell.
 #
 #   scripts/emulator_agrees.sh EBBTIDE [JOBS] [RUNS]     needs root or user namespaces
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# libcoap's client and server behind the emulated nb-iot, beside the simulated `default`.
+# libcoap's client and server behind the emulated nb-iot, compared with the simulated `default`.
 #
 #   scripts/emulator_libcoap.sh EBBTIDE FLOW [RUNS]      needs root or user namespaces
 #

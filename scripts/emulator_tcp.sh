@@ -5,7 +5,7 @@
 #   scripts/emulator_tcp.sh EBBTIDE FOLDER CLIENTS BUFFER WORKLOAD ERRORS SEED     needs root or user namespaces
 #
 # Leaves in FOLDER two lines of JSON (bench's, emulate's) in "CLIENTS BUFFER WORKLOAD ERRORS SEED"
-# and a capture beside them.
+# and a capture next to them.
 set -euo pipefail
 ebbtide=$(realpath "$1") folder=$2
 shift 2

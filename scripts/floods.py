@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What strangers can use up: an honest client beside floods from forged addresses.
+"""The effect of floods from forged addresses on an honest client.
 
 The script makes two network namespaces, joined by a virtual cable. `ebbtide serve` runs in the one,
 on the first core; the honest client and the flood run in the other, on the second core. Each flood
-is sent twice: to the server, and, as a control, to an address without a host. So the flood's own
-cost is in both figures, and their ratio is what the flood costs the honest client.
+is sent twice: to the server, and, as a control, to an address without a host. The flood's own
+cost is therefore in both figures, and their ratio is the flood's cost to the honest client.
 
     cargo build --release -p ebbtide-cli --bins --examples
     scripts/floods.py                    # every kind at 50,000 datagrams a second, five rounds

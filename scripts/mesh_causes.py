@@ -3,8 +3,8 @@
 
     ebbtide replay lln-cloud --set workload=burst --cc default --trace - | scripts/mesh_causes.py
 
-For every timeout that expired: what had become of the copy it waited for, how long it had waited, and
-at which nodes most of them were lost. "Under way" is a copy that was neither lost nor answered
+For every timeout that expired: the fate of the copy whose answer it awaited, how long it had waited,
+and the nodes at which most copies were lost. "Under way" is a copy that was neither lost nor answered
 then: repeating it was early if it was answered in the end.
 """
 

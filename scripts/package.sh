@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lays out what a package of the command holds, besides the program, in target/package: manual pages,
+# Collects the files of a package of the command, apart from the program, in target/package: manual pages,
 # completions, licences. The Debian package and the archives of a release take them from there.
 #
 #   scripts/package.sh PROGRAM

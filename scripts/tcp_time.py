@@ -4,7 +4,7 @@
     scripts/emulator_tcp.sh EBBTIDE FOLDER 100 2500 continuous none 5
     scripts/tcp_time.py CLIENTS CAPTURE...            needs tshark
 
-Prints for each capture seconds per client, on the average, that were spent
+Prints for each capture the average seconds per client that were spent
   syn       waiting to repeat a SYN
   open      in the rest of handshakes, until the first request leaves
   request   waiting to repeat a request: first timeouts, second ones, later ones

@@ -1,5 +1,6 @@
-//! Decode, encode, decode gives the same: what is accepted from the network is what we would have
-//! sent. See `seeds/codec` for messages to begin with.
+//! Decoding, encoding and decoding again gives the same message, so messages that are accepted
+//! from the network could have been sent by this endpoint. `seeds/codec` has messages to begin
+//! with.
 #![no_main]
 
 use ebbtide_core::wire::{Block, Content, Encoder, Message, Opt, OptionNumber};
@@ -16,8 +17,9 @@ fuzz_target!(|datagram: &[u8]| {
     let options: Vec<Opt<'_>> = message.options().collect();
     assert!(options.is_sorted_by_key(|opt| opt.number));
 
-    // All at once, from options in another order: numbers from the greatest, equals as they were.
-    // Not if they are very many, since sorting them takes time that grows with their square.
+    // All at once, from options in another order: descending numbers, with options of the same
+    // number as they were. This is skipped for very many options, since sorting takes time that
+    // grows with the square of their number.
     let mut shuffled = options.clone();
     if shuffled.len() <= 24 {
         shuffled.sort_by_key(|opt| core::cmp::Reverse(opt.number));
@@ -44,11 +46,11 @@ fuzz_target!(|datagram: &[u8]| {
     encoder.payload(message.payload()).expect("it fitted before");
     assert_eq!(encoder.finish(), datagram);
 
-    // One byte less is too little.
+    // One byte less is too short.
     let mut short = vec![0; len - 1];
     assert!(content.encode(&mut short, kind, id, token).is_err());
 
-    // What is read of it agrees with the options one by one.
+    // The accessors agree with the options one by one.
     assert!(message.path().eq(
         options.iter().filter(|opt| opt.number == OptionNumber::URI_PATH).map(|opt| opt.value)
     ));

@@ -1,6 +1,6 @@
-//! A DTLS client and server whose datagrams are cut, changed and mixed with any bytes: neither panics,
-//! no data arrives that was not sent, and nothing is kept without bound. The machine is that of the
-//! crate's tests; its `play` says what the first bytes do.
+//! A DTLS client and server whose datagrams are cut, changed and mixed with arbitrary bytes.
+//! Neither side panics, only data that was sent arrives, and memory is bounded. The machine is
+//! that of the crate's tests; its `play` describes the first bytes.
 #![no_main]
 
 #[path = "../../crates/ebbtide-dtls/tests/common/mod.rs"]

@@ -1,7 +1,7 @@
-//! Two endpoints over a wire that loses, duplicates, reorders and corrupts, driven by the input:
-//! after every step what is open is bounded and accounted for, every accepted exchange ends exactly
-//! once, and in the end everything is free. The machine is that of the property tests; its `step`
-//! says what each byte does.
+//! Two endpoints over a wire that loses, duplicates, reorders and corrupts, driven by the input.
+//! After every step the open exchanges are bounded and accounted for, every accepted exchange ends
+//! exactly once, and in the end everything is free. The machine is that of the property tests; its
+//! `step` describes each byte.
 #![no_main]
 
 #[path = "../../crates/ebbtide-core/tests/common/machine.rs"]

@@ -1,6 +1,6 @@
-//! The list of missing blocks that a server sends (RFC 9177 section 5), and the sender that obeys it:
-//! what is read ascends and is written again as it was, but for its forms; no list makes a sender
-//! repeat more than a set, or what never left.
+//! The list of missing blocks that a server sends (RFC 9177 section 5), and the sender that obeys
+//! it. The numbers ascend and are written again as they were read, except for their encoding; no
+//! list makes a sender repeat more than a set, or a block that never left.
 #![no_main]
 
 use core::convert::Infallible;

@@ -1,7 +1,8 @@
-//! A server's session and clients' transfers over a wire that loses, duplicates and reorders, beside
-//! strangers who forge addresses, driven by the input: after every step what is held is bounded, no
-//! forged address has got much, and in the end every request has ended once and nothing is left. The
-//! machine is that of the test `session_machine`; its `step` says what each byte does.
+//! A server's session and clients' transfers over a wire that loses, duplicates and reorders,
+//! together with attackers who forge addresses, driven by the input. After every step memory is
+//! bounded and no forged address has received much, and in the end every request has ended once
+//! and no state is left. The machine is that of the test `session_machine`; its `step` describes
+//! each byte.
 #![no_main]
 
 #[path = "../../crates/ebbtide-core/tests/common/session/mod.rs"]

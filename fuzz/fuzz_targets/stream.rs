@@ -1,6 +1,6 @@
-//! A connection of RFC 8323 that is fed any bytes, whole and in pieces: what it makes of them is
-//! the same, bounded, and ends. The machine is that of the property tests; its `play` says what
-//! the first bytes do.
+//! A connection of RFC 8323 that receives arbitrary bytes, as a whole and in pieces. Both give the
+//! same result, which is bounded and ends. The machine is that of the property tests; its `play`
+//! describes the first bytes.
 #![no_main]
 
 #[path = "../../crates/ebbtide-core/tests/common/split.rs"]

@@ -27,7 +27,7 @@ const VERSION: &str = match option_env!("EBBTIDE_VERSION") {
     name = "ebbtide",
     version = VERSION,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 the work itself failed, 2 the call was wrong."
+    after_help = "Exit codes: 0 success, 1 the work itself failed, 2 an argument was wrong."
 )]
 struct Arguments {
     #[command(subcommand)]

@@ -121,6 +121,8 @@ fn every_command_is_in_the_document() {
     let help = common::succeed(&["--help"]);
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands = commands.take_while(|line| line.starts_with("  "));
+    // A line that is indented further continues the description of a command.
+    let commands = commands.filter(|line| !line.starts_with("   "));
     for name in commands.filter_map(|line| line.split_whitespace().next()) {
         let in_heading = |line: &str| {
             line.strip_prefix("## ").is_some_and(|names| names.split(", ").any(|n| n == name))

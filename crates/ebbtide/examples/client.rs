@@ -1,5 +1,5 @@
-//! Asks, tells and sends: `cargo run -p ebbtide --example client -- coap://127.0.0.1:5683`, with
-//! the example `server` running.
+//! Sends requests: `cargo run -p ebbtide --example client -- coap://127.0.0.1:5683`, with the
+//! example `server` running.
 
 use ebbtide::{Client, ContentFormat, Error, Request};
 
@@ -11,7 +11,7 @@ pub async fn ask(base: &str) -> Result<String, Error> {
         .payload("{\"on\":true}")
         .format(ContentFormat::JSON);
     let switched = client.request(lamp).await?;
-    // An error response is a response: 4.04 says more than a failure would.
+    // An error response is a response: 4.04 says more than an error would.
     if !switched.is_success() {
         eprintln!("the lamp: {} {}", switched.code(), switched.text());
     }

@@ -20,7 +20,7 @@ fn digits(length: usize) -> Bytes {
     b"0123456789".iter().copied().cycle().take(length).collect()
 }
 
-/// A state that changes every `every`, as `say` puts it.
+/// A state that changes at the interval `every`; `say` formats it.
 fn ticking(every: u64, confirmable: bool, say: fn(u64) -> String) -> ebbtide::server::Resource {
     let subject = if confirmable { Subject::new() } else { Subject::non_confirmable() };
     let now = Arc::new(AtomicU64::new(0));
@@ -183,7 +183,7 @@ async fn ask(base: &str) -> Result<ExitCode, Box<dyn Error>> {
     config.endpoint.params.max_retransmit = 8;
     let client = Client::with_config(config);
     println!("ready");
-    // Lines come from a thread of their own, so that the client goes on while none is there.
+    // A separate thread reads lines, so that the client continues while there is none.
     let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {

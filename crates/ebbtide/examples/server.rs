@@ -1,11 +1,11 @@
-//! A thermometer that can be observed and lamps that can be switched:
-//! `cargo run -p ebbtide --example server`, then `ebbtide discover coap://127.0.0.1`.
+//! A thermometer that can be observed, and lamps that can be switched: `cargo run -p ebbtide
+//! --example server`, then `ebbtide discover coap://127.0.0.1`.
 
 use ebbtide::server::{Call, Router, Subject, get, put};
 use ebbtide::{Code, ContentFormat, Response, Server};
 use std::time::Duration;
 
-/// Whoever observes `/temperature` is told when `changed` says so.
+/// Observers of `/temperature` are notified through `changed`.
 pub fn router(changed: &Subject) -> Router {
     let temperature =
         |_: &Call<'_>| Response::content("22.3 C").format(ContentFormat::TEXT).max_age(60);
@@ -14,7 +14,8 @@ pub fn router(changed: &Subject) -> Router {
         .route("/lamps/{lamp}", put(switch).attribute("rt", "lamp"))
 }
 
-/// Takes its time: the client is told to wait, and answered when it is done.
+/// An asynchronous handler: the client receives an acknowledgement, and the response when it is
+/// done.
 async fn switch(call: Call<'static>) -> Response {
     tokio::time::sleep(Duration::from_millis(200)).await;
     match call.param("lamp") {

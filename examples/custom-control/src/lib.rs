@@ -1,8 +1,8 @@
-//! A congestion control of one's own, outside Ebbtide's crates.
+//! A congestion control outside of Ebbtide's crates.
 //!
 //! [`Doubling`] waits a multiple of the last round trip and doubles the wait with each
 //! retransmission. [`Doublings`] is its factory: it gives the control a name and a setting,
-//! `doubling:factor=4`, and can be handed to a [`Client`](ebbtide::Client), a
+//! `doubling:factor=4`, and is accepted by a [`Client`](ebbtide::Client), a
 //! [`Server`](ebbtide::Server), and a [`Source`](ebbtide_sim::scenario::Source) of the simulator.
 
 use ebbtide::core::cc::{
@@ -12,7 +12,7 @@ use ebbtide::core::cc::{
 use ebbtide::core::time::Micros;
 use std::fmt;
 
-/// Waits `factor` times the last round trip, twice as long after each retransmission.
+/// Waits `factor` times the last round trip, and twice as long after each retransmission.
 #[derive(Debug)]
 pub struct Doubling {
     factor: u32,
@@ -28,13 +28,14 @@ impl CongestionControl for Doubling {
     ) -> Micros {
         let known = self.round_trip.map(|round_trip| round_trip.scale(self.factor, 1));
         let first = known.unwrap_or(cx.params.ack_timeout);
-        // Spread over half of it, so that clients that began together do not stay together.
+        // Spread over half of it, so that clients that began together do not stay synchronised.
         let spread = cx.uniform(first, first.scale(3, 2));
         spread.scale(1 << transmission.ordinal.min(10), 1)
     }
 
     fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, _cx: &mut Context<'_>) {
-        // Without retransmissions it is certain what was answered (Karn's algorithm).
+        // Without retransmissions it is certain which transmission was answered (Karn's
+        // algorithm).
         if sample.retransmissions() == 0 {
             self.round_trip = Some(sample.since_first);
         }
@@ -45,7 +46,7 @@ impl CongestionControl for Doubling {
     }
 }
 
-/// Makes controls that wait `factor` times the last round trip.
+/// Builds controls that wait `factor` times the last round trip.
 #[derive(Copy, Clone, Debug)]
 pub struct Doublings {
     /// From 2 to 16.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exit codes: COMMAND's own, 128 + N if signal N ended it; 1 if the emulation \
-    failed or was not valid, 2 if the call was wrong.\n\n\
+    failed or was not valid, 2 if an argument was wrong.\n\n\
     Example: ebbtide emulate --link nb-iot --server 'ebbtide serve' -- ebbtide get coap://10.83.0.1/test"
 )]
 pub(crate) struct EmulateArgs {

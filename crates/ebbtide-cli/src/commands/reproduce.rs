@@ -12,7 +12,7 @@ use ebbtide_sim::run::{Campaign, Results, VERSION};
 use ebbtide_sim::scenario::{TCP, did_you_mean};
 use std::io::{Write, stdout};
 
-/// Repeat the papers' experiments and print the published figures next to the measured ones
+/// Repeat the papers' experiments and compare their figures with the published ones
 #[derive(clap::Args)]
 pub(crate) struct ReproduceArgs {
     /// anrw18, thesis19, socne14, wimob17, rcoap21, or all
