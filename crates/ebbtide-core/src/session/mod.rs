@@ -7,6 +7,7 @@
 mod address_validation;
 mod blocks;
 pub mod client;
+mod etags;
 mod finished;
 mod key;
 mod message;
