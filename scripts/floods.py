@@ -76,6 +76,15 @@ def dropped(spaces):
     return sum(int(row.split()[-1]) for row in rows)
 
 
+def prefer(nice):
+    """Gives this process and its children another niceness."""
+    if nice:
+        os.nice(nice)
+        # Linux weighs sessions against each other, not processes, where it groups them.
+        with contextlib.suppress(OSError):
+            pathlib.Path("/proc/self/autogroup").write_text(str(nice))
+
+
 def serve(stack, spaces, options, arguments):
     core = ["taskset", "-c", "0"] if os.cpu_count() > 1 else []
     server = stack.enter_context(subprocess.Popen(
@@ -151,11 +160,7 @@ def main():
                         help="of all processes; below 0, which needs the right to it, others on the "
                              "machine matter less")
     options = parser.parse_args()
-    if options.nice:
-        os.nice(options.nice)
-        # Linux weighs sessions against each other, not processes, where it groups them.
-        with contextlib.suppress(OSError):
-            pathlib.Path("/proc/self/autogroup").write_text(str(options.nice))
+    prefer(options.nice)
     unknown = set(options.kinds) - set(KINDS)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")

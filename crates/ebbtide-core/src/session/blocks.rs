@@ -1,5 +1,6 @@
 //! Block-wise transfers, from the server's side (RFC 7959), with bounded memory.
 
+use super::etags::ETags;
 use super::key::TransferKey;
 use super::message::{BlockSizes, BurstMark, Response};
 use super::transfer_cache::TransferCache;
@@ -8,8 +9,6 @@ use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, Message, OptionNumber};
 use alloc::collections::BTreeMap;
 use bytes::{Bytes, BytesMut};
-use core::hash::Hasher;
-use siphasher::sip::SipHasher13;
 
 /// How many blocks after the first one that is missing are taken of an upload: as many as a client may
 /// have in flight (`client::Upload::in_flight`).
@@ -24,6 +23,7 @@ const MAX_AGE: u32 = 10;
 #[derive(Debug)]
 pub(super) struct BlockTransfers {
     pub(super) bodies: TransferCache<Upload, Response, Response>,
+    pub(super) etags: ETags,
 }
 
 #[derive(Debug, Default)]
@@ -108,7 +108,8 @@ impl BlockTransfers {
     /// A transfer may pause, and its end is remembered, for `lifetime`: EXCHANGE_LIFETIME (RFC 7959
     /// section 2.4 leaves it to the server).
     pub(super) fn new(max_bytes: usize, lifetime: Duration) -> Self {
-        Self { bodies: TransferCache::new(max_bytes, lifetime, Upload::may_go) }
+        let bodies = TransferCache::new(max_bytes, lifetime, Upload::may_go);
+        Self { bodies, etags: ETags::default() }
     }
 
     /// Takes a block of a request's body, which may have `max_body` bytes.
@@ -248,7 +249,7 @@ impl BlockTransfers {
         sizes: BlockSizes,
     ) -> Response {
         if response.code == Code::CONTENT {
-            response = with_etag(response);
+            response = self.etags.with_etag(response);
         }
         // One that is too long to be kept is asked of the handler again for every block.
         self.bodies.keep_download(now, key, response.clone(), response.payload.len());
@@ -276,17 +277,6 @@ pub(super) fn too_large(max_body: usize) -> Response {
     let max = u32::try_from(max_body).unwrap_or(u32::MAX);
     response.options.push_uint(OptionNumber::SIZE1, max);
     response
-}
-
-/// A response with an ETag, so that a client does not mix two versions (RFC 7959 section 2.4): the
-/// handler's, or one that follows from the body.
-pub(super) fn with_etag(response: Response) -> Response {
-    if response.options.get(OptionNumber::ETAG).is_some() {
-        return response;
-    }
-    let mut hasher = SipHasher13::new();
-    hasher.write(&response.payload);
-    response.etag(&hasher.finish().to_be_bytes())
 }
 
 /// One block of a response.

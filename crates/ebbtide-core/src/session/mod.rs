@@ -8,6 +8,7 @@ mod address_validation;
 mod blocks;
 pub mod client;
 mod echo;
+mod etags;
 mod finished;
 mod key;
 mod message;

@@ -3,7 +3,7 @@
 use super::complete::{self, Observe};
 use super::stages::{Answered, Assembled, Handled, Next, Origin, Outgoing, Received, Way};
 use super::{Server, Share, Tables};
-use crate::session::blocks::{too_large, with_etag};
+use crate::session::blocks::too_large;
 use crate::session::finished::Finished;
 use crate::session::key::{TransferKey, transfer_key};
 use crate::session::message::Response;
@@ -159,7 +159,7 @@ impl<S: Share<Tables>> Server<S> {
         }
         let Handled { origin: Origin { requester, facts, .. }, request, response } = handled;
         // RFC 9177 section 4.4: the same in every block of a body, and another for another body.
-        let mut response = with_etag(response);
+        let mut response = self.tables.with(|tables| tables.blocks.etags.with_etag(response));
         if uploaded {
             let answer = slice(&response, 0, szx);
             self.tables.with(|tables| tables.q_blocks.finish(now, key, answer));
