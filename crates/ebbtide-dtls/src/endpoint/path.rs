@@ -15,13 +15,15 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::{Duration, Instant};
 
-/// How long an answer to a challenge may take. Round trips of constrained networks are seconds long.
+/// How long an answer to a challenge may take. Where nothing is known of the round trip RFC 9853 section 5.5
+/// has 1 s, and lets profiles of constrained networks, where it is seconds long, have another value.
 const CHALLENGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often an address is challenged.
 const CHALLENGES: u8 = 3;
 /// Bytes to an unconfirmed address are at most so many times those that came from it.
 const AMPLIFICATION: usize = 3;
 
+// IANA's registry "TLS RRC Message Types" (RFC 9853 section 4).
 const PATH_CHALLENGE: u8 = 0;
 const PATH_RESPONSE: u8 = 1;
 const PATH_DROP: u8 = 2;
