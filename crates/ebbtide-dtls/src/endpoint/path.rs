@@ -15,14 +15,15 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::{Duration, Instant};
 
-/// How long to wait for an answer to a challenge. Round trips of constrained networks can take
-/// seconds.
+/// How long to wait for an answer to a challenge. RFC 9853 section 5.5 has 1 s for peers whose round trip is
+/// unknown, and lets profiles of constrained networks, whose round trips take seconds, have another value.
 const CHALLENGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often an address is challenged.
 const CHALLENGES: u8 = 3;
 /// The maximum ratio of bytes to an unconfirmed address and bytes from it.
 const AMPLIFICATION: usize = 3;
 
+// IANA's registry "TLS RRC Message Types" (RFC 9853 section 4).
 const PATH_CHALLENGE: u8 = 0;
 const PATH_RESPONSE: u8 = 1;
 const PATH_DROP: u8 = 2;

@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 /// TLS_EMPTY_RENEGOTIATION_INFO_SCSV (RFC 5746 section 3.3): shorter than the extension.
 const RENEGOTIATION_SCSV: u16 = 0x00ff;
 
+// IANA's registry "TLS ExtensionType Values": RFC 7627 section 7, RFC 9146 section 10, RFC 9853 section
+// 10.2 (`rrc`) and RFC 5746 section 6.
 const EXTENDED_MASTER_SECRET: u16 = 23;
 const CONNECTION_ID: u16 = 54;
 const RETURN_ROUTABILITY: u16 = 61;
