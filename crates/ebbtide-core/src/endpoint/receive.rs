@@ -44,7 +44,7 @@ impl Endpoint {
             Ok(message) => message,
             Err(error) => {
                 self.counters.malformed += 1;
-                self.malformed.count(&error);
+                self.malformed.get_or_insert_default().count(&error);
                 // Section 4.2: a Confirmable message with a format error is rejected with a
                 // Reset; anything else is ignored (sections 3 and 4.3).
                 // To a group not even that: all its members would (section 8.1).

@@ -241,15 +241,16 @@ impl Counters {
 
 impl Endpoint {
     /// What was counted under each congestion control that this endpoint has been given, the
-    /// default one first.
+    /// default one first; nothing if the configuration says so
+    /// ([`counts_by_control`](super::EndpointConfig::counts_by_control)).
     pub fn controls(&self) -> impl Iterator<Item = (&Config, &ControlCounters)> {
-        self.controls.iter().zip(&self.control_counters)
+        self.controls.counted()
     }
 
     /// Datagrams that were no messages, by reason.
     #[must_use]
     pub fn malformed(&self) -> Malformed {
-        self.malformed
+        self.malformed.as_deref().copied().unwrap_or_default()
     }
 
     /// Exchanges that have not ended, by state. Looks at each of them.

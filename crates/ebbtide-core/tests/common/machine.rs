@@ -283,6 +283,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
         rexmit_count_option: OptionNumber(65020),
         q_block: false,
         unique_message_ids: bits & 32 == 0,
+        counts_by_control: bits & 64 == 0,
         limits: Limits {
             peers: 1 + script.below(4),
             exchanges: 1 + script.below(16),
