@@ -6,6 +6,7 @@ mod client;
 mod device;
 mod exchanges;
 mod flow;
+mod model;
 mod quick;
 mod server;
 mod tcp;
@@ -14,6 +15,7 @@ pub(crate) use book::Book;
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
 pub(crate) use exchanges::{Ended, Exchanges, Step};
+pub(crate) use model::{ClientModel, Model};
 pub(crate) use server::Server;
 pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
 
