@@ -4,9 +4,9 @@ use crate::{attended, errors};
 use ebbtide_core::cc::Algorithm;
 use ebbtide_sim::record::{AIR, Capture, Claim, Only, PLACES, Store, Tap, Trace};
 use ebbtide_sim::report::{Report, render};
-use ebbtide_sim::reproduce::{Paper, check_statements, compare, pages, plan};
+use ebbtide_sim::reproduce::{Paper, check_statements, compare, pages, plan, replications};
 use ebbtide_sim::run::{
-    Campaign, CellSpec, Progress, Results, Shard, document, left_out, report, simulate_with,
+    Campaign, CellSpec, Most, Progress, Results, Shard, document, left_out, report, simulate_with,
 };
 use ebbtide_sim::scenario::units::in_base_unit;
 use ebbtide_sim::scenario::{self, Axis, BUILTIN, Q_BLOCK, Q_BLOCK_ABOUT, Source, TCP, TCP_ABOUT};
@@ -235,9 +235,9 @@ impl Plan {
     }
 
     /// Combines results in few files, and returns their number.
-    fn compact(&self, py: Python<'_>, folder: PathBuf, most_rows: usize) -> PyResult<usize> {
+    fn compact(&self, py: Python<'_>, folder: PathBuf, most_rows: u64) -> PyResult<usize> {
         let campaign = self.campaign.clone();
-        let compacted = py.detach(move || campaign.compact(&folder, most_rows));
+        let compacted = py.detach(move || campaign.compact(&folder, Most::Rows(most_rows)));
         compacted.map_err(|error| errors::store(&error))
     }
 
@@ -379,8 +379,10 @@ fn save_report(store: &Store, campaign: &Campaign, results: &Results) -> PyResul
     let statements: Vec<Value> = papers
         .iter()
         .flat_map(|paper| {
-            check_statements(*paper, campaign, results).into_iter().map(|statement| {
-                json!({"paper": paper.name(), "says": statement.says, "holds": statement.holds,
+            let reps = replications(*paper, campaign);
+            check_statements(*paper, campaign, results).into_iter().map(move |statement| {
+                let holds = statement.holds_after(reps);
+                json!({"paper": paper.name(), "says": statement.says, "holds": holds,
                        "measured": statement.measured})
             })
         })

@@ -61,6 +61,7 @@ enum Command {
     Emulate(commands::emulate::EmulateArgs),
     Report(commands::report::ReportArgs),
     Export(commands::export::ExportArgs),
+    Compact(commands::compact::CompactArgs),
     Completions(commands::shell::CompletionsArgs),
     Man(commands::shell::ManArgs),
 }
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         Command::Emulate(args) => commands::emulate::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Export(args) => commands::export::run(&args),
+        Command::Compact(args) => commands::compact::run(&args),
         Command::Completions(args) => commands::shell::completions::<Arguments>(&args),
         Command::Man(args) => commands::shell::man::<Arguments>(&args),
     };

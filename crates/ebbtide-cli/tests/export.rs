@@ -107,6 +107,26 @@ fn a_csv_has_every_cell_and_replication() {
 }
 
 #[test]
+fn the_csv_of_a_distribution_has_the_points_of_its_curves() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = sweep(&folder);
+    let names = succeed(&["export", &out]);
+    let figure = |start: &str| names.lines().find(|name| name.starts_with(start)).unwrap();
+    let csv = |name: &str| {
+        let figure = ["--figure", name, "--format", "csv", "--output", "-"];
+        succeed(&[&["export", &out][..], &figure].concat())
+    };
+    let text = csv(figure("share-of-the-exchanges-answered-within-a-time"));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "clients,cc,share,seconds");
+    assert_eq!(lines.len(), 1 + 2 * 2 * 101);
+    assert!(lines[101].starts_with("2,default,1,"), "{}", lines[101]);
+    let text = csv(figure("queue-length-over-time"));
+    assert!(text.starts_with("clients,cc,replication,quantity,time_s,value\r\n"), "{text}");
+    assert!(text.contains(",0,to the server (bytes),"), "{text}");
+}
+
+#[test]
 fn a_figure_that_is_not_there_is_answered_with_the_nearest_name() {
     let folder = tempfile::tempdir().unwrap();
     let out = sweep(&folder);

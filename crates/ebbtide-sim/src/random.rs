@@ -4,6 +4,9 @@
 //! `"client/17"`), so that a draw added in one place does not change any other. The name of the
 //! congestion control is not part of the key, so compared controls draw the same values.
 
+mod frugal;
+
+pub(crate) use frugal::Frugal;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -24,11 +27,20 @@ impl Streams {
     /// The stream of the component at `path`: ChaCha8 keyed by seed, replication and path.
     #[must_use]
     pub fn stream(&self, path: &str) -> ChaCha8Rng {
+        ChaCha8Rng::from_seed(self.key(path))
+    }
+
+    /// The same stream, in less memory.
+    pub(crate) fn frugal(&self, path: &str) -> Frugal {
+        Frugal::from_seed(self.key(path))
+    }
+
+    fn key(&self, path: &str) -> [u8; 32] {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
         key[8..12].copy_from_slice(&self.replication.to_le_bytes());
         key[16..].copy_from_slice(&fnv1a_128(path.as_bytes()).to_le_bytes());
-        ChaCha8Rng::from_seed(key)
+        key
     }
 }
 

@@ -25,7 +25,7 @@ fn assert_holds(statements: &[Statement], beginning: &str) {
     let own: Vec<_> = statements.iter().filter(|s| s.says.starts_with(beginning)).collect();
     assert!(!own.is_empty(), "no statement begins with '{beginning}'");
     for statement in own {
-        assert!(statement.holds, "{}", statement.words());
+        assert!(statement.holds, "{}", statement.words(20));
     }
 }
 

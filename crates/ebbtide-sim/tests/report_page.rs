@@ -162,7 +162,7 @@ fn the_verdict_comes_first_and_names_the_best_and_the_collapsed() {
     let page = render(&nb_iot());
     let lead = page.split("class=\"lead\">").nth(1).and_then(|rest| rest.split("</p>").next());
     let lead = lead.unwrap();
-    let words = "Use <strong>fasor-token</strong>: it delivers 100 % of what is asked, 99 % within";
+    let words = "Use <strong>fasor-token</strong>: it delivers 100 % of the exchanges, the first 99 % within";
     assert!(lead.starts_with(words), "{lead}");
     assert!(
         lead.contains(" fasor (+") && lead.contains(" take longer. default (delivers"),

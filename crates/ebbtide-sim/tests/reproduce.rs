@@ -1,6 +1,6 @@
 //! The papers' experiments: every published figure is compared, and lies where it should.
 
-use ebbtide_sim::reproduce::{Figure, Paper, compare, pages, plan};
+use ebbtide_sim::reproduce::{Figure, Paper, REPS_TO_JUDGE, compare, pages, plan, replications};
 use ebbtide_sim::run::Campaign;
 
 /// The papers about the bottleneck; those about low-power networks have tests of their own.
@@ -103,6 +103,16 @@ fn tcp_is_the_fastest_of_many_continuous_clients_and_the_slowest_of_random_ones(
     for clients in [100, 400] {
         let (tcp, udp) = others("random", clients);
         assert!(udp.iter().all(|other| tcp > *other), "{tcp} {udp:?}");
+    }
+}
+
+#[test]
+fn a_paper_is_judged_with_its_own_replications_and_not_with_two() {
+    for paper in Paper::ALL.iter().copied() {
+        let own = plan(&[paper], (None, None)).unwrap();
+        assert!(replications(paper, &own) >= REPS_TO_JUDGE, "{paper:?}");
+        let few = plan(&[paper], (Some(2), None)).unwrap();
+        assert_eq!(replications(paper, &few), 2, "{paper:?}");
     }
 }
 

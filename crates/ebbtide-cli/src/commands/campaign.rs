@@ -24,7 +24,7 @@ pub(crate) struct CampaignArgs {
     /// Keep results in this folder, with a report; what it already has is not run again
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Compare the times by which this share of the requests is delivered: 50, 90, 99 or 100 %
+    /// Compare the times by which this share of the exchanges was delivered: 50, 90, 99 or 100 %
     #[arg(long, value_name = "P", default_value = "99")]
     pub(crate) percentile: Percentile,
     /// Print one JSON document

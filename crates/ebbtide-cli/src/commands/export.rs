@@ -17,7 +17,7 @@ pub(crate) struct ExportArgs {
     /// The figure; without it, the names of all figures are listed
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
-    /// The format; csv has the figures of every cell and replication
+    /// The format; csv has the data that the figure is drawn from
     #[arg(long, value_enum, default_value = "pdf")]
     format: Format,
     /// The width: a column of a paper (8.5 cm) or a page (17.5 cm)
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let (bytes, ending) = match args.format {
         Format::Pdf => (one.pdf(width), "pdf"),
         Format::Svg => (one.svg(width).into_bytes(), "svg"),
-        Format::Csv => (csv(&data).into_bytes(), "csv"),
+        Format::Csv => (csv(&data, &one.title).into_bytes(), "csv"),
     };
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.{ending}")));
     if path.as_os_str() == "-" {

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 mod burst;
 mod campaign;
+pub(crate) mod compact;
 pub(crate) mod discover;
 pub(crate) mod emulate;
 pub(crate) mod export;

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 pub(crate) struct ReportArgs {
     /// A folder that `run --out` made
     folder: PathBuf,
-    /// Compare the times by which this share of the requests is delivered: 50, 90, 99 or 100 %
+    /// Compare the times by which this share of the exchanges was delivered: 50, 90, 99 or 100 %
     #[arg(long, value_name = "P", default_value = "99")]
     percentile: Percentile,
     /// Open it in the browser

@@ -6,7 +6,7 @@ use crate::output::{paragraph, table::significant};
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::{Comparison, render};
 use ebbtide_sim::reproduce::{
-    Paper, REPS_TO_JUDGE, Statement, check_statements, compare, pages, plan, withhold,
+    Paper, REPS_TO_JUDGE, Statement, check_statements, compare, pages, plan, replications, withhold,
 };
 use ebbtide_sim::run::{Campaign, Results, VERSION};
 use ebbtide_sim::scenario::{TCP, did_you_mean};
@@ -31,9 +31,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         .iter()
         .map(|paper| {
             let mut rows = compare(*paper, &campaign, &ran.results);
-            if !paper.lists_cells() {
-                withhold(&mut rows, campaign.reps);
-            }
+            withhold(&mut rows, replications(*paper, &campaign));
             (*paper, rows)
         })
         .collect();
@@ -42,8 +40,9 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         json(&mut out, (&campaign, &ran.results), &compared)?;
     } else {
         for (paper, rows) in &compared {
-            table(&mut out, (*paper, campaign.reps), rows)?;
-            statements(&mut out, &check_statements(*paper, &campaign, &ran.results))?;
+            let reps = replications(*paper, &campaign);
+            table(&mut out, (*paper, reps), rows)?;
+            statements(&mut out, reps, &check_statements(*paper, &campaign, &ran.results))?;
         }
     }
     if let Some(store) = &ran.store {
@@ -124,10 +123,10 @@ fn table(
             100.0 * row.relative
         )?;
     }
-    if !paper.lists_cells() && reps < REPS_TO_JUDGE {
+    if reps < REPS_TO_JUDGE {
         let text = format!(
-            "{reps} replications are too few to judge: run {REPS_TO_JUDGE} or more (--reps), or the \
-             papers' 20."
+            "{reps} replications are too few to judge: run {REPS_TO_JUDGE} or more (--reps), or as \
+             many as the paper, without --reps."
         );
         writeln!(out)?;
         paragraph(out, "", &text)?;
@@ -158,10 +157,10 @@ fn table(
 }
 
 /// Prints the statements of a paper, and whether they hold.
-fn statements(out: &mut impl Write, all: &[Statement]) -> std::io::Result<()> {
+fn statements(out: &mut impl Write, reps: u32, all: &[Statement]) -> std::io::Result<()> {
     for statement in all {
-        let flag = if statement.holds { " " } else { "!" };
-        let verdict = if statement.holds { "holds" } else { "does not hold" };
+        let flag = if statement.holds_after(reps) == Some(false) { "!" } else { " " };
+        let verdict = statement.verdict(reps);
         paragraph(out, &format!("{flag} "), &statement.says)?;
         paragraph(out, "    ", &format!("{verdict}: {}", statement.measured))?;
     }
@@ -176,7 +175,15 @@ fn json(
     let papers: Vec<serde_json::Value> = compared
         .iter()
         .map(|(paper, rows)| {
+            let reps = replications(*paper, campaign);
             let statements = check_statements(*paper, campaign, results);
+            let statements: Vec<_> = statements
+                .iter()
+                .map(|one| {
+                    let holds = one.holds_after(reps);
+                    serde_json::json!({"says": one.says, "measured": one.measured, "holds": holds})
+                })
+                .collect();
             serde_json::json!({"paper": paper.name(), "figures": rows, "statements": statements})
         })
         .collect();

@@ -26,6 +26,9 @@ pub(crate) struct RunArgs {
     /// Compute only part I (from 1) of N of the replications, into --out
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<String>,
+    /// Keep a row for each exchange as well, in --out
+    #[arg(long, requires = "out")]
+    exchanges: bool,
     #[command(flatten)]
     campaign: CampaignArgs,
 }
@@ -38,6 +41,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut campaign =
         Campaign::plan(source, axes, controls(&args.cc)?, run).map_err(Failure::usage)?;
     campaign.percentile = args.campaign.percentile;
+    campaign.exchanges = args.exchanges;
     let shard = args.shard.as_deref().map(parse_shard).transpose()?;
     let ran = args.campaign.run(&campaign, shard)?;
     let mut out = stdout().lock();

@@ -20,7 +20,7 @@ pub(crate) fn write(
         is_first = false;
         heading(out, campaign, &group)?;
         let has_own_figures = match mesh::cells(&group) {
-            Some(cells) => mesh::rows(out, &cells).map(|()| true)?,
+            Some(cells) => mesh::rows(out, &cells).map(|()| false)?,
             None => match flows::cells(&group) {
                 Some(cells) => flows::rows(out, &cells).map(|()| true)?,
                 None => rows(out, &group, &verdict).map(|()| false)?,

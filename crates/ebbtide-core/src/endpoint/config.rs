@@ -10,8 +10,18 @@ use core::hash::{Hash, Hasher};
 use core::net::SocketAddr;
 use siphasher::sip::SipHasher24;
 
+#[cfg(not(target_has_atomic = "ptr"))]
+use alloc::rc::Rc as Shared;
+#[cfg(target_has_atomic = "ptr")]
+use alloc::sync::Arc as Shared;
+
+/// Settings that endpoints share: counted atomically where the target can. A program with many
+/// endpoints that are alike keeps one copy of their settings.
+pub type SharedConfig = Shared<EndpointConfig>;
+
 /// Settings of an [`Endpoint`](super::Endpoint).
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct EndpointConfig {
     /// RFC 7252's transmission parameters.
     pub params: Parameters,
@@ -39,6 +49,9 @@ pub struct EndpointConfig {
     /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Default
     /// yes; only a load generator, which measures a server and not a network, may switch this off.
     pub unique_message_ids: bool,
+    /// Whether [`Endpoint::controls`](super::Endpoint::controls) counts messages, round trips and
+    /// timeouts under each control, which takes 440 bytes for each. Default yes.
+    pub counts_by_control: bool,
     /// Bounds on memory.
     pub limits: Limits,
 }
@@ -55,6 +68,7 @@ impl Default for EndpointConfig {
             q_block: false,
             message_id_start: None,
             unique_message_ids: true,
+            counts_by_control: true,
             limits: Limits::default(),
         }
     }

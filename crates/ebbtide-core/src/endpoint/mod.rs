@@ -26,6 +26,7 @@
 mod again;
 mod block;
 mod config;
+mod controls;
 mod flight;
 mod peers;
 mod probe;
@@ -35,7 +36,7 @@ mod send;
 mod statistics;
 mod types;
 
-pub use config::{EndpointConfig, Limits, MessageIdStart};
+pub use config::{EndpointConfig, Limits, MessageIdStart, SharedConfig};
 pub use flight::Flight;
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
@@ -54,7 +55,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
+use controls::Controls;
 use core::net::SocketAddr;
 use peers::{Marks, OptionSupport, Peers};
 use rand_core::Rng;
@@ -62,24 +63,23 @@ use rand_core::Rng;
 /// A CoAP endpoint, both client and server. The [module](self) documentation states how a driver
 /// uses it.
 pub struct Endpoint {
-    config: EndpointConfig,
-    /// The controls that peers refer to; the first is the default.
-    controls: Vec<Config>,
-    /// The counters of each of these controls.
-    control_counters: Vec<ControlCounters>,
+    config: SharedConfig,
+    /// The controls that peers refer to, with their counters.
+    controls: Controls,
     exchange_lifetime: Duration,
     rng: Box<dyn Rng + Send>,
     now: Instant,
     peers: Peers,
     table: Table,
     timers: Timers,
-    /// The timers of the controls themselves, by peer.
-    epochs: Timers,
+    /// The timers of the controls themselves, by peer; `None` until a control has one.
+    epochs: Option<Box<Timers>>,
     outbox: Outbox<Sent>,
     events: VecDeque<Event>,
     dedup: Dedup,
     counters: Counters,
-    malformed: Malformed,
+    /// The faults of datagrams; `None` until something was.
+    malformed: Option<Box<Malformed>>,
 }
 
 impl Endpoint {
@@ -87,11 +87,11 @@ impl Endpoint {
     /// message IDs and dithering. On the open Internet it must be unpredictable (RFC 7252 section
     /// 11.4).
     #[must_use]
-    pub fn new(config: EndpointConfig, mut rng: Box<dyn Rng + Send>) -> Self {
+    pub fn new(config: impl Into<SharedConfig>, mut rng: Box<dyn Rng + Send>) -> Self {
+        let config = config.into();
         let limits = config.limits;
         Self {
-            controls: alloc::vec![config.control.clone()],
-            control_counters: alloc::vec![ControlCounters::default()],
+            controls: Controls::new(config.clone()),
             exchange_lifetime: exchange_lifetime(&config.params),
             now: Instant::ZERO,
             // Message IDs start again at random for a peer that was forgotten, so the peer must
@@ -103,12 +103,12 @@ impl Endpoint {
             ),
             table: Table::new(limits.exchanges, rng.next_u64()),
             timers: Timers::default(),
-            epochs: Timers::default(),
+            epochs: None,
             outbox: Outbox::new(limits.outbox_bytes),
             events: VecDeque::new(),
             dedup: Dedup::new(limits.remembered_messages, limits.remembered_bytes, rng.next_u64()),
             counters: Counters::default(),
-            malformed: Malformed::default(),
+            malformed: None,
             config,
             rng,
         }
@@ -121,7 +121,8 @@ impl Endpoint {
             return match self.events.pop_front() {
                 Some(event) => Output::Event(event),
                 None => {
-                    let both = [self.timers.next(), self.epochs.next()];
+                    let epoch = self.epochs.as_deref().and_then(Timers::next);
+                    let both = [self.timers.next(), epoch];
                     Output::Timeout(both.into_iter().flatten().min())
                 }
             };
@@ -182,19 +183,7 @@ impl Endpoint {
         control: Config,
     ) -> Result<(), SendError> {
         let now = self.advance(now);
-        let known = self.controls.iter().position(|other| *other == control);
-        let number = match known {
-            Some(number) => number,
-            None => {
-                self.controls.push(control);
-                self.controls.len() - 1
-            }
-        };
-        let Ok(number) = u8::try_from(number) else {
-            self.controls.pop();
-            return Err(SendError::TooManyPeers);
-        };
-        self.control_counters.resize(self.controls.len(), ControlCounters::default());
+        let number = self.controls.number_of(control).ok_or(SendError::TooManyPeers)?;
         let index = self.peer(now, remote)?;
         let peer = self.peers.get_mut(index);
         peer.control = number;
@@ -309,6 +298,13 @@ impl Endpoint {
         self.now
     }
 
+    /// The control of a peer has no timer of its own any more.
+    fn disarm_epoch(&mut self, peer: u32) {
+        if let Some(epochs) = &mut self.epochs {
+            epochs.disarm(peer);
+        }
+    }
+
     fn fresh_marks(&self) -> Marks {
         Marks { faithful: self.config.faithful_peers, option: OptionSupport::Unknown }
     }
@@ -363,7 +359,7 @@ impl Endpoint {
         self.table.release(index);
         self.peers.end_exchange(now, peer);
         if self.peers.get(peer).is_idle() {
-            self.epochs.disarm(peer);
+            self.disarm_epoch(peer);
         }
     }
 
@@ -373,9 +369,11 @@ impl Endpoint {
         self.table.forget_probes(index);
         let exchange = self.table.get(index);
         let peer = self.peers.get_mut(exchange.peer);
+        if let Some(sample) = &sample {
+            self.controls.count(peer.control(), |counters| counters.answered(sample));
+        }
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         if let Some(sample) = &sample {
-            self.control_counters[peer.control()].answered(sample);
             peer.shell.on_feedback(&exchange.slot, sample, cx);
         }
         let retransmissions = exchange.transmissions.saturating_sub(1);

@@ -5,6 +5,7 @@ use crate::exchange::hashed::Hashed;
 use crate::exchange::message_id::MessageIds;
 use crate::exchange::table::NONE;
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -132,12 +133,16 @@ impl Peer {
     }
 }
 
+/// Places that are looked at one by one: a device has one peer or two, and hashes nothing.
+const FEW: usize = 4;
+
 /// All peers, found by scope; those without an exchange are ordered by use.
 #[derive(Debug)]
 pub(crate) struct Peers {
     places: Vec<Peer>,
     free: Vec<u32>,
-    by_key: HashTable<u32>,
+    /// Finds peers where there are many; `None` while there are few, which are looked at one by one.
+    by_key: Option<Box<HashTable<u32>>>,
     hasher: FixedState,
     newest: u32,
     oldest: u32,
@@ -152,7 +157,7 @@ impl Peers {
         Self {
             places: Vec::new(),
             free: Vec::new(),
-            by_key: HashTable::new(),
+            by_key: None,
             hasher: FixedState::with_seed(hash_seed),
             newest: NONE,
             oldest: NONE,
@@ -164,7 +169,7 @@ impl Peers {
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.by_key.len()
+        self.places.len() - self.free.len()
     }
 
     #[inline]
@@ -180,8 +185,13 @@ impl Peers {
     /// The peer of this scope, if there is one.
     #[inline]
     pub(crate) fn find(&self, key: SocketAddr) -> Option<u32> {
+        let Some(by_key) = &self.by_key else {
+            let mut all = (0..).zip(&self.places);
+            let found = all.find(|(index, peer)| peer.key == key && !self.free.contains(index));
+            return found.map(|(index, _)| index);
+        };
         let hash = self.hasher.hash_one(Hashed(key));
-        self.by_key.find(hash, |&index| self.places[index as usize].key == key).copied()
+        by_key.find(hash, |&index| self.places[index as usize].key == key).copied()
     }
 
     /// Finds or creates the peer of this scope and marks it as used now; `None` if peers with open
@@ -232,17 +242,25 @@ impl Peers {
                 let index = u32::try_from(self.places.len()).ok()?;
                 if self.places.len() == self.places.capacity() {
                     // The table grows by an eighth; doubling it would leave up to half of this
-                    // memory unused.
-                    self.places.reserve_exact(self.places.len() / 8 + 16);
+                    // memory unused. At first it grows one by one: a device has one or two peers.
+                    self.places.reserve_exact(self.places.len() / 8 + 1);
                 }
                 self.places.push(peer);
                 index
             }
         };
         let (places, hasher) = (&self.places, &self.hasher);
-        self.by_key.insert_unique(hasher.hash_one(Hashed(key)), index, |&other| {
-            hasher.hash_one(Hashed(places[other as usize].key))
-        });
+        let hash = |&index: &u32| hasher.hash_one(Hashed(places[index as usize].key));
+        if let Some(by_key) = &mut self.by_key {
+            by_key.insert_unique(hash(&index), index, hash);
+        } else if places.len() > FEW {
+            let mut by_key = Box::new(HashTable::new());
+            // All places are taken, or none would have been added.
+            (0..places.len() as u32).for_each(|index| {
+                by_key.insert_unique(hash(&index), index, hash);
+            });
+            self.by_key = Some(by_key);
+        }
         self.link_newest(index);
         Some(index)
     }
@@ -298,9 +316,11 @@ impl Peers {
         if idle < self.retention {
             self.evicted_early += 1;
         }
-        let hash = self.hasher.hash_one(Hashed(peer.key));
-        if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
-            entry.remove();
+        if let Some(by_key) = &mut self.by_key {
+            let hash = self.hasher.hash_one(Hashed(peer.key));
+            if let Ok(entry) = by_key.find_entry(hash, |&other| other == index) {
+                entry.remove();
+            }
         }
         self.unlink(index);
         self.free.push(index);

@@ -104,7 +104,7 @@ impl Endpoint {
 
     /// Calls the controls whose timers are due.
     pub(super) fn handle_epochs(&mut self, now: Instant) {
-        while let Some(index) = self.epochs.pop_due(now) {
+        while let Some(index) = self.epochs.as_mut().and_then(|epochs| epochs.pop_due(now)) {
             let peer = self.peers.get_mut(index);
             let cx =
                 &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
@@ -115,8 +115,8 @@ impl Endpoint {
             // at all at the end of time.
             let earliest = now + Shell::FLOOR;
             match next.filter(|_| earliest > now && !self.peers.get(index).is_idle()) {
-                Some(at) => self.epochs.arm(index, at.max(earliest)),
-                None => self.epochs.disarm(index),
+                Some(at) => self.epochs.get_or_insert_default().arm(index, at.max(earliest)),
+                None => self.disarm_epoch(index),
             }
         }
     }
@@ -125,8 +125,8 @@ impl Endpoint {
     pub(super) fn follow_epoch(&mut self, index: u32) {
         let peer = self.peers.get(index);
         match peer.shell.poll_timeout().filter(|_| !peer.is_idle()) {
-            Some(at) => self.epochs.arm(index, at),
-            None => self.epochs.disarm(index),
+            Some(at) => self.epochs.get_or_insert_default().arm(index, at),
+            None => self.disarm_epoch(index),
         }
     }
 }

@@ -46,7 +46,7 @@ impl Endpoint {
             Ok(message) => message,
             Err(error) => {
                 self.counters.malformed += 1;
-                self.malformed.count(&error);
+                self.malformed.get_or_insert_default().count(&error);
                 // Section 4.2: a Confirmable message with a format error is rejected with a Reset,
                 // and anything else is ignored (sections 3 and 4.3). A message to a group is not
                 // even rejected, because all members would send a Reset (section 8.1).

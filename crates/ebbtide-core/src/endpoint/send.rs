@@ -313,7 +313,7 @@ impl Endpoint {
             if index == NONE {
                 return;
             }
-            self.control_counters[control].gave_up += 1;
+            self.controls.count(control, |counters| counters.gave_up += 1);
             self.counters.gave_up += 1;
             let exchange = self.table.name(index);
             self.retire(now, index, Outcome::GaveUp, None);
@@ -384,7 +384,7 @@ impl Endpoint {
         let timeout = peer.shell.on_transmit((Kind::Message, ordinal), &mut exchange.slot, cx);
         let control = peer.control();
         let timeout = self.wait_after(now, index, timeout);
-        self.control_counters[control].transmitted(ordinal, timeout);
+        self.controls.count(control, |counters| counters.transmitted(ordinal, timeout));
         self.timers.arm(index, now + timeout);
         let exchange = self.table.get_mut(index);
         let peer = self.peers.get_mut(exchange.peer);
@@ -468,15 +468,15 @@ impl Endpoint {
         let more = exchange.transmissions < exchange.max_transmissions
             && now.saturating_since(exchange.first) <= self.retransmission_span(exchange);
         let peer = self.peers.get_mut(exchange.peer);
-        let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let (peer_index, control) = (exchange.peer, peer.control());
-        self.control_counters[control].timeouts += 1;
+        self.controls.count(control, |counters| counters.timeouts += 1);
+        let cx = &mut context(now, &self.config, &self.controls[control], &mut *self.rng);
         match peer.shell.on_expire(effort, &exchange.slot, cx) {
             // A ping serves as its own probe.
             Some(Expiry::Probe) if more && !is_ping && self.probe_expired(now, index) => {}
             Some(_) if more => self.transmit(now, index),
             _ => {
-                self.control_counters[control].gave_up += 1;
+                self.controls.count(control, |counters| counters.gave_up += 1);
                 self.counters.gave_up += 1;
                 self.fail(now, index, Outcome::GaveUp, Failure::GaveUp);
             }

@@ -242,15 +242,17 @@ impl Counters {
 }
 
 impl Endpoint {
-    /// The counters of each congestion control that this endpoint uses, the default one first.
+    /// The counters of each congestion control that this endpoint uses, the default one first;
+    /// none if the configuration says so
+    /// ([`counts_by_control`](super::EndpointConfig::counts_by_control)).
     pub fn controls(&self) -> impl Iterator<Item = (&Config, &ControlCounters)> {
-        self.controls.iter().zip(&self.control_counters)
+        self.controls.counted()
     }
 
     /// Datagrams that were not valid messages, by reason.
     #[must_use]
     pub fn malformed(&self) -> Malformed {
-        self.malformed
+        self.malformed.as_deref().copied().unwrap_or_default()
     }
 
     /// Exchanges that have not ended, by state. Visits each of them.

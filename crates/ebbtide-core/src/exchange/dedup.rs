@@ -10,6 +10,7 @@ use super::hashed::Hashed;
 use super::source::source;
 use crate::time::{Duration, Instant};
 use crate::wire::{MessageId, OptionNumber};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
@@ -75,6 +76,15 @@ struct Share {
 /// always room for a new source, and the source that fills the table is refused first.
 #[derive(Debug)]
 pub(crate) struct Dedup {
+    /// The remembered messages; `None` until there is one, because a client may never have any.
+    memory: Option<Box<Memory>>,
+    max_entries: usize,
+    max_bytes: usize,
+    hash_seed: u64,
+}
+
+#[derive(Debug)]
+struct Memory {
     entries: VecDeque<Entry>,
     /// The sequence number of the first entry. An entry keeps its number while earlier ones leave.
     first: u64,
@@ -88,7 +98,72 @@ pub(crate) struct Dedup {
 }
 
 impl Dedup {
-    pub(crate) fn new(max_entries: usize, max_bytes: usize, hash_seed: u64) -> Self {
+    pub(crate) const fn new(max_entries: usize, max_bytes: usize, hash_seed: u64) -> Self {
+        Self { memory: None, max_entries, max_bytes, hash_seed }
+    }
+
+    fn memory(&mut self) -> &mut Memory {
+        let (entries, bytes, seed) = (self.max_entries, self.max_bytes, self.hash_seed);
+        self.memory.get_or_insert_with(|| Box::new(Memory::new(entries, bytes, seed)))
+    }
+
+    /// The number of remembered messages.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.memory.as_ref().map_or(0, |memory| memory.entries.len())
+    }
+
+    /// Whether half of the entries or of the bytes are taken.
+    #[inline]
+    pub(crate) fn is_half_full(&self) -> bool {
+        let bytes = self.memory.as_ref().map_or(0, |memory| memory.bytes);
+        self.len() >= self.max_entries / 2 || bytes >= self.max_bytes / 2
+    }
+
+    /// The reply to a duplicate of this message; `None` if the message is not remembered.
+    #[inline]
+    pub(crate) fn lookup(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        id: MessageId,
+    ) -> Option<&Reply> {
+        self.memory.as_mut()?.lookup(now, remote, id)
+    }
+
+    /// Remembers a message. Returns false if there is no room.
+    pub(crate) fn insert(
+        &mut self,
+        now: Instant,
+        lifetime: Duration,
+        key: (SocketAddr, MessageId),
+        reply: Reply,
+    ) -> bool {
+        self.memory().insert(now, lifetime, key, reply)
+    }
+
+    /// Remembers a message that makes a request again which was challenged, as the message with the ID
+    /// `first`, and not remembered. Late copies of that are duplicates from now on.
+    pub(crate) fn insert_after(
+        &mut self,
+        now: Instant,
+        lifetime: Duration,
+        key: (SocketAddr, MessageId),
+        first: MessageId,
+    ) -> After {
+        self.memory().insert_after(now, lifetime, key, first)
+    }
+
+    /// Sets the reply to duplicates of a remembered message. A response is not stored if there is
+    /// no room for it; its duplicates are then dropped, which is safe, although the peer will time
+    /// out. Returns false in that case, and if the message is not remembered.
+    pub(crate) fn set_reply(&mut self, remote: SocketAddr, id: MessageId, reply: Reply) -> bool {
+        self.memory.as_mut().is_some_and(|memory| memory.set_reply(remote, id, reply))
+    }
+}
+
+impl Memory {
+    fn new(max_entries: usize, max_bytes: usize, hash_seed: u64) -> Self {
         Self {
             entries: VecDeque::new(),
             first: 0,
@@ -101,26 +176,8 @@ impl Dedup {
         }
     }
 
-    /// The number of remembered messages.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether half of the entries or of the bytes are taken.
-    #[inline]
-    pub(crate) fn is_half_full(&self) -> bool {
-        self.entries.len() >= self.max_entries / 2 || self.bytes >= self.max_bytes / 2
-    }
-
-    /// The reply to a duplicate of this message; `None` if the message is not remembered.
-    #[inline]
-    pub(crate) fn lookup(
-        &mut self,
-        now: Instant,
-        remote: SocketAddr,
-        id: MessageId,
-    ) -> Option<&Reply> {
+    fn lookup(&mut self, now: Instant, remote: SocketAddr, id: MessageId) -> Option<&Reply> {
         if self.entries.is_empty() {
             return None;
         }
@@ -129,8 +186,7 @@ impl Dedup {
         self.entries.get(at).map(|entry| &entry.reply)
     }
 
-    /// Remembers a message. Returns false if there is no room.
-    pub(crate) fn insert(
+    fn insert(
         &mut self,
         now: Instant,
         lifetime: Duration,
@@ -154,9 +210,7 @@ impl Dedup {
         true
     }
 
-    /// Remembers a message that makes a request again which was challenged, as the message with the ID
-    /// `first`, and not remembered. Late copies of that are duplicates from now on.
-    pub(crate) fn insert_after(
+    fn insert_after(
         &mut self,
         now: Instant,
         lifetime: Duration,
@@ -189,10 +243,7 @@ impl Dedup {
         After::New
     }
 
-    /// Sets the reply to duplicates of a remembered message. A response is not stored if there is
-    /// no room for it; its duplicates are then dropped, which is safe, although the peer will time
-    /// out. Returns false in that case, and if the message is not remembered.
-    pub(crate) fn set_reply(&mut self, remote: SocketAddr, id: MessageId, reply: Reply) -> bool {
+    fn set_reply(&mut self, remote: SocketAddr, id: MessageId, reply: Reply) -> bool {
         let size = reply.size();
         let Some(at) = self.find(remote, id) else { return false };
         let Some(entry) = self.entries.get_mut(at) else { return false };
@@ -343,7 +394,9 @@ mod tests {
         }
         // After the lifetime everything is free again, and no shares remain.
         assert!(pending(&mut dedup, 500, remote(1), 3000));
-        assert_eq!((dedup.len(), dedup.shares.len()), (1, 1));
+        assert_eq!(dedup.len(), 1);
+        let shares = dedup.memory.map(|memory| memory.shares.len());
+        assert_eq!(shares, Some(1));
     }
 
     #[test]

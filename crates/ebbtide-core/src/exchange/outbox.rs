@@ -42,6 +42,10 @@ impl<T> Outbox<T> {
             self.bytes.truncate(start);
             return false;
         }
+        if self.queue.capacity() == 0 {
+            // A device that fetches each datagram at once needs one place.
+            self.queue.reserve_exact(1);
+        }
         self.queue.push_back(Entry { to, start, end: self.bytes.len(), what });
         true
     }

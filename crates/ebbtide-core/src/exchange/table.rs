@@ -5,6 +5,7 @@ use super::hashed::Hashed;
 use crate::cc::{Answered, Effort, Marking, ProbeReply, Sample, Slot};
 use crate::time::{Instant, Micros};
 use crate::wire::{HEADER_LEN, MessageId, OptionNumber, Token};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::net::SocketAddr;
@@ -85,6 +86,7 @@ pub(crate) struct Probe {
 
 /// One exchange.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Exchange {
     pub(crate) generation: u32,
     pub(crate) state: State,
@@ -106,6 +108,9 @@ pub(crate) struct Exchange {
     pub(crate) id: MessageId,
     /// The token of the original transmission.
     pub(crate) token: Token,
+    /// Whether it is findable by its message ID, and by its token.
+    has_id: bool,
+    has_token: bool,
     /// When it first left; while it is queued, when it was accepted.
     pub(crate) first: Instant,
     pub(crate) last: Instant,
@@ -179,31 +184,62 @@ impl Exchange {
     }
 }
 
+/// Places that are looked at one by one. A device with NSTART 1 has one, and hashes nothing.
+const FEW: usize = 4;
+
+/// Finds exchanges by what identifies them.
+#[derive(Debug)]
+struct Index {
+    by_id: HashTable<(u32, MessageId)>,
+    by_token: HashTable<u32>,
+    hasher: FixedState,
+}
+
+impl Index {
+    fn insert_id(&mut self, places: &[Exchange], index: u32, id: MessageId) {
+        let hasher = &self.hasher;
+        let hash = |&(index, id): &(u32, MessageId)| {
+            hasher.hash_one((Hashed(places[index as usize].remote), id))
+        };
+        self.by_id.insert_unique(hash(&(index, id)), (index, id), hash);
+    }
+
+    fn insert_token(&mut self, places: &[Exchange], index: u32) {
+        let hasher = &self.hasher;
+        let hash = |&index: &u32| {
+            let exchange = &places[index as usize];
+            hasher.hash_one((Hashed(exchange.remote), exchange.token))
+        };
+        self.by_token.insert_unique(hash(&index), index, hash);
+    }
+}
+
 /// All exchanges, found by place, by message ID and by token.
 #[derive(Debug)]
 pub(crate) struct Table {
     places: Vec<Exchange>,
     free: u32,
     used: usize,
-    by_id: HashTable<(u32, MessageId)>,
-    by_token: HashTable<u32>,
-    hasher: FixedState,
+    /// Finds exchanges where there are many; `None` while there are few, which are searched one by
+    /// one.
+    index: Option<Box<Index>>,
+    hash_seed: u64,
     /// Requests that were sent to groups, which any remote may answer.
     groups: Vec<u32>,
     max: usize,
 }
 
 impl Table {
-    pub(crate) fn new(max: usize, hash_seed: u64) -> Self {
+    pub(crate) const fn new(max: usize, hash_seed: u64) -> Self {
+        let max = if max < NONE as usize { max } else { NONE as usize };
         Self {
             places: Vec::new(),
             free: NONE,
             used: 0,
-            by_id: HashTable::new(),
-            by_token: HashTable::new(),
-            hasher: FixedState::with_seed(hash_seed),
+            index: None,
+            hash_seed,
             groups: Vec::new(),
-            max: max.min(NONE as usize),
+            max,
         }
     }
 
@@ -225,6 +261,10 @@ impl Table {
         }
         let index = if self.free == NONE {
             let index = u32::try_from(self.places.len()).ok()?;
+            if self.places.len() == self.places.capacity() {
+                // One by one at first: a device with NSTART 1 needs one place, not four.
+                self.places.reserve_exact(self.places.len() / 2 + 1);
+            }
             self.places.push(Exchange {
                 generation: 0,
                 state: State::Free,
@@ -240,6 +280,8 @@ impl Table {
                 remote,
                 id: MessageId(0),
                 token: Token::EMPTY,
+                has_id: false,
+                has_token: false,
                 first: Instant::ZERO,
                 last: Instant::ZERO,
                 slot: Slot::default(),
@@ -251,6 +293,9 @@ impl Table {
                 due: Due::Expiry,
                 next: NONE,
             });
+            if self.places.len() == FEW + 1 {
+                self.build_index();
+            }
             index
         } else {
             let index = self.free;
@@ -277,6 +322,23 @@ impl Table {
         exchange.due = Due::Expiry;
         exchange.next = NONE;
         Some(index)
+    }
+
+    /// Builds the index of all exchanges that can be found by ID or by token.
+    fn build_index(&mut self) {
+        let hasher = FixedState::with_seed(self.hash_seed);
+        let (by_id, by_token) = (HashTable::new(), HashTable::new());
+        let mut index = Index { by_id, by_token, hasher };
+        for (place, exchange) in (0..).zip(&self.places) {
+            let id = exchange.has_id.then_some(exchange.id);
+            for id in id.into_iter().chain(exchange.probes.iter().map(|probe| probe.id)) {
+                index.insert_id(&self.places, place, id);
+            }
+            if exchange.has_token {
+                index.insert_token(&self.places, place);
+            }
+        }
+        self.index = Some(Box::new(index));
     }
 
     /// Frees a place. The exchange must have been forgotten by ID and by token before.
@@ -314,12 +376,16 @@ impl Table {
 
     /// Makes the exchange findable by its message ID.
     pub(crate) fn remember_id(&mut self, index: u32) {
-        let id = self.places[index as usize].id;
+        let exchange = &mut self.places[index as usize];
+        exchange.has_id = true;
+        let id = exchange.id;
         self.insert_id(index, id);
     }
 
     pub(crate) fn forget_id(&mut self, index: u32) {
-        let id = self.places[index as usize].id;
+        let exchange = &mut self.places[index as usize];
+        exchange.has_id = false;
+        let id = exchange.id;
         self.remove_id(index, id);
     }
 
@@ -355,17 +421,16 @@ impl Table {
     }
 
     fn insert_id(&mut self, index: u32, id: MessageId) {
-        let (places, hasher) = (&self.places, &self.hasher);
-        let hash = |&(index, id): &(u32, MessageId)| {
-            hasher.hash_one((Hashed(places[index as usize].remote), id))
-        };
-        self.by_id.insert_unique(hash(&(index, id)), (index, id), hash);
+        if let Some(found) = &mut self.index {
+            found.insert_id(&self.places, index, id);
+        }
     }
 
     fn remove_id(&mut self, index: u32, id: MessageId) {
+        let Some(found) = &mut self.index else { return };
         let remote = self.places[index as usize].remote;
-        let hash = self.hasher.hash_one((Hashed(remote), id));
-        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == (index, id)) {
+        let hash = found.hasher.hash_one((Hashed(remote), id));
+        if let Ok(entry) = found.by_id.find_entry(hash, |other| *other == (index, id)) {
             entry.remove();
         }
     }
@@ -373,8 +438,16 @@ impl Table {
     /// The exchange that sent a message, or a probe, with this ID.
     #[inline]
     pub(crate) fn by_id(&self, remote: SocketAddr, id: MessageId) -> Option<u32> {
-        let hash = self.hasher.hash_one((Hashed(remote), id));
-        let found = self.by_id.find(hash, |&(index, other)| {
+        let Some(index) = &self.index else {
+            let is_it = |exchange: &Exchange| {
+                exchange.remote == remote
+                    && (exchange.has_id && exchange.id == id
+                        || exchange.probes.iter().any(|probe| probe.id == id))
+            };
+            return self.places.iter().position(is_it).map(|place| place as u32);
+        };
+        let hash = index.hasher.hash_one((Hashed(remote), id));
+        let found = index.by_id.find(hash, |&(index, other)| {
             other == id && self.places[index as usize].remote == remote
         });
         found.map(|&(index, _)| index)
@@ -382,25 +455,25 @@ impl Table {
 
     /// Makes the exchange findable by its token.
     pub(crate) fn remember_token(&mut self, index: u32) {
-        let exchange = &self.places[index as usize];
+        let exchange = &mut self.places[index as usize];
+        exchange.has_token = true;
         if exchange.remote.ip().is_multicast() {
             self.groups.push(index);
         }
-        let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.token));
-        let (places, hasher) = (&self.places, &self.hasher);
-        self.by_token.insert_unique(hash, index, |&other| {
-            let other = &places[other as usize];
-            hasher.hash_one((Hashed(other.remote), other.token))
-        });
+        if let Some(found) = &mut self.index {
+            found.insert_token(&self.places, index);
+        }
     }
 
     pub(crate) fn forget_token(&mut self, index: u32) {
-        let exchange = &self.places[index as usize];
+        let exchange = &mut self.places[index as usize];
+        exchange.has_token = false;
         if exchange.remote.ip().is_multicast() {
             self.groups.retain(|&group| group != index);
         }
-        let hash = self.hasher.hash_one((Hashed(exchange.remote), exchange.token));
-        if let Ok(entry) = self.by_token.find_entry(hash, |&other| other == index) {
+        let Some(found) = &mut self.index else { return };
+        let hash = found.hasher.hash_one((Hashed(exchange.remote), exchange.token));
+        if let Ok(entry) = found.by_token.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
     }
@@ -414,8 +487,14 @@ impl Table {
 
     #[inline]
     pub(crate) fn by_token(&self, remote: SocketAddr, token: Token) -> Option<u32> {
-        let hash = self.hasher.hash_one((Hashed(remote), token));
-        let found = self.by_token.find(hash, |&index| {
+        let Some(index) = &self.index else {
+            let is_it = |exchange: &Exchange| {
+                exchange.has_token && exchange.remote == remote && exchange.token == token
+            };
+            return self.places.iter().position(is_it).map(|place| place as u32);
+        };
+        let hash = index.hasher.hash_one((Hashed(remote), token));
+        let found = index.by_token.find(hash, |&index| {
             let exchange = &self.places[index as usize];
             exchange.remote == remote && exchange.token == token
         });

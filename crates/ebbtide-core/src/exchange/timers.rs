@@ -44,6 +44,10 @@ impl Timers {
         }
         let at = match self.position[index] {
             ABSENT => {
+                if self.heap.len() == self.heap.capacity() {
+                    // One by one at first: most devices have one timer.
+                    self.heap.reserve_exact(self.heap.len() / 2 + 1);
+                }
                 self.heap.push(entry);
                 self.heap.len() - 1
             }

@@ -284,6 +284,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
         q_block: false,
         message_id_start: None,
         unique_message_ids: bits & 32 == 0,
+        counts_by_control: bits & 64 == 0,
         limits: Limits {
             peers: 1 + script.below(4),
             exchanges: 1 + script.below(16),

@@ -1,7 +1,7 @@
 //! The emulation against the simulator: one path, two drivers.
 
 use super::{Direction, Emulation, Summary};
-use crate::host::{Client, ClientSetup, Server, Tag, client_address};
+use crate::host::{Client, ClientModel, ClientSetup, Server, Tag, client_address};
 use crate::random::Streams;
 use crate::record::RunRecord;
 use crate::run::{Discard, endpoint_config, simulate};
@@ -41,7 +41,7 @@ impl Hosts {
         let setup = |number| ClientSetup {
             number,
             group: 0,
-            config: endpoint_config(scenario, control.clone()),
+            model: ClientModel::new(scenario, control.clone()),
             scenario,
             streams: &streams,
         };

@@ -19,7 +19,8 @@ pub(crate) struct Agenda {
     open: u32,
     next_number: u32,
     started: Option<Instant>,
-    batches: ChaCha8Rng,
+    /// The sizes of random batches.
+    batches: Option<Box<ChaCha8Rng>>,
     /// Within which an answer is worth something; `None`: always.
     deadline: Option<Duration>,
 }
@@ -52,7 +53,8 @@ impl Agenda {
             open: 0,
             next_number: 0,
             started: None,
-            batches: streams.stream(&format!("client/{number}/batches")),
+            batches: (workload.kind == WorkloadKind::Random)
+                .then(|| Box::new(streams.stream(&format!("client/{number}/batches")))),
             deadline: (workload.deadline.0 > 0).then(|| Duration::from_nanos(workload.deadline.0)),
         };
         agenda.next_batch();
@@ -81,13 +83,13 @@ impl Agenda {
     }
 
     fn next_batch(&mut self) {
-        self.batch_left = match self.kind {
-            WorkloadKind::Random => {
+        self.batch_left = match &mut self.batches {
+            Some(rng) => {
                 let [least, most] = self.batch;
-                let size = uniform(&mut self.batches, least.into(), most.into());
+                let size = uniform(rng, least.into(), most.into());
                 u32::try_from(size).unwrap_or(most).min(self.to_make)
             }
-            _ => self.to_make,
+            None => self.to_make,
         };
     }
 

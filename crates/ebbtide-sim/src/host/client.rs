@@ -3,20 +3,20 @@
 use super::agenda::{Agenda, Step};
 use super::exchanges::{self, Exchanges};
 use super::flow::Flow;
-use super::{Tag, digits, server_address};
+use super::{ClientModel, Tag, server_address};
 use crate::random::Streams;
 use crate::run::Recorder;
 use crate::scenario::Scenario;
-use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
+use std::sync::Arc;
 
 /// Settings of a client.
 pub(crate) struct ClientSetup<'s> {
     pub(crate) number: u32,
     /// Which of the run's controls it uses.
     pub(crate) group: u8,
-    pub(crate) config: EndpointConfig,
+    pub(crate) model: Arc<ClientModel>,
     pub(crate) scenario: &'s Scenario,
     pub(crate) streams: &'s Streams,
 }
@@ -27,29 +27,27 @@ pub(crate) struct Client {
     pub(crate) exchanges: Exchanges,
     agenda: Agenda,
     /// The record of its messages, if it sends a flow of them.
-    pub(crate) flow: Option<Flow>,
-    path: Vec<u8>,
-    payload: Vec<u8>,
+    pub(crate) flow: Option<Box<Flow>>,
+    model: Arc<ClientModel>,
     /// The earliest timer event that is scheduled for this client.
     pub(crate) timer: Option<Instant>,
 }
 
 impl Client {
     pub(crate) fn new(setup: ClientSetup<'_>) -> Self {
-        let ClientSetup { number, group, config, scenario, streams } = setup;
-        let workload = &scenario.workload;
+        let ClientSetup { number, group, model, scenario, streams } = setup;
+        let config = &model.config;
         let window = u32::from(config.control.settings.nstart(&config.params));
         Self {
             number,
             exchanges: Exchanges::new(
                 (number, group),
-                config,
-                streams.stream(&format!("client/{number}")),
+                config.clone(),
+                streams.frugal(&format!("client/{number}")),
             ),
             agenda: Agenda::new(number, window, scenario, streams),
             flow: Flow::new(number, scenario, 1),
-            path: workload.path.clone().into_bytes(),
-            payload: digits(workload.request_payload),
+            model,
             timer: None,
         }
     }
@@ -111,9 +109,9 @@ impl Client {
     /// Makes a request. Whether the endpoint took it.
     fn make_request(&mut self, now: Instant) -> bool {
         let Some(number) = self.agenda.make(now) else { return false };
-        let path = [Opt { number: OptionNumber::URI_PATH, value: &self.path }];
-        let code = if self.payload.is_empty() { Code::GET } else { Code::PUT };
-        let content = Content { code, options: &path, payload: &self.payload };
+        let path = [Opt { number: OptionNumber::URI_PATH, value: &self.model.path }];
+        let code = if self.model.payload.is_empty() { Code::GET } else { Code::PUT };
+        let content = Content { code, options: &path, payload: &self.model.payload };
         let taken = self.exchanges.ask(now, server_address(), &content, number);
         if taken {
             self.agenda.opened();
@@ -138,7 +136,7 @@ impl Client {
         let arrived = (server_address(), datagram, tag);
         let Some(ended) = self.exchanges.receive(now, arrived, recorder) else { return false };
         if ended.answered {
-            self.exchanges.record.payload_bytes += self.payload.len() as u64;
+            self.exchanges.record.payload_bytes += self.model.payload.len() as u64;
             let (after, in_time) = self.agenda.answered(now, ended.made);
             recorder.answered_after(after);
             self.exchanges.record.in_time += u32::from(in_time);

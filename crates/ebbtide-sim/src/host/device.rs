@@ -2,12 +2,15 @@
 
 use super::flow::Flow;
 use super::secure::SecureClient;
-use super::{Book, Client, ClientSetup, QuickClient, QuickServer, Tag, TcpClient, TcpServer};
+use super::{
+    Book, Client, ClientSetup, Model, QuickClient, QuickServer, Tag, TcpClient, TcpServer,
+};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::Recorder;
+use crate::scenario::Scenario;
 use crate::scenario::units::Time;
-use crate::scenario::{Control, Scenario, SecurityMode};
+use crate::scenario::SecurityMode;
 use ebbtide_core::cc::Config;
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::params::Parameters;
@@ -54,29 +57,29 @@ macro_rules! client {
 }
 
 impl Device {
-    /// The device of this number, in this group of those under the same control.
+    /// The device of this number and model, in this group of those under the same control.
     pub(crate) fn new(
         (number, group): (u32, u8),
-        control: Control,
+        model: &Model,
         scenario: &Scenario,
         streams: &Streams,
     ) -> Self {
-        match control {
-            Control::Udp(config) => {
-                let config = endpoint_config(scenario, config);
-                let setup = ClientSetup { number, group, config, scenario, streams };
+        match model {
+            Model::Udp(model) => {
+                let model = model.clone();
+                let setup = ClientSetup { number, group, model, scenario, streams };
                 match scenario.security.mode {
                     SecurityMode::None => Self::Udp(Box::new(Client::new(setup))),
                     SecurityMode::DtlsPsk => Self::Secure(Box::new(SecureClient::new(setup))),
                 }
             }
-            Control::Tcp(settings) => Self::Tcp(Box::new((
-                TcpClient::new((number, group), settings, scenario, streams),
-                TcpServer::new(number, settings, scenario, streams),
+            Model::Tcp(settings) => Self::Tcp(Box::new((
+                TcpClient::new((number, group), *settings, scenario, streams),
+                TcpServer::new(number, *settings, scenario, streams),
             ))),
-            Control::QBlock(settings) => Self::Quick(Box::new((
-                QuickClient::new((number, group), settings, scenario, streams),
-                QuickServer::new(number, settings, scenario, streams),
+            Model::Quick(settings) => Self::Quick(Box::new((
+                QuickClient::new((number, group), *settings, scenario, streams),
+                QuickServer::new(number, *settings, scenario, streams),
             ))),
         }
     }
@@ -135,7 +138,7 @@ impl Device {
 
     /// Its flow of messages, if it sends such.
     pub(crate) fn flow(&mut self) -> Option<&mut Flow> {
-        client!(self, client => client.flow.as_mut())
+        client!(self, client => client.flow.as_deref_mut())
     }
 
     /// The book on its exchanges.
@@ -311,6 +314,8 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         token_length: coap.token_length,
         // The server is this program's: it answers each copy with that copy's marks.
         faithful_peers: true,
+        // The testbed sees both ends and counts for itself.
+        counts_by_control: false,
         ..EndpointConfig::default()
     };
     let mut config = device_config(config, places);

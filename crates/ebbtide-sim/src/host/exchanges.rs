@@ -2,14 +2,14 @@
 //! a host in a mesh.
 
 use super::{Book, Tag, count};
-use crate::record::ClientRecord;
+use crate::random::Frugal;
+use crate::record::{ClientRecord, ExchangeRecord};
 use crate::run::{Recorder, tagged};
 use ebbtide_core::endpoint::{
-    Endpoint, EndpointConfig, Event, Ignored, Output, Received, Reliability, Sent,
+    Endpoint, Event, Ignored, Output, Received, Reliability, Sent, SharedConfig,
 };
 use ebbtide_core::time::{Duration, Instant, Micros};
 use ebbtide_core::wire::Content;
-use rand_chacha::ChaCha8Rng;
 use std::net::SocketAddr;
 
 /// An endpoint that asks, with its measurements.
@@ -33,6 +33,19 @@ struct Request {
 }
 
 impl Request {
+    /// The row of this exchange, which ends now: with this answer, or without one.
+    fn row(&self, client: u32, now: Instant, answered: Option<u8>) -> ExchangeRecord {
+        ExchangeRecord {
+            client,
+            exchange: self.number,
+            asked: self.made,
+            first_sent: self.sent.first().copied(),
+            ended: now,
+            transmissions: self.sent.len() as u32,
+            answered,
+        }
+    }
+
     fn failed(&self, now: Instant, book: &mut Book) -> Ended {
         let transmissions = self.sent.len() as u32;
         let after = self.sent.first().map_or(Duration::ZERO, |first| now - *first);
@@ -84,7 +97,11 @@ pub(crate) enum Step<'e> {
 
 impl Exchanges {
     /// Those of client `number`, which is of this group of those under the same control.
-    pub(crate) fn new((number, group): (u32, u8), config: EndpointConfig, rng: ChaCha8Rng) -> Self {
+    pub(crate) fn new(
+        (number, group): (u32, u8),
+        config: impl Into<SharedConfig>,
+        rng: Frugal,
+    ) -> Self {
         Self {
             endpoint: Endpoint::new(config, Box::new(rng)),
             requests: Vec::new(),
@@ -108,6 +125,11 @@ impl Exchanges {
             return false;
         };
         if id.index() >= self.requests.len() {
+            // One by one at first: most devices have one open exchange.
+            let more = id.index() + 1 - self.requests.len();
+            if id.index() >= self.requests.capacity() {
+                self.requests.reserve_exact(more + self.requests.len() / 2);
+            }
             self.requests.resize(id.index() + 1, Request::default());
         }
         let request = &mut self.requests[id.index()];
@@ -133,6 +155,7 @@ impl Exchanges {
                 let retransmissions = transmissions.saturating_sub(1);
                 let since = |sent: &Instant| now.micros_since(*sent);
                 recorder.duration(since(&request.made));
+                recorder.ended(&request.row(self.record.client, now, Some(tag.ordinal)));
                 if let Some(rtt) = request.sent.get(answered).map(since) {
                     recorder.round_trip(rtt);
                 }
@@ -156,7 +179,9 @@ impl Exchanges {
             }
             Received::Reset { exchange, .. } => {
                 self.record.failed += 1;
-                Some(self.requests[exchange.index()].failed(now, &mut self.book))
+                let request = &self.requests[exchange.index()];
+                recorder.ended(&request.row(self.record.client, now, None));
+                Some(request.failed(now, &mut self.book))
             }
             // The answer to a probe of an exchange that is over is no response.
             Received::Ignored(Ignored::UnknownExchange) if !tag.probe => {
@@ -179,6 +204,10 @@ impl Exchanges {
                 };
                 let request = &mut self.requests[exchange.index()];
                 if !probe {
+                    if request.sent.capacity() == 0 {
+                        // Most are sent once.
+                        request.sent.reserve_exact(1);
+                    }
                     request.sent.push(now);
                 }
                 let ordinal = u8::try_from(request.sent.len().saturating_sub(1));
@@ -190,7 +219,9 @@ impl Exchanges {
             }
             Output::Event(Event::Failed { exchange, reason }) => {
                 self.record.failed += 1;
-                let ended = self.requests[exchange.index()].failed(now, &mut self.book);
+                let request = &self.requests[exchange.index()];
+                recorder.ended(&request.row(self.record.client, now, None));
+                let ended = request.failed(now, &mut self.book);
                 let tag = Tag { exchange: ended.number, ..Tag::default() };
                 recorder.failed(now, tagged(self.record.client, tag), reason);
                 Step::Failed(ended)

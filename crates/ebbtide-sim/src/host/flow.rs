@@ -41,7 +41,7 @@ struct Message {
 impl Flow {
     /// The flow of a client, if the scenario's clients have such. `ahead` messages are kept waiting
     /// to leave where there is always one more.
-    pub(crate) fn new(client: u32, scenario: &Scenario, ahead: u32) -> Option<Self> {
+    pub(crate) fn new(client: u32, scenario: &Scenario, ahead: u32) -> Option<Box<Self>> {
         let workload = &scenario.workload;
         let settings = &workload.flow;
         let is_stream = match workload.kind {
@@ -50,7 +50,7 @@ impl Flow {
             _ => return None,
         };
         let interval = settings.interval.of(client).filter(|time| is_stream && time.0 > 0);
-        Some(Self {
+        Some(Box::new(Self {
             interval: interval.map(|time| Duration::from_nanos(time.0)),
             until: is_stream.then(|| Instant::from_nanos(settings.duration.0)),
             queue: settings.queue.into(),
@@ -61,7 +61,7 @@ impl Flow {
             delay: new_histogram(),
             wait: new_histogram(),
             record: FlowRecord::default(),
-        })
+        }))
     }
 
     /// When it begins.

@@ -1,13 +1,13 @@
-//! What a control is judged by.
+//! The figures by which a control is judged.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The shares of what was asked whose times are told, in percent.
+/// The shares of the exchanges for which times are given, in percent.
 pub const SHARES: [u8; 4] = [50, 90, 99, 100];
 
-/// The share of what was asked by whose time controls are compared.
+/// The share of the exchanges by whose time controls are compared.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Percentile(u8);
 
@@ -40,7 +40,7 @@ impl fmt::Display for Percentile {
     }
 }
 
-/// What a network is asked for, and what its link could do.
+/// The workload of a network, and the capacity of its link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Demand {
     /// Seconds that the busier direction of the link needs for one exchange; 0 if there is no link.
@@ -86,7 +86,7 @@ pub struct Outcome {
     pub gave_up_s: Option<(f64, f64)>,
     /// The share of the clients' and the server's packets that found a buffer full.
     pub dropped: f64,
-    /// What was asked for.
+    /// The workload.
     pub demand: Demand,
 }
 
@@ -103,7 +103,7 @@ pub struct RunFigures {
     pub transmissions_per_delivered: f64,
     /// Bytes on the wire, both ways, per delivered exchange.
     pub bytes_per_delivered: f64,
-    /// Seconds by which 50, 90, 99 and 100 % of what was asked was delivered; `None`: never.
+    /// Seconds by which 50, 90, 99 and 100 % of the exchanges were delivered; `None`: never.
     pub delivered_by_s: [Option<f64>; 4],
     /// Share of the capacity, until the last client was done, that delivered exchanges took.
     pub goodput_share: f64,

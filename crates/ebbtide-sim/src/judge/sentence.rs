@@ -14,6 +14,9 @@ const DROPS: f64 = 0.01;
 /// A control that needs so much fewer transmissions is said to.
 const CHEAPER: f64 = 0.1;
 
+/// A slower control that needs so much fewer transmissions is recommended where these matter more.
+const FRUGAL: f64 = 0.25;
+
 /// Controls named with their figures at most.
 const MOST_LISTED: usize = 4;
 
@@ -33,7 +36,7 @@ pub(super) fn sentence(
         parts.push(situation(candidates, most));
     }
     match best {
-        None => parts.push("Nothing is delivered, whatever the control.".to_owned()),
+        None => parts.push("No control delivers anything.".to_owned()),
         Some(best) => parts.push(choice(candidates, best, judgements, place)),
     }
     parts.extend(others(candidates, best, judgements, place));
@@ -52,53 +55,56 @@ fn situation(candidates: &[Candidate<'_>], most: f64) -> String {
         let load = f64::from(demand.clients) * demand.each_s / period;
         if load > 1.0 {
             return format!(
-                "What is asked is {} times what the link carries, so no control can go on \
-                 delivering more than {}.",
+                "The workload is {} times what the link can carry, so no control can keep \
+                 delivering more than {} of it.{}",
                 significant(load),
-                percent(1.0 / load)
+                percent(1.0 / load),
+                losses(candidates, demand)
             );
         }
         return format!(
-            "What is asked takes {} of the link{}, and the best control delivers {}.",
+            "The workload takes {} of the link's capacity, and the best control delivers {} of \
+             the exchanges.{}",
             percent(load),
-            losses(candidates, demand),
-            percent(most)
+            percent(most),
+            losses(candidates, demand)
         );
     }
     let Some((least, longest)) = give_up(candidates) else {
-        return format!("The best control delivers {} of what is asked.", percent(most));
+        return format!("The best control delivers {} of the exchanges.", percent(most));
     };
     let span = range(least, longest);
     // Nobody still asks after that: the last one starts at the end of the window and gives up
     // every exchange as late as anyone did.
     let active = demand.start_window_s + f64::from(demand.in_turn) * longest;
     let bound = active / asked_s;
-    let able = if demand.each_s > 0.0 && bound < 1.0 {
-        format!("no control here can deliver more than {}, and the best", percent(bound))
-    } else {
-        "the best control".to_owned()
-    };
-    let link = match demand.each_s > 0.0 {
+    let most = percent(most);
+    let give_up =
+        format!("give up {span} s after a request (MAX_RETRANSMIT {})", demand.max_retransmit);
+    if demand.each_s <= 0.0 {
+        return format!(
+            "Clients {give_up}, and the best control delivers {most} of the exchanges."
+        );
+    }
+    let link = format!("The link needs at least {} s to carry this workload", significant(asked_s));
+    let text = match bound < 1.0 {
         true => format!(
-            "The link needs {} s for what is asked{}",
-            significant(asked_s),
-            losses(candidates, demand)
+            "{link}, but clients {give_up}: no control here can deliver more than {} of the \
+             exchanges, and the best delivers {most}.",
+            percent(bound)
         ),
-        false => "The network cannot carry what is asked in time".to_owned(),
+        false => format!(
+            "{link}, and clients {give_up}: the best control delivers {most} of the exchanges."
+        ),
     };
-    let who = format!("clients give up {span} s after they first ask");
-    format!(
-        "{link}, and {who} (MAX_RETRANSMIT {}): {able} delivers {}.",
-        demand.max_retransmit,
-        percent(most)
-    )
+    text + &losses(candidates, demand)
 }
 
-/// That packets are lost or dropped, if that is so.
+/// A sentence that packets are lost or dropped, after a blank, if that is so.
 fn losses(candidates: &[Candidate<'_>], demand: &Demand) -> String {
-    let mut text = String::new();
+    let mut facts = Vec::new();
     if demand.loss > 0.0 {
-        text.push_str(&format!(", loses {} of the packets", percent(demand.loss)));
+        facts.push(format!("the link loses {} of the packets", percent(demand.loss)));
     }
     let dropped = candidates.iter().map(|one| one.outcome.dropped);
     let (low, high) = dropped.fold((1.0f64, 0.0f64), |(l, h), d| (l.min(d), h.max(d)));
@@ -108,12 +114,16 @@ fn losses(candidates: &[Candidate<'_>], demand: &Demand) -> String {
             true => percent(high),
             false => format!("{} to {}", percent(low), percent(high)),
         };
-        text.push_str(&format!(", its buffer{which} drops {share}"));
+        facts.push(format!("its buffer{which} drops {share}"));
     }
-    text
+    match facts.join(", and ").split_at_checked(1) {
+        // The first word of a sentence.
+        Some((first, rest)) => format!(" {}{rest}.", first.to_uppercase()),
+        None => String::new(),
+    }
 }
 
-/// What to use, with its figures.
+/// The recommendation, with its figures.
 fn choice(
     candidates: &[Candidate<'_>],
     best: usize,
@@ -122,17 +132,21 @@ fn choice(
 ) -> String {
     let one = &candidates[best];
     let outcome = one.outcome;
-    let mut facts = vec![format!("delivers {} of what is asked", percent(outcome.all.delivered))];
+    let mut facts = vec![format!("delivers {} of the exchanges", percent(outcome.all.delivered))];
     if let Some((place, time)) = place.and_then(|p| Some((p, outcome.all.delivered_by_s[p]?))) {
         let share = SHARES[place];
-        let what = if share == 100 { "all of it".to_owned() } else { format!("{share} %") };
+        let what = match share {
+            100 => "all of them".to_owned(),
+            _ => format!("the first {share} %"),
+        };
         facts.push(format!("{what} within {} s", significant(time)));
     }
     if let Some(missed) = outcome.all.deadline_missed {
         facts.push(format!("misses the deadline with {}", percent(missed)));
     }
     let each = outcome.all.transmissions_per_delivered;
-    let facts = format!("{}, with {each:.2} transmissions for each", facts.join(", "));
+    let facts =
+        format!("{}, with {each:.2} transmissions per delivered exchange", facts.join(", "));
     let name = one.cc;
     let collapses = |(_, judgement): &(String, Judgement)| *judgement == Judgement::Collapses;
     if judgements.iter().all(collapses) && candidates.len() > 1 {
@@ -148,7 +162,7 @@ fn choice(
     }
 }
 
-/// What the other controls come to.
+/// The other controls, with their figures.
 fn others(
     candidates: &[Candidate<'_>],
     best: Option<usize>,
@@ -203,6 +217,16 @@ fn others(
     if !slower.is_empty() {
         parts.push(format!("{} {} longer.", list(&slower, &later), verb(&slower, "takes", "take")));
     }
+    let each = |one: &usize| candidates[*one].outcome.all.transmissions_per_delivered;
+    let frugal = slower.iter().copied().min_by(|a, b| each(a).total_cmp(&each(b)));
+    if let Some(one) = frugal.filter(|one| each(one) < (1.0 - FRUGAL) * each(&best)) {
+        parts.push(format!(
+            "Where energy or airtime matters more than time, use {}: {:.2} transmissions per \
+             delivered exchange.",
+            candidates[one].cc,
+            each(&one)
+        ));
+    }
     let delivered = |one: usize| percent(candidates[one].outcome.all.delivered);
     let loses = of(Judgement::Loses);
     if !loses.is_empty() {
@@ -233,7 +257,7 @@ fn others(
     parts
 }
 
-/// What would let the link get through one request of every client before the first one gives up.
+/// The rate, or MAX_RETRANSMIT, that would let the link get through one request of every client before the first one gives up.
 fn remedy(candidates: &[Candidate<'_>], demand: &Demand) -> Option<String> {
     if demand.each_s <= 0.0 || demand.rate_bps <= 0.0 || demand.period_s.is_some() {
         return None;
@@ -252,9 +276,10 @@ fn remedy(candidates: &[Candidate<'_>], demand: &Demand) -> Option<String> {
     let rate = demand.rate_bps * round_s / now;
     let enough = (u32::from(demand.max_retransmit)..=20).find(|more| span(*more) >= round_s)?;
     Some(format!(
-        "One request of every client takes the link {} s, and RFC 7252's span ends after {} s: a \
-         rate of {} or MAX_RETRANSMIT {enough} would leave time for it.",
+        "The link needs {} s to carry one request from every client, and with MAX_RETRANSMIT {} a \
+         client may give up after {} s: a rate of {} or MAX_RETRANSMIT {enough} would be enough.",
         significant(round_s),
+        demand.max_retransmit,
         significant(now),
         bit_rate(rate)
     ))

@@ -1,6 +1,7 @@
 //! Hosts that ask and that answer, each an endpoint.
 
 use crate::host::{Ended, Exchanges, PORT, Step, Tag, client_address, client_at};
+use crate::random::Frugal;
 use crate::run::Recorder;
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received};
 use ebbtide_core::time::{Instant, Micros};
@@ -24,7 +25,7 @@ impl Asker {
     pub(super) fn new(
         (number, host, group): (u32, u32, u8),
         config: EndpointConfig,
-        rng: ChaCha8Rng,
+        rng: Frugal,
     ) -> Self {
         Self {
             host,

@@ -145,7 +145,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 let mut config = endpoint_config(scenario, control(number));
                 // One client may ask every mote in turn.
                 config.limits.peers = nodes as usize + 1;
-                let rng = streams.stream(&format!("client/{number}"));
+                let rng = streams.frugal(&format!("client/{number}"));
                 let group = (number as usize % groups) as u8;
                 Client { asker: Asker::new((number, plan.host, group), config, rng), plan }
             })

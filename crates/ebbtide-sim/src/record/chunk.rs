@@ -104,6 +104,11 @@ pub(super) fn list(keys: &[&str], rows: &[usize], wall_s: f64) -> String {
     text
 }
 
+/// The keys in such a list.
+pub(super) fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().skip(1).filter_map(|line| Some(line.split_once(' ')?.0))
+}
+
 /// The values of one column, of one of the types that results have.
 enum Values {
     Bool(Levelled<BoolType>),
@@ -264,10 +269,8 @@ impl Chunks {
         for list in lists {
             let file = Arc::new(list.with_extension("parquet"));
             let text = fs::read_to_string(&list).unwrap_or_default();
-            for line in text.lines().skip(1) {
-                if let Some((key, _)) = line.split_once(' ') {
-                    places.entry(key.to_owned()).or_insert_with(|| file.clone());
-                }
+            for key in listed(&text) {
+                places.entry(key.to_owned()).or_insert_with(|| file.clone());
             }
         }
         Self { places, recent: Mutex::default() }

@@ -16,7 +16,7 @@ use parquet::schema::parser::parse_message_type;
 use std::io::Write;
 use std::sync::Arc;
 
-/// What identifies a replication; written to every row, so that rows of many files can be put
+/// The identity of a replication; written to every row, so that rows of many files can be put
 /// together and still say where they are from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity<'i> {
@@ -92,11 +92,11 @@ pub(super) fn write(identity: &Identity<'_>, record: &RunRecord) -> Result<Vec<u
     let texts = [identity.scenario, identity.settings, identity.cc, identity.version];
     for text in texts.into_iter().chain([identity.scenario_hash]) {
         let value = ByteArray::from(text);
-        column::<ByteArrayType>(&mut group, &vec![value; clients.len()])?;
+        column::<ByteArrayType>(&mut group, &vec![value; clients.len()], None)?;
     }
     // Parquet's unsigned integers are stored in the signed type of their width.
-    column::<Int64Type>(&mut group, &vec![identity.seed.cast_signed(); clients.len()])?;
-    column::<Int32Type>(&mut group, &vec![record.replication.cast_signed(); clients.len()])?;
+    column::<Int64Type>(&mut group, &vec![identity.seed.cast_signed(); clients.len()], None)?;
+    column::<Int32Type>(&mut group, &vec![record.replication.cast_signed(); clients.len()], None)?;
     narrow(&mut group, clients, |client| client.client)?;
     narrow(&mut group, clients, |client| client.group.into())?;
     wide(&mut group, clients, |client| nanos(client.fct))?;
@@ -129,7 +129,7 @@ fn narrow<W: Write + Send>(
     field: fn(&ClientRecord) -> u32,
 ) -> Result<()> {
     let values: Vec<i32> = clients.iter().map(|client| field(client).cast_signed()).collect();
-    column::<Int32Type>(group, &values)
+    column::<Int32Type>(group, &values, None)
 }
 
 fn wide<W: Write + Send>(
@@ -138,17 +138,19 @@ fn wide<W: Write + Send>(
     field: fn(&ClientRecord) -> u64,
 ) -> Result<()> {
     let values: Vec<i64> = clients.iter().map(|client| field(client).cast_signed()).collect();
-    column::<Int64Type>(group, &values)
+    column::<Int64Type>(group, &values, None)
 }
 
-fn column<T: DataType>(
+/// Writes the next column; `levels` say which rows of an optional one have a value.
+pub(super) fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: &[T::T],
+    levels: Option<&[i16]>,
 ) -> Result<()> {
     let Some(mut column) = group.next_column()? else {
         return Err(ParquetError::General("more columns than the schema has".into()));
     };
-    column.typed::<T>().write_batch(values, None, None)?;
+    column.typed::<T>().write_batch(values, levels, None)?;
     column.close()
 }
 

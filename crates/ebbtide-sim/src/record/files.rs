@@ -2,6 +2,7 @@
 
 use super::chunk::{self, Chunks};
 use super::clients::{self, Identity};
+use super::exchanges::{self, ExchangeRecord};
 use super::run_record::RunRecord;
 use super::seal;
 use crate::random::Fnv;
@@ -26,8 +27,8 @@ pub struct Store {
     chunks: Arc<OnceLock<Chunks>>,
 }
 
-/// The right to write into a folder, until it is dropped: whoever else works on the same campaign has
-/// it too, and nobody on another one.
+/// The right to write into a folder, until it is dropped. Other commands of the same campaign have it,
+/// too, and those of another campaign do not.
 #[derive(Debug)]
 pub struct Claim {
     _lock: File,
@@ -48,7 +49,7 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// What a folder of results is the result of: enough to run it again and to report on it.
+/// The campaign of which a folder holds the results: enough to run it again and to report on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The scenario's name.
@@ -99,7 +100,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If it cannot be made.
+    /// Returns an error if it cannot be made.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let runs = folder.join("runs");
         fs::create_dir_all(&runs).map_err(|error| failure(&runs, &error))?;
@@ -164,6 +165,25 @@ impl Store {
                 }
                 Err(TryLockError::Error(error)) => return Err(failure(&path, &error)),
             }
+        }
+    }
+
+    /// Claims the folder for one command alone, which may remove files of results.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if anything else is being computed into it.
+    pub fn claim_alone(&self) -> Result<Claim, StoreError> {
+        let path = self.folder.join(".lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(&path);
+        let lock = lock.map_err(|error| failure(&path, &error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Claim { _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                let reason = "another command is being computed into this folder; wait for it";
+                Err(self.fault(reason.to_owned()))
+            }
+            Err(TryLockError::Error(error)) => Err(failure(&path, &error)),
         }
     }
 
@@ -289,6 +309,50 @@ impl Store {
             .map_err(|error| StoreError { path: key.into(), reason: error.to_string() })
     }
 
+    /// Keeps the exchanges of a replication, a row each, as `exchanges/KEY.parquet`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be written.
+    pub(crate) fn save_exchanges(
+        &self,
+        key: &str,
+        (scenario, scenario_hash, settings, cc): (&str, &str, &str, &str),
+        (seed, replication, version): (u64, u32, &str),
+        rows: &[ExchangeRecord],
+    ) -> Result<(), StoreError> {
+        let path = self.exchanges_path(key);
+        let folder = self.folder.join("exchanges");
+        fs::create_dir_all(&folder).map_err(|error| failure(&folder, &error))?;
+        let identity = Identity { scenario, settings, cc, seed, version, scenario_hash, key };
+        let bytes = exchanges::write(&identity, replication, rows)
+            .map_err(|error| StoreError { path: path.clone(), reason: error.to_string() })?;
+        write_whole(&path, &bytes)
+    }
+
+    /// Whether the exchanges of a replication are there.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if their file cannot be read, or is not as it was written.
+    pub(crate) fn has_exchanges(&self, key: &str) -> Result<bool, StoreError> {
+        let path = self.exchanges_path(key);
+        match fs::read(&path) {
+            Ok(bytes) if seal::holds(&bytes) => Ok(true),
+            Ok(_) => {
+                let reason = "is damaged (its content is not what was written); delete it and run \
+                              the command again";
+                Err(StoreError { path, reason: reason.to_owned() })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failure(&path, &error)),
+        }
+    }
+
+    fn exchanges_path(&self, key: &str) -> PathBuf {
+        self.folder.join("exchanges").join(format!("{key}.parquet"))
+    }
+
     /// Keeps a replication's file.
     ///
     /// # Errors
@@ -325,8 +389,16 @@ impl Store {
         Ok(path)
     }
 
-    /// Removes all other files of results.
-    pub(crate) fn remove_all_but(&self, kept: &[PathBuf]) -> Result<(), StoreError> {
+    /// Removes the files of these replications that `kept` replaces. Files that hold anything else stay.
+    pub(crate) fn remove_replaced(
+        &self,
+        kept: &[PathBuf],
+        keys: &BTreeSet<String>,
+    ) -> Result<(), StoreError> {
+        let is_replaced = |path: &Path| match fs::read_to_string(path.with_extension("keys")) {
+            Ok(list) => chunk::listed(&list).all(|key| keys.contains(key)),
+            Err(_) => path.file_stem().is_some_and(|key| keys.contains(&*key.to_string_lossy())),
+        };
         let remove = |path: PathBuf| match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failure(&path, &error)),
             _ => Ok(()),
@@ -335,7 +407,7 @@ impl Store {
             let entries = fs::read_dir(&folder).into_iter().flatten();
             for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
                 let is_result = path.extension().is_some_and(|extension| extension == "parquet");
-                if is_result && !kept.contains(&path) {
+                if is_result && !kept.contains(&path) && is_replaced(&path) {
                     // The list first: without it the file is not looked at.
                     remove(path.with_extension("keys"))?;
                     remove(path)?;
@@ -362,7 +434,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn save_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
         let path = self.folder.join("manifest.json");
         let manifest = Manifest { seal: seal::open(), ..manifest.clone() };
@@ -397,7 +469,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn save_text(&self, name: &str, text: &str) -> Result<PathBuf, StoreError> {
         let path = self.folder.join(name);
         write_whole(&path, text.as_bytes())?;

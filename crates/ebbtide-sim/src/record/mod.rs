@@ -1,10 +1,11 @@
-//! What a replication leaves behind, and where it is kept.
+//! The records of a replication, and the files that keep them.
 
 mod background;
 mod capture;
 mod chunk;
 mod clients;
 mod delivery;
+mod exchanges;
 mod files;
 mod flow;
 mod run_record;
@@ -16,6 +17,7 @@ mod wifi;
 pub use background::BackgroundFlow;
 pub use capture::Capture;
 pub use delivery::Delivery;
+pub use exchanges::ExchangeRecord;
 pub use files::{Claim, Manifest, ManifestCell, Store, StoreError};
 pub use flow::FlowRecord;
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};

@@ -1,4 +1,4 @@
-//! What a report is made from: plain numbers, each with its unit.
+//! The data of a report: plain numbers, each with its unit.
 //!
 //! Everything here is data computed elsewhere; the report draws it and judges it, and never
 //! runs anything. Values that are not finite are allowed everywhere (a cell in which nothing
@@ -37,7 +37,7 @@ pub struct Report {
     pub cells: Vec<Cell>,
     /// Published figures beside the measured ones; empty outside `reproduce`.
     pub published: Vec<Comparison>,
-    /// The share of what was asked by whose time the controls are compared.
+    /// The share of the exchanges by whose time the controls are compared.
     #[serde(default)]
     pub percentile: Percentile,
     /// Whether clients keep time by themselves: then the times are those of single exchanges.
@@ -82,7 +82,7 @@ pub struct Cell {
     pub completed: u64,
     /// Exchanges that failed, summed over replications.
     pub failed: u64,
-    /// What became of the packets, summed over replications.
+    /// The fates of the packets, summed over replications.
     pub packets: Packets,
     /// Share of the time the link towards the server was sending, 0 to 1.
     pub utilisation_up: f64,
@@ -109,18 +109,18 @@ pub struct Cell {
     pub outcome: Outcome,
     /// The exact command that computes this cell again.
     pub command: String,
-    /// What happened over time in chosen replications; may be empty.
+    /// The course of events in chosen replications; may be empty.
     pub series: Vec<Series>,
-    /// What is measured in a low-power network only.
+    /// Figures of a low-power network only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshCell>,
-    /// What is measured of senders of many messages only.
+    /// Figures of senders of many messages only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<FlowCell>,
-    /// What became of the frames of a Wi-Fi cell, if there is one.
+    /// The fates of the frames of a Wi-Fi cell, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiCell>,
-    /// What TCP in the background came to, if there is such.
+    /// The figures of TCP in the background, if there is such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<BackgroundCell>,
     /// The handshakes of DTLS, summed over replications, if there were any.
@@ -187,7 +187,7 @@ pub struct WifiCell {
     pub busy: f64,
 }
 
-/// What is measured in a low-power network. Means and half-widths of their 95 % confidence intervals
+/// The figures of a low-power network. Means and half-widths of their 95 % confidence intervals
 /// are over replications.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeshCell {
@@ -292,7 +292,7 @@ pub struct PacketCounts {
     pub lost_link: u64,
 }
 
-/// What happened over time in one replication. Points are (seconds, value), in time order.
+/// The course of one replication over time. Points are (seconds, value), in time order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Which replication, counted as `replay --rep` counts.
@@ -317,7 +317,7 @@ pub struct Comparison {
     pub source: String,
     /// Table or figure of the paper.
     pub table: String,
-    /// What is compared, with its unit, for example "median FCT (s)".
+    /// The quantity that is compared, with its unit, for example "median FCT (s)".
     pub quantity: String,
     /// The settings of the cell, for example "400 clients, infinite buffer".
     pub cell: String,

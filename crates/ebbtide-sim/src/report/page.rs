@@ -13,6 +13,11 @@ pub(super) fn page(report: &Report) -> String {
     let is_mesh = report.cells.iter().any(|cell| cell.mesh.is_some());
     let has_time_of_its_own = flows::are_streams(report);
     let mut sections = Vec::new();
+    // The page of a paper begins with the paper.
+    sections.push(("published", "Published", published::section(&mut context)));
+    if !has_time_of_its_own {
+        sections.push(("verdict", "Verdict", verdict::section(&context)));
+    }
     if is_mesh {
         sections.push(("network", "Network", mesh::section(&mut context)));
         let completions = mesh_spread::completions(&mut context);
@@ -22,7 +27,6 @@ pub(super) fn page(report: &Report) -> String {
         let retransmissions = retransmissions::section(&mut context);
         sections.push(("retransmissions", "Retransmissions", retransmissions));
     } else if !has_time_of_its_own {
-        sections.push(("verdict", "Verdict", verdict::section(&context)));
         sections.push(("sweep", "Sweep", sweep::section(&mut context)));
     }
     sections.push(("flows", "Flows", flows::section(&mut context)));
@@ -41,7 +45,6 @@ pub(super) fn page(report: &Report) -> String {
         sections.push(("wifi", "Wi-Fi", wifi::section(&context)));
         sections.push(("background", "Background", background::section(&context)));
     }
-    sections.push(("published", "Published", published::section(&mut context)));
     sections.push(("reproduce", "Reproduce", reproduce::section(&context)));
     sections.retain(|(_, _, body)| !body.is_empty());
     let links: String =

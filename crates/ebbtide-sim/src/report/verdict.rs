@@ -41,7 +41,7 @@ impl Standing<'_> {
         self.times(Judgement::Best) + self.times(Judgement::Level)
     }
 
-    /// What it falls short in: collapses first, then losses, then time.
+    /// Its faults: collapses first, then losses, then time.
     fn faults(&self) -> [usize; 3] {
         [Judgement::Collapses, Judgement::Loses, Judgement::Slower].map(|one| self.times(one))
     }
@@ -94,7 +94,7 @@ fn stand<'a>(settings: &[Setting<'a>], cc: &'a str) -> Standing<'a> {
     Standing { cc, cells, ratio }
 }
 
-/// When a share of what was asked in a cell was delivered, s.
+/// When a share of a cell's exchanges was delivered, s.
 pub(super) fn time_of(cell: &Cell, percent: u8) -> Option<f64> {
     let place = SHARES.iter().position(|share| *share == percent)?;
     cell.outcome.all.delivered_by_s[place]

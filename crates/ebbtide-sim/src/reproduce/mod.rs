@@ -8,7 +8,7 @@ mod papers;
 mod rcoap21;
 mod statements;
 
-pub use compare::{Measured, REPS_TO_JUDGE, compare, withhold};
+pub use compare::{Measured, REPS_TO_JUDGE, compare, replications, withhold};
 pub use figures::{FIGURES, Figure, Quantity};
 pub use low_power::check_statements;
 pub use pages::{Page, pages};

@@ -1,9 +1,8 @@
 //! The reports of `reproduce`: each paper's figures in the paper's own arrangement.
 
-use super::compare::compare;
+use super::compare::{CALIBRATED, TOLERANCES, compare, replications, withhold};
 use super::low_power::check_statements;
 use super::papers::Paper;
-use super::statements::Statement;
 use crate::report::{Cell, Report};
 use crate::run::{Campaign, CellSpec, Results, VERSION, report};
 use crate::scenario::{WorkloadKind, load};
@@ -42,7 +41,8 @@ pub fn pages(papers: &[Paper], campaign: &Campaign, results: &Results) -> Vec<Pa
         });
         let mut page = make(*paper, campaign, results, main, &["workload", "buffer"]);
         page.published = compare(*paper, campaign, results);
-        super::withhold(&mut page.published, campaign.reps);
+        withhold(&mut page.published, replications(*paper, campaign));
+        page.notes.extend([TOLERANCES, CALIBRATED].map(str::to_owned));
         page.subtitle = "400 clients; published values of all cells".into();
         all.push(Page {
             name: name.into(),
@@ -82,9 +82,11 @@ fn low_power(paper: Paper, campaign: &Campaign, results: &Results) -> Page {
         _ => &["workload", "n", "load", "event_interval", "event_message"],
     };
     let mut page = make(paper, campaign, results, cells, axes);
+    let reps = replications(paper, campaign);
     page.published = compare(paper, campaign, results);
+    withhold(&mut page.published, reps);
     let statements = check_statements(paper, campaign, results);
-    page.notes.extend(statements.iter().map(Statement::words));
+    page.notes.extend(statements.iter().map(|statement| statement.words(reps)));
     described(&mut page, paper);
     let about = "what was served and lost in each cell, the networks, published values";
     Page { name: paper.name().to_owned(), about, report: page }

@@ -246,6 +246,7 @@ pub fn plan(
     }
     Ok(Campaign {
         percentile: Percentile::default(),
+        exchanges: false,
         source,
         axes: KEYS.iter().map(|key| Axis { key: (*key).to_owned(), values: Vec::new() }).collect(),
         cc: Vec::new(),

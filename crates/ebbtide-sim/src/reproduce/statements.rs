@@ -1,5 +1,6 @@
 //! Statements in the text of the studies of low-power networks, compared with measured values.
 
+use super::compare::REPS_TO_JUDGE;
 use super::low_power::find;
 use super::papers::Paper;
 use crate::report::MeshCell;
@@ -9,20 +10,35 @@ use serde::Serialize;
 /// A statement of a paper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement {
-    /// The statement.
+    /// The statement of the paper.
     pub says: String,
-    /// The measured value.
+    /// The measured figures.
     pub measured: String,
     /// Whether the measured value agrees.
     pub holds: bool,
 }
 
 impl Statement {
-    /// The statement and the measurement as a sentence.
+    /// Whether it holds after so many replications; `None` if these are too few to tell.
     #[must_use]
-    pub fn words(&self) -> String {
-        let verdict = if self.holds { "holds" } else { "does not hold" };
-        format!("{}: {verdict}; {}.", self.says, self.measured)
+    pub fn holds_after(&self, reps: u32) -> Option<bool> {
+        (reps >= REPS_TO_JUDGE).then_some(self.holds)
+    }
+
+    /// In a sentence, after so many replications.
+    #[must_use]
+    pub fn words(&self, reps: u32) -> String {
+        format!("{}: {}; {}.", self.says, self.verdict(reps), self.measured)
+    }
+
+    /// Whether it holds, in words.
+    #[must_use]
+    pub fn verdict(&self, reps: u32) -> String {
+        match self.holds_after(reps) {
+            Some(true) => "holds".to_owned(),
+            Some(false) => "does not hold".to_owned(),
+            None => format!("not judged, which needs {REPS_TO_JUDGE} replications"),
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Campaigns: every combination of settings and controls, every replication, in parallel.
 
 use super::cell::summarise;
-use super::simulation::{RunError, simulate};
+use super::simulation::{Keep, RunError, simulate_keeping};
 use crate::judge::{Percentile, Verdict, judge_cells};
-use crate::record::{ClientRecord, Manifest, ManifestCell, RunRecord, Store, StoreError};
+use crate::record::{
+    ClientRecord, ExchangeRecord, Manifest, ManifestCell, RunRecord, Store, StoreError,
+};
 use crate::report::Cell;
 use crate::reproduce::{self, PAPERS_REPS, Paper};
 use crate::scenario::{Axis, Control, Scenario, ScenarioError, Source, WorkloadKind, combinations};
@@ -36,8 +38,10 @@ pub struct Campaign {
     pub papers: Vec<String>,
     /// The command that computes everything again.
     pub command: String,
-    /// The share of what was asked by whose time the controls are compared.
+    /// The share of the exchanges by whose time the controls are compared.
     pub percentile: Percentile,
+    /// Whether each replication's exchanges are kept as well, a row each.
+    pub exchanges: bool,
 }
 
 /// One cell: a scenario with its settings applied, and its controls.
@@ -228,7 +232,8 @@ impl Campaign {
             axes.iter().map(|axis| (axis.key.clone(), axis.values.join(","))).collect();
         let command = run_command(&source.place, &sets, &cc.join(","), (reps, seed));
         let (papers, percentile) = (Vec::new(), Percentile::default());
-        Ok(Self { source, axes, cc, reps, seed, cells, papers, command, percentile })
+        let exchanges = false;
+        Ok(Self { source, axes, cc, reps, seed, cells, papers, command, percentile, exchanges })
     }
 
     /// How many replications there are.
@@ -317,33 +322,44 @@ impl Campaign {
         let key = store.map(|_| self.keys(spec)(replication));
         if let (Some(store), Some(key)) = (store, &key)
             && let Some(record) = store.load(key).map_err(CampaignError::Store)?
+            && (!self.exchanges || store.has_exchanges(key).map_err(CampaignError::Store)?)
         {
             return Ok(Some((record, true)));
         }
         if !mine {
             return Ok(None);
         }
-        let record = self.compute(spec, replication).map_err(|error| CampaignError::Run {
-            cell: spec.name(),
-            replication,
-            error,
-        })?;
+        let (record, exchanges) = self
+            .compute(spec, replication)
+            .map_err(|error| CampaignError::Run { cell: spec.name(), replication, error })?;
         if let (Some(store), Some(key)) = (store, &key) {
+            if self.exchanges {
+                // The replication's own file comes last: what it stands for is then complete.
+                let (settings, hash) = (spec.settings_json(), hash_of(&spec.scenario));
+                let names = (spec.scenario.name.as_str(), &*hash, &*settings, spec.cc.as_str());
+                store
+                    .save_exchanges(key, names, (self.seed, replication, VERSION), &exchanges)
+                    .map_err(CampaignError::Store)?;
+            }
             let bytes = self.encode(spec, key, &record).map_err(CampaignError::Store)?;
             store.save(key, &bytes).map_err(CampaignError::Store)?;
         }
         Ok(Some((record, false)))
     }
 
-    /// Runs one replication.
-    pub(super) fn compute(&self, spec: &CellSpec, replication: u32) -> Result<RunRecord, RunError> {
+    /// Runs one replication; its exchanges are there if they are kept.
+    pub(super) fn compute(
+        &self,
+        spec: &CellSpec,
+        replication: u32,
+    ) -> Result<(RunRecord, Vec<ExchangeRecord>), RunError> {
         // Series of one replication show what all of them do; more would only fill the disk.
-        let with_series = replication == 0;
+        let keep = Keep { series: replication == 0, exchanges: self.exchanges };
         let timer = crate::wall::Stopwatch::start();
-        let mut record =
-            simulate(&spec.scenario, &spec.controls, self.seed, replication, with_series)?;
+        let run = (self.seed, replication);
+        let (mut record, rows) = simulate_keeping(&spec.scenario, &spec.controls, run, keep)?;
         record.wall_s = timer.seconds();
-        Ok(record)
+        Ok((record, rows))
     }
 
     /// A replication as the bytes of its file.

@@ -5,8 +5,26 @@ use super::campaign::{Campaign, CellSpec, Progress};
 use crate::record::{Store, StoreError};
 use bytes::Bytes;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+
+/// How large a file of several replications becomes, about.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Most {
+    /// So many rows, one per client.
+    Rows(u64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+impl Most {
+    const fn size(self) -> u64 {
+        match self {
+            Self::Rows(size) | Self::Bytes(size) => size,
+        }
+    }
+}
 
 /// The outcome of a piece of work.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +76,7 @@ impl Campaign {
             let Some(spec) = self.cells.get(*index) else { continue };
             let key = self.keys(spec)(*replication);
             match catch_unwind(AssertUnwindSafe(|| self.compute(spec, *replication))) {
-                Ok(Ok(record)) => {
+                Ok(Ok((record, _))) => {
                     done.wall_s += record.wall_s;
                     progress.finished(record.totals.sim_ns as f64 / 1e9);
                     let file = self.encode(spec, &key, &record)?.into();
@@ -84,34 +102,40 @@ impl Campaign {
     }
 
     /// Puts the results that a folder has of this campaign together in few files, sorted by cell, each of
-    /// about `most_rows` rows, removes the others, and says how many files there are. The results read
-    /// afterwards is the same; an interruption leaves some replications twice, which does no harm.
+    /// about `most`, removes what they replace, and says how many files there are. The results read
+    /// afterwards are the same; an interruption leaves some replications twice, which does no harm.
     ///
     /// # Errors
     ///
     /// Returns an error if the folder cannot be read or written; nothing is removed before what replaces it is there.
-    pub fn compact(&self, folder: &Path, most_rows: usize) -> Result<usize, StoreError> {
+    pub fn compact(&self, folder: &Path, most: Most) -> Result<usize, StoreError> {
         let store = Store::open(folder)?;
+        let _claim = store.claim_alone()?;
         let mut kept = Vec::new();
         let mut parts: Vec<(String, Bytes)> = Vec::new();
-        let mut rows = 0;
+        let mut keys = BTreeSet::new();
+        let mut size = 0;
         for spec in &self.cells {
             let key = self.keys(spec);
             for key in (0..spec.reps).map(&key) {
                 let Some(file) = store.file(&key)? else { continue };
+                size += match most {
+                    Most::Rows(_) => u64::from(spec.scenario.clients.count.max(1)),
+                    Most::Bytes(_) => file.len() as u64,
+                };
+                keys.insert(key.clone());
                 parts.push((key, file));
-                rows += spec.scenario.clients.count.max(1) as usize;
-                if rows >= most_rows {
+                if size >= most.size() {
                     kept.push(store.save_chunk(&parts, 0.0)?);
                     parts.clear();
-                    rows = 0;
+                    size = 0;
                 }
             }
         }
         if !parts.is_empty() {
             kept.push(store.save_chunk(&parts, 0.0)?);
         }
-        store.remove_all_but(&kept)?;
+        store.remove_replaced(&kept, &keys)?;
         Ok(kept.len())
     }
 

@@ -22,7 +22,7 @@ pub use campaign::{
     Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
-pub use chunk::{ChunkDone, FailedRun};
+pub use chunk::{ChunkDone, FailedRun, Most};
 pub use document::document;
 pub(crate) use network::tagged;
 pub(crate) use recorder::new_histogram;

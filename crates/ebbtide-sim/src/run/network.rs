@@ -403,10 +403,40 @@ impl Packet {
     }
 }
 
-/// Packets under way, by place. All bytes are in one buffer and places are used in turn, so that
-/// the packets of a queue lie side by side in the order in which they leave it.
+/// Longer packets than this are kept apart from shorter ones.
+const SHORT: usize = 32;
+
+/// Packets under way, by place. A request of a few bytes does not take the room of a long response.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
+    /// The short ones and the long ones; the last bit of a place says where it is.
+    shelves: [Shelf; 2],
+}
+
+impl Pool {
+    #[inline]
+    fn put(&mut self, whose: (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
+        let shelf = u32::from(datagram.len() > SHORT);
+        self.shelves[shelf as usize].put(whose, datagram, tag) << 1 | shelf
+    }
+
+    /// A packet and its bytes.
+    #[inline]
+    pub(super) fn get(&self, place: u32) -> (Packet, &[u8]) {
+        self.shelves[(place & 1) as usize].get(place >> 1)
+    }
+
+    /// The place may be used again.
+    #[inline]
+    pub(super) fn release(&mut self, place: u32) {
+        self.shelves[(place & 1) as usize].release(place >> 1);
+    }
+}
+
+/// Packets of about one length, by place. All bytes are in one buffer and places are used in turn, so that
+/// the packets of a queue lie side by side in the order in which they leave it.
+#[derive(Debug, Default)]
+struct Shelf {
     packets: Vec<Packet>,
     bytes: Vec<u8>,
     /// Bytes of each place: what the longest packet so far needs.
@@ -414,7 +444,7 @@ pub(super) struct Pool {
     free: VecDeque<u32>,
 }
 
-impl Pool {
+impl Shelf {
     #[inline]
     fn put(&mut self, (client, transport): (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
         if datagram.len() > self.stride {
@@ -423,7 +453,7 @@ impl Pool {
         let place = self.free.pop_front().unwrap_or_else(|| {
             self.packets.push(Packet::default());
             self.bytes.resize(self.packets.len() * self.stride, 0);
-            // As many as fit in memory, far below 2^32.
+            // As many as fit in memory, far below 2^31.
             (self.packets.len() - 1) as u32
         });
         // At most 65535 bytes: the limit of an endpoint's messages and of an IP packet.
@@ -436,7 +466,7 @@ impl Pool {
 
     /// A packet and its bytes.
     #[inline]
-    pub(super) fn get(&self, place: u32) -> (Packet, &[u8]) {
+    fn get(&self, place: u32) -> (Packet, &[u8]) {
         let packet = self.packets[place as usize];
         let start = place as usize * self.stride;
         (packet, &self.bytes[start..start + packet.length as usize])
@@ -444,7 +474,7 @@ impl Pool {
 
     /// The place may be used again.
     #[inline]
-    pub(super) fn release(&mut self, place: u32) {
+    fn release(&mut self, place: u32) {
         self.free.push_back(place);
     }
 

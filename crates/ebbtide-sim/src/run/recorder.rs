@@ -2,6 +2,7 @@
 
 use super::flow_series::Flows;
 use crate::net::Fate;
+use crate::record::ExchangeRecord;
 use crate::report::Series;
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
@@ -132,6 +133,10 @@ pub trait Recorder {
     fn failed(&mut self, now: Instant, tagged: Tagged, reason: Failure) {
         let _ = (now, tagged, reason);
     }
+    /// An exchange has ended, with its response or without.
+    fn ended(&mut self, exchange: &ExchangeRecord) {
+        let _ = exchange;
+    }
     /// The first message of a flow left.
     fn begins(&mut self, now: Instant, client: u32) {
         let _ = (now, client);
@@ -150,19 +155,35 @@ pub trait Recorder {
     }
 }
 
-/// Sees nothing but round trips and durations, which every replication measures.
+/// Sees round trips and durations, which every replication measures, and each exchange if it is to.
 #[derive(Debug)]
 pub struct Discard {
     rtt: Histogram<u32>,
     durations: Histogram<u32>,
     after: Histogram<u32>,
+    exchanges: Option<Vec<ExchangeRecord>>,
 }
 
 impl Discard {
     /// Empty histograms.
     #[must_use]
     pub fn new() -> Self {
-        Self { rtt: new_histogram(), durations: new_histogram(), after: fine_histogram() }
+        Self {
+            rtt: new_histogram(),
+            durations: new_histogram(),
+            after: fine_histogram(),
+            exchanges: None,
+        }
+    }
+
+    /// The same, and keeps a row for each exchange if that is wanted.
+    pub(crate) fn keeping(exchanges: bool) -> Self {
+        Self { exchanges: exchanges.then(Vec::new), ..Self::new() }
+    }
+
+    /// The exchanges that have ended, in that order; none unless they were to be kept.
+    pub(crate) fn exchanges(self) -> Vec<ExchangeRecord> {
+        self.exchanges.unwrap_or_default()
     }
 
     /// The round trips seen, µs.
@@ -216,6 +237,13 @@ impl Recorder for Discard {
     fn answered_after(&mut self, time: Duration) {
         self.after.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
+
+    #[inline]
+    fn ended(&mut self, exchange: &ExchangeRecord) {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.push(*exchange);
+        }
+    }
 }
 
 /// Sees what happens over time, in a bounded number of points.
@@ -241,8 +269,13 @@ impl SeriesRecorder {
     /// An empty recorder.
     #[must_use]
     pub fn new() -> Self {
+        Self::around(Discard::new())
+    }
+
+    /// One that measures with `plain` what every replication measures.
+    pub(super) fn around(plain: Discard) -> Self {
         Self {
-            plain: Discard::new(),
+            plain,
             flows: Flows::default(),
             queue_up: Envelope::new(),
             queue_down: Envelope::new(),
@@ -259,17 +292,18 @@ impl SeriesRecorder {
         &self.plain
     }
 
-    /// What was seen, for the report.
+    /// What was seen, for the report, and what every replication measures.
     #[must_use]
-    pub fn series(self, replication: u32) -> Series {
-        Series {
+    pub fn into_series(self, replication: u32) -> (Series, Discard) {
+        let series = Series {
             replication,
             queue_down: self.queue_down.points(),
             queue_up: self.queue_up.points(),
             timeouts: self.timeouts,
             throughput: self.goodput.points(),
             flows: self.flows.series(),
-        }
+        };
+        (series, self.plain)
     }
 }
 
@@ -294,6 +328,10 @@ impl Recorder for SeriesRecorder {
 
     fn answered_after(&mut self, time: Duration) {
         self.plain.answered_after(time);
+    }
+
+    fn ended(&mut self, exchange: &ExchangeRecord) {
+        self.plain.ended(exchange);
     }
 
     fn armed(&mut self, now: Instant, _tagged: Tagged, timeout: Micros) {

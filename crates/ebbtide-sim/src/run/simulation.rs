@@ -4,12 +4,12 @@ use super::background::Flows;
 use super::network::{Event, LANES, Net};
 use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
-use crate::host::{Device, SecureServer, Server, client_address, endpoint_config, meet_before};
+use crate::host::{Device, Model, SecureServer, Server, client_address, endpoint_config, meet_before};
 use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
 use crate::random::{Streams, uniform};
-use crate::record::{FlowRecord, RunRecord, SecurityRecord, SparseHistogram, Totals};
+use crate::record::{ExchangeRecord, FlowRecord, RunRecord, SecurityRecord, SparseHistogram, Totals};
 use crate::scenario::units::Time;
 use crate::scenario::{Control, Return, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, Config};
@@ -92,18 +92,36 @@ pub fn simulate(
     replication: u32,
     with_series: bool,
 ) -> Result<RunRecord, RunError> {
-    if with_series {
-        let (record, recorder) =
-            simulate_with(scenario, controls, (seed, replication), SeriesRecorder::new())?;
-        let record = with(record, recorder.plain());
-        return Ok(RunRecord {
-            totals: Totals { series: Some(recorder.series(replication)), ..record.totals },
-            ..record
-        });
+    let keep = Keep { series: with_series, exchanges: false };
+    Ok(simulate_keeping(scenario, controls, (seed, replication), keep)?.0)
+}
+
+/// What is kept of a replication beside what every one measures.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Keep {
+    /// What happens over time.
+    pub(super) series: bool,
+    /// A row for each exchange.
+    pub(super) exchanges: bool,
+}
+
+/// Runs one replication; its exchanges in the order in which they ended, if they are to be kept.
+pub(super) fn simulate_keeping(
+    scenario: &Scenario,
+    controls: &[Control],
+    run: (u64, u32),
+    keep: Keep,
+) -> Result<(RunRecord, Vec<ExchangeRecord>), RunError> {
+    let plain = Discard::keeping(keep.exchanges);
+    if keep.series {
+        let (mut record, recorder) =
+            simulate_with(scenario, controls, run, SeriesRecorder::around(plain))?;
+        let (series, plain) = recorder.into_series(run.1);
+        record.totals.series = Some(series);
+        return Ok((with(record, &plain), plain.exchanges()));
     }
-    let (record, recorder) =
-        simulate_with(scenario, controls, (seed, replication), Discard::new())?;
-    Ok(with(record, &recorder))
+    let (record, plain) = simulate_with(scenario, controls, run, plain)?;
+    Ok((with(record, &plain), plain.exchanges()))
 }
 
 fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
@@ -151,17 +169,17 @@ impl<R: Recorder> Simulation<R> {
         let mut engine = Engine::new(LANES);
         let groups = controls.len().max(1);
         let fallback = Config::new(Algorithm::Default);
-        let control = |number: u32| {
-            let group = number as usize % groups;
-            let control = controls.get(group).cloned();
-            (group, control.unwrap_or_else(|| Control::Udp(fallback.clone())))
-        };
+        let models: Vec<Model> = (0..groups)
+            .map(|group| controls.get(group).cloned())
+            .map(|control| control.unwrap_or_else(|| Control::Udp(fallback.clone())))
+            .map(|control| Model::new(scenario, control))
+            .collect();
         let mut clients: Vec<Device> = (0..scenario.clients.count)
             .map(|number| {
-                let (group, control) = control(number);
+                let place = number as usize % groups;
                 // At most 255 controls are named on one command line.
-                let group = u8::try_from(group).unwrap_or(u8::MAX);
-                Device::new((number, group), control, scenario, &streams)
+                let group = u8::try_from(place).unwrap_or(u8::MAX);
+                Device::new((number, group), &models[place], scenario, &streams)
             })
             .collect();
         let mut sessions =

@@ -23,7 +23,7 @@ pub(crate) struct QuickClient {
     sender: Sender,
     agenda: Agenda,
     /// The record of its messages.
-    pub(crate) flow: Option<Flow>,
+    pub(crate) flow: Option<Box<Flow>>,
     path: Vec<u8>,
     payload: Vec<u8>,
     blocks: u32,

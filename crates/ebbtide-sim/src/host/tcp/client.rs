@@ -8,7 +8,7 @@ use crate::host::agenda::{Agenda, Step};
 use crate::host::flow::Flow;
 use crate::host::{Book, PORT, SERVER, Tag, client_host, count, digits};
 use crate::random::Streams;
-use crate::record::ClientRecord;
+use crate::record::{ClientRecord, ExchangeRecord};
 use crate::run::{Recorder, Tagged};
 use crate::scenario::{Scenario, Tcp};
 use ebbtide_core::cc::Metrics;
@@ -35,7 +35,7 @@ pub(crate) struct TcpClient {
     address: Ipv4Addr,
     agenda: Agenda,
     /// The record of its messages, if it sends a flow of them.
-    pub(crate) flow: Option<Flow>,
+    pub(crate) flow: Option<Box<Flow>>,
     path: Vec<u8>,
     payload: Vec<u8>,
     settings: Tcp,
@@ -97,7 +97,7 @@ impl TcpClient {
         Self {
             number,
             address: client_host(number),
-            warms_up: agenda.keeps_device() && !flow.as_ref().is_some_and(Flow::keeps_time),
+            warms_up: agenda.keeps_device() && !flow.as_deref().is_some_and(Flow::keeps_time),
             is_warm: false,
             agenda,
             flow,
@@ -295,6 +295,7 @@ impl TcpClient {
         self.record.completed += 1;
         count(&mut self.by_retransmissions, request.sent.len().saturating_sub(1));
         recorder.duration(now.micros_since(request.made));
+        recorder.ended(&self.row(&request, now, Some(tag.ordinal)));
         let (after, in_time) = self.agenda.answered(now, request.made);
         recorder.answered_after(after);
         self.record.in_time += u32::from(in_time);
@@ -387,6 +388,7 @@ impl TcpClient {
         while let Some(request) = self.open.pop_front() {
             let tag = Tag { exchange: request.number, ordinal: 0, probe: false };
             recorder.failed(now, self.tagged(tag), Failure::GaveUp);
+            recorder.ended(&self.row(&request, now, None));
             self.record.failed += 1;
             // What it repeated is counted by the books on its stream.
             let after = request.sent.first().map_or(Duration::ZERO, |first| now - *first);
@@ -395,6 +397,19 @@ impl TcpClient {
                 self.agenda.again();
             }
             self.ended(now);
+        }
+    }
+
+    /// The row of an exchange that ends now: with this answer, or without one.
+    fn row(&self, request: &Request, now: Instant, answered: Option<u8>) -> ExchangeRecord {
+        ExchangeRecord {
+            client: self.number,
+            exchange: request.number,
+            asked: request.made,
+            first_sent: request.sent.first().copied(),
+            ended: now,
+            transmissions: request.sent.len() as u32,
+            answered,
         }
     }
 

@@ -1,12 +1,103 @@
-//! What figures are drawn from, as CSV (RFC 4180): one row per cell and replication.
+//! The data of figures, as CSV (RFC 4180).
 
 use crate::judge::SHARES;
-use crate::report::model::Report;
+use crate::report::model::{Cell, Report, Series};
+use crate::report::section::distribution::{DELIVERED, EXCHANGES};
+
+/// The data of the figure of this title: of a distribution its curves, of a figure over time its points, of a
+/// comparison with published figures both values. Every other figure is drawn from [`cells`].
+#[must_use]
+pub fn csv(report: &Report, title: &str) -> String {
+    if let Some(kind) = [DELIVERED, EXCHANGES].iter().find(|kind| title.starts_with(kind.title)) {
+        return curves(report, kind.quantiles);
+    }
+    if let Some((quantity, _)) = title.split_once(" over time: ") {
+        return points(report, quantity);
+    }
+    if !report.published.is_empty() && title.contains("published") {
+        return published(report);
+    }
+    cells(report)
+}
+
+/// The settings of a cell, and its control.
+fn names(report: &Report, cell: &Cell) -> Vec<String> {
+    let settings = report.axes.iter().map(|key| cell.setting(key).to_owned());
+    settings.chain([cell.cc.clone()]).collect()
+}
+
+fn head(report: &Report, columns: &[&str]) -> String {
+    let settings = report.axes.iter().map(String::as_str).chain(["cc"]);
+    line(settings.chain(columns.iter().copied()).map(str::to_owned).collect())
+}
+
+/// A row per cell and point of its curve: the share of its exchanges, and within how many seconds.
+fn curves(report: &Report, quantiles: fn(&Cell) -> &[f64]) -> String {
+    let mut out = head(report, &["share", "seconds"]);
+    for cell in &report.cells {
+        let values = quantiles(cell);
+        let last = values.len().saturating_sub(1).max(1) as f64;
+        for (place, seconds) in values.iter().enumerate() {
+            let share = cell.outcome.all.delivered * place as f64 / last;
+            let mut row = names(report, cell);
+            row.extend([number(share), number(*seconds)]);
+            out.push_str(&line(row));
+        }
+    }
+    out
+}
+
+/// A row per point in time of the replications that are drawn.
+fn points(report: &Report, quantity: &str) -> String {
+    type Lists = Vec<(&'static str, fn(&Series) -> &[(f64, f64)])>;
+    let lists: Lists = match quantity {
+        "Queue length" => vec![
+            ("to the clients (bytes)", |series| &series.queue_down),
+            ("to the server (bytes)", |series| &series.queue_up),
+        ],
+        "Useful payload delivered" => vec![("throughput (bit/s)", |series| &series.throughput)],
+        _ => vec![("timeout armed (s)", |series| &series.timeouts)],
+    };
+    let mut out = head(report, &["replication", "quantity", "time_s", "value"]);
+    for cell in &report.cells {
+        for series in &cell.series {
+            for (name, list) in &lists {
+                for (at, value) in list(series) {
+                    let mut row = names(report, cell);
+                    row.extend([series.replication.to_string(), (*name).to_owned()]);
+                    row.extend([number(*at), number(*value)]);
+                    out.push_str(&line(row));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// A row per published value.
+fn published(report: &Report) -> String {
+    let columns = ["source", "table", "cell", "cc", "quantity", "published", "measured"];
+    let more = ["ci_low", "ci_high", "relative", "tolerance"];
+    let mut out = line(columns.into_iter().chain(more).map(str::to_owned).collect());
+    for one in &report.published {
+        let mut row: Vec<String> =
+            [&one.source, &one.table, &one.cell, &one.cc, &one.quantity].map(Clone::clone).into();
+        let within = one.within.unwrap_or(f64::NAN);
+        let values = [one.published, one.measured, one.ci.0, one.ci.1, one.relative, within];
+        row.extend(values.map(number));
+        out.push_str(&line(row));
+    }
+    out
+}
+
+/// A number; what does not exist is empty.
+fn number(value: f64) -> String {
+    if value.is_finite() { value.to_string() } else { String::new() }
+}
 
 /// A row per cell and replication: the settings, the control, and the figures that lines, tables and
 /// the verdict are made from. What does not exist, such as the time of what never came, is empty.
-#[must_use]
-pub fn csv(report: &Report) -> String {
+fn cells(report: &Report) -> String {
     let mut head: Vec<String> = report.axes.clone();
     head.extend(
         ["cc", "replication", "delivered", "arrived", "unnecessary_share"].map(str::to_owned),
@@ -32,9 +123,7 @@ pub fn csv(report: &Report) -> String {
             numbers.push(run.goodput_share);
             numbers.push(run.deadline_missed.unwrap_or(f64::NAN));
             numbers.push(run.fairness);
-            let text =
-                |value: f64| if value.is_finite() { value.to_string() } else { String::new() };
-            row.extend(numbers.into_iter().map(text));
+            row.extend(numbers.into_iter().map(number));
             out.push_str(&line(row));
         }
     }

@@ -1,4 +1,4 @@
-//! Distributions: when what was asked was delivered, and how long single exchanges took.
+//! Distributions: when exchanges were delivered, and how long single exchanges took.
 
 use super::{Caption, Context, where_};
 use crate::report::grid::{Figure, Panel, distinct};
@@ -8,18 +8,18 @@ use crate::report::svg::cdf;
 use crate::report::text::{brief, percent};
 
 /// One kind of distribution.
-struct Kind {
+pub(crate) struct Kind {
     heading: &'static str,
-    title: &'static str,
+    pub(crate) title: &'static str,
     axis: &'static str,
     caption: &'static str,
-    quantiles: fn(&Cell) -> &[f64],
+    pub(crate) quantiles: fn(&Cell) -> &[f64],
     has_limit: bool,
 }
 
-const DELIVERED: Kind = Kind {
-    heading: "What is delivered when",
-    title: "Share of what was asked that is delivered over time",
+pub(crate) const DELIVERED: Kind = Kind {
+    heading: "Delivery over time",
+    title: "Share of the exchanges delivered over time",
     axis: "since the first request (s",
     caption: "Share of the exchanges asked for that are answered so many seconds after the client’s \
               first request. A curve ends at the share that is ever delivered; dashed: physical limit.",
@@ -27,7 +27,7 @@ const DELIVERED: Kind = Kind {
     has_limit: true,
 };
 
-const EXCHANGES: Kind = Kind {
+pub(crate) const EXCHANGES: Kind = Kind {
     heading: "How long exchanges take",
     title: "Share of the exchanges answered within a time",
     axis: "exchange time (s",

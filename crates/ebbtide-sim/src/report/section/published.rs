@@ -2,9 +2,15 @@
 
 use super::{Caption, Context, table};
 use crate::report::grid::distinct;
-use crate::report::model::Comparison;
+use crate::report::model::{Comparison, Report};
 use crate::report::svg::{PANEL, WIDE, dots};
 use crate::report::text::{enumerate, escape, interval, percent, precise, signed_percent};
+
+/// The notes on the comparison, a paragraph each.
+pub(crate) fn notes(report: &Report) -> String {
+    let notes = report.notes.iter();
+    notes.map(|note| format!("<p class=\"note\">{}</p>\n", escape(note))).collect()
+}
 
 /// Values outside their tolerance that are named in the text at most.
 const MOST_NAMED: usize = 6;
@@ -48,9 +54,10 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     };
     format!(
         "<section id=\"published\">\n<h2>Published and measured</h2>\n<p>{}</p>\n{figure}\
-         {}{rest}</section>\n",
+         {}{rest}{}</section>\n",
         escape(&summary),
-        table("published", "Published and measured", head, &body)
+        table("published", "Published and measured", head, &body),
+        notes(context.report)
     )
 }
 

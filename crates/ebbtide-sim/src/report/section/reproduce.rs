@@ -1,5 +1,6 @@
 //! How to get all of this again.
 
+use super::published::notes;
 use super::{Context, command_line};
 use crate::report::text::escape;
 
@@ -9,11 +10,8 @@ const MOST_COMMANDS: usize = 200;
 /// The last section.
 pub(crate) fn section(context: &Context<'_>) -> String {
     let report = context.report;
-    let notes: String = report
-        .notes
-        .iter()
-        .map(|note| format!("<p class=\"note\">{}</p>\n", escape(note)))
-        .collect();
+    // On the page of a paper they stand with its figures.
+    let notes = if report.published.is_empty() { notes(report) } else { String::new() };
     let each: String = report
         .cells
         .iter()

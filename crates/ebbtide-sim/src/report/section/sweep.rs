@@ -16,7 +16,7 @@ const MOST_PANELS: usize = 6;
 /// The measures that a large report draws.
 const DENSE: usize = 3;
 
-/// What can be drawn.
+/// A figure over the sweep.
 struct Measure {
     /// Its name in the page and for `export`.
     name: &'static str,
@@ -31,7 +31,7 @@ const MEASURES: [Measure; 5] = [
     Measure {
         name: "delivered",
         words: "share delivered",
-        axis: "delivered (% of what was asked)",
+        axis: "delivered (% of the exchanges)",
         of: |run, _| Some(100.0 * run.delivered),
     },
     Measure {
@@ -103,7 +103,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     )
 }
 
-/// What is drawn: a part of it where there are many cells, to keep the file small.
+/// The settings that are drawn: a part of it where there are many cells, to keep the file small.
 fn measures(context: &Context<'_>) -> &'static [Measure] {
     if context.grid.dense { &MEASURES[..DENSE] } else { &MEASURES }
 }
@@ -130,7 +130,7 @@ fn figure(context: &mut Context<'_>, key: &str, keys: &[&str], measure: &Measure
         _ => Domain::linear(0.0, 100.0),
     };
     let axis = if measure.name == "by" {
-        format!("{} of what was asked {})", report.percentile, measure.axis)
+        format!("{} of the exchanges {})", report.percentile, measure.axis)
     } else {
         measure.axis.to_owned()
     };

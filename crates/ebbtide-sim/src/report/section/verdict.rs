@@ -8,7 +8,7 @@ use crate::report::model::Cell;
 use crate::report::text::{brief, escape, fixed, multiple, percent};
 use crate::report::verdict::{Setting, Standing, rank, settings, span, time_of};
 
-/// What the words of the verdict mean.
+/// The meaning of the verdict's words.
 const DEFINITIONS: &str = "<b>Best</b>: who delivers the most; of those that deliver as much, who \
     does not collapse; of those, who has delivered the share named above first; of those, who needs fewest \
     transmissions. <b>Level</b>: differs from it by less than the 95 % confidence interval of the \
@@ -105,7 +105,7 @@ fn sweep(standings: &[Standing<'_>], count: usize) -> String {
     out
 }
 
-/// What is said of each setting.
+/// The sentence on each setting.
 fn sentences(settings: &[Setting<'_>]) -> String {
     let body: String = settings
         .iter()
@@ -221,8 +221,8 @@ fn sweep_ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
         <th scope=\"col\">time of the chosen</th></tr>";
     let cells = &context.report.cells;
     format!(
-        "{}<p class=\"note\">{} replications each; times compared where {} of what was asked is \
-         delivered. Time of the chosen: geometric mean over the settings where it delivers as \
+        "{}<p class=\"note\">{} replications each; times compared are those by which {} of \
+         the exchanges were delivered. Time of the chosen: geometric mean over the settings where it delivers as \
          much.</p>\n",
         table("ranking", "Ranking", head, &body),
         span(cells.iter().map(|cell| cell.reps)),

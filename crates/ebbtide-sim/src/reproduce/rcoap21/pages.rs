@@ -1,5 +1,6 @@
 //! RCOAP21's reports: the comparison, the rates over time, the loads.
 
+use super::super::compare::{replications, withhold};
 use super::super::pages::{Page, described, make, select};
 use super::super::papers::Paper;
 use super::{BY_THE_CLOCK, BY_THE_RATE, INTERVALS, RCOAP, RCOAP_OF_ANY_LOAD};
@@ -67,8 +68,11 @@ pub(in super::super) fn pages(campaign: &Campaign, results: &Results) -> Vec<Pag
         described(&mut report, paper);
         report.subtitle = subtitle.to_owned();
         if part == Part::Comparison {
+            let reps = replications(paper, campaign);
             report.published = super::compare(campaign, results);
-            report.notes.extend(super::statements((campaign, results)).iter().map(|s| s.words()));
+            withhold(&mut report.published, reps);
+            let statements = super::statements((campaign, results));
+            report.notes.extend(statements.iter().map(|statement| statement.words(reps)));
         }
         Page { name: name.to_owned(), about, report }
     };

@@ -1,0 +1,45 @@
+//! What devices of one kind have in common, kept once for all of them.
+
+use super::{digits, endpoint_config};
+use crate::scenario::{Control, QBlock, Scenario, Tcp};
+use ebbtide_core::cc::Config;
+use ebbtide_core::endpoint::SharedConfig;
+use std::sync::Arc;
+
+/// The kind of a device: its transport, and what it has in common with others under its control.
+pub(crate) enum Model {
+    Udp(Arc<ClientModel>),
+    Tcp(Tcp),
+    Quick(QBlock),
+}
+
+/// What clients have in common: a million of them have it once.
+pub(crate) struct ClientModel {
+    pub(crate) config: SharedConfig,
+    /// The value of the requests' option Uri-Path.
+    pub(super) path: Box<[u8]>,
+    /// The payload of the requests.
+    pub(super) payload: Box<[u8]>,
+}
+
+impl Model {
+    /// The devices of a scenario under this control.
+    pub(crate) fn new(scenario: &Scenario, control: Control) -> Self {
+        match control {
+            Control::Udp(config) => Self::Udp(ClientModel::new(scenario, config)),
+            Control::Tcp(settings) => Self::Tcp(settings),
+            Control::QBlock(settings) => Self::Quick(settings),
+        }
+    }
+}
+
+impl ClientModel {
+    /// The clients of a scenario under this control.
+    pub(crate) fn new(scenario: &Scenario, control: Config) -> Arc<Self> {
+        Arc::new(Self {
+            config: endpoint_config(scenario, control).into(),
+            path: scenario.workload.path.as_bytes().into(),
+            payload: digits(scenario.workload.request_payload).into(),
+        })
+    }
+}
