@@ -143,7 +143,7 @@ impl<P> Emulation<P> {
                     let bytes = self.packets.bytes(place);
                     self.onto_link(at, Direction::Down, (place, bytes));
                 }
-                Event::LinkFree(direction) => {
+                EmulatedEvent::LinkFree(direction) => {
                     self.link(direction).handle_timeout(at);
                     self.turn(direction);
                 }
@@ -202,7 +202,7 @@ impl<P> Emulation<P> {
             self.on_link(direction, place, fate);
         }
         if let Some(at) = self.link(direction).poll_timeout() {
-            self.engine.schedule(at, Event::LinkFree(direction));
+            self.engine.schedule(at, EmulatedEvent::LinkFree(direction));
         }
     }
 

@@ -509,7 +509,8 @@ mod tests {
         const LIMIT: usize = 2000;
         let mut endpoint = EndpointConfig::default();
         endpoint.limits.outbox_bytes = LIMIT;
-        let config = SocketConfig { endpoint, busy_poll: Duration::ZERO };
+        let options = SocketOptions::default();
+        let config = SocketConfig { endpoint, busy_poll: Duration::ZERO, options };
         let shared = Shared::new(([127, 0, 0, 1], 0).into(), config, None).unwrap();
         let mut state = shared.lock();
         let content = Content { code: Code::GET, options: &[], payload: &[0; 100] };

@@ -2,6 +2,7 @@
 
 use super::config::StreamConfig;
 use core::fmt;
+use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::client::danger::{

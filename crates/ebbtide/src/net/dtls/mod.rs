@@ -11,10 +11,10 @@ pub(crate) mod config;
 mod pump;
 
 use super::clock::{Clock, seeded_for_secrets};
-use super::config::Config;
 use super::peer::Peer;
 use super::socket::Outbound;
 use client::Links;
+use config::DtlsConfig;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{Endpoint, PskLookup, SendError, SessionId};
@@ -66,11 +66,11 @@ impl Opened {
 impl Sessions {
     pub(crate) fn new(
         side: Side,
-        config: &Config,
+        config: &DtlsConfig,
         is_ipv4: bool,
         clock: Clock,
     ) -> io::Result<Self> {
-        let (config, rng) = (&config.dtls, seeded_for_secrets()?);
+        let rng = seeded_for_secrets()?;
         let (mut endpoint, links) = match side {
             Side::Client => {
                 let links = Links::new(config.credentials.clone());
