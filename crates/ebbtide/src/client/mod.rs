@@ -4,6 +4,7 @@ mod addresses;
 mod burst;
 mod drive;
 mod dtls;
+mod equals;
 mod group;
 mod observe;
 mod pending;
@@ -80,6 +81,7 @@ struct Inner {
     /// Who understands the blocks of RFC 9177.
     q_block: q_block::Support,
     rooms: Arc<Rooms>,
+    equals: Arc<equals::Equals>,
     found: addresses::Found,
 }
 
@@ -105,6 +107,7 @@ impl Client {
             connections: Pool::default(),
             q_block: q_block::Support::default(),
             rooms: Arc::default(),
+            equals: Arc::default(),
             found: addresses::Found::default(),
         };
         Self { inner: Arc::new(inner) }
