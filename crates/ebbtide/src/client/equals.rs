@@ -1,4 +1,4 @@
-//! Requests under way that change something, so that one that is equal to another is told apart from it.
+//! Requests under way that change something: a client must be able to distinguish equal ones.
 
 use ebbtide_core::session::client::RequestParts;
 use std::collections::BTreeMap;
