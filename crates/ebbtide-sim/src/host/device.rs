@@ -1,7 +1,7 @@
 //! A simulated device: it asks over UDP or over TCP, or sends a body in blocks.
 
 use super::flow::Flow;
-use super::{Book, Client, ClientSetup, QuickClient, QuickServer, Tag, TcpClient, TcpServer};
+use super::{Book, Client, ClientSetup, QBlockClient, QBlockServer, Tag, TcpClient, TcpServer};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::Recorder;
@@ -20,13 +20,13 @@ pub(crate) enum Device {
     /// They are in streams, whose other ends at the server belong to it.
     Tcp(Box<(TcpClient, TcpServer)>),
     /// They are the blocks of a body, which the server keeps for it.
-    Quick(Box<(QuickClient, QuickServer)>),
+    Quick(Box<(QBlockClient, QBlockServer)>),
 }
 
 /// The server's state for one device alone.
 pub(crate) enum ServerEnd<'d> {
     Tcp(&'d mut TcpServer),
-    Quick(&'d mut QuickServer),
+    Quick(&'d mut QBlockServer),
 }
 
 /// Does the same with any client.
@@ -67,8 +67,8 @@ impl Device {
                 TcpServer::new(number, settings, scenario, streams),
             ))),
             Control::QBlock(settings) => Self::Quick(Box::new((
-                QuickClient::new((number, group), settings, scenario, streams),
-                QuickServer::new(number, settings, scenario, streams),
+                QBlockClient::new((number, group), settings, scenario, streams),
+                QBlockServer::new(number, settings, scenario, streams),
             ))),
         }
     }
