@@ -207,7 +207,7 @@ async fn a_body_that_no_room_would_hold_drives_no_other_out() {
         (load.uploads, load.downloads, load.block_bytes)
     };
     let before = load();
-    assert!(before.1 == 1 && before.2 > 20_000, "{before:?}");
+    assert!(before.1 == 1 && before.2 >= 20_000, "{before:?}");
     // The handler makes it again for every set.
     let got = client.request(request(Code::GET, at, "/large", 0)).await.unwrap();
     assert!(got.body() == &body(100_000));

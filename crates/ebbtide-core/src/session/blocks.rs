@@ -196,8 +196,8 @@ impl BlockTransfers {
         }
     }
 
-    /// The answer to a block that nothing is here before: if the body is answered, it is a copy, and gets
-    /// that answer; otherwise blocks are missing (RFC 7959 section 2.9.2).
+    /// The answer to a block that does not continue the upload. If the body is answered, the block is a copy,
+    /// and gets that answer; otherwise blocks are missing (RFC 7959 section 2.9.2).
     fn missing(&self, key: &TransferKey) -> Taken {
         match self.bodies.answers.get(key) {
             Some(answer) => Taken::Known(answer.clone()),

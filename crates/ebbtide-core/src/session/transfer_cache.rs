@@ -8,7 +8,7 @@ use crate::time::{Duration, Instant};
 const MAX_TRANSFERS: usize = 1024;
 
 /// Uploads and downloads that take so many bytes at the most, together. The answers of uploads that have
-/// ended are beside them, one message each: bodies that begin must not push them out.
+/// ended have room of their own, one message each: bodies that begin must not push them out.
 #[derive(Debug)]
 pub(super) struct TransferCache<U, D, A> {
     pub(super) uploads: RecencyMap<TransferKey, U>,

@@ -3,7 +3,7 @@
 use super::flow::Flow;
 use super::secure::SecureClient;
 use super::{
-    Book, Client, ClientSetup, Model, QuickClient, QuickServer, Tag, TcpClient, TcpServer,
+    Book, Client, ClientSetup, Model, QBlockClient, QBlockServer, Tag, TcpClient, TcpServer,
 };
 use crate::random::Streams;
 use crate::record::ClientRecord;
@@ -24,7 +24,7 @@ pub(crate) enum Device {
     /// They are in streams, whose other ends at the server belong to it.
     Tcp(Box<(TcpClient, TcpServer)>),
     /// They are the blocks of a body, which the server keeps for it.
-    Quick(Box<(QuickClient, QuickServer)>),
+    QBlock(Box<(QBlockClient, QBlockServer)>),
     /// They are records of a DTLS session.
     Secure(Box<SecureClient>),
 }
@@ -32,7 +32,7 @@ pub(crate) enum Device {
 /// The server's state for one device alone.
 pub(crate) enum ServerEnd<'d> {
     Tcp(&'d mut TcpServer),
-    Quick(&'d mut QuickServer),
+    QBlock(&'d mut QBlockServer),
 }
 
 /// Does the same with any client.
@@ -48,7 +48,7 @@ macro_rules! client {
                 let ($client, _) = &mut **ends;
                 $what
             }
-            Device::Quick(ends) => {
+            Device::QBlock(ends) => {
                 let ($client, _) = &mut **ends;
                 $what
             }
@@ -77,9 +77,9 @@ impl Device {
                 TcpClient::new((number, group), *settings, scenario, streams),
                 TcpServer::new(number, *settings, scenario, streams),
             ))),
-            Model::Quick(settings) => Self::Quick(Box::new((
-                QuickClient::new((number, group), *settings, scenario, streams),
-                QuickServer::new(number, *settings, scenario, streams),
+            Model::QBlock(settings) => Self::QBlock(Box::new((
+                QBlockClient::new((number, group), *settings, scenario, streams),
+                QBlockServer::new(number, *settings, scenario, streams),
             ))),
         }
     }
@@ -90,7 +90,7 @@ impl Device {
             Self::Udp(client) => client.is_done(),
             Self::Secure(secure) => secure.client.is_done(),
             Self::Tcp(ends) => ends.0.is_done(),
-            Self::Quick(ends) => ends.0.is_done(),
+            Self::QBlock(ends) => ends.0.is_done(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Device {
             Self::Udp(client) => client.has_more(),
             Self::Secure(secure) => secure.client.has_more(),
             Self::Tcp(ends) => ends.0.has_more(),
-            Self::Quick(ends) => ends.0.has_more(),
+            Self::QBlock(ends) => ends.0.has_more(),
         }
     }
 
@@ -124,7 +124,7 @@ impl Device {
             Self::Udp(client) => client.receive(now, bytes, tag, recorder),
             Self::Secure(secure) => secure.receive(now, bytes, tag, recorder),
             Self::Tcp(ends) => ends.0.receive(now, bytes, tag, recorder),
-            Self::Quick(ends) => ends.0.receive(now, bytes, recorder),
+            Self::QBlock(ends) => ends.0.receive(now, bytes, recorder),
         }
     }
 
@@ -148,7 +148,7 @@ impl Device {
             Self::Udp(client) => &mut client.exchanges.book,
             Self::Secure(secure) => &mut secure.client.exchanges.book,
             Self::Tcp(ends) => &mut ends.0.book,
-            Self::Quick(ends) => &mut ends.0.book,
+            Self::QBlock(ends) => &mut ends.0.book,
         }
     }
 
@@ -158,7 +158,7 @@ impl Device {
             Self::Udp(client) => client.open(),
             Self::Secure(secure) => secure.client.open(),
             Self::Tcp(ends) => ends.0.open_exchanges(),
-            Self::Quick(ends) => ends.0.open_exchanges(),
+            Self::QBlock(ends) => ends.0.open_exchanges(),
         }
     }
 
@@ -168,7 +168,7 @@ impl Device {
             Self::Udp(client) => &mut client.exchanges.record,
             Self::Secure(secure) => &mut secure.client.exchanges.record,
             Self::Tcp(ends) => &mut ends.0.record,
-            Self::Quick(ends) => &mut ends.0.record,
+            Self::QBlock(ends) => &mut ends.0.record,
         }
     }
 
@@ -193,7 +193,7 @@ impl Device {
             Self::Udp(client) => client.handle_timeout(now),
             Self::Secure(secure) => secure.handle_timeout(now),
             Self::Tcp(ends) => ends.0.handle_timeout(),
-            Self::Quick(ends) => ends.0.handle_timeout(now),
+            Self::QBlock(ends) => ends.0.handle_timeout(now),
         }
     }
 
@@ -221,7 +221,7 @@ impl Device {
         match self {
             Self::Udp(_) | Self::Secure(_) => None,
             Self::Tcp(ends) => Some(ServerEnd::Tcp(&mut ends.1)),
-            Self::Quick(ends) => Some(ServerEnd::Quick(&mut ends.1)),
+            Self::QBlock(ends) => Some(ServerEnd::QBlock(&mut ends.1)),
         }
     }
 
@@ -231,7 +231,7 @@ impl Device {
             Self::Udp(client) => &client.exchanges.record,
             Self::Secure(secure) => &secure.client.exchanges.record,
             Self::Tcp(ends) => &ends.0.record,
-            Self::Quick(ends) => &ends.0.record,
+            Self::QBlock(ends) => &ends.0.record,
         }
     }
 
@@ -251,7 +251,7 @@ impl Device {
                 client.finish(server.repeats());
                 &client.by_retransmissions
             }
-            Self::Quick(ends) => {
+            Self::QBlock(ends) => {
                 let (client, server) = &mut **ends;
                 client.finish(server.again);
                 &client.by_retransmissions
@@ -265,7 +265,7 @@ impl ServerEnd<'_> {
     pub(crate) fn receive(&mut self, now: Instant, bytes: &[u8], tag: Tag) -> Range<u32> {
         match self {
             Self::Tcp(server) => server.receive(now, bytes, tag),
-            Self::Quick(server) => server.receive(now, bytes, tag),
+            Self::QBlock(server) => server.receive(now, bytes, tag),
         }
     }
 
@@ -273,7 +273,7 @@ impl ServerEnd<'_> {
     pub(crate) const fn timer(&mut self) -> &mut Option<Instant> {
         match self {
             Self::Tcp(server) => &mut server.timer,
-            Self::Quick(server) => &mut server.timer,
+            Self::QBlock(server) => &mut server.timer,
         }
     }
 
@@ -288,7 +288,7 @@ impl ServerEnd<'_> {
     pub(crate) fn drain(&mut self, now: Instant, send: impl FnMut(&[u8], Tag)) -> Option<Instant> {
         match self {
             Self::Tcp(server) => server.drain(now, send),
-            Self::Quick(server) => server.drain(now, send),
+            Self::QBlock(server) => server.drain(now, send),
         }
     }
 }

@@ -9,7 +9,7 @@ use ebbtide_core::endpoint::{
     Endpoint, Event, Ignored, Output, Received, Reliability, Sent, SharedConfig,
 };
 use ebbtide_core::time::{Duration, Instant, Micros};
-use ebbtide_core::wire::Content;
+use ebbtide_core::wire::{Content, Message};
 use std::net::SocketAddr;
 
 /// An endpoint that asks, with its measurements.
@@ -142,11 +142,23 @@ impl Exchanges {
     pub(crate) fn receive(
         &mut self,
         now: Instant,
+        arrived: (SocketAddr, &[u8], Tag),
+        recorder: &mut impl Recorder,
+    ) -> Option<Ended> {
+        self.receive_and_read(now, arrived, recorder, |_| ())
+    }
+
+    /// The same; `read` looks at the response.
+    pub(crate) fn receive_and_read(
+        &mut self,
+        now: Instant,
         (from, datagram, tag): (SocketAddr, &[u8], Tag),
         recorder: &mut impl Recorder,
+        read: impl FnOnce(&Message<'_>),
     ) -> Option<Ended> {
         match self.endpoint.handle_datagram(now, from, datagram) {
             Received::Response { exchange, sample, message } => {
+                read(&message);
                 let request = &self.requests[exchange.index()];
                 debug_assert_eq!(request.number, tag.exchange, "a response to another exchange");
                 let transmissions = request.sent.len();

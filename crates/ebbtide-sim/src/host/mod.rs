@@ -7,7 +7,7 @@ mod device;
 mod exchanges;
 mod flow;
 mod model;
-mod quick;
+mod q_block;
 mod secure;
 mod server;
 mod tcp;
@@ -22,7 +22,7 @@ pub(crate) use server::Server;
 pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
 
 pub(crate) use client::{Client, ClientSetup};
-use quick::{QuickClient, QuickServer};
+use q_block::{QBlockClient, QBlockServer};
 use std::net::{Ipv4Addr, SocketAddr};
 use tcp::{TcpClient, TcpServer};
 
@@ -67,7 +67,7 @@ fn count(by_retransmissions: &mut Vec<u64>, retransmissions: usize) {
 }
 
 /// The payload of a message: digits, over and over.
-fn digits(bytes: u32) -> Vec<u8> {
+pub(crate) fn digits(bytes: u32) -> Vec<u8> {
     b"0123456789".iter().copied().cycle().take(bytes as usize).collect()
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) enum Model {
     Udp(Arc<ClientModel>),
     Tcp(Tcp),
-    Quick(QBlock),
+    QBlock(QBlock),
 }
 
 /// What clients have in common: a million of them have it once.
@@ -28,7 +28,7 @@ impl Model {
         match control {
             Control::Udp(config) => Self::Udp(ClientModel::new(scenario, config)),
             Control::Tcp(settings) => Self::Tcp(settings),
-            Control::QBlock(settings) => Self::Quick(settings),
+            Control::QBlock(settings) => Self::QBlock(settings),
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Hosts that ask and that answer, each an endpoint.
+//! Hosts that ask, each an endpoint.
 
-use crate::host::{Ended, Exchanges, PORT, Step, Tag, client_address, client_at};
+use crate::host::{Ended, Exchanges, Step, Tag, client_address, client_at};
 use crate::random::Frugal;
 use crate::run::Recorder;
-use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received};
+use ebbtide_core::endpoint::EndpointConfig;
+use ebbtide_core::session::Response;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::wire::Content;
 use rand_chacha::ChaCha8Rng;
@@ -54,22 +55,25 @@ impl Asker {
         Ok(())
     }
 
-    /// A datagram arrives from a host.
+    /// A datagram arrives from a host. The exchange that has ended with it, and its response.
     pub(super) fn receive(
         &mut self,
         now: Instant,
         (from, datagram, tag): (u32, &[u8], Tag),
         recorder: &mut impl Recorder,
-    ) -> Option<Ended> {
+    ) -> Option<(Ended, Option<Response>)> {
         let arrived = (client_address(from), datagram, tag);
-        let ended = self.exchanges.receive(now, arrived, recorder);
+        let mut response = None;
+        let ended = self.exchanges.receive_and_read(now, arrived, recorder, |message| {
+            response = Some(Response::from_message(message));
+        });
         if let Some(ended) = ended.filter(|ended| ended.answered) {
             recorder.answered_after(now - ended.made);
         }
         if ended.is_some() {
             self.ended(now);
         }
-        ended
+        ended.map(|ended| (ended, response))
     }
 
     /// The final measurements.
@@ -121,59 +125,5 @@ impl Asker {
     /// Its number among the hosts.
     pub(super) const fn host(&self) -> u32 {
         self.host
-    }
-}
-
-/// A host that answers every request with the same payload.
-pub(super) struct Answerer {
-    endpoint: Endpoint,
-    payload: Vec<u8>,
-    /// When it has processed what it has taken.
-    pub(super) busy_until: Instant,
-    /// Requests that it has taken and not answered.
-    pub(super) taken: u32,
-}
-
-impl Answerer {
-    pub(super) fn new(config: EndpointConfig, payload: u32, rng: ChaCha8Rng) -> Self {
-        let digits = b"0123456789".iter().copied().cycle();
-        Self {
-            endpoint: Endpoint::new(config, Box::new(rng)),
-            payload: digits.take(payload as usize).collect(),
-            busy_until: Instant::ZERO,
-            taken: 0,
-        }
-    }
-
-    /// Answers a request from a host; hands what that causes to `send`.
-    pub(super) fn answer(
-        &mut self,
-        now: Instant,
-        (from, datagram): (u32, &[u8]),
-        mut send: impl FnMut(u32, &[u8]),
-    ) {
-        use ebbtide_core::wire::{Code, Opt, OptionNumber};
-        let from = client_address(from);
-        debug_assert_eq!(from.port(), PORT);
-        if let Received::Request(incoming, message) =
-            self.endpoint.handle_datagram(now, from, datagram)
-        {
-            // text/plain is content format 0, whose shortest form has no bytes (section 3.2).
-            let format = [Opt { number: OptionNumber::CONTENT_FORMAT, value: &[] }];
-            let content = match (message.code(), self.payload.is_empty()) {
-                (Code::GET, _) => {
-                    Content { code: Code::CONTENT, options: &format, payload: &self.payload }
-                }
-                (_, true) => Content { code: Code::CHANGED, options: &[], payload: &[] },
-                _ => Content { code: Code::CHANGED, options: &format, payload: &self.payload },
-            };
-            // A refused response is counted by the endpoint; the client asks again.
-            let _ = self.endpoint.respond(now, &incoming, &content);
-        }
-        while let Output::Transmit(transmit) = self.endpoint.poll_output() {
-            if let Some(to) = client_at(transmit.to) {
-                send(to, transmit.datagram);
-            }
-        }
     }
 }

@@ -1,9 +1,10 @@
 //! One replication in a low-power network.
 
-use super::asker::{Answerer, Asker};
+use super::answerer::Answerer;
+use super::asker::Asker;
 use super::network::{Ended, Network};
 use super::record::MeshRecord;
-use super::workload::{Application, Part, Plan, SINK, Step, Trigger, next_event, plans};
+use super::workload::{Application, Plan, SINK, Step, Trigger, next_event, plans};
 use crate::engine::Engine;
 use crate::host::{Ended as Exchange, Tag, device_config};
 use crate::medium::ieee802154;
@@ -16,7 +17,7 @@ use crate::run::{
 use crate::scenario::{Control, LinkSpec, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, Config};
 use ebbtide_core::time::{Duration, Instant};
-use ebbtide_core::wire::{Block, Code, Content, Opt, OptionNumber};
+use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
 
@@ -77,7 +78,6 @@ struct Simulation<'s, R> {
     recorder: R,
     undone: usize,
     end: Option<Instant>,
-    payload: Vec<u8>,
     record: MeshRecord,
     requests: Direction,
     responses: Direction,
@@ -156,8 +156,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             serves.then(|| {
                 let mut config = device_config(endpoint_config(scenario, fallback.clone()), 1);
                 config.limits.peers = hosts as usize;
-                let rng = streams.stream(&format!("server/{node}"));
-                Answerer::new(config, w.response_payload, rng)
+                let rng = |what: &str| streams.stream(&format!("server/{node}{what}"));
+                Answerer::new(config, w.response_payload, (rng(""), rng("/session")))
             })
         });
         let mut happenings = streams.stream("workload/events");
@@ -191,7 +191,6 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             happenings,
             recorder,
             end: is_endless.then(|| Instant::from_nanos(w.mesh.duration.0)),
-            payload: b"0123456789".iter().copied().cycle().take(1024).collect(),
             record,
             requests: Direction::default(),
             responses: Direction::default(),
@@ -280,7 +279,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         loop {
             let place = &mut self.clients[client as usize];
             let was_done = place.plan.application.is_done();
-            let step = place.plan.application.step();
+            let step = place.plan.application.step(now);
             match step {
                 Step::Wait => {
                     if place.plan.application.is_done() && !was_done {
@@ -291,36 +290,18 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                     }
                     return;
                 }
-                Step::Ask(host) => self.ask(now, (client, host), None),
-                Step::Put(host, part) => self.ask(now, (client, host), Some(part)),
+                Step::Ask(host) => {
+                    let value = self.scenario.workload.path.as_bytes();
+                    let path = [Opt { number: OptionNumber::URI_PATH, value }];
+                    let content = Content { code: Code::GET, options: &path, payload: &[] };
+                    ask(now, &mut self.clients[client as usize], host, &content);
+                }
+                Step::Put(host, outgoing) => outgoing.options.with_slice(None, |options| {
+                    let (code, payload) = (outgoing.code, &outgoing.payload[..]);
+                    let content = Content { code, options, payload };
+                    ask(now, &mut self.clients[client as usize], host, &content);
+                }),
             }
-        }
-    }
-
-    fn ask(&mut self, now: Instant, (client, host): (u32, u32), block: Option<Part>) {
-        let w = &self.scenario.workload;
-        let place = &mut self.clients[client as usize];
-        let path = Opt { number: OptionNumber::URI_PATH, value: w.path.as_bytes() };
-        let (number, more) = block.map_or((0, false), |part| (part.number, part.more));
-        // Checked to be a power of two from 16 to 1024, and a message to be at most 1 MB long.
-        let size = w.mesh.fragment.trailing_zeros().saturating_sub(4) as u8;
-        let value = Block::new(number, more, size).map_or(0, Block::to_uint).to_be_bytes();
-        // An integer without leading zeros (RFC 7252 section 3.2).
-        let zeros = value.iter().take_while(|byte| **byte == 0).count();
-        let put = [
-            path,
-            Opt { number: OptionNumber::CONTENT_FORMAT, value: &[] },
-            Opt { number: OptionNumber::BLOCK1, value: &value[zeros..] },
-        ];
-        let content = match block {
-            Some(part) => {
-                let payload = &self.payload[..part.bytes as usize];
-                Content { code: Code::PUT, options: &put, payload }
-            }
-            None => Content { code: Code::GET, options: &put[..1], payload: &[] },
-        };
-        if let Err(refused) = place.asker.ask(now, host, &content) {
-            place.plan.application.ended(refused);
         }
     }
 
@@ -350,7 +331,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         }
         let any = !failed.is_empty();
         for ended in failed.drain(..) {
-            place.plan.application.ended(ended);
+            place.plan.application.ended(now, ended, None);
         }
         self.failed = failed;
         self.requests.sent += sent.len() as u64;
@@ -511,9 +492,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             let place = &mut self.clients[client as usize];
             let before = place.asker.exchanges.record.payload_bytes;
             let got = (from, &response.bytes[..], tag);
-            if let Some(ended) = place.asker.receive(now, got, &mut self.recorder) {
+            if let Some((ended, response)) = place.asker.receive(now, got, &mut self.recorder) {
                 self.recorder.goodput(now, place.asker.exchanges.record.payload_bytes - before);
-                place.plan.application.ended(ended);
+                place.plan.application.ended(now, ended, response);
                 if ended.answered {
                     self.completed(now, ended);
                 }
@@ -592,5 +573,12 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             wall_s: 0.0,
         };
         (record, self.recorder)
+    }
+}
+
+/// A client asks a host.
+fn ask(now: Instant, client: &mut Client, host: u32, content: &Content<'_>) {
+    if let Err(refused) = client.asker.ask(now, host, content) {
+        client.plan.application.ended(now, refused, None);
     }
 }

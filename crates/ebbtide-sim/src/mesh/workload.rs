@@ -2,36 +2,30 @@
 
 use super::network::Cause;
 use super::record::Messages;
-use crate::host::Ended;
+use crate::host::{Ended, digits};
 use crate::random::{Streams, exponential, uniform};
 use crate::scenario::{MeshWorkload, Scenario, WorkloadKind};
+use ebbtide_core::session::client::{
+    Loss, Outgoing, RequestParts, RequestTag, Step as Doing, Transfer, TransferSettings,
+};
+use ebbtide_core::session::{BlockSizes, Options, Response};
 use ebbtide_core::time::{Duration, Instant};
+use ebbtide_core::wire::{Code, OptionNumber};
 use rand_chacha::ChaCha8Rng;
 
 /// A client's next step.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Step {
     /// Ask this host.
     Ask(u32),
     /// Send this host a block of a message.
-    Put(u32, Part),
+    Put(u32, Outgoing),
     /// Nothing until something ends or is due.
     Wait,
 }
 
-/// A block of a message.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// Its number, from 0.
-    pub(super) number: u32,
-    /// Its length.
-    pub(super) bytes: u32,
-    /// Whether more follow.
-    pub(super) more: bool,
-}
-
 /// The application of a client.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Application {
     Requests(Requests),
     Source(Source),
@@ -58,15 +52,18 @@ pub(super) enum Trigger {
 }
 
 /// Sends messages, block by block; one that is due while the last is in transfer is lost.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Source {
     sink: u32,
-    fragment: u32,
-    /// Bytes of the message in transfer and the block that is next; none if there is no message.
-    blocks: Option<(u32, u32)>,
+    path: String,
+    settings: TransferSettings,
+    rng: ChaCha8Rng,
+    /// The message in transfer, if there is one.
+    transfer: Option<Transfer>,
     /// Why that message was due.
     trigger: Trigger,
-    is_open: bool,
+    /// The message of the transfer that is under way.
+    open: Option<u32>,
     pub(super) messages: Messages,
     /// The cause of the loss of the message's last datagram.
     pub(super) last_loss: Option<Cause>,
@@ -101,65 +98,85 @@ impl Source {
         let is_event = u64::from(trigger == Trigger::Event);
         self.messages.offered += 1;
         self.messages.events += is_event;
-        if self.blocks.is_some() {
+        if self.transfer.is_some() {
             self.messages.busy += 1;
             self.messages.events_lost += is_event;
         } else {
-            self.blocks = Some((bytes, 0));
+            self.transfer = Some(Transfer::new(self.message(bytes), self.settings.clone()));
             self.trigger = trigger;
             self.last_loss = None;
         }
     }
 
-    const fn step(&mut self) -> Step {
-        match self.blocks {
-            Some((bytes, number)) if !self.is_open => {
-                self.is_open = true;
-                let left = bytes - number * self.fragment;
-                let more = left > self.fragment;
-                let bytes = if more { self.fragment } else { left };
-                Step::Put(self.sink, Part { number, bytes, more })
+    /// A message of `bytes`, which differs from the one before: the sink would otherwise take its first
+    /// block for a late copy.
+    fn message(&self, bytes: u32) -> RequestParts {
+        let mut options = Options::new();
+        options.push(OptionNumber::URI_PATH, self.path.as_bytes());
+        options.push(OptionNumber::CONTENT_FORMAT, &[]);
+        let mut payload = digits(bytes);
+        for (place, byte) in payload.iter_mut().zip(self.messages.offered.to_be_bytes()) {
+            *place = byte;
+        }
+        RequestParts { code: Code::PUT, options, payload: payload.into(), block_szx: None }
+    }
+
+    fn step(&mut self, now: Instant) -> Step {
+        while let Some(transfer) = &mut self.transfer {
+            match transfer.poll(now, &mut self.rng) {
+                Doing::Send(outgoing) => {
+                    self.open = Some(outgoing.id);
+                    return Step::Put(self.sink, outgoing);
+                }
+                // One block is under way at a time: none is left that could be cancelled.
+                Doing::Cancel(_) => {}
+                Doing::Wait(_) => break,
+                Doing::Done(result) => {
+                    self.transfer = None;
+                    match result {
+                        Ok(response) if response.is_success() => self.messages.delivered += 1,
+                        Ok(_) | Err(_) => self.give_up(),
+                    }
+                }
             }
-            _ => Step::Wait,
+        }
+        Step::Wait
+    }
+
+    fn give_up(&mut self) {
+        self.messages.given_up += 1;
+        self.messages.events_lost += u64::from(self.trigger == Trigger::Event);
+        match self.last_loss {
+            Some(Cause::Queue) => self.messages.given_up_queue += 1,
+            Some(_) => self.messages.given_up_retries += 1,
+            None => {}
         }
     }
 
-    fn ended(&mut self, ended: Ended) {
-        self.is_open = false;
+    fn ended(&mut self, now: Instant, ended: Ended, response: Option<Response>) {
         self.messages.early += u64::from(ended.early);
-        let Some((bytes, next)) = self.blocks else { return };
-        if !ended.answered {
-            self.messages.given_up += 1;
-            self.messages.events_lost += u64::from(self.trigger == Trigger::Event);
-            match self.last_loss {
-                Some(Cause::Queue) => self.messages.given_up_queue += 1,
-                Some(_) => self.messages.given_up_retries += 1,
-                None => {}
-            }
-            self.blocks = None;
-        } else if (next + 1) * self.fragment >= bytes {
-            self.messages.delivered += 1;
-            self.blocks = None;
-        } else {
-            self.blocks = Some((bytes, next + 1));
+        let (Some(transfer), Some(id)) = (&mut self.transfer, self.open.take()) else { return };
+        match response {
+            Some(response) => transfer.handle_response(now, id, response),
+            None => transfer.handle_loss(now, id, Loss::Unanswered),
         }
     }
 }
 
 impl Application {
     /// The next step. Call it until it returns a wait.
-    pub(super) fn step(&mut self) -> Step {
+    pub(super) fn step(&mut self, now: Instant) -> Step {
         match self {
             Self::Requests(requests) => requests.step(),
-            Self::Source(source) => source.step(),
+            Self::Source(source) => source.step(now),
         }
     }
 
     /// An exchange has ended, or could not begin.
-    pub(super) fn ended(&mut self, ended: Ended) {
+    pub(super) fn ended(&mut self, now: Instant, ended: Ended, response: Option<Response>) {
         match self {
             Self::Requests(requests) => requests.open -= 1,
-            Self::Source(source) => source.ended(ended),
+            Self::Source(source) => source.ended(now, ended, response),
         }
     }
 
@@ -180,7 +197,7 @@ impl Application {
 }
 
 /// A client: the host that it is on, when it begins, and its application.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Plan {
     pub(super) host: u32,
     pub(super) start: Instant,
@@ -240,7 +257,7 @@ pub(super) fn plans(
             let period = u64::try_from(period).unwrap_or(u64::MAX);
             (0..nodes)
                 .filter(|node| *node != SINK)
-                .map(|node| source(node, mesh.message, mesh.fragment, period, streams))
+                .map(|node| source(node, scenario, period, streams))
                 .collect()
         }
     }
@@ -249,21 +266,32 @@ pub(super) fn plans(
 /// The corner of a grid to which all messages go.
 pub(super) const SINK: u32 = 0;
 
-fn source(node: u32, message: u32, fragment: u32, period: u64, streams: &Streams) -> Plan {
+fn source(node: u32, scenario: &Scenario, period: u64, streams: &Streams) -> Plan {
+    let w = &scenario.workload;
     let mut rng = streams.stream(&format!("source/{node}"));
+    // Checked to be a power of two from 16 to 1024.
+    let szx = w.mesh.fragment.trailing_zeros().saturating_sub(4) as u8;
+    let settings = TransferSettings {
+        // One message at a time, of a length that the sink knows.
+        request_tag: RequestTag::Never,
+        size1: false,
+        ..TransferSettings::new(BlockSizes::of_datagrams(szx), usize::MAX)
+    };
     Plan {
         host: node,
         start: Instant::from_nanos(uniform(&mut rng, 0, period)),
         application: Application::Source(Source {
             sink: SINK,
-            fragment,
-            blocks: None,
+            path: w.path.clone(),
+            settings,
+            rng,
+            transfer: None,
             trigger: Trigger::Period,
-            is_open: false,
+            open: None,
             messages: Messages::default(),
             last_loss: None,
         }),
-        periodic: Some((message, Duration::from_nanos(period))),
+        periodic: Some((w.mesh.message, Duration::from_nanos(period))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Drives a transfer: starts its exchanges, waits for their answers and its instants.
 
+use super::equals::UnderWay;
 use super::pending::Pending;
 use super::running::Running;
 use super::session::{Session, is_no_room, loss_of};
@@ -8,7 +9,7 @@ use crate::message::{Request, Response};
 use crate::net::clock::SystemRandom;
 use crate::net::pending::Answer;
 use ebbtide_core::endpoint::{Failure, Reliability};
-use ebbtide_core::session::client::{Outgoing, Step, Transfer, TransferError};
+use ebbtide_core::session::client::{Outgoing, RequestTag, Step, Transfer, TransferError};
 use ebbtide_core::time::Instant;
 
 /// A transfer and its exchanges. Dropping it cancels them. All that it knows is in it, so that its
@@ -23,6 +24,8 @@ pub(super) struct Drive {
     blocked: Option<Outgoing>,
     /// Why the last message was lost.
     lost: Option<Error>,
+    /// Of a request that changes something.
+    _under_way: Option<UnderWay>,
 }
 
 impl Drive {
@@ -34,14 +37,24 @@ impl Drive {
             running: Running::default(),
             blocked: None,
             lost: None,
+            _under_way: None,
         }
     }
 
     /// Of a whole request.
     pub(super) fn of(session: &Session, request: &Request) -> Self {
         let parts = request.parts();
-        let settings = session.settings(request, &parts);
-        Self::new(session.clone(), request.reliability, Transfer::new(parts, settings))
+        let mut settings = session.settings(request, &parts);
+        let mut under_way = None;
+        if !parts.is_idempotent() {
+            let (begun, equal) = session.begin(&parts);
+            if equal {
+                settings.request_tag = RequestTag::Always;
+            }
+            under_way = Some(begun);
+        }
+        let transfer = Transfer::new(parts, settings);
+        Self { _under_way: under_way, ..Self::new(session.clone(), request.reliability, transfer) }
     }
 
     /// Of one block: the request says which.

@@ -5,6 +5,7 @@ mod burst;
 mod drive;
 #[cfg(feature = "dtls")]
 mod dtls;
+mod equals;
 mod group;
 mod observe;
 mod pending;
@@ -86,6 +87,7 @@ struct Inner {
     /// Who understands the blocks of RFC 9177.
     q_block: q_block::Support,
     rooms: Arc<Rooms>,
+    equals: Arc<equals::Equals>,
     found: addresses::Found,
 }
 
@@ -111,6 +113,7 @@ impl Client {
             connections: Pool::default(),
             q_block: q_block::Support::default(),
             rooms: Arc::default(),
+            equals: Arc::default(),
             found: addresses::Found::default(),
         };
         Self { inner: Arc::new(inner) }

@@ -1,5 +1,6 @@
 //! What a request needs on its way: where it goes, what it goes over, the settings, a clock.
 
+use super::equals::UnderWay;
 use super::pending::Pending;
 use super::{Inner, RequestParts};
 use crate::error::Error;
@@ -124,6 +125,11 @@ impl Session {
             };
         }
         settings
+    }
+
+    /// A request begins that changes something; whether an equal one is under way.
+    pub(super) fn begin(&self, parts: &RequestParts) -> (UnderWay, bool) {
+        self.inner.equals.begin(self.remote, parts)
     }
 
     /// Messages that wait until congestion control lets them leave for this peer.

@@ -16,6 +16,6 @@ mod upload;
 
 pub use observation::{Observation, ObservationSettings, Watch};
 pub use progress::UploadProgress;
-pub use request::{Patience, RequestParts, TransferSettings};
+pub use request::{Patience, RequestParts, RequestTag, TransferSettings};
 pub use step::{Loss, Outgoing, Step, TransferError};
 pub use transfer::Transfer;

@@ -62,6 +62,10 @@ pub struct TransferSettings {
     /// Whether a message that was not answered may be sent again as a new one. Not for
     /// Non-confirmable requests, which leave once.
     pub repeat: bool,
+    /// Which requests have a Request-Tag. Default: those whose bodies are sent in blocks.
+    pub request_tag: RequestTag,
+    /// Whether the first block of a body says how long the body is, with Size1 (RFC 7959 section 4).
+    pub size1: bool,
     /// How long the transfer goes on after messages that the network did not deliver.
     pub patience: Patience,
 }
@@ -78,9 +82,24 @@ impl TransferSettings {
             observe: false,
             one_block: false,
             repeat: true,
+            request_tag: RequestTag::InBlocks,
+            size1: true,
             patience: Patience::default(),
         }
     }
+}
+
+/// Which requests have a Request-Tag, by which a server tells one from another that is equal (RFC 9175
+/// section 3).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum RequestTag {
+    /// None: the client has at most one body for a resource under way (section 3.3).
+    Never,
+    /// Those whose bodies are sent in blocks.
+    #[default]
+    InBlocks,
+    /// All: an equal request is under way, and the blocks of their responses must not be mixed.
+    Always,
 }
 
 /// How long a transfer goes on after the message layer has given up a message, or the network has

@@ -3,7 +3,7 @@
 use super::download::{Begun, Download, Got, Unfit};
 use super::progress::UploadProgress;
 use super::q_block::{Content, Doing, Meaning, QBlock};
-use super::request::{RequestParts, TransferSettings, pause};
+use super::request::{RequestParts, RequestTag, TransferSettings, pause};
 use super::step::{Loss, Outgoing, Step, TransferError};
 use super::upload::{Place, Upload, Verdict};
 use crate::session::{BurstMark, Options, Response};
@@ -244,8 +244,10 @@ impl Transfer {
         {
             self.options.push(tag.number, tag.value);
         }
-        if in_blocks {
-            self.tag(rng);
+        match self.settings.request_tag {
+            RequestTag::Always => self.tag(rng),
+            RequestTag::InBlocks if in_blocks => self.tag(rng),
+            RequestTag::InBlocks | RequestTag::Never => {}
         }
     }
 
@@ -278,8 +280,10 @@ impl Transfer {
                     };
                     options.push_uint(OptionNumber::BLOCK1, block.to_uint());
                     if place.at == 0 {
-                        let size = u32::try_from(progress.length).unwrap_or(u32::MAX);
-                        options.push_uint(OptionNumber::SIZE1, size);
+                        if self.settings.size1 {
+                            let size = u32::try_from(progress.length).unwrap_or(u32::MAX);
+                            options.push_uint(OptionNumber::SIZE1, size);
+                        }
                         if upload.is_windowed() {
                             BurstMark { burst: 0, behind: 0, sequence: 0 }.push(&mut options);
                         }

@@ -4,8 +4,8 @@
 mod client;
 mod server;
 
-pub(crate) use client::QuickClient;
-pub(crate) use server::QuickServer;
+pub(crate) use client::QBlockClient;
+pub(crate) use server::QBlockServer;
 
 use super::endpoint_config;
 use crate::scenario::{QBlock, Scenario};

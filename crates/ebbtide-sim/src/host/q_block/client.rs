@@ -16,7 +16,7 @@ use ebbtide_core::wire::{Code, Content, Message, MissingBlocks, Opt, OptionNumbe
 use std::collections::VecDeque;
 
 /// A client and its measurements. All messages of its workload are the blocks of one body.
-pub(crate) struct QuickClient {
+pub(crate) struct QBlockClient {
     number: u32,
     endpoint: Endpoint,
     params: QBlockParameters,
@@ -40,7 +40,7 @@ pub(crate) struct QuickClient {
     pub(crate) book: Book,
 }
 
-impl QuickClient {
+impl QBlockClient {
     pub(crate) fn new(
         (number, group): (u32, u8),
         settings: QBlock,

@@ -14,7 +14,7 @@ use std::ops::Range;
 const OVERHEAD: usize = 16;
 
 /// The server's state for one client.
-pub(crate) struct QuickServer {
+pub(crate) struct QBlockServer {
     client: u32,
     endpoint: Endpoint,
     params: QBlockParameters,
@@ -39,7 +39,7 @@ enum State {
     },
 }
 
-impl QuickServer {
+impl QBlockServer {
     pub(crate) fn new(
         client: u32,
         settings: QBlock,

@@ -1,0 +1,103 @@
+//! Hosts that answer: each an endpoint with a session on it.
+
+use crate::host::{PORT, client_address, client_at, digits};
+use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received as Datagram};
+use ebbtide_core::session::server::{
+    Assembled, Next, Outgoing, Received, Server, SessionConfig, Tables,
+};
+use ebbtide_core::session::{ContentFormat, Response, Verify};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::Code;
+use rand_chacha::ChaCha8Rng;
+use std::cell::RefCell;
+
+/// A host that answers every request with the same payload.
+pub(super) struct Answerer {
+    endpoint: Endpoint,
+    session: Server<RefCell<Tables>>,
+    payload: Vec<u8>,
+    /// When it has processed what it has taken.
+    pub(super) busy_until: Instant,
+    /// Requests that it has taken and not answered.
+    pub(super) taken: u32,
+}
+
+impl Answerer {
+    /// The second generator is the session's.
+    pub(super) fn new(
+        config: EndpointConfig,
+        payload: u32,
+        (rng, session_rng): (ChaCha8Rng, ChaCha8Rng),
+    ) -> Self {
+        let session = SessionConfig {
+            // Nobody forges addresses here.
+            verify: Verify::None,
+            exchange_lifetime: config.params.exchange_lifetime(),
+            ..SessionConfig::default()
+        };
+        let tables = Tables::new(&session, Box::new(session_rng));
+        Self {
+            endpoint: Endpoint::new(config, Box::new(rng)),
+            session: Server::new(session, RefCell::new(tables)),
+            payload: digits(payload),
+            busy_until: Instant::ZERO,
+            taken: 0,
+        }
+    }
+
+    /// Answers a request from a host; hands what that causes to `send`.
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        (from, datagram): (u32, &[u8]),
+        mut send: impl FnMut(u32, &[u8]),
+    ) {
+        let from = client_address(from);
+        debug_assert_eq!(from.port(), PORT);
+        if let Datagram::Request(incoming, message) =
+            self.endpoint.handle_datagram(now, from, datagram)
+        {
+            let sizes = self.session.datagram_sizes();
+            let received = Received::datagram(incoming, message, sizes, 0, None, false);
+            let outgoing = self.process(now, received);
+            // A refused response is counted by the endpoint; the client asks again.
+            outgoing.for_each(|finished| {
+                let _ = finished.send(now, &mut self.endpoint);
+            });
+        }
+        while let Output::Transmit(transmit) = self.endpoint.poll_output() {
+            if let Some(to) = client_at(transmit.to) {
+                send(to, transmit.datagram);
+            }
+        }
+    }
+
+    /// Takes a request through the stages of the session.
+    fn process(&self, now: Instant, received: Received<'_>) -> Outgoing {
+        let verified = match self.session.receive(now, received) {
+            Next::Proceed(verified) => verified,
+            Next::Handled(handled) => return self.session.complete(now, handled, None),
+            Next::Send(outgoing) => return outgoing,
+        };
+        match self.session.assemble(now, verified.permit(usize::MAX)) {
+            Next::Proceed(assembled) => {
+                let response = self.response(&assembled);
+                self.session.complete(now, assembled.handled(response), None)
+            }
+            Next::Handled(handled) => self.session.complete(now, handled, None),
+            Next::Send(outgoing) => outgoing,
+        }
+    }
+
+    fn response(&self, request: &Assembled<'_>) -> Response {
+        let code = match request.message().code() {
+            Code::GET => Code::CONTENT,
+            _ => Code::CHANGED,
+        };
+        match (code, self.payload.is_empty()) {
+            (Code::CHANGED, true) => Response::new(code),
+            // text/plain.
+            _ => Response::new(code).format(ContentFormat(0)).payload(self.payload.clone()),
+        }
+    }
+}
