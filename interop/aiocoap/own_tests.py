@@ -1,6 +1,6 @@
 """Runs aiocoap's own tests of servers, observation and block-wise transfer against a server of Ebbtide's.
 
-    target/interop/aiocoap/bin/python interop/aiocoap/own_tests.py [NAME ...]
+    target/interop/aiocoap/bin/python interop/aiocoap/own_tests.py [--fetch | NAME ...]
 
 The tests come from aiocoap's source distribution, which pip downloads; the helpers that it leaves out are
 written here. The server is the example `aiocoap_site`. docs/interop.md names the tests that do not apply.
@@ -158,6 +158,9 @@ def chosen(suite: unittest.TestSuite, names: list[str]):
 
 
 def main() -> int:
+    if sys.argv[1:] == ["--fetch"]:
+        sources()
+        return 0
     if not SERVER.exists():
         print("build the server first: cargo build -p ebbtide --example aiocoap_site", file=sys.stderr)
         return 2

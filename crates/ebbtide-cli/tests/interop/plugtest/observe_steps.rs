@@ -171,8 +171,7 @@ async fn large(tester: &Tester) {
         assert!(text.len() > 64, "{text}");
     }
     observation.cancel().await.unwrap();
-    let size = if tester.small_blocks { 64 } else { 1024 };
-    let request = tester.request(Code::GET, "/obs-pumping").block_size(size);
+    let request = tester.request(Code::GET, "/obs-pumping").block_size(64);
     let mut observation = tester.client.observe_with(request).await.unwrap();
     let (mut short, mut long) = (0, 0);
     for _ in 0..40 {
