@@ -88,6 +88,7 @@ build_aiocoap() {
     [ -x "$target/aiocoap/bin/python" ] || python3 -m venv "$target/aiocoap"
     "$target/aiocoap/bin/python" -I -c 'import aiocoap, websockets' 2>/dev/null ||
         "$target/aiocoap/bin/pip" install --quiet --disable-pip-version-check 'aiocoap[ws]==0.4.17'
+    "$target/aiocoap/bin/python" aiocoap/own_tests.py --fetch
     printf '#!/bin/sh\nprogram=$1\nshift\nexec "%s" "%s/aiocoap/$program.py" "$@"\n' \
         "$target/aiocoap/bin/python" "$PWD" >"$target/aiocoap/peer"
     chmod +x "$target/aiocoap/peer"

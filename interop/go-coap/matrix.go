@@ -38,11 +38,18 @@ const (
 )
 
 func psk() *dtls.Config {
-	return &dtls.Config{
+	config := &dtls.Config{
 		PSK:             func([]byte) ([]byte, error) { return []byte("sesame-of-interop"), nil },
 		PSKIdentityHint: []byte("matrix"),
 		CipherSuites:    []dtls.CipherSuiteID{dtls.TLS_PSK_WITH_AES_128_CCM_8},
 	}
+	// The length of its own connection IDs; without it, none are negotiated.
+	if length, err := strconv.Atoi(os.Getenv("INTEROP_CID")); err == nil && length > 0 {
+		config.ConnectionIDGenerator = dtls.RandomCIDGenerator(length)
+	} else if err == nil {
+		config.ConnectionIDGenerator = dtls.OnlySendCIDGenerator()
+	}
+	return config
 }
 
 func matrixRouter() *mux.Router {

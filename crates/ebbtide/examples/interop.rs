@@ -1,7 +1,8 @@
 //! Ebbtide's adapter for the interoperability matrix, which `interop/README.md` describes:
-//! `interop server PORT HOST [coap|coap+tcp]`, or `interop ask URI`.
+//! `interop server PORT HOST [coap|coap+tcp|coaps]`, or `interop ask URI`.
 
 use bytes::Bytes;
+use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, ServerConfig, Subject, get, post, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Config, OptionNumber, Options, Request, Response, Server};
@@ -15,6 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const UNSUPPORTED: u8 = 127;
+
+/// The key of all adapters.
+fn psk() -> Option<Psk> {
+    Psk::new(b"sesame-of-interop")
+}
 
 fn digits(length: usize) -> Bytes {
     b"0123456789".iter().copied().cycle().take(length).collect()
@@ -87,6 +93,10 @@ async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn
         "coap" => Server::with_config(router(), config, [address])?,
         "coap+tcp" => {
             Server::with_config(router(), config, [unused])?.listen(Listen::Tcp(address))?
+        }
+        "coaps" => {
+            config.dtls.push(DtlsBind::new(address, |_| psk()));
+            Server::with_config(router(), config, [unused])?
         }
         _ => return Ok(UNSUPPORTED.into()),
     };
@@ -176,11 +186,12 @@ async fn one(client: &Client, base: &str, line: &str) -> Result<(), Box<dyn Erro
 }
 
 async fn ask(base: &str) -> Result<ExitCode, Box<dyn Error>> {
-    if !base.starts_with("coap:") && !base.starts_with("coap+tcp:") {
+    if !["coap:", "coap+tcp:", "coaps:"].iter().any(|scheme| base.starts_with(scheme)) {
         return Ok(UNSUPPORTED.into());
     }
     let mut config = Config::default();
     config.endpoint.params.max_retransmit = 8;
+    config.dtls.credentials = psk().map(|psk| Credentials::new("matrix", psk));
     let client = Client::with_config(config);
     println!("ready");
     // A separate thread reads lines, so that the client continues while there is none.

@@ -9,19 +9,23 @@
     reason = "in a test a panic is how it fails"
 )]
 
+mod aiocoap_tests;
 mod both_ways;
 mod burst;
 mod californium_tcp;
 mod dtls;
+mod dtls_peers;
 mod libcoap;
 mod multicast;
 mod our_client;
 mod our_server;
 mod over_streams;
 mod peers;
+mod plugtest;
 mod quick;
 #[path = "../../../ebbtide/tests/relay/mod.rs"]
 mod relay;
+mod tap;
 
 #[tokio::test]
 async fn our_client_gets_everything_from_our_server() {

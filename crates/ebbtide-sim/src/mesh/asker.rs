@@ -7,7 +7,6 @@ use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::session::Response;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::wire::Content;
-use rand_chacha::ChaCha8Rng;
 
 /// A host that asks.
 pub(super) struct Asker {

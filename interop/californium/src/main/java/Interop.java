@@ -9,7 +9,10 @@ import org.eclipse.californium.elements.config.UdpConfig;
 import org.eclipse.californium.elements.tcp.netty.TcpClientConnector;
 import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
 
-/** What ../README.md asks of a peer: Interop server PORT [HOST [tcp]], or client BASE [count|lossy] */
+/**
+ * What ../README.md asks of a peer: Interop server PORT [HOST [tcp]], plugtest-server PORT HOST MILLISECONDS,
+ * client BASE [count|lossy|plugtest|plugtest-lossy], or as the matrix's adapter matrix-server PORT HOST SCHEME or ask URI
+ */
 public class Interop {
     static Configuration configuration() {
         CoapConfig.register();
@@ -30,7 +33,14 @@ public class Interop {
     }
 
     public static void main(String[] args) throws Exception {
-        if (args[0].equals("server")) {
+        if (args[0].equals("ask")) {
+            Matrix.main(args);
+        } else if (args[0].equals("matrix-server")) {
+            args[0] = "server";
+            Matrix.main(args);
+        } else if (args[0].equals("plugtest-server")) {
+            PlugtestServer.serve(args[2], Integer.parseInt(args[1]), Integer.parseInt(args[3]));
+        } else if (args[0].equals("server")) {
             String host = args.length > 2 ? args[2] : "127.0.0.1";
             CoapServer server = new CoapServer(configuration());
             InetSocketAddress address = new InetSocketAddress(host, Integer.parseInt(args[1]));
@@ -43,12 +53,18 @@ public class Interop {
             server.start();
             System.out.println("ready");
         } else {
-            CoapEndpoint.Builder builder = endpoint();
+            String what = args.length > 2 ? args[2] : "all";
+            Configuration configuration = configuration();
+            // The descriptions of block-wise transfers have several blocks.
+            if (what.startsWith("plugtest"))
+                configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 64).set(CoapConfig.MAX_MESSAGE_SIZE, 64);
+            CoapEndpoint.Builder builder = CoapEndpoint.builder().setConfiguration(configuration);
             if (args[1].startsWith("coap+tcp:"))
-                builder.setConnector(new TcpClientConnector(configuration()));
+                builder.setConnector(new TcpClientConnector(configuration));
             CoapEndpoint endpoint = builder.build();
             endpoint.start();
-            new Client(endpoint, args[1]).run(args.length > 2 ? args[2] : "all");
+            if (what.startsWith("plugtest")) new PlugtestClient(endpoint, args[1], what.endsWith("-lossy")).run();
+            else new Client(endpoint, args[1]).run(what);
         }
     }
 }
