@@ -76,7 +76,9 @@ impl Output {
             ends.clear();
         }
         if self.bytes.capacity() > KEEP {
-            self.bytes.shrink_to(KEEP);
+            // Not shrunk in its place: many allocators could not use the rest for another connection's
+            // burst, and of ten thousand such rests nothing would come back.
+            self.bytes = Vec::with_capacity(KEEP);
         }
     }
 
