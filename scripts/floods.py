@@ -76,6 +76,12 @@ def dropped(spaces):
     return sum(int(row.split()[-1]) for row in rows)
 
 
+def processor(pid):
+    """Seconds that a process has run in its own code and in the kernel."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields[11:13]]
+
+
 def prefer(nice):
     """Gives this process and its children another niceness."""
     if nice:
@@ -95,9 +101,9 @@ def serve(stack, spaces, options, arguments):
     return server
 
 
-def measure(spaces, options, kind, to):
+def measure(spaces, options, kind, to, pid):
     core = ["taskset", "-c", "1"] if os.cpu_count() > 1 else []
-    span = options.seconds + 1
+    span, began = options.seconds + 1, processor(pid)
     path = "/hello.txt" if kind == "folder-list" else "/test"
     flood = subprocess.Popen(
         spaces.inside(spaces.client, *core, options.flood, kind, f"{to}:5683", str(options.rate),
@@ -108,10 +114,21 @@ def measure(spaces, options, kind, to):
                       "--duration", str(options.seconds), "--json"),
         capture_output=True, text=True, timeout=60 + 10 * span)
     sent = int(flood.communicate(timeout=60)[0] or 0)
-    if not bench.stdout:
-        return {"per_second": 0, "p99_us": float("inf"), "sent": sent / span}
-    honest = json.loads(bench.stdout)
-    return {"per_second": honest["per_second"], "p99_us": honest["p99_us"], "sent": sent / span}
+    honest = json.loads(bench.stdout) if bench.stdout else {"per_second": 0, "p99_us": float("inf")}
+    ran = [after - before for before, after in zip(began, processor(pid))]
+    return {"per_second": honest["per_second"], "p99_us": honest["p99_us"], "sent": sent / span,
+            "answered": honest["per_second"] * options.seconds, "forged": sent, "ran": ran}
+
+
+def costs(controls, floods):
+    """Microseconds that the server runs for a forged datagram, in its own code and in the kernel. A
+    control run tells what an honest request costs."""
+    answered = sum(run["answered"] for run in controls)
+    each = [sum(run["ran"][part] for run in controls) / max(answered, 1) for part in (0, 1)]
+    forged = max(sum(run["forged"] for run in floods), 1)
+    honest = sum(run["answered"] for run in floods)
+    ran = [sum(run["ran"][part] for run in floods) for part in (0, 1)]
+    return [1e6 * max(ran[part] - honest * each[part], 0) / forged for part in (0, 1)]
 
 
 def row(kind, options):
@@ -126,12 +143,15 @@ def row(kind, options):
             arguments = ["--dir", str(folder)]
         server = serve(stack, spaces, options, arguments)
         ratios, honest, p99, sent, lost = [], [], [], [], []
+        controls, floods = [], []
         for number in range(options.rounds):
             # In turn, so that what the machine does beside falls on both alike.
             before = dropped(spaces)
             order = (NOBODY, SERVER) if number % 2 == 0 else (SERVER, NOBODY)
-            of = {to: measure(spaces, options, kind, to) for to in order}
+            of = {to: measure(spaces, options, kind, to, server.pid) for to in order}
             control, flooded = of[NOBODY], of[SERVER]
+            controls.append(control)
+            floods.append(flooded)
             lost.append(dropped(spaces) - before)
             ratios.append(flooded["per_second"] / max(control["per_second"], 1e-9))
             honest.append(flooded["per_second"])
@@ -140,7 +160,7 @@ def row(kind, options):
         alive = server.poll() is None
         return {"kind": kind, "sent": statistics.median(sent), "honest": statistics.median(honest),
                 "ratio": statistics.median(ratios), "p99_ratio": statistics.median(p99),
-                "dropped": statistics.median(lost),
+                "dropped": statistics.median(lost), "costs": costs(controls, floods),
                 "memory": memory(server.pid, "VmHWM") if alive else float("inf"), "alive": alive}
 
 
@@ -165,13 +185,13 @@ def main():
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
     print("| flood | datagrams/s | honest requests/s | of the control | 99th percentile, of the control "
-          "| dropped by the kernel | memory, MB |")
-    print("|---|---|---|---|---|---|---|")
+          "| µs a datagram, own and kernel's | dropped by the kernel | memory, MB |")
+    print("|---|---|---|---|---|---|---|---|")
     missed = []
     for kind in options.kinds or KINDS:
         got = row(kind, options)
         print(f"| {kind} | {got['sent']:,.0f} | {got['honest']:,.0f} | {got['ratio']:.2f} | "
-              f"{got['p99_ratio']:.2f} | {got['dropped']:,.0f} | {got['memory']:.0f} |", flush=True)
+              f"{got['p99_ratio']:.2f} | {got['costs'][0]:.1f} + {got['costs'][1]:.1f} | {got['dropped']:,.0f} | {got['memory']:.0f} |", flush=True)
         if not got["alive"] or got["ratio"] < options.least or got["memory"] > options.megabytes:
             missed.append(kind)
     if missed:

@@ -368,15 +368,14 @@ async fn a_challenge_is_answered_in_kind_and_fits_the_request() {
 async fn a_resource_that_is_expensive_to_make_is_made_for_few_addresses_that_may_be_forged() {
     let mut scene = scene(|_| {});
     let options = [(11, &b"costly"[..])];
-    let began = tokio::time::Instant::now();
     for n in 0..500 {
         scene.crowd.say(n, &Say { options: &options, ..GET });
     }
     let heard = scene.settle().await;
     let codes = |code: Code| heard.iter().filter(|(_, bytes)| bytes[1] == code.0).count();
     assert_eq!(codes(Code::CONTENT) + codes(Code::UNAUTHORIZED), 500);
-    let seconds = began.elapsed().as_secs() as usize + 2;
-    assert!(codes(Code::CONTENT) <= 3 * seconds, "{} were answered", codes(Code::CONTENT));
+    // Three a second, on a machine that takes some seconds for all of it.
+    assert!(codes(Code::CONTENT) < 100, "{} were answered", codes(Code::CONTENT));
     // A client that echoes is served, and from then on without a challenge.
     let client = Client::new().unwrap();
     for _ in 0..10 {

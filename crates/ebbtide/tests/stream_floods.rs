@@ -12,13 +12,13 @@ mod counting;
 mod soon;
 mod stream_common;
 
-use ebbtide::server::ServerConfig;
+use ebbtide::server::{Call, Router, ServerConfig, get};
 use ebbtide::stream::StreamLimits;
-use ebbtide::{Client, Code, Scheme, Server};
+use ebbtide::{Client, Code, Response, Scheme, Server};
 use soon::soon;
 use std::net::SocketAddr;
 use std::time::Duration;
-use stream_common::{Certificates, base, serve, serve_tcp};
+use stream_common::{Certificates, base, serve, serve_tcp, serve_tcp_with};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -84,6 +84,36 @@ async fn ten_thousand_connections_that_wait_fit_into_128_megabytes() {
 async fn ten_thousand_half_sent_messages_fit_into_128_megabytes() {
     let cost = cost(&half_a_message(500)).await;
     assert!(cost < 12_000, "{cost} bytes for each");
+}
+
+#[tokio::test]
+async fn connections_that_ask_for_much_and_read_nothing_cost_no_hash_for_each_request() {
+    let body = bytes::Bytes::from(vec![b'l'; 16 << 20]);
+    let router = Router::new()
+        .route("/test", get(|_: &Call<'_>| Response::content("hello")))
+        .route("/large", get(move |_: &Call<'_>| Response::content(body.clone())));
+    let (server, address) = serve_tcp_with(router, config(|_| {}));
+    // 64 requests for 16 MiB at a time. To hash each body would take minutes.
+    let request = [&[0x60, 0x01, 0xb5][..], b"large"].concat();
+    let greedy = [CSM, &request.repeat(64)].concat();
+    is_served(address).await;
+    let before = counting::bytes_in_use();
+    let mut held = Vec::new();
+    for n in 0..100 {
+        held.push(connection(2 + n % 50, address, &greedy).await);
+    }
+    for _ in 0..20 {
+        let served = tokio::time::timeout(Duration::from_secs(20), is_served(address)).await;
+        served.expect("nobody else is served");
+    }
+    soon(|| server.stream_counters().messages.received > 100 * 32).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    // What is counted is what is held, all but some hundred bytes for each.
+    let (counted, held_bytes) = (server.stream_counters().bytes, counting::bytes_in_use() - before);
+    println!("{counted} counted, {held_bytes} held");
+    assert!(held_bytes as usize <= counted + 100 * 4096, "{counted} counted, {held_bytes} held");
+    drop(held);
+    soon(|| server.stream_counters().open == 0).await;
 }
 
 #[tokio::test]

@@ -77,7 +77,9 @@ impl Output {
             ends.clear();
         }
         if self.bytes.capacity() > KEEP {
-            self.bytes.shrink_to(KEEP);
+            // Not shrunk in its place: many allocators could not use the rest for another connection's
+            // burst, and of ten thousand such rests nothing would come back.
+            self.bytes = Vec::with_capacity(KEEP);
         }
     }
 
@@ -202,5 +204,26 @@ impl Input {
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.bytes.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_buffer_gives_the_room_of_a_burst_back_as_a_whole() {
+        let mut output = Output::new(Framing::Stream);
+        output.bytes.resize(64 << 10, 7);
+        let burst = output.bytes.as_ptr();
+        output.take(64 << 10);
+        assert!(output.is_empty());
+        assert!(output.capacity() <= 2 * KEEP, "{}", output.capacity());
+        assert_ne!(output.bytes.as_ptr(), burst, "shrunk in its place");
+        // What stays small keeps its room.
+        let kept = output.bytes.as_ptr();
+        output.bytes.extend_from_slice(&[7; 100]);
+        output.take(100);
+        assert_eq!(output.bytes.as_ptr(), kept);
     }
 }

@@ -1,0 +1,252 @@
+//! A soak: honest clients over UDP, TCP and DTLS beside hostile ones. Honest requests are answered, and
+//! neither descriptors nor tasks nor memory grow.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+#![allow(clippy::disallowed_methods, reason = "a soak lasts for a span of real time")]
+
+mod counting;
+mod crowd;
+
+use crowd::{Crowd, GET, Say};
+use ebbtide::core::wire::Type;
+use ebbtide::dtls::{Credentials, DtlsBind, Psk};
+use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, get_async, put};
+use ebbtide::stream::Listen;
+use ebbtide::{Client, Code, Config, Request, Response};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpSocket, UdpSocket};
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep, timeout};
+
+fn router(state: &Subject) -> Router {
+    Router::new()
+        .route("/x", get(|_: &Call<'_>| Response::content("x")))
+        .route("/long", get(|_: &Call<'_>| Response::content(vec![b'l'; 20_000])))
+        .route("/state", get(|_: &Call<'_>| Response::content("state")).observable(state))
+        .route(
+            "/length",
+            put(|call: &Call<'_>| {
+                Response::new(Code::CHANGED).payload(call.payload().len().to_string())
+            }),
+        )
+        .route(
+            "/slow",
+            get_async(|_| async {
+                sleep(Duration::from_millis(100)).await;
+                Response::content("slow")
+            })
+            .max_unverified(10),
+        )
+}
+
+/// Limits that are reached soon, so that what is measured is the server at its limits.
+fn config() -> ServerConfig {
+    let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
+    let mut config = ServerConfig {
+        verify: Verify::All,
+        max_observers: 400,
+        max_block_bytes: 2 << 20,
+        dtls: vec![DtlsBind::new(([127, 0, 0, 1], 0), keys)],
+        ..ServerConfig::default()
+    };
+    config.net.endpoint.limits.remembered_messages = 2000;
+    config.net.endpoint.limits.peers = 1000;
+    config.stream.bytes = 4 << 20;
+    config.stream.connections = 300;
+    config
+}
+
+/// Numbers of requests that were answered, and that failed.
+#[derive(Default)]
+struct Honest {
+    answered: Cell<u64>,
+    failed: Cell<u64>,
+}
+
+impl Honest {
+    async fn ask(&self, client: &Client, base: &str) {
+        let answer = |path: &str| client.get(format!("{base}/{path}"));
+        let put = Request::put(format!("{base}/length")).unwrap().payload(vec![b'p'; 9000]);
+        let answers = [
+            timeout(Duration::from_secs(60), answer("x")).await,
+            timeout(Duration::from_secs(60), answer("long")).await,
+            timeout(Duration::from_secs(60), answer("slow")).await,
+            timeout(Duration::from_secs(60), client.request(put)).await,
+        ];
+        let lengths = [1, 20_000, 4, 4];
+        for (answer, length) in answers.into_iter().zip(lengths) {
+            match answer {
+                Ok(Ok(response)) if response.is_success() => {
+                    assert_eq!(response.body().len(), length);
+                    self.answered.set(self.answered.get() + 1);
+                }
+                other => {
+                    println!("{base}: {other:?}");
+                    self.failed.set(self.failed.get() + 1);
+                }
+            }
+        }
+    }
+}
+
+/// Floods by datagrams from addresses that are forged.
+async fn forge(udp: SocketAddr, coaps: SocketAddr, end: Instant) {
+    let mut crowd = Crowd::new(udp);
+    let garbage = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut number = 0_u32;
+    while Instant::now() < end {
+        for _ in 0..20 {
+            number = number.wrapping_add(1);
+            let (host, id, token) = (number * 31 % 60_000, number as u16, number.to_be_bytes());
+            let say = Say { id, token: &token, ..GET };
+            let (observe, path) = ((6, &b""[..]), |name: &'static str| (11, name.as_bytes()));
+            let block = (27, &[0x0e][..]);
+            match number % 7 {
+                0 => crowd.say(host, &Say { options: &[path("long")], ..say }),
+                1 => crowd.say(host, &Say { options: &[observe, path("state")], ..say }),
+                2 => {
+                    let (code, payload) = (Code::PUT, &[b'u'; 1024][..]);
+                    let options = &[path("length"), block];
+                    crowd.say(host, &Say { code, options, payload, ..say });
+                }
+                3 => crowd.say(host, &Say { code: Code::POST, options: &[path("x")], ..say }),
+                4 => crowd.say(host, &Say { options: &[path("slow")], ..say }),
+                5 => {
+                    let (kind, code) = (Type::Acknowledgement, Code::EMPTY);
+                    crowd.say(host, &Say { kind, code, token: &[], ..say });
+                }
+                _ => {
+                    // The beginning of a handshake, and nothing.
+                    let hello = [&[22, 254, 253, 0, 0, 0, 0, 0][..], &token, &[9; 40]].concat();
+                    let _ = garbage.try_send_to(&hello, coaps);
+                }
+            }
+        }
+        crowd.flush();
+        while crowd.hear(|_| false, |_, _| {}) > 0 {}
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Connections that send half a message and wait, or end at once.
+async fn connect(tcp: SocketAddr, end: Instant) {
+    let mut held = std::collections::VecDeque::new();
+    let mut number = 0_u8;
+    while Instant::now() < end {
+        number = number.wrapping_add(1);
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 1, number % 8], 0).into()).unwrap();
+        if let Ok(mut stream) = socket.connect(tcp).await {
+            let half = [&[0x00, 0xe1, 0xe0, 0xf8, 0xf3, 0x02, 0xff][..], &[7; 30_000]].concat();
+            let _ = timeout(Duration::from_millis(50), stream.write_all(&half)).await;
+            held.push_back(stream);
+        }
+        if held.len() > 100 {
+            held.pop_front();
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Descriptors, tasks, and bytes that are in use.
+#[derive(Copy, Clone, Debug, Default)]
+struct Held {
+    descriptors: usize,
+    tasks: usize,
+    bytes: isize,
+}
+
+impl Held {
+    fn now() -> Self {
+        Self {
+            descriptors: std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count),
+            tasks: tokio::runtime::Handle::current().metrics().num_alive_tasks(),
+            bytes: counting::bytes_in_use(),
+        }
+    }
+
+    fn most(self, other: Self) -> Self {
+        Self {
+            descriptors: self.descriptors.max(other.descriptors),
+            tasks: self.tasks.max(other.tasks),
+            bytes: self.bytes.max(other.bytes),
+        }
+    }
+}
+
+/// The most that is held until then.
+async fn watch(until: Instant) -> Held {
+    let mut most = Held::default();
+    while Instant::now() < until {
+        most = most.most(Held::now());
+        sleep(Duration::from_millis(100)).await;
+    }
+    most
+}
+
+async fn soak(span: Duration) {
+    let state = Subject::new();
+    let server = Server::with_config(router(&state), config(), ["127.0.0.1:0"]).unwrap();
+    let server = server.listen(Listen::Tcp(([127, 0, 0, 1], 0).into())).unwrap();
+    let (udp, coaps) = (server.local_addrs()[0], server.dtls_addrs()[0]);
+    let tcp = server.listeners()[0].1;
+    let began = Instant::now();
+    let end = began + span;
+    let honest = Rc::new(Honest::default());
+    for base in [format!("coap://{udp}"), format!("coap+tcp://{tcp}"), format!("coaps://{coaps}")] {
+        let honest = honest.clone();
+        tokio::task::spawn_local(async move {
+            let mut config = Config::default();
+            config.dtls.credentials =
+                Psk::new(b"secret").map(|key| Credentials::new("device", key));
+            let client = Client::with_config(config);
+            while Instant::now() < end {
+                honest.ask(&client, &base).await;
+                sleep(Duration::from_millis(50)).await;
+            }
+        });
+    }
+    tokio::task::spawn_local(forge(udp, coaps, end));
+    tokio::task::spawn_local(connect(tcp, end));
+    tokio::task::spawn_local(async move {
+        while Instant::now() < end {
+            state.changed();
+            sleep(Duration::from_secs(1)).await;
+        }
+    });
+    // First all limits are reached.
+    watch(began + span / 2).await;
+    let before = watch(began + span * 3 / 4).await;
+    let after = watch(end).await;
+    let snapshot = server.meter().snapshot();
+    let (answered, failed) = (honest.answered.get(), honest.failed.get());
+    println!("{answered} answered, {failed} failed; {before:?}, then {after:?}");
+    println!("{:?}", snapshot.refusals);
+    assert!(failed * 1000 <= answered, "{failed} of {answered} failed");
+    assert!(answered > span.as_secs(), "{answered} answered");
+    assert!(after.descriptors <= before.descriptors + 20, "{before:?}, then {after:?}");
+    assert!(after.tasks <= before.tasks + before.tasks / 4 + 20, "{before:?}, then {after:?}");
+    let slack = before.bytes / 10 + (2 << 20);
+    assert!(after.bytes <= before.bytes + slack, "{before:?}, then {after:?}");
+    assert!(snapshot.refusals.challenged > 0 && snapshot.counters.unknown_answers > 0);
+}
+
+#[tokio::test]
+async fn a_mixed_load_of_some_seconds_leaves_descriptors_tasks_and_memory_flat() {
+    LocalSet::new().run_until(soak(Duration::from_secs(8))).await;
+}
+
+#[tokio::test]
+#[ignore = "ten minutes: ./ci.sh statistics"]
+async fn a_mixed_load_of_ten_minutes_leaves_descriptors_tasks_and_memory_flat() {
+    LocalSet::new().run_until(soak(Duration::from_secs(600))).await;
+}
