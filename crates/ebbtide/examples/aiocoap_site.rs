@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use ebbtide::server::{
-    Call, OwnedCall, Resource, Router, ServerConfig, Subject, get, get_async, post, put,
+    Call, Resource, Router, ServerConfig, Subject, get, post, put,
 };
 use ebbtide::stream::Listen;
 use ebbtide::{Code, ContentFormat, OptionNumber, Response, Server};
@@ -38,7 +38,7 @@ fn big(call: &Call<'_>) -> Response {
 }
 
 fn slow(span: Duration, body: Bytes) -> Resource {
-    get_async(move |_: OwnedCall| {
+    get(move |_: Call<'static>| {
         let body = body.clone();
         async move {
             tokio::time::sleep(span).await;

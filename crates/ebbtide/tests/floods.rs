@@ -33,7 +33,7 @@ fn resources(state: &Subject) -> Router {
         .route("/post", post(|_: &Call<'_>| Response::new(Code::CHANGED)))
         .route(
             "/costly",
-            get_async(|_| async { Response::content("read from a disk") }).max_unverified(3),
+            get(|| async { Response::content("read from a disk") }).max_unverified(3),
         )
         .route(
             "/slow",

@@ -3,9 +3,12 @@
 use crate::failure::Failure;
 use ebbtide_sim::run::Campaign;
 
-/// The memory of a simulated client with its exchanges and results, measured at 100,000 and at
-/// 1,000,000 clients, rounded up.
-const BYTES_PER_CLIENT: u64 = 8000;
+/// The memory of a simulated client with its packets under way and its results, measured at 100,000
+/// clients, rounded up.
+const BYTES_PER_CLIENT: u64 = 2700;
+
+/// The memory of an exchange that is kept as a row (`--exchanges`), until its replication is written.
+const BYTES_PER_EXCHANGE: u64 = 150;
 
 /// The processor time of a packet in a large run, measured at 100,000 clients; small runs take a
 /// quarter.
@@ -18,12 +21,18 @@ const LONG: f64 = 60.0;
 /// memory.
 pub(super) fn forecast(campaign: &Campaign, jobs: usize) -> Result<(), Failure> {
     let available = available_bytes();
-    let clients = campaign.cells.iter().map(|cell| cell.scenario.clients.count).max();
     let at_once = jobs.min(campaign.runs()).max(1) as u64;
-    let each = u64::from(clients.unwrap_or(0)) * BYTES_PER_CLIENT;
+    let rows = if campaign.exchanges { BYTES_PER_EXCHANGE } else { 0 };
+    let bytes = campaign.cells.iter().map(|cell| {
+        let exchanges = u64::from(cell.scenario.workload.exchanges);
+        u64::from(cell.scenario.clients.count) * (BYTES_PER_CLIENT + exchanges * rows)
+    });
+    let each = bytes.max().unwrap_or(0);
     let needed = each.saturating_mul(at_once);
     if let Some(available) = available.filter(|available| needed > *available) {
-        return Err(Failure::usage(too_much((needed, each, available), at_once)));
+        let clients = campaign.cells.iter().map(|cell| cell.scenario.clients.count).max();
+        let run = (at_once, clients.unwrap_or(0));
+        return Err(Failure::usage(too_much((needed, each, available), run)));
     }
     let seconds = seconds(campaign) / at_once as f64;
     if seconds > LONG {
@@ -37,12 +46,12 @@ pub(super) fn forecast(campaign: &Campaign, jobs: usize) -> Result<(), Failure> 
 }
 
 /// The error for a campaign that does not fit in memory, with the remedy.
-fn too_much((needed, each, available): (u64, u64, u64), at_once: u64) -> String {
+fn too_much((needed, each, available): (u64, u64, u64), (at_once, clients): (u64, u32)) -> String {
     let way_out = if at_once > 1 && each <= available {
         format!("--jobs {} fits", available / each.max(1))
     } else {
-        let most = available / BYTES_PER_CLIENT;
-        format!("at most {most} clients fit (--set clients.count={most})")
+        let most = clients as f64 * available as f64 / each as f64;
+        format!("at most {most:.0} clients fit (--set clients.count={most:.0})")
     };
     format!(
         "{at_once} replications at once need about {} of memory, and {} are available; {way_out}",
@@ -82,13 +91,13 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_the_way_out() {
-        let text = too_much((32_000_000_000, 8_000_000_000, 17_000_000_000), 4);
+        let text = too_much((32_000_000_000, 8_000_000_000, 17_000_000_000), (4, 1_000_000));
         assert_eq!(
             text,
             "4 replications at once need about 32.0 GB of memory, and 17.0 GB are available; --jobs 2 \
              fits"
         );
-        let text = too_much((8_000_000_000, 8_000_000_000, 4_000_000_000), 1);
+        let text = too_much((8_000_000_000, 8_000_000_000, 4_000_000_000), (1, 1_000_000));
         assert!(
             text.ends_with("at most 500000 clients fit (--set clients.count=500000)"),
             "{text}"

@@ -114,7 +114,10 @@ fn losses(candidates: &[Candidate<'_>], demand: &Demand) -> String {
             true => percent(high),
             false => format!("{} to {}", percent(low), percent(high)),
         };
-        facts.push(format!("its buffer{which} drops {share}"));
+        facts.push(match facts.is_empty() {
+            true => format!("the link's buffer{which} drops {share} of the packets"),
+            false => format!("its buffer{which} drops {share}"),
+        });
     }
     match facts.join(", and ").split_at_checked(1) {
         // The first word of a sentence.
@@ -195,13 +198,22 @@ fn others(
         };
         let time =
             |figures: &super::RunFigures| figures.delivered_by_s[place].unwrap_or(f64::INFINITY);
-        let by = difference(&candidates[one], &candidates[best], &time);
+        let from = |other: usize| difference(&candidates[one], &candidates[other], &time);
+        let is_beyond = |other: &usize| from(*other).mean > from(*other).half;
+        // It may be slower than another one only: the best was chosen among the fast for its cost.
+        let beaten = [best].into_iter().chain(of(Judgement::Level)).find(is_beyond);
+        let other = beaten.unwrap_or(best);
+        let than = match other == best {
+            true => String::new(),
+            false => format!(" against {}", candidates[other].cc),
+        };
+        let by = from(other);
         let sign = |seconds: f64| {
             format!("{}{}", if seconds < 0.0 { "−" } else { "+" }, significant(seconds.abs()))
         };
         match by.half > 0.0 {
-            true => format!("{} ± {} s{cost}", sign(by.mean), significant(by.half)),
-            false => format!("{} s{cost}", sign(by.mean)),
+            true => format!("{} ± {} s{than}{cost}", sign(by.mean), significant(by.half)),
+            false => format!("{} s{than}{cost}", sign(by.mean)),
         }
     };
     let mut parts = Vec::new();

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use ebbtide::server::{
-    Call, OwnedCall, Resource, Router, ServerConfig, Subject, get, get_async, post, put,
+    Call, Resource, Router, ServerConfig, Subject, get, post, put,
 };
 use ebbtide::{Code, ContentFormat, OptionNumber, Response, Server};
 use std::io;
@@ -102,14 +102,14 @@ fn core(router: Router) -> Router {
         .route("/seg1/seg2", get(|call: &Call<'_>| text(call.path())))
         .route("/seg1/seg2/seg3", get(|call: &Call<'_>| text(call.path())))
         .route("/query", get(query))
-        .route("/separate", get_async(separate))
+        .route("/separate", get(separate))
         .route("/location-query", post(with_query))
         .route("/multi-format", get(multi_format).attribute("ct", "0 41 50 60"))
         .route("/validate", validate())
         .route("/create1", create1())
 }
 
-async fn separate(_: OwnedCall) -> Response {
+async fn separate(_: Call<'static>) -> Response {
     tokio::time::sleep(Duration::from_secs(1)).await;
     text("that took a while")
 }

@@ -150,8 +150,8 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// address has to show first that it is there, which clients without RFC 9175 cannot.
     ///
     /// ```
-    /// # use ebbtide::{Response, server::{Router, get_async}};
-    /// let report = get_async(|_| async { Response::content("read from a disk") }).max_unverified(64);
+    /// # use ebbtide::{Response, server::{Router, get}};
+    /// let report = get(|| async { Response::content("read from a disk") }).max_unverified(64);
     /// let router: Router = Router::new().route("/report", report);
     /// ```
     #[must_use]

@@ -9,9 +9,9 @@ use crate::report::text::{brief, escape, fixed, multiple, percent};
 use crate::report::verdict::{Setting, Standing, rank, settings, span, time_of};
 
 /// The meaning of the verdict's words.
-const DEFINITIONS: &str = "<b>Best</b>: who delivers the most; of those that deliver as much, who \
-    does not collapse; of those, who has delivered the share named above first; of those, who needs fewest \
-    transmissions. <b>Level</b>: differs from it by less than the 95 % confidence interval of the \
+const DEFINITIONS: &str = "<b>Best</b>: the control that delivers the most; of those that deliver as \
+    much, one that does not collapse; of those, the first to deliver the share named above; of those, the \
+    one with the fewest transmissions. <b>Level</b>: differs from it by less than the 95 % confidence interval of the \
     difference over replications, which met the same luck, or by less than 2 %. \
     <b>Slower</b>: delivers as much, later. <b>Loses</b>: delivers less. <b>Collapses</b>: more than half \
     of the transmissions are unnecessary, or the link is full and delivers less than half of what it \
