@@ -28,6 +28,8 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.address;
         match self.source.kind() {
+            // A stored state, before there is an address.
+            io::ErrorKind::InvalidData => self.source.fmt(f),
             // The operating system's error for a real address never wraps an error of ours.
             _ if address == UNRESOLVED && self.source.get_ref().is_some() => {
                 write!(f, "there is no address to bind to: {}", self.source)

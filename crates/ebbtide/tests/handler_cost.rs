@@ -117,10 +117,11 @@ fn a_typed_handler_behind_layers_costs_at_most_a_quarter_more() {
 
 #[test]
 #[ignore = "it measures, for which it wants to be optimised"]
-fn two_workers_cost_no_more_for_a_request_than_one() {
+fn two_workers_cost_at_most_half_as_much_again_for_a_request_as_one() {
     let (one, two) = compare(serve(plain(), 1), serve(plain(), 2));
     println!("one worker {one} ns, two {two} ns");
-    assert!(two <= one + one / 20, "{one} and {two} ns");
+    // The window is divided, so that each of them receives and sends in shorter batches.
+    assert!(two * 2 <= one * 3, "{one} and {two} ns");
 }
 
 #[tokio::test]

@@ -103,6 +103,22 @@ async fn ask(client: &Client, request: impl Fn() -> Request) -> Response {
 }
 
 #[tokio::test]
+async fn a_state_that_is_not_one_is_refused_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    std::fs::write(&path, "ebbtide state 1\nsomething else").unwrap();
+    let config =
+        ServerConfig { state: Some(Arc::new(StateFile::new(&path))), ..ServerConfig::default() };
+    let refused = Server::with_config(Router::new(), config, ["127.0.0.1:0"]).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the stored state is not valid: remove it to start without one"
+    );
+    let untouched = std::fs::read_to_string(&path).unwrap();
+    assert!(untouched.ends_with("something else"), "what cannot be read is not overwritten");
+}
+
+#[tokio::test]
 async fn every_observer_gets_the_next_change_after_each_restart_and_no_change_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
