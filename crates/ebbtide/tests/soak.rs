@@ -15,7 +15,7 @@ mod crowd;
 use crowd::{Crowd, GET, Say};
 use ebbtide::core::wire::Type;
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, get_async, put};
+use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Config, Request, Response};
 use std::cell::Cell;
@@ -40,7 +40,7 @@ fn router(state: &Subject) -> Router {
         )
         .route(
             "/slow",
-            get_async(|_| async {
+            get(|_| async {
                 sleep(Duration::from_millis(100)).await;
                 Response::content("slow")
             })
