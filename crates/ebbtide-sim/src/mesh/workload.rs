@@ -28,7 +28,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) enum Application {
     Requests(Requests),
-    Source(Source),
+    Source(Box<Source>),
 }
 
 /// Asks hosts in turn, a number of times each, with as many requests open as NSTART allows.
@@ -188,7 +188,7 @@ impl Application {
         }
     }
 
-    pub(super) const fn source(&mut self) -> Option<&mut Source> {
+    pub(super) fn source(&mut self) -> Option<&mut Source> {
         match self {
             Self::Source(source) => Some(source),
             Self::Requests(_) => None,
@@ -280,7 +280,7 @@ fn source(node: u32, scenario: &Scenario, period: u64, streams: &Streams) -> Pla
     Plan {
         host: node,
         start: Instant::from_nanos(uniform(&mut rng, 0, period)),
-        application: Application::Source(Source {
+        application: Application::Source(Box::new(Source {
             sink: SINK,
             path: w.path.clone(),
             settings,
@@ -290,7 +290,7 @@ fn source(node: u32, scenario: &Scenario, period: u64, streams: &Streams) -> Pla
             open: None,
             messages: Messages::default(),
             last_loss: None,
-        }),
+        })),
         periodic: Some((w.mesh.message, Duration::from_nanos(period))),
     }
 }
