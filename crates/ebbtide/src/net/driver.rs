@@ -198,18 +198,22 @@ impl Driver {
             }
             vouched
         };
+        state.drained = false;
         let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
         state = match received {
             Received::Request(incoming, message) => {
                 let to = datagram.to;
-                self.serve(state, now, Request { incoming, message, to, vouched })
+                self.serve(state, now, &Request { incoming, message, to, vouched })
             }
             other => {
                 state.dispatch(datagram.from, other);
                 state
             }
         };
-        state.drain(self.shared.reply_from(datagram.to));
+        // An answer has drained it: all code that changes the endpoint does so before it gives up the lock.
+        if !state.drained {
+            state.drain(self.shared.reply_from(datagram.to));
+        }
         state
     }
 
@@ -218,7 +222,7 @@ impl Driver {
         &'s self,
         mut state: MutexGuard<'s, State>,
         now: Instant,
-        request: Request<'_>,
+        request: &Request<'_>,
     ) -> MutexGuard<'s, State> {
         let Some(service) = &self.shared.service else {
             // A client that serves nothing (RFC 7252 section 4.2: lacking context).

@@ -29,7 +29,7 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
         shared: &'s Arc<Shared>,
         state: MutexGuard<'s, State>,
         now: Instant,
-        request: Request<'_>,
+        request: &Request<'_>,
     ) -> MutexGuard<'s, State>;
 
     /// Makes and sends a notification, or starts to. The state is not locked.

@@ -75,6 +75,8 @@ pub(crate) struct State {
     max_unsent: usize,
     /// Whether that is so.
     pub(crate) is_full: bool,
+    /// Whether everything was taken from the endpoint since the driver last gave it a datagram.
+    pub(super) drained: bool,
     pub(crate) observers: Observers,
     /// What waits for room in a queue.
     pub(crate) waiting: Waiting,
@@ -137,6 +139,7 @@ impl Shared {
                 dtls: None,
                 max_unsent,
                 is_full: false,
+                drained: true,
                 observers,
                 waiting: Waiting::default(),
                 deadline: None,
@@ -285,6 +288,7 @@ impl State {
     /// ([`Limits::outbox_bytes`](ebbtide_core::endpoint::Limits)).
     #[inline]
     pub(crate) fn drain(&mut self, from: Option<IpAddr>) {
+        self.drained = true;
         self.is_full = self.out.len_bytes() >= self.max_unsent;
         while !self.is_full {
             match self.endpoint.poll_output() {

@@ -1,11 +1,13 @@
 //! Which handler a request goes to.
 
-use super::call::{MAX_PARAMS, Params};
+use super::call::{Call, MAX_PARAMS, Params};
 use super::layer::Layer;
 use super::resource::Resource;
 use super::well_known;
 use crate::message::Response;
+use crate::net::dtls::Peer;
 use ebbtide_core::wire::{Message, Path};
+use std::net::SocketAddr;
 
 /// The resources of a server by path.
 ///
@@ -48,9 +50,38 @@ impl<S> Clone for Route<S> {
     }
 }
 
+/// The route of a request, with the segments of its path that stand for the route's names.
+pub(super) struct Found<'r, 'm> {
+    pub(super) route: &'r Route,
+    params: Params<'m>,
+}
+
+impl<'m> Found<'_, 'm> {
+    /// Calls `with` with the request as the route's handlers see it. `payload` is the whole body.
+    pub(super) fn call<R>(
+        &self,
+        (remote, peer): (SocketAddr, Option<&Peer>),
+        message: &Message<'m>,
+        payload: &[u8],
+        with: impl FnOnce(&Call<'_>) -> R,
+    ) -> R {
+        let Self { route, params } = self;
+        let rest = route.rest(message);
+        with(&Call {
+            remote,
+            peer,
+            message: *message,
+            payload,
+            names: &route.names,
+            params: *params,
+            rest: rest.as_deref(),
+        })
+    }
+}
+
 impl Route {
     /// What the last `{*name}` stands for, with slashes between the segments.
-    pub(super) fn rest(&self, message: &Message<'_>) -> Option<String> {
+    fn rest(&self, message: &Message<'_>) -> Option<String> {
         let mut rest = String::new();
         for (count, segment) in message.path().skip(self.rest?).enumerate() {
             if count > 0 {
@@ -185,13 +216,13 @@ impl<S: Send + Sync + 'static> Router<S> {
 
 impl Router {
     /// The route of a request, with its parameters; the answer if there is none.
-    pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<(&Route, Params<'a>), Response> {
+    pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<Found<'_, 'a>, Response> {
         let mut params = Params::default();
         let found = self.root.find(message.path(), &mut params);
         let route = found.and_then(|index| self.routes.get(index));
         // A route that stands for any path does not stand for this one, unless it spells it out.
         match route.filter(|route| !route.is_template() || !well_known::is_asked(message)) {
-            Some(route) => Ok((route, params)),
+            Some(route) => Ok(Found { route, params }),
             None => Err(well_known::answer(self, message)),
         }
     }
@@ -238,7 +269,7 @@ mod tests {
             encoder.option(OptionNumber::URI_PATH, segment.as_bytes()).unwrap();
         }
         let message = Message::parse(encoder.finish()).unwrap();
-        let (route, params) = router.find(&message).ok()?;
+        let Found { route, params } = router.find(&message).ok()?;
         let values = params.values.iter().take(params.count);
         let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
         Some((route.path.clone(), values.chain(route.rest(&message)).collect()))

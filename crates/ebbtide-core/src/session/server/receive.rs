@@ -1,6 +1,6 @@
 //! From a request that has arrived to one that may be processed.
 
-use super::stages::{Admitted, Handled, Next, Origin, Outgoing, Received, Request, Verified, Way};
+use super::stages::{Admitted, Arrived, Handled, Next, Outgoing, Received, Request, Verified};
 use super::{Server, Share, Tables};
 use crate::session::finished::Finished;
 use crate::session::key::request_key;
@@ -13,7 +13,12 @@ use core::net::IpAddr;
 
 impl<S: Share<Tables>> Server<S> {
     /// Takes a request past the limits on rates and on what addresses get that may be forged.
-    pub fn receive<'m>(&self, now: Instant, mut received: Received<'m>) -> Next<'m, Verified<'m>> {
+    pub fn receive<'p, 'm>(
+        &self,
+        now: Instant,
+        received: Received<'p, 'm>,
+    ) -> Next<'p, 'm, Verified<'p, 'm>> {
+        let Received(received) = received;
         let from = received.requester.remote.ip();
         received.requester.forgeable &= self.config.verify.concerns(from);
         if received.requester.group && received.facts.q_block {
@@ -31,7 +36,11 @@ impl<S: Share<Tables>> Server<S> {
         reason = "the answer is sent as it is, without an allocation"
     )]
     #[inline]
-    fn admit<'m>(&self, now: Instant, received: Received<'m>) -> Result<Admitted<'m>, Finished> {
+    fn admit<'p, 'm>(
+        &self,
+        now: Instant,
+        received: &'p mut Arrived<'m>,
+    ) -> Result<Admitted<'p, 'm>, Finished> {
         if self.config.max_rate.is_none() {
             return Ok(Admitted(received));
         }
@@ -50,12 +59,15 @@ impl<S: Share<Tables>> Server<S> {
     /// handler of a request runs that must not run twice while there is no room to keep its answer,
     /// and before it is sent what it asked for in many datagrams.
     #[inline]
-    fn verify<'m>(&self, now: Instant, admitted: Admitted<'m>) -> Next<'m, Verified<'m>> {
+    fn verify<'p, 'm>(
+        &self,
+        now: Instant,
+        admitted: Admitted<'p, 'm>,
+    ) -> Next<'p, 'm, Verified<'p, 'm>> {
         let Admitted(received) = admitted;
-        let mut part = None;
         if received.facts.q_block {
             match Part::read(&received.message, &self.config.q_block) {
-                Ok(read) => part = Some(read),
+                Ok(read) => received.part = Some(read),
                 Err(answer) => {
                     let finished = Finished::response(received.requester, answer);
                     return Next::Send(Outgoing::One(finished));
@@ -63,29 +75,23 @@ impl<S: Share<Tables>> Server<S> {
             }
         }
         if received.requester.forgeable {
-            self.learn(now, &received);
-            match self.stands_in_for(now, &received, part.as_ref()) {
+            self.learn(now, received);
+            match self.stands_in_for(now, received) {
                 Some(Stand::Challenge) => {
                     let challenge = self.challenged(now, received.requester);
                     return Next::Send(Outgoing::One(challenge));
                 }
                 Some(Stand::Withheld(response)) => {
-                    let Received { requester, message, facts } = received;
-                    let way = Way::Plain;
-                    let origin = Origin { requester, facts, way };
-                    return Next::Handled(Handled {
-                        origin,
-                        request: Request::Here(message),
-                        response,
-                    });
+                    let request = Request::Here(received);
+                    return Next::Handled(Handled { request, response });
                 }
                 None => {}
             }
         }
-        Next::Proceed(Verified { received, part })
+        Next::Proceed(Verified(received))
     }
 
-    fn learn(&self, now: Instant, received: &Received<'_>) {
+    fn learn(&self, now: Instant, received: &Arrived<'_>) {
         if received.facts.echo
             && let Some(echo) = received.message.option(OptionNumber::ECHO)
         {
@@ -95,12 +101,8 @@ impl<S: Share<Tables>> Server<S> {
     }
 
     /// What takes the place of processing a request, if its address may be forged.
-    fn stands_in_for(
-        &self,
-        now: Instant,
-        received: &Received<'_>,
-        part: Option<&Part>,
-    ) -> Option<Stand> {
+    fn stands_in_for(&self, now: Instant, received: &Arrived<'_>) -> Option<Stand> {
+        let part = received.part.as_ref();
         let from = received.requester.remote.ip();
         // One block makes us keep a body and ask several times for the others (RFC 9177 sections 3.2
         // and 11). A long answer to one message is many as well, and a handler that must not run twice
@@ -162,8 +164,8 @@ impl<S: Share<Tables>> Server<S> {
 
     /// The challenge for a request that has not been remembered: its address has to show that it is
     /// there, and the request to be made again.
-    pub fn challenge(&self, now: Instant, received: &Received<'_>) -> Finished {
-        self.challenged(now, received.requester)
+    pub fn challenge(&self, now: Instant, received: &Received<'_, '_>) -> Finished {
+        self.challenged(now, received.0.requester)
     }
 }
 
