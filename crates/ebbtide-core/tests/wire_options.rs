@@ -240,3 +240,17 @@ fn a_body_needs_no_header() {
     assert!(body.path().eq([b"a"]));
     assert_eq!(body.payload(), b"payload");
 }
+
+#[test]
+fn an_option_is_found_by_its_number_and_under_no_other() {
+    // The numbers up to 63 and those beyond are told apart by different means.
+    let numbers = [0, 2, 10, 62, 63, 64, 66, 128, 2054, 65534, 65535].map(OptionNumber);
+    for here in numbers {
+        let datagram = get(&encoded(0, here.0, 0).unwrap());
+        let message = Message::parse(&datagram).unwrap();
+        for number in numbers {
+            let found = message.option(number).map(|option| option.number);
+            assert_eq!(found, (number == here).then_some(here), "{here:?} asked for {number:?}");
+        }
+    }
+}

@@ -73,18 +73,18 @@ async fn bytes_per_peer(count: u32) -> isize {
 
 // With fewer peers the tables of what is under way, which do not grow with them, show.
 #[tokio::test]
-async fn a_peer_with_congestion_state_and_an_observation_takes_less_than_400_bytes() {
+async fn a_peer_with_congestion_state_and_an_observation_takes_at_most_390_bytes() {
     let work = tokio::time::timeout(Duration::from_secs(60), bytes_per_peer(40_000));
     let bytes = work.await.expect("it is stuck");
     println!("{bytes} bytes a peer");
-    assert!(bytes < 400, "{bytes}");
+    assert!(bytes <= 390, "{bytes}");
 }
 
 #[tokio::test]
 #[ignore = "a minute: ./ci.sh statistics"]
-async fn of_a_hundred_thousand_peers_each_takes_less_than_400_bytes() {
+async fn of_a_hundred_thousand_peers_each_takes_at_most_360_bytes() {
     let work = tokio::time::timeout(Duration::from_secs(300), bytes_per_peer(100_000));
     let bytes = work.await.expect("it is stuck");
     println!("{bytes} bytes a peer");
-    assert!(bytes < 400, "{bytes}");
+    assert!(bytes <= 360, "{bytes}");
 }

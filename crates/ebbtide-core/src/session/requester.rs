@@ -1,7 +1,7 @@
 //! Who asked, and what a request says about its transfer.
 
 use super::message::BlockSizes;
-use crate::wire::{Block, Code, Message, OptionNumber, Token};
+use crate::wire::{Block, Code, Message, OptionNumber, OptionSet, Token};
 use crate::{endpoint, stream};
 use core::net::{IpAddr, SocketAddr};
 
@@ -100,6 +100,22 @@ pub(super) struct Facts {
 }
 
 impl Facts {
+    /// The options that say something to the session.
+    const READ: OptionSet = OptionSet::of(&[
+        OptionNumber::IF_MATCH,
+        OptionNumber::IF_NONE_MATCH,
+        OptionNumber::OBSERVE,
+        OptionNumber::Q_BLOCK1,
+        OptionNumber::BLOCK2,
+        OptionNumber::BLOCK1,
+        OptionNumber::Q_BLOCK2,
+        OptionNumber::PROXY_URI,
+        OptionNumber::PROXY_SCHEME,
+        OptionNumber::SIZE1,
+        OptionNumber::ECHO,
+        OptionNumber::NO_RESPONSE,
+    ]);
+
     #[inline]
     pub(super) fn read(message: &Message<'_>, sizes: BlockSizes) -> Self {
         let mut facts = Self {
@@ -116,6 +132,9 @@ impl Facts {
             if_none_match: false,
             unwanted: 0,
         };
+        if message.body().has_none_of(Self::READ) {
+            return facts;
+        }
         for opt in message.options() {
             match opt.number {
                 // The most frequent ones say nothing here.

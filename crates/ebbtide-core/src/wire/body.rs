@@ -14,11 +14,39 @@ pub struct Body<'a> {
     token: &'a [u8],
     options: &'a [u8],
     payload: &'a [u8],
+    /// The numbers of the options.
+    numbers: OptionSet,
+}
+
+/// A set of option numbers: a bit for each below 64; those from 64 on share bit 0, whose number is
+/// reserved. It says at once that a message has no such option, which is what most lookups find.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct OptionSet(u64);
+
+impl OptionSet {
+    const EMPTY: Self = Self(0);
+
+    /// These numbers.
+    pub(crate) const fn of(numbers: &[OptionNumber]) -> Self {
+        let (mut set, mut rest) = (Self::EMPTY, numbers);
+        while let [number, others @ ..] = rest {
+            set = set.with(*number);
+            rest = others;
+        }
+        set
+    }
+
+    #[inline]
+    const fn with(self, number: OptionNumber) -> Self {
+        let bit = if number.0 < 64 { number.0 } else { 0 };
+        Self(self.0 | 1 << bit)
+    }
 }
 
 impl<'a> Body<'a> {
     /// A body without token, options and payload.
-    pub const EMPTY: Self = Self { token: &[], options: &[], payload: &[] };
+    pub const EMPTY: Self =
+        Self { token: &[], options: &[], payload: &[], numbers: OptionSet::EMPTY };
 
     /// Validates `bytes`: a token of `token_len` bytes, then options, then an optional payload to
     /// the end.
@@ -35,10 +63,12 @@ impl<'a> Body<'a> {
 
         let mut rest = after_token;
         let mut previous = OptionNumber(0);
+        let mut numbers = OptionSet::EMPTY;
         let payload = loop {
             match step(rest, previous)? {
                 Step::Option(opt, after) => {
                     previous = opt.number;
+                    numbers = numbers.with(opt.number);
                     rest = after;
                 }
                 Step::Payload([]) => return Err(FormatError::PayloadMarkerWithoutPayload),
@@ -49,7 +79,7 @@ impl<'a> Body<'a> {
         // `rest` begins with the payload marker or is empty.
         let options_len = after_token.len() - rest.len();
         let options = after_token.get(..options_len).unwrap_or_default();
-        Ok(Self { token, options, payload })
+        Ok(Self { token, options, payload, numbers })
     }
 
     /// The token.
@@ -72,11 +102,21 @@ impl<'a> Body<'a> {
     #[inline]
     #[must_use]
     pub fn option(&self, number: OptionNumber) -> Option<Opt<'a>> {
+        if self.has_none_of(OptionSet::of(&[number])) {
+            return None;
+        }
         self.options()
             .take_while(|opt| opt.number <= number)
             .filter(|opt| opt.number == number)
             .find(|opt| opt.is_well_formed() || !number.is_repeatable())
             .filter(Opt::is_well_formed)
+    }
+
+    /// Whether the message has no option with a number of this set. Where it has options from number 64
+    /// on, it does not tell these apart.
+    #[inline]
+    pub(crate) const fn has_none_of(&self, set: OptionSet) -> bool {
+        self.numbers.0 & set.0 == 0
     }
 
     /// The bytes after the payload marker; empty if there is none.

@@ -39,6 +39,8 @@ mod signal;
 mod token;
 
 pub use block::{Block, BlockError};
+#[cfg(feature = "alloc")]
+pub(crate) use body::OptionSet;
 pub use body::{Body, Path};
 pub use build::{Encoder, encode_option};
 pub use code::Code;

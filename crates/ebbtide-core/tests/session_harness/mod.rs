@@ -13,7 +13,7 @@ use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability, Remember,
 };
 use ebbtide_core::session::server::{
-    Next, Observe, Outgoing, PendingRequest, Received, Server, SessionConfig, Tables,
+    Next, Observe, Outgoing, PendingRequest, Place, Server, SessionConfig, Tables,
 };
 use ebbtide_core::session::{Finished, ObserverId, Observers, Response, Room, Subject, Verify};
 use ebbtide_core::time::Instant;
@@ -116,7 +116,8 @@ impl Bench {
 
     fn request(&mut self, incoming: Incoming, message: Message<'_>, vouched: bool) {
         let sizes = self.session.datagram_sizes();
-        let received = Received::datagram(incoming, message, sizes, 0, None, false);
+        let mut place = Place::new();
+        let received = place.datagram(incoming, message, sizes, 0, None, false);
         if !vouched {
             let challenge = self.session.challenge(self.now, &received);
             return self.send(Outgoing::One(challenge));
@@ -158,7 +159,7 @@ impl Bench {
             endpoint.cancel(now, superseded);
             self.notifications.retain(|(exchange, _)| *exchange != superseded);
         }
-        outgoing.for_each(|finished| {
+        outgoing.as_slice().iter().for_each(|finished| {
             if let Some(exchange) = finished.send(now, endpoint).unwrap() {
                 endpoint.limit_transmissions(exchange, finished.requester().allowance);
             }

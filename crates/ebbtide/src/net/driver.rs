@@ -202,11 +202,12 @@ impl Driver {
             vouched = remember != Remember::No;
             remember
         };
+        state.drained = false;
         let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
         state = match received {
             Received::Request(incoming, message) => {
                 let to = datagram.to;
-                self.serve(state, now, Request { incoming, message, to, vouched })
+                self.serve(state, now, &Request { incoming, message, to, vouched })
             }
             Received::Ignored(why) => {
                 self.count(now, why, datagram.from);
@@ -217,7 +218,10 @@ impl Driver {
                 state
             }
         };
-        state.drain(self.shared.reply_from(datagram.to));
+        // An answer has drained it: all code that changes the endpoint does so before it gives up the lock.
+        if !state.drained {
+            state.drain(self.shared.reply_from(datagram.to));
+        }
         state
     }
 
@@ -238,7 +242,7 @@ impl Driver {
         &'s self,
         mut state: MutexGuard<'s, State>,
         now: Instant,
-        request: Request<'_>,
+        request: &Request<'_>,
     ) -> MutexGuard<'s, State> {
         let Some(service) = &self.shared.service else {
             // A client without a server (RFC 7252 section 4.2: lacking context).

@@ -40,7 +40,7 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
         shared: &'s Arc<Shared>,
         state: MutexGuard<'s, State>,
         now: Instant,
-        request: Request<'_>,
+        request: &Request<'_>,
     ) -> MutexGuard<'s, State>;
 
     /// Creates and sends a notification, or begins to. The state is not locked.

@@ -80,6 +80,8 @@ pub(crate) struct State {
     max_unsent: usize,
     /// Whether that limit is reached.
     pub(crate) is_full: bool,
+    /// Whether everything was taken from the endpoint since the driver last gave it a datagram.
+    pub(super) drained: bool,
     pub(crate) observers: Observers,
     /// Tasks that wait for room in a queue.
     pub(crate) waiting: Waiting,
@@ -145,6 +147,7 @@ impl Shared {
                 dtls: None,
                 max_unsent,
                 is_full: false,
+                drained: true,
                 observers,
                 waiting: Waiting::default(),
                 deadline: None,
@@ -294,6 +297,7 @@ impl State {
     /// ([`Limits::outbox_bytes`](ebbtide_core::endpoint::Limits)).
     #[inline]
     pub(crate) fn drain(&mut self, from: Option<IpAddr>) {
+        self.drained = true;
         self.is_full = self.out.len_bytes() >= self.max_unsent;
         while !self.is_full {
             match self.endpoint.poll_output() {

@@ -67,17 +67,18 @@ pub(super) async fn finish<C: Carrier>(
     let mut waiting = Vec::new();
     carrier.with(|state, now| {
         let subject = subject.as_ref().map(|(subject, began)| (subject, *began));
-        service.complete(now, state, handled, subject).for_each(|finished| {
+        let outgoing = service.complete(now, state, handled, subject);
+        for finished in outgoing.as_slice() {
             if finished.requester().group {
-                at_leisure(service, &carrier, finished);
-            } else if let Err(error) = state.send(now, &finished) {
+                at_leisure(service, &carrier, finished.clone());
+            } else if let Err(error) = state.send(now, finished) {
                 if error.is_for_want_of_room() {
-                    waiting.push(finished);
+                    waiting.push(finished.clone());
                 } else {
-                    give_up(state, now, &finished, error);
+                    give_up(state, now, finished, error);
                 }
             }
-        });
+        }
     });
     if q_block {
         service.pace();

@@ -41,7 +41,7 @@ impl Service {
             let socket = sockets.and_then(|sockets| sockets.get(number)?.upgrade());
             if let Some(shared) = socket {
                 let outgoing = Outgoing::One(finished);
-                Carrier::with(&*shared, |state, now| self.send_all(&shared, state, now, outgoing));
+                Carrier::with(&*shared, |state, now| self.send_all(&shared, state, now, &outgoing));
             }
         }
         next

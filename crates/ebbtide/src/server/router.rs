@@ -1,11 +1,13 @@
 //! Which handler a request goes to.
 
-use super::call::{MAX_PARAMS, Params};
+use super::call::{Borrowed, Call, MAX_PARAMS, Params};
 use super::layer::Layer;
 use super::resource::Resource;
 use super::well_known;
 use crate::message::Response;
+use crate::net::peer::Peer;
 use ebbtide_core::wire::{Message, Path};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The resources of a server by path.
@@ -51,9 +53,64 @@ impl<S> Clone for Route<S> {
     }
 }
 
+/// The route of a request, with the segments of its path that stand for the route's names.
+pub(super) struct Found<'r, 'm> {
+    pub(super) route: RouteRef<'r>,
+    params: Params<'m>,
+}
+
+/// A route: one of those that the server was started with, which costs no lock, or one that was added.
+pub(super) enum RouteRef<'r> {
+    Fixed(&'r Route),
+    Added(Arc<Route>),
+}
+
+impl core::ops::Deref for RouteRef<'_> {
+    type Target = Route;
+
+    fn deref(&self) -> &Route {
+        match self {
+            Self::Fixed(route) => route,
+            Self::Added(route) => route,
+        }
+    }
+}
+
+impl<'r, 'm> Found<'r, 'm> {
+    pub(super) fn fixed(route: &'r Route, params: Params<'m>) -> Self {
+        Self { route: RouteRef::Fixed(route), params }
+    }
+
+    pub(super) fn added(route: Arc<Route>, params: Params<'m>) -> Self {
+        Self { route: RouteRef::Added(route), params }
+    }
+
+    /// Calls `with` with the request as the route's handlers see it. `payload` is the whole body.
+    pub(super) fn call<R>(
+        &self,
+        (remote, peer): (SocketAddr, Option<&Peer>),
+        message: &Message<'m>,
+        payload: &[u8],
+        with: impl FnOnce(&Call<'_>) -> R,
+    ) -> R {
+        let Self { route, params } = self;
+        let rest = route.rest(message);
+        let call = Borrowed {
+            remote,
+            peer,
+            message: *message,
+            payload,
+            names: &route.names,
+            params: *params,
+            rest: rest.as_deref(),
+        };
+        with(&call.into())
+    }
+}
+
 impl Route {
     /// What the last `{*name}` stands for, with slashes between the segments.
-    pub(super) fn rest(&self, message: &Message<'_>) -> Option<String> {
+    fn rest(&self, message: &Message<'_>) -> Option<String> {
         let mut rest = String::new();
         for (count, segment) in message.path().skip(self.rest?).enumerate() {
             if count > 0 {
@@ -223,9 +280,9 @@ impl<S: Send + Sync + 'static> Router<S> {
 
 impl Router {
     /// The route of a request, with its parameters; the answer if there is none.
-    pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<(&Route, Params<'a>), Response> {
+    pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<Found<'_, 'a>, Response> {
         match self.look_up(message) {
-            Some((route, params)) => Ok((route, params)),
+            Some((route, params)) => Ok(Found::fixed(route, params)),
             None => Err(well_known::answer(self.routes.iter(), message)),
         }
     }
@@ -311,7 +368,7 @@ mod tests {
             encoder.option(OptionNumber::URI_PATH, segment.as_bytes()).unwrap();
         }
         let message = Message::parse(encoder.finish()).unwrap();
-        let (route, params) = router.find(&message).ok()?;
+        let Found { route, params } = router.find(&message).ok()?;
         let values = params.values.iter().take(params.count);
         let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
         Some((route.path.clone(), values.chain(route.rest(&message)).collect()))

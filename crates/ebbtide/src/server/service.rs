@@ -1,12 +1,11 @@
 //! From a request to its response: the session's stages, with the router's handlers between them.
 
 use super::ServerConfig;
-use super::call::{Borrowed, Call, Params};
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
 use super::panics::{self, Caught};
 use super::reply::{Answer, BoxFuture, Reply};
-use super::router::{Route, Router};
+use super::router::{Found, Route, Router};
 use crate::message::{Response, szx};
 use crate::metrics::{Load, Reports};
 use crate::net::clock::{Clock, seeded};
@@ -20,8 +19,8 @@ use crate::stream::Link;
 use crate::{net, stream};
 use ebbtide_core::endpoint::Remember;
 use ebbtide_core::session::server::{
-    Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, Server, SessionConfig, Tables,
-    Verified,
+    Assembled, Handled, Next, Observe, Outgoing, Place, Received, Refusals, Server, SessionConfig,
+    Tables, Verified,
 };
 use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent};
 use ebbtide_core::time::Instant;
@@ -115,7 +114,7 @@ impl Service {
         &self,
         carrier: &'s Arc<C>,
         now: Instant,
-        received: Received<'_>,
+        received: Received<'_, '_>,
         span: &Span,
     ) -> MutexGuard<'s, C::State> {
         let verified = match self.session().receive(now, received) {
@@ -124,11 +123,11 @@ impl Service {
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         let peer = carrier.peer(verified.requester().remote);
-        let (route, params) = match self.permit(&verified, peer.as_ref()) {
+        let found = match self.permit(&verified, peer.as_ref()) {
             Ok(found) => found,
             Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
         };
-        let route: &Route = &route;
+        let route: &Route = &found.route;
         if let Some(gate) = &route.resource.unverified
             && !verified.continues_upload()
             && !self.session().trusts(now, verified.requester())
@@ -144,17 +143,8 @@ impl Service {
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
-        let rest = route.rest(assembled.message());
-        let call = Borrowed {
-            remote: assembled.requester().remote,
-            peer: peer.as_ref(),
-            message: *assembled.message(),
-            payload: assembled.body(),
-            names: &route.names,
-            params,
-            rest: rest.as_deref(),
-        };
-        match self.call(route, &call.into()).0 {
+        let from = (assembled.requester().remote, peer.as_ref());
+        match self.call(&found, from, assembled.message(), assembled.body()).0 {
             Answer::Now(response) => {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, Some((route, began)))
@@ -169,9 +159,9 @@ impl Service {
     /// nothing has been stored yet.
     fn permit<'m>(
         &self,
-        verified: &Verified<'m>,
+        verified: &Verified<'_, 'm>,
         peer: Option<&Peer>,
-    ) -> Result<(Found<'_>, Params<'m>), Response> {
+    ) -> Result<Found<'_, 'm>, Response> {
         let refuses_for = self.inner.refuses_for.load(Ordering::Relaxed);
         if refuses_for > 0 {
             return Err(Response::new(Code::SERVICE_UNAVAILABLE).max_age(refuses_for));
@@ -181,7 +171,8 @@ impl Service {
             return Err(Response::new(Code::PROXYING_NOT_SUPPORTED));
         }
         let message = verified.message();
-        let (route, params) = self.find(message)?;
+        let found = self.find(message)?;
+        let route: &Route = &found.route;
         if !route.resource.answers(message.code()) {
             // RFC 7252 section 5.8: "An unrecognized or unsupported Method Code MUST generate a
             // 4.05 (Method Not Allowed) piggybacked response."
@@ -192,32 +183,25 @@ impl Service {
             return Err(Response::error(Code::BAD_OPTION, "no conditional requests here"));
         }
         if let Some(authorize) = &route.resource.authorize {
-            let rest = route.rest(message);
-            let call = Borrowed {
-                remote: verified.requester().remote,
-                peer,
-                message: *message,
-                payload: message.payload(),
-                names: &route.names,
-                params,
-                rest: rest.as_deref(),
-            };
-            match panics::catch(|| authorize(&call.into())) {
+            let from = (verified.requester().remote, peer);
+            let authorized = found
+                .call(from, message, message.payload(), |call| panics::catch(|| authorize(call)));
+            match authorized {
                 Ok(permitted) => permitted?,
                 Err(caught) => return Err(self.panicked(&caught)),
             }
         }
-        Ok((route, params))
+        Ok(found)
     }
 
     /// The route of a request, with its parameters; the answer if there is none.
-    fn find<'m>(&self, message: &Message<'m>) -> Result<(Found<'_>, Params<'m>), Response> {
+    fn find<'m>(&self, message: &Message<'m>) -> Result<Found<'_, 'm>, Response> {
         if let Some((route, params)) = self.inner.router.look_up(message) {
-            return Ok((Found::Fixed(route), params));
+            return Ok(Found::fixed(route, params));
         }
         let added = self.inner.added.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((route, params)) = added.look_up(message) {
-            return Ok((Found::Added(route.clone()), params));
+            return Ok(Found::added(route.clone(), params));
         }
         let routes = self.inner.router.routes.iter().chain(&added.routes);
         Err(super::well_known::answer(routes, message))
@@ -226,12 +210,20 @@ impl Service {
     /// The subject of a stored observer's request.
     pub(super) fn subject_of(&self, request: &[u8]) -> Option<super::Subject> {
         let message = Message::parse(request).ok()?;
-        self.find(&message).ok()?.0.resource.subject.clone()
+        self.find(&message).ok()?.route.resource.subject.clone()
     }
 
     /// Calls a handler.
-    fn call(&self, route: &Route, call: &Call<'_>) -> Reply {
-        panics::catch(|| route.resource.call(call))
+    fn call<'m>(
+        &self,
+        found: &Found<'_, 'm>,
+        from: (SocketAddr, Option<&Peer>),
+        message: &Message<'m>,
+        payload: &[u8],
+    ) -> Reply {
+        let resource = &found.route.resource;
+        found
+            .call(from, message, payload, |call| panics::catch(|| resource.call(call)))
             .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)))
     }
 
@@ -247,7 +239,7 @@ impl Service {
         &self,
         carrier: &'s Arc<C>,
         now: Instant,
-        assembled: Assembled<'_>,
+        assembled: Assembled<'_, '_>,
         route: (&Route, u64),
         mut future: BoxFuture,
         span: &Span,
@@ -281,7 +273,7 @@ impl Service {
         &self,
         carrier: &'s Arc<C>,
         now: Instant,
-        handled: Handled<'_>,
+        handled: Handled<'_, '_>,
         route: Option<(&Route, u64)>,
     ) -> MutexGuard<'s, C::State> {
         let subject = route
@@ -293,7 +285,7 @@ impl Service {
         let q_block = handled.is_q_block();
         let mut state = carrier.lock();
         let outgoing = self.complete(now, &mut *state, handled, subject);
-        self.send_all(carrier, &mut state, now, outgoing);
+        self.send_all(carrier, &mut state, now, &outgoing);
         if q_block {
             self.pace();
         }
@@ -305,7 +297,7 @@ impl Service {
         &self,
         now: Instant,
         state: &mut impl Sink,
-        handled: Handled<'_>,
+        handled: Handled<'_, '_>,
         subject: Option<(&super::Subject, u64)>,
     ) -> Outgoing {
         let (remote, refused) = (handled.requester().remote.ip(), state.observers().refused());
@@ -338,7 +330,7 @@ impl Service {
             self.refused(now, why, finished.requester().remote.ip());
         }
         let mut state = carrier.lock();
-        self.send_all(carrier, &mut state, now, outgoing);
+        self.send_all(carrier, &mut state, now, &outgoing);
         if q_block {
             self.pace();
         }
@@ -361,9 +353,11 @@ impl Service {
         carrier: &Arc<C>,
         state: &mut C::State,
         now: Instant,
-        outgoing: Outgoing,
+        outgoing: &Outgoing,
     ) {
-        outgoing.for_each(|finished| self.send_one(carrier, state, now, finished));
+        for finished in outgoing.as_slice() {
+            self.send_one(carrier, state, now, finished);
+        }
     }
 
     /// Sends an answer: now, when there is room, or to a group's client at leisure.
@@ -372,16 +366,16 @@ impl Service {
         carrier: &Arc<C>,
         state: &mut C::State,
         now: Instant,
-        finished: Finished,
+        finished: &Finished,
     ) {
         if finished.requester().group {
-            return super::later::at_leisure(self, carrier, finished);
+            return super::later::at_leisure(self, carrier, finished.clone());
         }
-        if let Err(error) = state.send(now, &finished) {
+        if let Err(error) = state.send(now, finished) {
             if error.is_for_want_of_room() {
-                super::later::when_there_is_room(self, carrier, finished);
+                super::later::when_there_is_room(self, carrier, finished.clone());
             } else {
-                give_up(state, now, &finished, error);
+                give_up(state, now, finished, error);
             }
         }
     }
@@ -413,13 +407,7 @@ impl Service {
             return Reply::now(event);
         }
         match self.find(&message) {
-            Ok((route, params)) => {
-                let rest = route.rest(&message);
-                let rest = rest.as_deref();
-                let (remote, payload, names) = (due.remote, message.payload(), &route.names);
-                let call = Borrowed { remote, peer, message, payload, names, params, rest };
-                self.call(&route, &call.into())
-            }
+            Ok(found) => self.call(&found, (due.remote, peer), &message, message.payload()),
             Err(refusal) => Reply::now(refusal),
         }
     }
@@ -457,23 +445,6 @@ fn reason(outgoing: &Outgoing) -> Option<Reason> {
     }
 }
 
-/// A route: one of those that the server was started with, which costs no lock, or one that was added.
-enum Found<'s> {
-    Fixed(&'s Route),
-    Added(Arc<Route>),
-}
-
-impl core::ops::Deref for Found<'_> {
-    type Target = Route;
-
-    fn deref(&self) -> &Route {
-        match self {
-            Self::Fixed(route) => route,
-            Self::Added(route) => route,
-        }
-    }
-}
-
 /// Sends an error in place of an answer that cannot be sent.
 pub(super) fn give_up(state: &mut impl Sink, now: Instant, finished: &Finished, error: NotSent) {
     tracing::warn!(peer = %finished.requester().remote, %error, "response not sent");
@@ -503,9 +474,9 @@ impl net::serve::Serve for Service {
         shared: &'s Arc<Shared>,
         state: MutexGuard<'s, State>,
         now: Instant,
-        request: Request<'_>,
+        request: &Request<'_>,
     ) -> MutexGuard<'s, State> {
-        let Request { incoming, message, to, vouched } = request;
+        let &Request { incoming, message, to, vouched } = request;
         let group = incoming.is_to_group();
         if group && incoming.kind == Type::Confirmable {
             // RFC 7252 section 8.1: such a request must be Non-confirmable.
@@ -513,7 +484,8 @@ impl net::serve::Serve for Service {
         }
         drop(state);
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
-        let received = Received::datagram(incoming, message, sizes, shared.number, local, group);
+        let mut place = Place::new();
+        let received = place.datagram(incoming, message, sizes, shared.number, local, group);
         if !vouched {
             let challenge = Outgoing::One(self.session().challenge(now, &received));
             return self.send(shared, now, challenge);
@@ -539,7 +511,8 @@ impl stream::Serve for Service {
         (incoming, message): (ebbtide_core::stream::Incoming, Message<'_>),
         sizes: BlockSizes,
     ) {
-        let received = Received::stream(incoming, link.remote, message, sizes);
+        let mut place = Place::new();
+        let received = place.stream(incoming, link.remote, message, sizes);
         drop(self.process(link, now, received, &Span::none()));
     }
 

@@ -1,6 +1,6 @@
 //! Handlers without a socket.
 
-use super::call::{Borrowed, Call};
+use super::reply::Reply;
 use super::router::Router;
 use crate::message::{Request, Response};
 use ebbtide_core::wire::{
@@ -55,25 +55,17 @@ impl TestServer {
         let Ok(message) = Message::parse(&datagram) else {
             return Response::new(Code::BAD_REQUEST);
         };
-        let (route, params) = match self.router.find(&message) {
+        let found = match self.router.find(&message) {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        let rest = route.rest(&message);
-        let call = Call::from(Borrowed {
-            peer: None,
-            remote: self.remote,
-            message,
-            payload: message.payload(),
-            names: &route.names,
-            params,
-            rest: rest.as_deref(),
+        let resource = &found.route.resource;
+        let reply = found.call((self.remote, None), &message, message.payload(), |call| {
+            match resource.authorize.as_ref().map(|authorize| authorize(call)) {
+                Some(Err(refusal)) => Reply::now(refusal),
+                Some(Ok(())) | None => resource.call(call),
+            }
         });
-        if let Some(Err(refusal)) =
-            route.resource.authorize.as_ref().map(|authorize| authorize(&call))
-        {
-            return refusal;
-        }
-        route.resource.call(&call).wait().await
+        reply.wait().await
     }
 }

@@ -121,9 +121,10 @@ impl Options {
         self.len() == 0
     }
 
-    /// Calls `with` with all of them as a slice, allocating only beyond sixteen.
+    /// Calls `with` with all of them as a slice, allocating only beyond eight.
+    #[inline]
     pub fn with_slice<R>(&self, extra: Option<Opt<'_>>, with: impl FnOnce(&[Opt<'_>]) -> R) -> R {
-        const ENOUGH: usize = 16;
+        const ENOUGH: usize = 8;
         let all = self.iter().chain(extra);
         let none = Opt { number: OptionNumber(0), value: &[] };
         if self.len() < ENOUGH {

@@ -1,6 +1,6 @@
 //! From a permitted request to one whose body is whole.
 
-use super::stages::{Assembled, Next, Origin, Outgoing, Permitted, Received, Verified, Way};
+use super::stages::{Arrived, Assembled, Next, Outgoing, Permitted};
 use super::{Server, Share, Tables};
 use crate::session::blocks::{Taken, too_large};
 use crate::session::finished::Finished;
@@ -11,20 +11,23 @@ use crate::wire::{Block, Code, OptionNumber};
 
 impl<S: Share<Tables>> Server<S> {
     /// Puts the body of a request together, or answers a request for a later block.
-    pub fn assemble<'m>(&self, now: Instant, permitted: Permitted<'m>) -> Next<'m, Assembled<'m>> {
-        let max_body =
-            permitted.max_body.min(self.config.max_body).min(self.config.max_block_bytes);
-        let Verified { received, part } = permitted.verified;
-        if let Some(part) = part {
+    pub fn assemble<'p, 'm>(
+        &self,
+        now: Instant,
+        permitted: Permitted<'p, 'm>,
+    ) -> Next<'p, 'm, Assembled<'p, 'm>> {
+        let Permitted(received) = permitted;
+        let max_body = received.max_body.min(self.config.max_body).min(self.config.max_block_bytes);
+        if let Some(part) = received.part.take() {
             return self.assemble_q_block(now, received, part, max_body);
         }
         let facts = &received.facts;
         if !facts.is_part() {
-            if received.message.payload().len() > permitted.max_body {
-                let answer = too_large(permitted.max_body);
+            if received.message.payload().len() > received.max_body {
+                let answer = too_large(received.max_body);
                 return Next::Send(Outgoing::One(Finished::response(received.requester, answer)));
             }
-            return Next::Proceed(whole(received, None));
+            return Next::Proceed(Assembled(received));
         }
         if facts.bad_block {
             let answer = Response::new(Code::BAD_REQUEST);
@@ -33,25 +36,28 @@ impl<S: Share<Tables>> Server<S> {
         match (facts.block1, facts.block2) {
             (Some(block), _) => self.take_block(now, received, block, max_body),
             (None, Some(wanted)) if wanted.num() > 0 => self.later_block(now, received, wanted),
-            _ => Next::Proceed(whole(received, None)),
+            _ => Next::Proceed(Assembled(received)),
         }
     }
 
-    fn take_block<'m>(
+    fn take_block<'p, 'm>(
         &self,
         now: Instant,
-        received: Received<'m>,
+        received: &'p mut Arrived<'m>,
         block: Block,
         max_body: usize,
-    ) -> Next<'m, Assembled<'m>> {
-        let Received { requester, message, facts } = &received;
+    ) -> Next<'p, 'm, Assembled<'p, 'm>> {
+        let Arrived { requester, message, facts, .. } = &*received;
         let key = transfer_key(requester.remote, message);
         let taken = self
             .tables
             .with(|tables| tables.blocks.take(now, key, message, block, facts.size1, max_body));
         let finished = match taken {
-            Taken::Whole(body) => return Next::Proceed(whole(received, Some(body))),
-            Taken::Single => return Next::Proceed(whole(received, None)),
+            Taken::Whole(body) => {
+                received.body = Some(body);
+                return Next::Proceed(Assembled(received));
+            }
+            Taken::Single => return Next::Proceed(Assembled(received)),
             Taken::Known(answer) => self.stored(now, *requester, answer),
             Taken::Answer(mut answer) => {
                 // RFC 7959 section 2.3: which block is answered.
@@ -62,13 +68,13 @@ impl<S: Share<Tables>> Server<S> {
         Next::Send(Outgoing::One(finished))
     }
 
-    fn later_block<'m>(
+    fn later_block<'p, 'm>(
         &self,
         now: Instant,
-        received: Received<'m>,
+        received: &'p mut Arrived<'m>,
         wanted: Block,
-    ) -> Next<'m, Assembled<'m>> {
-        let Received { requester, message, facts } = &received;
+    ) -> Next<'p, 'm, Assembled<'p, 'm>> {
+        let Arrived { requester, message, facts, .. } = &*received;
         let key = transfer_key(requester.remote, message);
         let kept =
             self.tables.with(|tables| tables.blocks.later_block(now, key, wanted, facts.sizes));
@@ -79,15 +85,10 @@ impl<S: Share<Tables>> Server<S> {
             None if message.code() == Code::GET
                 || message.code() == Code::FETCH && !message.payload().is_empty() =>
             {
-                return Next::Proceed(whole(received, None));
+                return Next::Proceed(Assembled(received));
             }
             None => Finished::response(*requester, Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),
         };
         Next::Send(Outgoing::One(finished))
     }
-}
-
-fn whole(received: Received<'_>, body: Option<bytes::Bytes>) -> Assembled<'_> {
-    let Received { requester, message, facts } = received;
-    Assembled { origin: Origin { requester, facts, way: Way::Plain }, message, body }
 }

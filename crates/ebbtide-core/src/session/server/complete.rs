@@ -1,6 +1,6 @@
 //! From the application's answer to what is sent.
 
-use super::stages::{Answered, Handled, Origin, Outgoing, Way};
+use super::stages::{Answered, Handled, Outgoing, Way};
 use super::{Server, Share, Tables};
 use crate::session::address_validation::{HEADERS, is_short};
 use crate::session::echo::{Challenged, Name};
@@ -46,19 +46,21 @@ impl<S: Share<Tables>> Server<S> {
     pub fn complete(
         &self,
         now: Instant,
-        mut handled: Handled<'_>,
+        mut handled: Handled<'_, '_>,
         observe: Option<Observe<'_>>,
     ) -> Outgoing {
         if !handled.response.code.is_response() {
             handled.response = Response::new(Code::INTERNAL_SERVER_ERROR);
         }
-        if matches!(handled.origin.way, Way::QBlock { .. }) {
+        if matches!(handled.request.way(), Way::QBlock { .. }) {
             return self.complete_q_block(now, handled, observe);
         }
-        match self.answer(now, handled, observe.as_ref()) {
-            Ok(answered) => Outgoing::One(self.size(now, answered, observe)),
-            Err(finished) => Outgoing::One(finished),
+        match self.answer(now, &mut handled, observe.as_ref()) {
+            Ok(answered) => self.size(now, answered, observe),
+            Err(finished) => return Outgoing::One(finished),
         }
+        let Handled { request, response } = handled;
+        Outgoing::One(Finished::response(*request.requester(), response))
     }
 
     /// Checks that the answer may be sent to its address; a challenge if not. Nothing expensive has
@@ -68,18 +70,17 @@ impl<S: Share<Tables>> Server<S> {
         reason = "the answer is sent as it is, without an allocation"
     )]
     #[inline]
-    pub(super) fn answer<'m>(
+    pub(super) fn answer<'h, 'p, 'm>(
         &self,
         now: Instant,
-        mut handled: Handled<'m>,
+        handled: &'h mut Handled<'p, 'm>,
         observe: Option<&Observe<'_>>,
-    ) -> Result<Answered<'m>, Finished> {
-        let Handled { origin, request, response } = &mut handled;
-        let requester = &mut origin.requester;
-        if !requester.forgeable {
+    ) -> Result<Answered<'h, 'p, 'm>, Finished> {
+        let Handled { request, response } = &mut *handled;
+        if !request.requester().forgeable {
             return Ok(Answered(handled));
         }
-        let facts = &origin.facts;
+        let (requester, facts) = (request.requester(), request.facts());
         let mut bound = length(requester, response);
         if let Some((offset, block)) = block_of(response, facts) {
             bound = bound - response.payload.len()
@@ -96,20 +97,21 @@ impl<S: Share<Tables>> Server<S> {
         // Half of the observers' places are for addresses that are there.
         let crowded = registers && observe.is_some_and(Observe::is_half_full);
         if !crowded || self.trusts(now, requester) {
-            requester.allowance = allowance(self, now, requester, bound, needed);
-            if requester.allowance >= needed {
+            let allowance = allowance(self, now, requester, bound, needed);
+            request.requester_mut().allowance = allowance;
+            if allowance >= needed {
                 return Ok(Answered(handled));
             }
         }
-        let (requester, facts) = (*requester, *facts);
+        let (requester, facts) = (*request.requester(), *request.facts());
         if is_repeatable(request.code(), &facts) {
             if facts.block1.is_some_and(|block| block.num() > 0) {
                 // The client sends the last block again, with the echo.
-                drop(self.size(now, Answered(handled), None));
+                self.size(now, Answered(handled), None);
             }
             return Err(self.challenged(now, requester));
         }
-        let (fingerprint, answer) = (request.fingerprint(), handled.response);
+        let (fingerprint, answer) = (request.fingerprint(), response.clone());
         let number = self.tables.with(|tables| tables.withheld.keep(now, answer));
         let what = Challenged::Answered(number);
         Err(self.challenge_to(now, requester, Some(Name { what, fingerprint })))
@@ -117,33 +119,27 @@ impl<S: Share<Tables>> Server<S> {
 
     /// Puts a long answer into blocks, and registers an observer.
     #[inline]
-    fn size(&self, now: Instant, answered: Answered<'_>, observe: Option<Observe<'_>>) -> Finished {
+    fn size(&self, now: Instant, answered: Answered<'_, '_, '_>, observe: Option<Observe<'_>>) {
         let Answered(handled) = answered;
-        let observes = handled.observes();
-        let Handled { origin: Origin { requester, facts, .. }, request, mut response } = handled;
-        if block_of(&response, &facts).is_some() {
-            let key = request.transfer_key(&requester);
-            response = in_blocks(self, now, key, &facts, response);
+        let observes = observe.is_some() && handled.observes();
+        let Handled { request, response } = handled;
+        let (requester, facts) = (request.requester(), request.facts());
+        if block_of(response, facts).is_some() {
+            let key = request.transfer_key();
+            *response = in_blocks(self, now, key, facts, response.clone());
         }
         if let Some(block1) = facts.block1 {
             response.options.set_uint(OptionNumber::BLOCK1, block1.to_uint());
             if block1.num() > 0 {
-                let key = request.transfer_key(&requester);
-                self.tables.with(|tables| tables.blocks.finish(now, key, &response));
+                let key = request.transfer_key();
+                self.tables.with(|tables| tables.blocks.finish(now, key, response));
             }
         }
         if observes && let Some(observe) = observe {
-            register(
-                now,
-                &requester,
-                facts.observe,
-                request.bytes(),
-                &mut response,
-                observe,
-                || self.trusts(now, &requester),
-            );
+            let trusted = || self.trusts(now, requester);
+            let bytes = request.bytes();
+            register(now, requester, facts.observe, bytes, response, observe, trusted);
         }
-        Finished::response(requester, response)
     }
 }
 

@@ -10,6 +10,7 @@
 //!   -> the application -> Handled -> (amplification) Answered -> (blocks, observe) Finished -> sent
 //! ```
 //!
+//! * A [`Place`] takes a request in and gives a [`Received`]. The stages that follow borrow the place.
 //! * [`Server::receive`] takes a [`Received`] to [`Verified`].
 //! * The application looks at the request, of whose body maybe only the first block is here, and
 //!   refuses it with [`Verified::refuse`] or permits it with [`Verified::permit`]: nothing has been
@@ -37,7 +38,7 @@ mod withheld;
 pub use complete::Observe;
 pub use limits::{Load, Refusals, SessionConfig};
 pub use stages::{
-    Assembled, Handled, Next, Outgoing, PendingRequest, Permitted, Received, Verified,
+    Assembled, Handled, Next, Outgoing, PendingRequest, Permitted, Place, Received, Verified,
 };
 
 use super::address_validation::AddressValidation;

@@ -1,7 +1,7 @@
 //! The stages of requests in the blocks of RFC 9177.
 
 use super::complete::{self, Observe};
-use super::stages::{Answered, Assembled, Handled, Next, Origin, Outgoing, Received, Way};
+use super::stages::{Arrived, Assembled, Handled, Next, Outgoing, Way};
 use super::{Server, Share, Tables};
 use crate::session::blocks::too_large;
 use crate::session::finished::Finished;
@@ -15,13 +15,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl<S: Share<Tables>> Server<S> {
-    pub(super) fn assemble_q_block<'m>(
+    pub(super) fn assemble_q_block<'p, 'm>(
         &self,
         now: Instant,
-        received: Received<'m>,
+        received: &'p mut Arrived<'m>,
         part: Part,
         max_body: usize,
-    ) -> Next<'m, Assembled<'m>> {
+    ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let key = transfer_key(received.requester.remote, &received.message);
         match part {
             Part::Block { block, size } => {
@@ -32,14 +32,14 @@ impl<S: Share<Tables>> Server<S> {
     }
 
     /// A block of a request's body.
-    fn take_q_block<'m>(
+    fn take_q_block<'p, 'm>(
         &self,
         now: Instant,
-        received: Received<'m>,
+        received: &'p mut Arrived<'m>,
         key: TransferKey,
         (block, size): (Block, usize),
         max_body: usize,
-    ) -> Next<'m, Assembled<'m>> {
+    ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let requester = received.requester;
         let mut out = Vec::new();
         let taken = self.tables.with(|tables| {
@@ -58,24 +58,24 @@ impl<S: Share<Tables>> Server<S> {
             Ok(Taken::Kept) => {}
             Ok(Taken::Known(answer)) => out.push(self.stored(now, requester, answer)),
             Ok(Taken::Whole(body)) => {
-                let way = Way::QBlock { wanted: None, uploaded: true };
-                let Received { requester, message, facts } = received;
-                let origin = Origin { requester, facts, way };
-                return Next::Proceed(Assembled { origin, message, body: Some(body) });
+                received.way = Way::QBlock { wanted: None, uploaded: true };
+                received.body = Some(body);
+                return Next::Proceed(Assembled(received));
             }
         }
         Next::Send(Outgoing::Many(out))
     }
 
     /// A request for blocks of a response, and maybe for the response in the first place.
-    fn request_q_blocks<'m>(
+    fn request_q_blocks<'p, 'm>(
         &self,
         now: Instant,
-        received: Received<'m>,
+        received: &'p mut Arrived<'m>,
         key: TransferKey,
         wanted: BlockRequest,
-    ) -> Next<'m, Assembled<'m>> {
-        let Received { mut requester, message, facts } = received;
+    ) -> Next<'p, 'm, Assembled<'p, 'm>> {
+        let Arrived { requester, message, .. } = &mut *received;
+        let mut requester = *requester;
         let mut out = Vec::new();
         if wanted.blocks != RequestedBlocks::Whole {
             let key = self.tables.with(|tables| tables.q_blocks.latest(key));
@@ -101,18 +101,18 @@ impl<S: Share<Tables>> Server<S> {
                 return Next::Send(Outgoing::One(Finished::response(requester, answer)));
             }
         }
-        let way = Way::QBlock { wanted: Some(wanted), uploaded: false };
-        Next::Proceed(Assembled { origin: Origin { requester, facts, way }, message, body: None })
+        received.way = Way::QBlock { wanted: Some(wanted), uploaded: false };
+        Next::Proceed(Assembled(received))
     }
 
     /// Makes of the application's answer what is sent of it now, and keeps it for what follows.
     pub(super) fn complete_q_block(
         &self,
         now: Instant,
-        mut handled: Handled<'_>,
+        mut handled: Handled<'_, '_>,
         observe: Option<Observe<'_>>,
     ) -> Outgoing {
-        let Way::QBlock { wanted, uploaded } = handled.origin.way.clone() else {
+        let Way::QBlock { wanted, uploaded } = handled.request.way().clone() else {
             return Outgoing::Many(Vec::new());
         };
         let ours = self.config.block_szx.min(Block::MAX_SZX);
@@ -124,8 +124,8 @@ impl<S: Share<Tables>> Server<S> {
         }
         let long = !is_block && handled.response.payload.len() > 16 << szx;
         // Whoever uploads has shown that it is there, before the handler ran.
-        if long && !uploaded && !self.trusts(now, &handled.origin.requester) {
-            return Outgoing::One(self.challenged(now, handled.origin.requester));
+        if long && !uploaded && !self.trusts(now, handled.requester()) {
+            return Outgoing::One(self.challenged(now, *handled.requester()));
         }
         if !long && wanted.is_some() && !is_block {
             // In an error as well: libcoap's client takes it for the sign that it is understood.
@@ -133,23 +133,19 @@ impl<S: Share<Tables>> Server<S> {
         }
         // What is kept for later blocks has no Observe option.
         let observes = handled.observes();
-        let key = handled.request.transfer_key(&handled.origin.requester);
+        let key = handled.request.transfer_key();
         if !long {
-            let answered = if uploaded {
-                Ok(Answered(handled))
-            } else {
-                self.answer(now, handled, observe.as_ref())
-            };
-            let Handled { origin, request, mut response } = match answered {
-                Ok(Answered(handled)) => handled,
-                Err(challenge) => return Outgoing::One(challenge),
-            };
+            // Whoever uploads has shown that it is there.
+            if !uploaded && let Err(challenge) = self.answer(now, &mut handled, observe.as_ref()) {
+                return Outgoing::One(challenge);
+            }
+            let Handled { request, mut response } = handled;
             if uploaded {
                 self.tables.with(|tables| tables.q_blocks.finish(now, key, response.clone()));
             }
-            let requester = origin.requester;
+            let requester = *request.requester();
             if observes && let Some(observe) = observe {
-                let option = origin.facts.observe;
+                let option = request.facts().observe;
                 let bytes = request.bytes();
                 complete::register(now, &requester, option, bytes, &mut response, observe, || {
                     self.trusts(now, &requester)
@@ -157,7 +153,8 @@ impl<S: Share<Tables>> Server<S> {
             }
             return Outgoing::One(Finished::response(requester, response));
         }
-        let Handled { origin: Origin { requester, facts, .. }, request, response } = handled;
+        let Handled { request, response } = handled;
+        let (requester, option) = (*request.requester(), request.facts().observe);
         // RFC 9177 section 4.4: the same in every block of a body, and another for another body.
         let mut response = self.tables.with(|tables| tables.blocks.etags.with_etag(response));
         if uploaded {
@@ -166,15 +163,7 @@ impl<S: Share<Tables>> Server<S> {
         }
         if observes && let Some(observe) = observe {
             let bytes = request.bytes();
-            complete::register(
-                now,
-                &requester,
-                facts.observe,
-                bytes,
-                &mut response,
-                observe,
-                || true,
-            );
+            complete::register(now, &requester, option, bytes, &mut response, observe, || true);
         }
         self.send_blocks(now, key, requester, response, szx, wanted.map(|wanted| wanted.blocks))
     }

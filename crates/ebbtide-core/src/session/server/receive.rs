@@ -1,6 +1,6 @@
 //! From a request that has arrived to one that may be processed.
 
-use super::stages::{Admitted, Handled, Next, Origin, Outgoing, Received, Request, Verified, Way};
+use super::stages::{Admitted, Arrived, Handled, Next, Outgoing, Received, Request, Verified};
 use super::withheld::Taken;
 use super::{Server, Share, Tables};
 use crate::endpoint::Remember;
@@ -16,7 +16,12 @@ use core::net::IpAddr;
 
 impl<S: Share<Tables>> Server<S> {
     /// Takes a request past the limits on rates and on what addresses get that may be forged.
-    pub fn receive<'m>(&self, now: Instant, mut received: Received<'m>) -> Next<'m, Verified<'m>> {
+    pub fn receive<'p, 'm>(
+        &self,
+        now: Instant,
+        received: Received<'p, 'm>,
+    ) -> Next<'p, 'm, Verified<'p, 'm>> {
+        let Received(received) = received;
         let from = received.requester.remote.ip();
         received.requester.forgeable &= self.config.verify.concerns(from);
         if received.requester.group && received.facts.q_block {
@@ -34,7 +39,11 @@ impl<S: Share<Tables>> Server<S> {
         reason = "the answer is sent as it is, without an allocation"
     )]
     #[inline]
-    fn admit<'m>(&self, now: Instant, received: Received<'m>) -> Result<Admitted<'m>, Finished> {
+    fn admit<'p, 'm>(
+        &self,
+        now: Instant,
+        received: &'p mut Arrived<'m>,
+    ) -> Result<Admitted<'p, 'm>, Finished> {
         if self.config.max_rate.is_none() {
             return Ok(Admitted(received));
         }
@@ -53,12 +62,15 @@ impl<S: Share<Tables>> Server<S> {
     /// handler of a request runs that must not run twice while there is no room to keep its answer,
     /// and before it is sent what it asked for in many datagrams.
     #[inline]
-    fn verify<'m>(&self, now: Instant, admitted: Admitted<'m>) -> Next<'m, Verified<'m>> {
+    fn verify<'p, 'm>(
+        &self,
+        now: Instant,
+        admitted: Admitted<'p, 'm>,
+    ) -> Next<'p, 'm, Verified<'p, 'm>> {
         let Admitted(received) = admitted;
-        let mut part = None;
         if received.facts.q_block {
             match Part::read(&received.message, &self.config.q_block) {
-                Ok(read) => part = Some(read),
+                Ok(read) => received.part = Some(read),
                 Err(answer) => {
                     let finished = Finished::response(received.requester, answer);
                     return Next::Send(Outgoing::One(finished));
@@ -66,30 +78,27 @@ impl<S: Share<Tables>> Server<S> {
             }
         }
         if received.requester.forgeable {
-            let echo = self.read_echo(now, &received);
-            match self.stands_in_for(now, &received, part.as_ref(), echo) {
+            let echo = self.read_echo(now, received);
+            match self.stands_in_for(now, received, echo) {
                 Some(Stand::Challenge(name)) => {
                     let challenge = self.challenge_to(now, received.requester, name);
                     return Next::Send(Outgoing::One(challenge));
                 }
                 Some(Stand::Answer(response)) => {
-                    let Received { requester, message, facts } = received;
-                    let way = Way::Plain;
-                    let origin = Origin { requester, facts, way };
-                    return Next::Handled(Handled {
-                        origin,
-                        request: Request::Here(message),
-                        response,
-                    });
+                    let request = Request::Here(received);
+                    return Next::Handled(Handled { request, response });
                 }
                 None => {}
             }
         }
-        Next::Proceed(Verified { received, part })
+        Next::Proceed(Verified(received))
     }
 
-    fn read_echo(&self, now: Instant, received: &Received<'_>) -> Option<Echo> {
-        let option = received.message.option(OptionNumber::ECHO).filter(|_| received.facts.echo)?;
+    fn read_echo(&self, now: Instant, received: &Arrived<'_>) -> Option<Echo> {
+        if !received.facts.echo {
+            return None;
+        }
+        let option = received.message.option(OptionNumber::ECHO)?;
         let from = received.requester.remote.ip();
         self.tables.with(|tables| tables.validation.read(now, from, option.value))
     }
@@ -98,10 +107,10 @@ impl<S: Share<Tables>> Server<S> {
     fn stands_in_for(
         &self,
         now: Instant,
-        received: &Received<'_>,
-        part: Option<&Part>,
+        received: &Arrived<'_>,
         echo: Option<Echo>,
     ) -> Option<Stand> {
+        let part = received.part.as_ref();
         let from = received.requester.remote.ip();
         let idempotent = received.message.is_idempotent();
         if !idempotent
@@ -180,8 +189,9 @@ impl<S: Share<Tables>> Server<S> {
 
     /// The answer to a request that has not been remembered, a challenge: its address has to show that it
     /// is there, and the request to be made again.
-    pub fn challenge(&self, now: Instant, received: &Received<'_>) -> Finished {
-        let Received { requester, message, .. } = received;
+    pub fn challenge(&self, now: Instant, received: &Received<'_, '_>) -> Finished {
+        let received = &*received.0;
+        let Arrived { requester, message, .. } = received;
         let from = requester.remote.ip();
         let echo = self.read_echo(now, received);
         let response = self.tables.with(|tables| {
@@ -201,8 +211,8 @@ impl<S: Share<Tables>> Server<S> {
 
     /// The challenge for a request whose handling costs more than an application wants to spend on an
     /// address that may be forged. Nothing has been stored of it.
-    pub fn challenge_first(&self, now: Instant, verified: &Verified<'_>) -> Finished {
-        self.challenged(now, verified.received.requester)
+    pub fn challenge_first(&self, now: Instant, verified: &Verified<'_, '_>) -> Finished {
+        self.challenged(now, verified.0.requester)
     }
 }
 
@@ -211,10 +221,10 @@ impl<S: Share<Tables>> Server<S> {
 fn known(
     tables: &mut Tables,
     now: Instant,
-    received: &Received<'_>,
+    received: &Arrived<'_>,
     echo: Option<Echo>,
 ) -> Option<Stand> {
-    let Received { requester, message, facts } = received;
+    let Arrived { requester, message, facts, .. } = received;
     if !facts.echo {
         return None;
     }

@@ -7,17 +7,18 @@ use crate::session::q_block::{BlockRequest, Part};
 use crate::session::requester::{Facts, Incoming, Requester};
 use crate::wire::{Code, Message};
 use crate::{endpoint, stream};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 
-/// What comes of a stage.
+/// The outcome of a stage.
 #[derive(Debug)]
-pub enum Next<'m, T> {
+pub enum Next<'p, 'm, T> {
     /// The request goes on.
     Proceed(T),
     /// The application answered this request before, when its address was not verified.
-    Handled(Handled<'m>),
+    Handled(Handled<'p, 'm>),
     /// This is the answer, or there is none yet.
     Send(Outgoing),
 }
@@ -33,105 +34,146 @@ pub enum Outgoing {
 }
 
 impl Outgoing {
-    /// Calls `send` with each.
+    /// Everything that is to be sent, in its order.
     #[inline]
-    pub fn for_each(self, mut send: impl FnMut(Finished)) {
+    #[must_use]
+    pub fn as_slice(&self) -> &[Finished] {
         match self {
-            Self::One(finished) => send(finished),
-            Self::Many(all) => all.into_iter().for_each(send),
+            Self::One(finished) => core::slice::from_ref(finished),
+            Self::Many(all) => all,
         }
     }
 }
 
-/// A request that has arrived.
+/// The place where a request stays while it passes its stages. They borrow it: a stage is no larger than
+/// a reference, and nothing of the request is moved.
+#[derive(Debug, Default)]
+pub struct Place<'m>(Option<Arrived<'m>>);
+
+/// A request, and the results of the stages that it has passed.
 #[derive(Debug)]
-pub struct Received<'m> {
+pub(super) struct Arrived<'m> {
     pub(super) requester: Requester,
     pub(super) message: Message<'m>,
     pub(super) facts: Facts,
+    /// Its part of a transfer, if it has options of RFC 9177.
+    pub(super) part: Option<Part>,
+    /// How many bytes its body may have.
+    pub(super) max_body: usize,
+    pub(super) way: Way,
+    /// The body, if it came in several blocks.
+    pub(super) body: Option<Bytes>,
 }
 
-impl<'m> Received<'m> {
-    /// One that came in a datagram. `transport` is the driver's number of the socket; `local` our
-    /// address that the answer must leave from, if that matters; `group` whether a group was asked.
+/// A request that has arrived.
+#[derive(Debug)]
+pub struct Received<'p, 'm>(pub(super) &'p mut Arrived<'m>);
+
+impl<'m> Place<'m> {
+    /// An empty place.
     #[inline]
     #[must_use]
+    pub const fn new() -> Self {
+        Self(None)
+    }
+
+    /// A request that came in a datagram. `transport` is the driver's number of the socket; `local` our
+    /// address that the answer must leave from, if that matters; `group` whether a group was asked.
+    #[inline]
     pub fn datagram(
+        &mut self,
         incoming: endpoint::Incoming,
         message: Message<'m>,
         sizes: BlockSizes,
         transport: u32,
         local: Option<IpAddr>,
         group: bool,
-    ) -> Self {
-        let facts = Facts::read(&message, sizes);
+    ) -> Received<'_, 'm> {
         let (remote, incoming) = (incoming.remote, Incoming::Datagram(incoming));
-        let requester = Requester::new(remote, incoming, &message, facts.unwanted);
-        Self { requester: Requester { transport, local, group, ..requester }, message, facts }
+        let received = self.take(incoming, remote, message, sizes);
+        let Requester { transport: number, local: from, group: to_group, .. } =
+            &mut received.0.requester;
+        (*number, *from, *to_group) = (transport, local, group);
+        received
     }
 
-    /// One that came over a connection.
+    /// A request that came over a connection.
     #[inline]
-    #[must_use]
     pub fn stream(
+        &mut self,
         incoming: stream::Incoming,
         remote: SocketAddr,
         message: Message<'m>,
         sizes: BlockSizes,
-    ) -> Self {
-        let facts = Facts::read(&message, sizes);
-        let incoming = Incoming::Stream(incoming);
-        let requester = Requester::new(remote, incoming, &message, facts.unwanted);
-        Self { requester, message, facts }
+    ) -> Received<'_, 'm> {
+        self.take(Incoming::Stream(incoming), remote, message, sizes)
     }
 
+    #[inline]
+    fn take(
+        &mut self,
+        incoming: Incoming,
+        remote: SocketAddr,
+        message: Message<'m>,
+        sizes: BlockSizes,
+    ) -> Received<'_, 'm> {
+        let facts = Facts::read(&message, sizes);
+        Received(self.0.insert(Arrived {
+            requester: Requester::new(remote, incoming, &message, facts.unwanted),
+            message,
+            facts,
+            part: None,
+            max_body: usize::MAX,
+            way: Way::Plain,
+            body: None,
+        }))
+    }
+}
+
+impl Received<'_, '_> {
     /// Whether it travels in the blocks of RFC 9177.
     #[inline]
     #[must_use]
     pub fn is_q_block(&self) -> bool {
-        self.facts.q_block
+        self.0.facts.q_block
     }
 }
 
 /// A request whose address has not asked too often.
 #[derive(Debug)]
-pub(super) struct Admitted<'m>(pub(super) Received<'m>);
+pub(super) struct Admitted<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
 /// A request that the address may make: it has shown that it is there, or need not.
 #[derive(Debug)]
-pub struct Verified<'m> {
-    pub(super) received: Received<'m>,
-    /// Of a request with options of RFC 9177.
-    pub(super) part: Option<Part>,
-}
+pub struct Verified<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
-impl<'m> Verified<'m> {
+impl<'p, 'm> Verified<'p, 'm> {
     /// The request; of a body in blocks this is one block.
     #[inline]
     #[must_use]
     pub fn message(&self) -> &Message<'m> {
-        &self.received.message
+        &self.0.message
     }
 
     /// Who asks.
     #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
-        &self.received.requester
+        &self.0.requester
     }
 
     /// Whether it continues an upload in blocks, whose first block was permitted.
     #[inline]
     #[must_use]
     pub fn continues_upload(&self) -> bool {
-        self.received.facts.block1.is_some_and(|block| block.num() > 0)
+        self.0.facts.block1.is_some_and(|block| block.num() > 0)
     }
 
     /// Whether a proxy is asked to forward it (RFC 7252 section 5.7.2).
     #[inline]
     #[must_use]
     pub fn is_for_a_proxy(&self) -> bool {
-        self.received.facts.proxy
+        self.0.facts.proxy
     }
 
     /// Whether it is to be done only under conditions: If-Match or If-None-Match (RFC 7252 section
@@ -139,36 +181,31 @@ impl<'m> Verified<'m> {
     #[inline]
     #[must_use]
     pub fn is_conditional(&self) -> bool {
-        self.received.facts.if_match || self.received.facts.if_none_match
+        self.0.facts.if_match || self.0.facts.if_none_match
     }
 
     /// Does not permit it: this is the answer, and nothing is stored.
     #[inline]
     #[must_use]
-    pub fn refuse(self, response: Response) -> Handled<'m> {
-        let Self { received, part } = self;
-        let way = match part {
-            Some(Part::Request(wanted)) => Way::QBlock { wanted: Some(wanted), uploaded: false },
-            Some(Part::Block { .. }) | None => Way::Plain,
-        };
-        let origin = Origin { requester: received.requester, facts: received.facts, way };
-        Handled { origin, request: Request::Here(received.message), response }
+    pub fn refuse(self, response: Response) -> Handled<'p, 'm> {
+        if let Some(Part::Request(wanted)) = self.0.part.take() {
+            self.0.way = Way::QBlock { wanted: Some(wanted), uploaded: false };
+        }
+        Handled { request: Request::Here(self.0), response }
     }
 
     /// Permits it, with a body of so many bytes at most.
     #[inline]
     #[must_use]
-    pub fn permit(self, max_body: usize) -> Permitted<'m> {
-        Permitted { verified: self, max_body }
+    pub fn permit(self, max_body: usize) -> Permitted<'p, 'm> {
+        self.0.max_body = max_body;
+        Permitted(self.0)
     }
 }
 
 /// A request that the application permits.
 #[derive(Debug)]
-pub struct Permitted<'m> {
-    pub(super) verified: Verified<'m>,
-    pub(super) max_body: usize,
-}
+pub struct Permitted<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
 /// How the bodies of a request and its response travel.
 #[derive(Clone, Debug)]
@@ -184,133 +221,155 @@ pub(super) enum Way {
     },
 }
 
-/// What the stages after the application have to know.
-#[derive(Clone, Debug)]
-pub(super) struct Origin {
-    pub(super) requester: Requester,
-    pub(super) facts: Facts,
-    pub(super) way: Way,
-}
-
-/// The request's message.
+/// A request that was handled: at once, or later from what was kept of it.
 #[derive(Debug)]
-pub(super) enum Request<'m> {
-    Here(Message<'m>),
-    /// It was answered later.
-    Kept {
-        bytes: Bytes,
-        code: Code,
-        transfer: TransferKey,
-        fingerprint: u32,
-    },
+pub(super) enum Request<'p, 'm> {
+    Here(&'p mut Arrived<'m>),
+    Kept(Box<Kept>),
 }
 
-impl Request<'_> {
+/// A copy of a request that is answered later.
+#[derive(Debug)]
+pub(super) struct Kept {
+    requester: Requester,
+    facts: Facts,
+    way: Way,
+    bytes: Bytes,
+    code: Code,
+    transfer: TransferKey,
+    fingerprint: u32,
+}
+
+impl Request<'_, '_> {
+    #[inline]
+    pub(super) fn requester(&self) -> &Requester {
+        match self {
+            Self::Here(arrived) => &arrived.requester,
+            Self::Kept(kept) => &kept.requester,
+        }
+    }
+
+    #[inline]
+    pub(super) fn requester_mut(&mut self) -> &mut Requester {
+        match self {
+            Self::Here(arrived) => &mut arrived.requester,
+            Self::Kept(kept) => &mut kept.requester,
+        }
+    }
+
+    #[inline]
+    pub(super) fn facts(&self) -> &Facts {
+        match self {
+            Self::Here(arrived) => &arrived.facts,
+            Self::Kept(kept) => &kept.facts,
+        }
+    }
+
+    #[inline]
+    pub(super) fn way(&self) -> &Way {
+        match self {
+            Self::Here(arrived) => &arrived.way,
+            Self::Kept(kept) => &kept.way,
+        }
+    }
+
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Here(message) => message.as_bytes(),
-            Self::Kept { bytes, .. } => bytes,
+            Self::Here(arrived) => arrived.message.as_bytes(),
+            Self::Kept(kept) => &kept.bytes,
         }
     }
 
     #[inline]
     pub(super) fn code(&self) -> Code {
         match self {
-            Self::Here(message) => message.code(),
-            Self::Kept { code, .. } => *code,
+            Self::Here(arrived) => arrived.message.code(),
+            Self::Kept(kept) => kept.code,
         }
     }
 
-    pub(super) fn transfer_key(&self, requester: &Requester) -> TransferKey {
+    pub(super) fn transfer_key(&self) -> TransferKey {
         match self {
-            Self::Here(message) => transfer_key(requester.remote, message),
-            Self::Kept { transfer, .. } => *transfer,
+            Self::Here(arrived) => transfer_key(arrived.requester.remote, &arrived.message),
+            Self::Kept(kept) => kept.transfer,
         }
     }
 
     pub(super) fn fingerprint(&self) -> u32 {
         match self {
-            Self::Here(message) => fingerprint(message),
-            Self::Kept { fingerprint, .. } => *fingerprint,
+            Self::Here(arrived) => fingerprint(&arrived.message),
+            Self::Kept(kept) => kept.fingerprint,
         }
     }
 }
 
 /// A request whose body is whole: the application answers it.
 #[derive(Debug)]
-pub struct Assembled<'m> {
-    pub(super) origin: Origin,
-    pub(super) message: Message<'m>,
-    /// The body, if it came in several blocks.
-    pub(super) body: Option<Bytes>,
-}
+pub struct Assembled<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
-impl<'m> Assembled<'m> {
+impl<'p, 'm> Assembled<'p, 'm> {
     /// The request; if it came in blocks, the last of them.
     #[inline]
     #[must_use]
     pub fn message(&self) -> &Message<'m> {
-        &self.message
+        &self.0.message
     }
 
     /// The whole body.
     #[inline]
     #[must_use]
     pub fn body(&self) -> &[u8] {
-        self.body.as_deref().unwrap_or(self.message.payload())
+        self.0.body.as_deref().unwrap_or(self.0.message.payload())
     }
 
     /// Who asks.
     #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
-        &self.origin.requester
+        &self.0.requester
     }
 
     /// The application answers now.
     #[inline]
     #[must_use]
-    pub fn handled(self, response: Response) -> Handled<'m> {
-        Handled { origin: self.origin, request: Request::Here(self.message), response }
+    pub fn handled(self, response: Response) -> Handled<'p, 'm> {
+        Handled { request: Request::Here(self.0), response }
     }
 
     /// The application answers later.
     pub fn into_pending(self) -> PendingRequest {
-        let remote = self.origin.requester.remote;
-        PendingRequest {
-            origin: self.origin,
-            request: Request::Kept {
-                bytes: Bytes::copy_from_slice(self.message.as_bytes()),
-                code: self.message.code(),
-                transfer: transfer_key(remote, &self.message),
-                fingerprint: fingerprint(&self.message),
-            },
-        }
+        let Arrived { requester, message, facts, way, .. } = self.0;
+        PendingRequest(Box::new(Kept {
+            requester: *requester,
+            facts: *facts,
+            way: way.clone(),
+            bytes: Bytes::copy_from_slice(message.as_bytes()),
+            code: message.code(),
+            transfer: transfer_key(requester.remote, message),
+            fingerprint: fingerprint(message),
+        }))
     }
 }
 
 /// A request that the application answers later, from anywhere. It is answered once: answering takes it.
 #[derive(Debug)]
 #[must_use = "a request that is dropped is never answered"]
-pub struct PendingRequest {
-    pub(super) origin: Origin,
-    pub(super) request: Request<'static>,
-}
+pub struct PendingRequest(Box<Kept>);
 
 impl PendingRequest {
     /// Who asks.
     pub fn requester(&self) -> &Requester {
-        &self.origin.requester
+        &self.0.requester
     }
 
     /// It takes long: the client is told that the request has arrived, so that it stops repeating it
     /// (RFC 7252 section 5.2.2). What comes back is to be sent.
     pub fn acknowledge(&mut self) -> Finished {
-        let (acknowledgement, after) = Finished::acknowledgement(self.origin.requester);
-        self.origin.requester = after;
+        let (acknowledgement, after) = Finished::acknowledgement(self.0.requester);
+        self.0.requester = after;
         if after.is_confirmable() {
-            self.origin.requester.sent =
+            self.0.requester.sent =
                 crate::wire::HEADER_LEN + crate::session::address_validation::HEADERS;
         }
         acknowledgement
@@ -318,25 +377,24 @@ impl PendingRequest {
 
     /// This is the answer.
     #[must_use]
-    pub fn handled(self, response: Response) -> Handled<'static> {
-        Handled { origin: self.origin, request: self.request, response }
+    pub fn handled(self, response: Response) -> Handled<'static, 'static> {
+        Handled { request: Request::Kept(self.0), response }
     }
 }
 
 /// A request that the application has answered.
 #[derive(Debug)]
-pub struct Handled<'m> {
-    pub(super) origin: Origin,
-    pub(super) request: Request<'m>,
+pub struct Handled<'p, 'm> {
+    pub(super) request: Request<'p, 'm>,
     pub(super) response: Response,
 }
 
-impl Handled<'_> {
+impl Handled<'_, '_> {
     /// Who asked.
     #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
-        &self.origin.requester
+        self.request.requester()
     }
 
     /// The application's answer.
@@ -351,21 +409,22 @@ impl Handled<'_> {
     #[inline]
     #[must_use]
     pub fn is_q_block(&self) -> bool {
-        self.origin.facts.q_block
+        self.request.facts().q_block
     }
 
     /// Whether the client registers or ends an observation with it (RFC 7641 section 2).
     #[inline]
     #[must_use]
     pub fn observes(&self) -> bool {
-        let later_block = self.origin.facts.block2.is_some_and(|block| block.num() > 0);
-        matches!(self.origin.facts.observe, Some(0 | 1))
+        let facts = self.request.facts();
+        let later_block = facts.block2.is_some_and(|block| block.num() > 0);
+        matches!(facts.observe, Some(0 | 1))
             && matches!(self.request.code(), Code::GET | Code::FETCH)
-            && !self.origin.requester.group
+            && !self.request.requester().group
             && !later_block
     }
 }
 
 /// A request with the answer that may be sent to its address.
 #[derive(Debug)]
-pub(super) struct Answered<'m>(pub(super) Handled<'m>);
+pub(super) struct Answered<'h, 'p, 'm>(pub(super) &'h mut Handled<'p, 'm>);

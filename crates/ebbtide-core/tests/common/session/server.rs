@@ -7,7 +7,7 @@ use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability, Remember,
 };
 use ebbtide_core::session::server::{
-    Handled, Next, Observe, Outgoing, PendingRequest, Received, Server, SessionConfig, Tables,
+    Handled, Next, Observe, Outgoing, PendingRequest, Place, Server, SessionConfig, Tables,
 };
 use ebbtide_core::session::{Finished, NotSent, ObserverId, Observers, Response, Room, Subject};
 use ebbtide_core::time::Instant;
@@ -108,7 +108,8 @@ impl ServerSide {
 
     fn request(&mut self, now: Instant, incoming: Incoming, message: Message<'_>, vouched: bool) {
         let sizes = self.session.datagram_sizes();
-        let received = Received::datagram(incoming, message, sizes, 0, None, false);
+        let mut place = Place::new();
+        let received = place.datagram(incoming, message, sizes, 0, None, false);
         if !vouched {
             let challenge = self.session.challenge(now, &received);
             return self.send(now, Outgoing::One(challenge));
@@ -157,7 +158,7 @@ impl ServerSide {
         }
     }
 
-    fn complete(&mut self, now: Instant, handled: Handled<'_>) {
+    fn complete(&mut self, now: Instant, handled: Handled<'_, '_>) {
         let observe = Observe {
             observers: &mut self.observers,
             subject: SUBJECT,
@@ -173,7 +174,7 @@ impl ServerSide {
             self.endpoint.cancel(now, superseded);
             assert!(self.ended(superseded).is_some(), "it was under way");
         }
-        outgoing.for_each(|finished| self.send_one(now, finished));
+        outgoing.as_slice().iter().for_each(|finished| self.send_one(now, finished.clone()));
     }
 
     fn send_one(&mut self, now: Instant, finished: Finished) {
