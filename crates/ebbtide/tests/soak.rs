@@ -40,7 +40,7 @@ fn router(state: &Subject) -> Router {
         )
         .route(
             "/slow",
-            get(|_| async {
+            get(|| async {
                 sleep(Duration::from_millis(100)).await;
                 Response::content("slow")
             })
