@@ -317,7 +317,9 @@ fn lists_name_what_can_be_run() {
 #[test]
 fn every_command_explains_itself() {
     let help = succeed(&["--help"]);
-    assert!(help.contains("Exit codes: 0 success, 1 the work itself failed, 2 an argument was wrong"));
+    assert!(
+        help.contains("Exit codes: 0 success, 1 the work itself failed, 2 an argument was wrong")
+    );
     let commands: Vec<&str> = help
         .lines()
         .skip_while(|line| *line != "Commands:")

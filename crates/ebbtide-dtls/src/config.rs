@@ -36,7 +36,7 @@ impl Default for Config {
             cid_length: Some(6),
             return_routability: true,
             mtu: 1232,
-            timing: Timing::default(),
+            timing: Timing::SERVER,
             limits: Limits::default(),
             cookie_period: Duration::from_secs(60),
             resumption_lifetime: Duration::from_secs(86_400),
@@ -54,6 +54,18 @@ pub struct Timing {
     pub max_timeout: Duration,
     /// How often a flight is retransmitted before the handshake fails.
     pub max_retransmit: u8,
+}
+
+impl Timing {
+    /// The default for the flights of a server. A client repeats its flight if the answer does not come, and
+    /// the server then repeats its own. Repetitions by the server's timer are therefore hardly ever
+    /// necessary, and they make a crowd of handshakes on a slow link collapse, because the server cannot
+    /// know how long its flights wait there.
+    pub const SERVER: Self = Self {
+        first_timeout: Duration::from_secs(60),
+        max_timeout: Duration::from_secs(60),
+        max_retransmit: 1,
+    };
 }
 
 impl Default for Timing {

@@ -2,9 +2,7 @@
 //! `aiocoap_site ADDRESS`, over UDP and TCP. `interop/aiocoap/own_tests.py` starts it.
 
 use bytes::Bytes;
-use ebbtide::server::{
-    Call, Resource, Router, ServerConfig, Subject, get, post, put,
-};
+use ebbtide::server::{Call, Resource, Router, ServerConfig, Subject, get, post, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Code, ContentFormat, OptionNumber, Response, Server};
 use std::error::Error;

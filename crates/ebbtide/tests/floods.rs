@@ -31,10 +31,7 @@ fn resources(state: &Subject) -> Router {
         .route("/state", get(|_: &Call<'_>| Response::content("state")).observable(state))
         .route("/length", put(length).post(length))
         .route("/post", post(|_: &Call<'_>| Response::new(Code::CHANGED)))
-        .route(
-            "/costly",
-            get(|| async { Response::content("read from a disk") }).max_unverified(3),
-        )
+        .route("/costly", get(|| async { Response::content("read from a disk") }).max_unverified(3))
         .route(
             "/slow",
             get(|| async {

@@ -121,7 +121,7 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_bound_is_told_what_would_be_right() {
         for (text, expected) in [
-            ("http://127.0.0.1", "no scheme 'http': coap, "),
+            ("http://127.0.0.1", "the scheme 'http' is not supported: coap, "),
             ("127.0.0.1", "it takes HOST:PORT"),
             ("coaps://127.0.0.1", "DTLS needs --psk-file FILE"),
             ("coaps+tcp://127.0.0.1", "TLS needs --cert FILE and --key FILE"),

@@ -3,7 +3,7 @@
 use crate::host::{PORT, client_address, client_at, digits};
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received as Datagram};
 use ebbtide_core::session::server::{
-    Assembled, Next, Outgoing, Received, Server, SessionConfig, Tables,
+    Assembled, Next, Outgoing, Place, Received, Server, SessionConfig, Tables,
 };
 use ebbtide_core::session::{ContentFormat, Response, Verify};
 use ebbtide_core::time::Instant;
@@ -58,12 +58,13 @@ impl Answerer {
             self.endpoint.handle_datagram(now, from, datagram)
         {
             let sizes = self.session.datagram_sizes();
-            let received = Received::datagram(incoming, message, sizes, 0, None, false);
+            let mut place = Place::new();
+            let received = place.datagram(incoming, message, sizes, 0, None, false);
             let outgoing = self.process(now, received);
             // A refused response is counted by the endpoint; the client asks again.
-            outgoing.for_each(|finished| {
+            for finished in outgoing.as_slice() {
                 let _ = finished.send(now, &mut self.endpoint);
-            });
+            }
         }
         while let Output::Transmit(transmit) = self.endpoint.poll_output() {
             if let Some(to) = client_at(transmit.to) {
@@ -73,7 +74,7 @@ impl Answerer {
     }
 
     /// Takes a request through the stages of the session.
-    fn process(&self, now: Instant, received: Received<'_>) -> Outgoing {
+    fn process(&self, now: Instant, received: Received<'_, '_>) -> Outgoing {
         let verified = match self.session.receive(now, received) {
             Next::Proceed(verified) => verified,
             Next::Handled(handled) => return self.session.complete(now, handled, None),
@@ -89,7 +90,7 @@ impl Answerer {
         }
     }
 
-    fn response(&self, request: &Assembled<'_>) -> Response {
+    fn response(&self, request: &Assembled<'_, '_>) -> Response {
         let code = match request.message().code() {
             Code::GET => Code::CONTENT,
             _ => Code::CHANGED,

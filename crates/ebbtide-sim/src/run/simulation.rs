@@ -4,12 +4,16 @@ use super::background::Flows;
 use super::network::{Event, LANES, Net};
 use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
-use crate::host::{Device, Model, SecureServer, Server, client_address, endpoint_config, meet_before};
+use crate::host::{
+    Device, Model, SecureServer, Server, client_address, endpoint_config, meet_before,
+};
 use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
 use crate::random::{Streams, uniform};
-use crate::record::{ExchangeRecord, FlowRecord, RunRecord, SecurityRecord, SparseHistogram, Totals};
+use crate::record::{
+    ExchangeRecord, FlowRecord, RunRecord, SecurityRecord, SparseHistogram, Totals,
+};
 use crate::scenario::units::Time;
 use crate::scenario::{Control, Return, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, Config};

@@ -16,7 +16,8 @@ pub struct Security {
     pub returns: Return,
     /// When the flights of a handshake are repeated.
     pub timers: Timers,
-    /// The server's first timeout for its own flights; 0: as `timers` has it, 2 s with `control`.
+    /// The server's first timeout for its own flights; 0: as `timers` has it; with
+    /// `control`, the library's default.
     pub server_timeout: Time,
 }
 

@@ -2,9 +2,7 @@
 //! TD_COAP_BLOCK, TD_COAP_LINK and TD_COAP_OBS).
 
 use bytes::Bytes;
-use ebbtide::server::{
-    Call, Resource, Router, ServerConfig, Subject, get, post, put,
-};
+use ebbtide::server::{Call, Resource, Router, ServerConfig, Subject, get, post, put};
 use ebbtide::{Code, ContentFormat, OptionNumber, Response, Server};
 use std::io;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! Which observer is notified next, and which have to wait.
 
-use super::{CONFIRM_EVERY, Observer, ObserverId, Observers, SLACK, seconds};
+use super::{CONFIRM_EVERY, Observer, ObserverId, Observers, SLACK, UnderWay, seconds};
 use crate::endpoint::Reliability;
 use crate::exchange::ExchangeId;
 use crate::session::message::Response;
@@ -94,7 +94,7 @@ impl Queue {
     }
 
     pub(super) fn push(&mut self, observer: &mut Observer, index: u32) {
-        if !observer.queued && !observer.busy {
+        if !observer.queued && observer.under_way == UnderWay::Nothing {
             observer.queued = true;
             self.queue_of(observer).push_back(index);
         }
@@ -110,7 +110,8 @@ impl Queue {
 
     /// The observer's notification is no longer under way.
     pub(super) fn released(&mut self, observer: &mut Observer) {
-        if core::mem::take(&mut observer.busy) && core::mem::take(&mut observer.busy_confirmable) {
+        let ended = core::mem::replace(&mut observer.under_way, UnderWay::Nothing);
+        if ended == UnderWay::Confirmable {
             self.under_way -= 1;
             self.unproven_under_way -= usize::from(!observer.proven);
             self.unverified_under_way -= usize::from(!observer.proven && observer.unverified);
@@ -170,13 +171,12 @@ impl Observers {
             };
             observer.queued = false;
             let event = observer.events.as_mut().and_then(|events| events.pop_front());
-            if observer.busy || (event.is_none() && !observer.dirty) {
+            if observer.under_way != UnderWay::Nothing || (event.is_none() && !observer.dirty) {
                 continue;
             }
             if event.is_none() {
                 observer.dirty = false;
             }
-            observer.busy = true;
             self.version += 1;
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
             // RFC 7641 section 7: without a sign of interest there are no further notifications.
@@ -192,7 +192,8 @@ impl Observers {
                 self.due.unverified_under_way +=
                     usize::from(!observer.proven && observer.unverified);
             }
-            observer.busy_confirmable = confirmable;
+            observer.under_way =
+                if confirmable { UnderWay::Confirmable } else { UnderWay::NonConfirmable };
             return Some(Due {
                 observer: id,
                 remote: observer.remote,

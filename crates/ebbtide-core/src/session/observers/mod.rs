@@ -72,9 +72,8 @@ struct Observer {
     unverified: bool,
     /// Whether it has acknowledged a notification: then it is there, and wants them.
     proven: bool,
-    /// Whether a notification is under way, and whether that is a Confirmable one.
-    busy: bool,
-    busy_confirmable: bool,
+    /// The notification under way.
+    under_way: UnderWay,
     /// How the next notification is to be sent, whatever the subject says.
     next: Option<Reliability>,
     /// Whether the state has changed since the last notification.
@@ -85,6 +84,14 @@ struct Observer {
     confirmed: u32,
     #[expect(clippy::box_collection, reason = "most observers have none: 8 bytes instead of 32")]
     events: Option<Box<VecDeque<Response>>>,
+}
+
+/// A notification under way to an observer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum UnderWay {
+    Nothing,
+    NonConfirmable,
+    Confirmable,
 }
 
 /// Whole seconds, of which 136 years fit.
@@ -227,8 +234,7 @@ impl Observers {
             sequence,
             unverified: new.unverified,
             proven,
-            busy: false,
-            busy_confirmable: false,
+            under_way: UnderWay::Nothing,
             next: None,
             dirty: false,
             queued: false,

@@ -27,15 +27,15 @@ const KEY: [u8; 16] = *b"0123456789abcdef";
 
 fn config(scenario: &Scenario) -> Config {
     let room = scenario.network.mtu.saturating_sub(scenario.network.header);
-    let first = match (scenario.security.server_timeout.0, scenario.security.timers) {
-        (0, timers) => timing(timers).first_timeout,
-        (nanos, _) => Duration::from_nanos(nanos),
+    let timing = match (scenario.security.server_timeout.0, scenario.security.timers) {
+        (0, Timers::Control) => Timing::SERVER,
+        (0, timers) => timing(timers),
+        (nanos, timers) => {
+            let first_timeout = Duration::from_nanos(nanos);
+            Timing { first_timeout, ..timing(timers) }
+        }
     };
-    let mut config = Config {
-        mtu: room as usize,
-        timing: Timing { first_timeout: first, ..timing(scenario.security.timers) },
-        ..Config::default()
-    };
+    let mut config = Config { mtu: room as usize, timing, ..Config::default() };
     config.limits.handshakes = scenario.clients.count as usize;
     if scenario.security.returns != Return::ConnectionId {
         config.cid_length = None;
