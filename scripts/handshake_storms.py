@@ -11,6 +11,8 @@ import sys
 import tempfile
 
 DEVICES = [50, 100, 200, 400, 1000]
+# More of them hardly ever come back: the run would take hours.
+MAX_RFC6347 = 400
 LTE_M = {"network.up.rate": "375 kbit/s", "network.down.rate": "300 kbit/s",
          "network.up.delay": "60 ms", "network.down.delay": "60 ms"}
 # Name, control, settings of [security].
@@ -78,6 +80,9 @@ def main():
     for devices in DEVICES:
         rows = []
         for name, control, security in WAYS:
+            if security["timers"] == "rfc6347" and devices > MAX_RFC6347:
+                curves[name].append(None)
+                continue
             rows.append(row(options, name, control, {"clients": devices, **security}))
             curves.setdefault(name, []).append(rows[-1]["last"])
         table(f"NB-IoT, {devices} devices, full handshakes", rows)
