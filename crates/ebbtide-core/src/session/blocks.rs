@@ -92,7 +92,7 @@ impl Upload {
     }
 }
 
-/// What a block of a request's body has led to.
+/// The outcome of a block of a request's body.
 pub(super) enum Taken {
     /// The body is whole: let the handler answer.
     Whole(Bytes),

@@ -30,7 +30,7 @@ impl Finished {
         (Self { requester, response: None }, after)
     }
 
-    /// Who is answered.
+    /// The requester that receives the answer.
     #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
@@ -45,8 +45,8 @@ impl Finished {
     }
 
     /// RFC 7252 section 8.2: a server should not answer a group's request if it has nothing useful to
-    /// say, as with an error or an empty payload. Which address to trust is useful: the client echoes
-    /// it (RFC 9175 section 2.3) and is told the rest.
+    /// say, as with an error or an empty payload. A challenge is useful: the client repeats its request
+    /// with the Echo option (RFC 9175 section 2.3) and receives the response.
     #[inline]
     #[must_use]
     pub fn is_useful(&self) -> bool {
@@ -56,8 +56,8 @@ impl Finished {
         })
     }
 
-    /// Sends it. What comes back is the exchange of a separate response, which the caller limits to
-    /// [`Requester::allowance`] transmissions.
+    /// Sends the answer. Returns the exchange if the answer is a separate response, which the caller
+    /// limits to [`Requester::allowance`] transmissions.
     ///
     /// # Errors
     ///

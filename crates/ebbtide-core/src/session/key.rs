@@ -1,14 +1,16 @@
-//! What tells one transfer from another.
+//! The keys that distinguish transfers.
 
 use crate::wire::{Message, OptionNumber};
 use core::hash::Hasher;
 use core::net::SocketAddr;
 use siphasher::sip::SipHasher13;
 
-/// Which transfer a request belongs to: who asks, a hash of all options that make the request (RFC 7959
-/// section 2.3, RFC 9175 section 3.3: Request-Tag is among them), and a hash of its body, if that is one
-/// message: what is asked for may be in there (RFC 8132 section 2.1). 0 stands for no body, or one in
-/// blocks. The hashes have no secret: whoever finds two requests of one hash confuses its own transfers.
+/// The key of the transfer that a request belongs to: the client's address, a hash of the code and
+/// options, and a hash of the body. The options are those that identify the request (RFC 7959 section
+/// 2.3), Request-Tag among them (RFC 9175 section 3.3). A body that fits into one message is hashed because
+/// it may name what is requested (RFC 8132 section 2.1); 0 stands for no body, or one in blocks. The
+/// hashes have no secret: a client that finds two requests with the same hash confuses only its own
+/// transfers.
 pub(super) type TransferKey = (SocketAddr, u64, u64);
 
 /// The key of all blocks of a transfer.

@@ -1,4 +1,4 @@
-//! Who asked, and what a request says about its transfer.
+//! The sender of a request, and the facts that a request states about its transfer.
 
 use super::message::BlockSizes;
 use crate::wire::{Block, Code, Message, OptionNumber, OptionSet, Token};
@@ -14,7 +14,7 @@ pub enum Incoming {
     Stream(stream::Incoming),
 }
 
-/// Who asked, over whatever transport, and how an answer gets there.
+/// The sender of a request, over any transport, and the way in which an answer reaches it.
 #[derive(Copy, Clone, Debug)]
 pub struct Requester {
     /// The address.
@@ -80,7 +80,7 @@ impl Requester {
     }
 }
 
-/// What the options of a request say to the session, read in one pass.
+/// The facts that the options of a request state for the session, read in one pass.
 #[derive(Copy, Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, read in one pass")]
 pub(super) struct Facts {

@@ -1,4 +1,4 @@
-//! What an answer leaves by.
+//! The transports by which answers leave.
 
 use super::requester::Incoming;
 use crate::exchange::ExchangeId;
@@ -7,9 +7,9 @@ use crate::wire::Content;
 use crate::{endpoint, stream};
 use core::fmt;
 
-/// What takes answers to requests: an endpoint or a connection.
+/// A transport that sends answers to requests: an endpoint or a connection.
 pub trait Transport {
-    /// Answers a request. What comes back is the exchange of a separate response.
+    /// Answers a request. Returns the exchange if the answer is a separate response.
     ///
     /// # Errors
     ///

@@ -32,7 +32,8 @@ pub(super) struct Listing {
     made: SystemTime,
 }
 
-/// What changes when entries of a folder come or go.
+/// The version of a folder: its identity, and its time of modification, which changes when entries are
+/// added or removed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Version {
     place: (u64, u64),
@@ -64,8 +65,8 @@ pub(super) struct Listings {
     kept: Mutex<BTreeMap<PathBuf, Arc<Place>>>,
 }
 
-/// The list of one folder. Whoever makes it holds the lock, so that the others wait for that list
-/// instead of making the same one.
+/// The list of one folder. The thread that makes the list holds the lock, so that other threads wait
+/// for this list instead of making it as well.
 #[derive(Debug, Default)]
 struct Place {
     listing: Mutex<Option<Listing>>,
@@ -77,7 +78,7 @@ impl Listings {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be read or has more than 10,000 entries.
+    /// Returns an error if the folder cannot be read or has more than 10,000 entries.
     pub(super) fn get(
         &self,
         root: &Dir,

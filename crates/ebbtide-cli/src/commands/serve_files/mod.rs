@@ -30,8 +30,8 @@ const READERS: usize = 16;
 /// Requests a second of addresses that may be forged for which a thread looks at files; the others
 /// show first that they are there.
 const UNVERIFIED: u32 = 64;
-/// Bodies that are written at once, each as long as the endpoint takes at most; more are told to
-/// come again.
+/// The number of PUT and DELETE requests that are executed at once; a body may be as long as the
+/// endpoint accepts. Further requests are answered 5.03 with a Max-Age of one second.
 const WRITERS: usize = 4;
 
 /// How the files of a folder are served.
@@ -107,7 +107,7 @@ async fn work(
     }
 }
 
-/// What a client is told of an error: not more than it asked for.
+/// The response to an error. It reveals no more than the client asked for.
 fn refusal(error: &io::Error) -> Response {
     use io::ErrorKind::{
         FileTooLarge, InvalidFilename, NotADirectory, NotFound, PermissionDenied, StorageFull,

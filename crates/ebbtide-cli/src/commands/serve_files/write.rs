@@ -54,7 +54,7 @@ impl Files {
         }
     }
 
-    /// What is not there is deleted already (RFC 7252 section 5.8.4).
+    /// Deletes a file. A file that does not exist counts as deleted already (RFC 7252 section 5.8.4).
     pub(super) fn delete(&self, message: &Message<'_>, _: &[u8]) -> io::Result<Response> {
         let Some(path) = relative(message) else { return Ok(Response::new(Code::FORBIDDEN)) };
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,16 +14,16 @@ pub(super) struct Download {
     limit: usize,
 }
 
-/// What a first response is.
+/// The kind of a first response: the whole response, or the first of several blocks.
 #[derive(Debug)]
 pub(super) enum Begun {
-    /// All of it.
+    /// The whole response.
     Whole(Response),
     /// The first of several blocks.
     Block(Download),
 }
 
-/// What a block is.
+/// The kind of a response to a request for a further block.
 #[derive(Debug)]
 pub(super) enum Got {
     /// Others follow.
@@ -41,7 +41,7 @@ pub(super) enum Got {
 pub(super) enum Unfit {
     /// The body is longer than is wanted.
     TooLarge,
-    /// What they say contradicts itself.
+    /// A block is invalid or contradicts the earlier ones; the text says how.
     Broken(&'static str),
 }
 

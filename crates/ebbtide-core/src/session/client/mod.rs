@@ -1,9 +1,10 @@
 //! The client's side: one request and its response in whatever number of messages.
 //!
-//! A [`Transfer`] is told a request and driven like an endpoint: [`Transfer::poll`] says which exchange to
-//! start, or until when to wait; answers and losses are told to it. What sends the messages, an
-//! [`Endpoint`](crate::endpoint::Endpoint) or a [`Connection`](crate::stream::Connection), is the
-//! driver's affair. An [`Observation`] is driven in the same way.
+//! A [`Transfer`] takes a request and is driven like an endpoint: [`Transfer::poll`] returns the exchange
+//! to start or the instant to wait for, and the driver passes answers and losses back to the transfer. The
+//! driver also chooses whether an [`Endpoint`](crate::endpoint::Endpoint) or a
+//! [`Connection`](crate::stream::Connection) sends the messages. An [`Observation`] is driven in the same
+//! way.
 
 mod download;
 mod observation;

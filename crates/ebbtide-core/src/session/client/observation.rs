@@ -36,7 +36,7 @@ pub struct ObservationSettings {
     pub end_at_error: bool,
 }
 
-/// What an observation wants.
+/// The next step of an observation: an action for the driver, or an event.
 #[derive(Debug)]
 pub enum Watch {
     /// Start this exchange. With `again` it is to have the token of that older exchange, which it
@@ -48,7 +48,7 @@ pub enum Watch {
         /// The exchange whose token it has.
         again: Option<u32>,
     },
-    /// Nobody waits for an answer to this exchange any more.
+    /// Cancel this exchange: the observation no longer waits for its answer.
     Cancel(u32),
     /// The server may be somewhere else by now: look its name up, open a connection if one is needed, and
     /// say [`renewed`](Observation::renewed) or [`not_renewed`](Observation::not_renewed).
@@ -110,11 +110,14 @@ impl Part {
     }
 }
 
-/// A resource that is observed: registrations, their renewal under the same token, notifications in
-/// order and whole, an end that the server is told.
+/// The observation of a resource. It registers, renews the registration under the same token, returns
+/// notifications in order and with whole bodies, and deregisters when it is cancelled.
 ///
-/// [`poll`](Self::poll) says what to do until it says to wait. A registration that is lost, because the
-/// path or the server is, is made again after a pause, for ever; only the first one fails for good.
+/// [`poll`](Self::poll) says what to do until it says to wait. If a registration is lost because the path
+/// or the server fails, the observation registers again after a pause, as often as necessary; it does the
+/// same after a 5.03 (Service Unavailable). It ends if the first registration fails, if the server answers
+/// with another response that does not register the client, if a body is too long, if the answer to a
+/// registration breaks the protocol, or at any error if [`ObservationSettings::end_at_error`] is set.
 #[derive(Debug)]
 pub struct Observation {
     request: RequestParts,
@@ -165,7 +168,7 @@ impl Observation {
         self.settings.end_at_error = ends;
     }
 
-    /// What to do next.
+    /// Returns the next step: an action for the driver, or an event.
     pub fn poll(&mut self, now: Instant, rng: &mut dyn Rng) -> Watch {
         loop {
             if let Some(told) = self.told.pop_front() {
@@ -202,7 +205,8 @@ impl Observation {
         self.fresh_until + GRACE
     }
 
-    /// What the transfers want; `None` if something has changed.
+    /// Returns the next step of the transfers under way, or `None` if the state of the observation may
+    /// have changed and [`poll`](Self::poll) has to look at it again.
     fn poll_parts(&mut self, now: Instant, rng: &mut dyn Rng) -> Option<Watch> {
         let mut wait =
             (self.state == State::Registered && self.registering.is_none()).then(|| self.due());
@@ -375,7 +379,7 @@ impl Observation {
         Part::new(transfer, None)
     }
 
-    /// Nobody waits for what is under way any more.
+    /// Drops the transfers under way and the notification that waits for them, and cancels their exchanges.
     fn forget_parts(&mut self) {
         for part in [self.registering.take(), self.fetching.take()].into_iter().flatten() {
             self.forget(&part);
@@ -418,8 +422,8 @@ impl Observation {
         }
     }
 
-    /// Ends it. If it is registered the server is told (RFC 7641 section 3.6), and it is over when that is
-    /// answered or has failed.
+    /// Ends the observation. If it is registered, it sends a deregistration to the server (RFC 7641
+    /// section 3.6), and is over when that has been answered or has failed.
     pub fn cancel(&mut self) {
         self.told.clear();
         self.forget_parts();

@@ -36,7 +36,7 @@ enum Part {
     Download(Body),
 }
 
-/// What is to be done.
+/// The next step of a request.
 #[derive(Debug)]
 pub(super) enum Doing {
     /// Send a message: the block that it is about, the values of Q-Block2, and whether it has the
@@ -51,7 +51,7 @@ pub(super) enum Doing {
     GiveUp,
 }
 
-/// What a message carries.
+/// The part of the request's body that a message carries.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// A block of the request's body.
@@ -61,7 +61,7 @@ pub(super) enum Content {
     Nothing,
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 #[derive(Debug)]
 pub(super) enum Meaning {
     /// There is more to do.
@@ -113,7 +113,7 @@ impl QBlock {
         };
     }
 
-    /// What is due.
+    /// Returns the next step: a message to send, an instant to wait for, or the end.
     pub(super) fn poll(&mut self, now: Instant, options: &Options) -> Doing {
         match &mut self.part {
             Part::Upload(sender) => match sender.poll(now) {

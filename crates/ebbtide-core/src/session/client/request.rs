@@ -1,4 +1,5 @@
-//! What a transfer is told: what to ask for, how, and with how much patience.
+//! The inputs of a transfer: the request, the way in which it is sent, and how long the transfer keeps
+//! trying.
 
 use crate::q_block::QBlockParameters;
 use crate::session::{BlockSizes, Options};
@@ -108,8 +109,8 @@ pub enum RequestTag {
 pub struct Patience {
     /// Until when, if the caller set a limit.
     pub until: Option<Instant>,
-    /// Without a limit: how long after the peer was heard last. What was never answered then fails with
-    /// its first message. Zero by default.
+    /// Without a limit: how long the transfer goes on after the peer was last heard. A transfer that was
+    /// never answered then fails with its first lost message. Zero by default.
     pub silence: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What a transfer wants, and how it ends.
+//! The steps of a transfer, and the ways in which it ends.
 
 use crate::session::{Options, Response};
 use crate::time::Instant;
@@ -6,23 +6,23 @@ use crate::wire::Code;
 use bytes::Bytes;
 use core::fmt;
 
-/// What a transfer wants.
+/// The next step of a transfer.
 #[derive(Debug)]
 pub enum Step {
     /// Start this exchange.
     Send(Outgoing),
-    /// Nobody waits for an answer to this exchange any more.
+    /// Cancel this exchange: the transfer no longer waits for its answer.
     Cancel(u32),
     /// Nothing before something arrives, or before this instant.
     Wait(Option<Instant>),
-    /// It is over. What is still under way is to be cancelled.
+    /// The transfer is over. Cancel its exchanges that are still under way.
     Done(Result<Response, TransferError>),
 }
 
 /// A message to send.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// What the transfer calls the exchange; unique within the transfer.
+    /// The transfer's identifier of the exchange, which is unique within the transfer.
     pub id: u32,
     /// The method.
     pub code: Code,
@@ -35,12 +35,12 @@ pub struct Outgoing {
     pub q_block: bool,
 }
 
-/// What became of a message without an answer.
+/// Why a message has no answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// It did not leave: there is no route.
     Unsent,
-    /// Nothing answered it, so that nobody knows whether it arrived.
+    /// No answer came, so that it is unknown whether the message arrived.
     Unanswered,
     /// It is longer than the path or the endpoint takes.
     TooLong,

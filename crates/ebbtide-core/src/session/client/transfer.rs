@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause, before it is drawn: a path that comes back is found soon.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Piece {
     /// The request's body, or a block of it.
@@ -168,7 +168,7 @@ impl Transfer {
         self.queued = messages;
     }
 
-    /// What to do next. Randomness is for Request-Tags and pauses.
+    /// Returns the next step. `rng` supplies Request-Tags and the random parts of delays.
     pub fn poll(&mut self, now: Instant, rng: &mut dyn Rng) -> Step {
         if let Some(id) = self.cancel.pop_front() {
             return Step::Cancel(id);

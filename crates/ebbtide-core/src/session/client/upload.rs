@@ -36,7 +36,8 @@ impl Window {
     }
 }
 
-/// What is known of the order in which blocks came to a server that does not say that it takes any.
+/// The order in which blocks arrived, as far as it is known, at a server that has not said that it
+/// takes them in any order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Order {
     /// It is the one in which they were sent.
@@ -64,7 +65,7 @@ pub(super) struct Place {
     pub(super) at: usize,
 }
 
-/// What an answer to a block means.
+/// The meaning of an answer to a block.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// There is more to do.
@@ -202,7 +203,8 @@ impl Upload {
             && self.progress.ahead.len() < self.window.blocks
     }
 
-    /// What is not acknowledged without a gap is sent again.
+    /// Goes back to the first byte that is not acknowledged, so that all blocks from there on are sent
+    /// again.
     fn go_back(&mut self) {
         self.progress.resent += self.progress.ahead.len();
         self.window.shrink();
@@ -231,7 +233,7 @@ impl Upload {
         current
     }
 
-    /// What the server says to the block of this place.
+    /// Evaluates the server's answer to the block of this place.
     pub(super) fn on_answer(&mut self, place: Place, answer: Response) -> Verdict {
         self.running = self.running.saturating_sub(1);
         let smaller = match self.acknowledged_block(place.at, &answer) {

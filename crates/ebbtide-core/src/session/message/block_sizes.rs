@@ -6,7 +6,7 @@ use crate::wire::{Block, BlockError, Opt};
 /// Bytes of a message on a connection that are left for header, token and short options.
 const OVERHEAD: usize = 128;
 
-/// What fits into one message on a transport.
+/// The sizes of bodies and blocks that fit into one message on a transport.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
     /// Bytes of the longest body that goes without blocks.
@@ -39,7 +39,7 @@ impl BlockSizes {
         Self { whole: room.max(16), szx, block: 16 << szx, reliable: true }
     }
 
-    /// These, with blocks no larger than somebody wants.
+    /// Returns these sizes, with blocks no larger than those of the size exponent `szx`.
     #[inline]
     pub fn at_most(mut self, szx: u8) -> Self {
         if szx < self.szx {

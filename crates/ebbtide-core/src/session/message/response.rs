@@ -129,7 +129,7 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// If the code is not of class 2.
+    /// Returns an error if the code is not of class 2.
     pub fn error_for_status(self) -> Result<Self, StatusError> {
         if self.is_success() { Ok(self) } else { Err(StatusError(Box::new(self))) }
     }

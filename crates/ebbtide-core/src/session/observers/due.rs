@@ -40,18 +40,19 @@ pub struct Due {
     pub confirmable: bool,
     /// Whether the observer has acknowledged a notification before.
     pub proven: bool,
-    /// Whether its address may be forged: nobody there has echoed or acknowledged anything.
+    /// Whether its address may be forged: no client at this address has echoed a challenge or acknowledged
+    /// a notification.
     pub unverified: bool,
     /// The value of Observe, if it is a success.
     pub sequence: u32,
-    /// What it says; what the handler answers, if nothing.
+    /// The response that it carries. `None` stands for the handler's answer to the request.
     pub event: Option<Response>,
     /// Bytes of the response to the request, with headers: they count against what an unverified
     /// address may be sent.
     pub sent: usize,
 }
 
-/// What a notification that found no room waits for.
+/// The event that a notification without room waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Room {
     /// The end of an exchange with this scope
@@ -61,7 +62,7 @@ pub enum Room {
     Any,
 }
 
-/// Who is notified, in which order.
+/// The observers to notify, in their order, and the notifications under way.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// Those that are due: first those that are proven, then those whose addresses were verified as

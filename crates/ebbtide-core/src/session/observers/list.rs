@@ -2,7 +2,7 @@
 
 use super::Observers;
 
-/// What is observed.
+/// A subject that clients observe.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
     /// The number that tells it from others.

@@ -35,10 +35,10 @@ const CONFIRM_EVERY: u32 = 24 * 3600;
 /// Subtracted, so that a Confirmable notification is not a day and a moment after the last.
 const SLACK: u32 = 3600;
 
-/// What a client must say to be an observer (RFC 7641 section 4.1).
+/// The data of a registration, which makes a client an observer (RFC 7641 section 4.1).
 #[derive(Copy, Clone, Debug)]
 pub struct Registration<'r> {
-    /// Who observes.
+    /// The observer's address.
     pub remote: SocketAddr,
     /// The token of its request, which is that of all notifications.
     pub token: Token,
@@ -47,7 +47,7 @@ pub struct Registration<'r> {
     /// Whether its address may be forged. Then its first notification is Confirmable, and there is
     /// no other before it is acknowledged (RFC 7641 section 7).
     pub unverified: bool,
-    /// What it observes.
+    /// The subject that it observes.
     pub subject: Subject,
     /// The request: it is answered anew with each notification.
     pub request: &'r [u8],
@@ -124,8 +124,8 @@ pub struct Observers {
 }
 
 impl Observers {
-    /// Nobody observes yet. `seed` must be unpredictable on the open Internet: the table of observers
-    /// is hashed with it.
+    /// Creates an empty table of observers. `seed` must be unpredictable on the open Internet, because it
+    /// is the key of the table's hashes.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -284,8 +284,8 @@ impl Observers {
         );
     }
 
-    /// Nobody is to observe any more: every observer is sent this error, which ends its observation
-    /// (RFC 7641 section 4.2).
+    /// Ends all observations: every observer receives a notification with this error (RFC 7641
+    /// section 4.2).
     pub fn end_all(&mut self, error: &Response) {
         let subjects: Vec<u32> = self.by_subject.keys().copied().collect();
         subjects.into_iter().for_each(|subject| self.event(subject, error));

@@ -3,7 +3,7 @@
 use super::Observer;
 use alloc::vec::Vec;
 
-/// An observer. The name of one that is gone names nobody else.
+/// The identifier of an observer. When the observer is gone, no other receives its identifier.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObserverId {
     index: u32,

@@ -17,13 +17,13 @@ pub(in crate::session) struct Download {
     sender: Sender,
     /// The first block that never left.
     next: u32,
-    /// Who asked for the body, and who then asked for blocks of it again: answers carry their tokens (RFC 9177
-    /// section 7.2).
+    /// The requester of the body, and the latest request for blocks of it that are missing. Answers carry
+    /// the tokens of these requests (RFC 9177 section 7.2).
     requester: Requester,
     asked_again: Option<Requester>,
 }
 
-/// What is due for a download.
+/// The next step of a download.
 #[derive(Debug)]
 pub(in crate::session) enum Step {
     Send(Box<(Requester, Response)>),
@@ -68,7 +68,7 @@ impl Download {
         }
     }
 
-    /// What is to be done now.
+    /// Returns the next step: a block to send, or an instant to wait for.
     pub(in crate::session) fn poll(&mut self, now: Instant) -> Step {
         match self.sender.poll(now) {
             Sending::Block(num) => {

@@ -1,4 +1,4 @@
-//! What a request with the options of RFC 9177 is a part of.
+//! The part that a request with the options of RFC 9177 has in a transfer.
 
 use crate::q_block::QBlockParameters;
 use crate::session::message::Response;

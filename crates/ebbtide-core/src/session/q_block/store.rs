@@ -14,7 +14,7 @@ use crate::wire::Block;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// What a block has led to.
+/// The outcome of a block.
 pub(in crate::session) enum Taken {
     /// Nothing more, but for what there is to send.
     Kept,

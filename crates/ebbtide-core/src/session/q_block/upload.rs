@@ -23,9 +23,9 @@ pub(in crate::session) struct Upload {
     receiver: Receiver,
     szx: u8,
     size: usize,
-    /// What is here: memory is taken by what arrived, not by what was announced.
+    /// The blocks that have arrived. Memory is allocated for their payloads, not for the announced size.
     blocks: BTreeMap<u32, Bytes>,
-    /// Who sent the last block, whose token answers carry (RFC 9177 section 4.3).
+    /// The requester that sent the last block, whose token answers carry (RFC 9177 section 4.3).
     pub(super) requester: Requester,
     state: UploadState,
 }
@@ -37,7 +37,7 @@ enum UploadState {
     Working,
 }
 
-/// What is due for an upload.
+/// The next step of an upload.
 #[derive(Debug)]
 pub(super) enum Step {
     Send(Response),
@@ -103,7 +103,7 @@ impl Upload {
         blocks + self.receiver.blocks() as usize / 8
     }
 
-    /// What is to be done now.
+    /// Returns the next step: a response to send, the whole body, an instant to wait for, or the end.
     pub(super) fn poll(&mut self, now: Instant) -> Step {
         if !matches!(self.state, UploadState::Arriving) {
             return Step::Wait(None);

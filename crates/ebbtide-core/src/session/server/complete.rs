@@ -17,7 +17,7 @@ use crate::wire::{Code, HEADER_LEN, OptionNumber};
 pub struct Observe<'o> {
     /// The observers of the transport that the request came by.
     pub observers: &'o mut Observers,
-    /// What the route's observers observe.
+    /// The subject that the route's observers observe.
     pub subject: Subject,
     /// How many may register.
     pub max: usize,
@@ -195,9 +195,9 @@ pub(super) fn length(requester: &Requester, response: &Response) -> usize {
     HEADER_LEN + requester.token.len() + content
 }
 
-/// How often an answer of so many bytes may be sent. What is known of the address is looked up only if
-/// the request alone does not allow as often as needed, or the answer is a separate one, which may be
-/// repeated.
+/// How often an answer of `length` bytes may be sent. The state of the address is looked up only if the
+/// request alone does not allow `needed` transmissions, or if the answer is a separate response, which
+/// may be retransmitted.
 #[inline]
 pub(super) fn allowance<S: Share<Tables>>(
     server: &Server<S>,

@@ -49,7 +49,7 @@ impl Default for SessionConfig {
     }
 }
 
-/// What a server's session holds at the moment.
+/// The memory and state that a server's session holds at present.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load {
@@ -65,7 +65,8 @@ pub struct Load {
     pub verified: usize,
 }
 
-/// What a server has turned away, by reason, since it was made.
+/// Counters of the requests, uploads and observers that a server has turned away since it was created, by
+/// reason.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusals {

@@ -72,7 +72,7 @@ impl<T> Share<T> for RefCell<T> {
     }
 }
 
-/// What all sockets and connections of a server share.
+/// The state that all sockets and connections of a server share.
 pub struct Tables {
     validation: AddressValidation,
     limiter: Option<RateLimiter>,
@@ -155,7 +155,7 @@ impl<S: Share<Tables>> Server<S> {
         &self.config
     }
 
-    /// What fits into a datagram.
+    /// The sizes of bodies and blocks that fit into a datagram.
     #[must_use]
     pub fn datagram_sizes(&self) -> BlockSizes {
         BlockSizes::of_datagrams(self.config.block_szx)
@@ -191,9 +191,10 @@ impl<S: Share<Tables>> Server<S> {
         })
     }
 
-    /// What is sent of a notification: if it is long, a block (RFC 7959 section 2.6), and the others are
-    /// kept for the observer to fetch; if it is longer than an address may be sent that may be forged, a
-    /// challenge, which is an error and so ends the observation.
+    /// Fits a notification to the transport and the observer. Of a long one it returns a block (RFC 7959
+    /// section 2.6), and keeps the others for the observer to fetch. If the address may be forged and the
+    /// notification is longer than may be sent there, it returns a challenge, which is an error and so ends
+    /// the observation.
     pub fn size_notification(
         &self,
         now: Instant,
@@ -235,7 +236,7 @@ impl<S: Share<Tables>> Server<S> {
         out
     }
 
-    /// What is held for requests that are not finished.
+    /// Returns the load of the session at `now`.
     pub fn load(&self, now: Instant) -> Load {
         self.tables.with(|tables| {
             let (bytes, uploads, downloads) = tables.blocks.bodies.held(now);
@@ -250,7 +251,7 @@ impl<S: Share<Tables>> Server<S> {
         })
     }
 
-    /// What has been turned away.
+    /// Returns the counters of the session itself; all others are zero.
     pub fn refusals(&self) -> Refusals {
         self.tables.with(|tables| Refusals {
             challenged: tables.validation.challenged(),

@@ -103,7 +103,8 @@ impl<S: Share<Tables>> Server<S> {
         self.tables.with(|tables| tables.validation.read(now, from, option.value))
     }
 
-    /// What takes the place of processing a request, if its address may be forged.
+    /// Returns the answer that takes the place of processing a request whose address may be forged, or
+    /// `None` if the request may be processed.
     fn stands_in_for(
         &self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! The stages of a request. What makes each is in the file of its stage.
+//! The stages of a request. The code that produces each is in the file of its stage.
 
 use crate::session::finished::Finished;
 use crate::session::key::{TransferKey, fingerprint, transfer_key};
@@ -23,7 +23,7 @@ pub enum Next<'p, 'm, T> {
     Send(Outgoing),
 }
 
-/// What is to be sent, in this order; maybe nothing.
+/// The answers to send, in this order; the list may be empty.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is on its way: a box would cost an allocation")]
 pub enum Outgoing {
@@ -155,7 +155,7 @@ impl<'p, 'm> Verified<'p, 'm> {
         &self.0.message
     }
 
-    /// Who asks.
+    /// The sender of the request.
     #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
@@ -323,7 +323,7 @@ impl<'p, 'm> Assembled<'p, 'm> {
         self.0.body.as_deref().unwrap_or(self.0.message.payload())
     }
 
-    /// Who asks.
+    /// The sender of the request.
     #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
@@ -358,13 +358,13 @@ impl<'p, 'm> Assembled<'p, 'm> {
 pub struct PendingRequest(Box<Kept>);
 
 impl PendingRequest {
-    /// Who asks.
+    /// The sender of the request.
     pub fn requester(&self) -> &Requester {
         &self.0.requester
     }
 
-    /// It takes long: the client is told that the request has arrived, so that it stops repeating it
-    /// (RFC 7252 section 5.2.2). What comes back is to be sent.
+    /// Acknowledges a request whose answer takes long, so that the client stops retransmitting it
+    /// (RFC 7252 section 5.2.2). The caller sends the acknowledgement that this returns.
     pub fn acknowledge(&mut self) -> Finished {
         let (acknowledgement, after) = Finished::acknowledgement(self.0.requester);
         self.0.requester = after;
@@ -390,7 +390,7 @@ pub struct Handled<'p, 'm> {
 }
 
 impl Handled<'_, '_> {
-    /// Who asked.
+    /// The sender of the request.
     #[inline]
     #[must_use]
     pub fn requester(&self) -> &Requester {
