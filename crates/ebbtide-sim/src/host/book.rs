@@ -43,8 +43,8 @@ impl Book {
         self.failed.insert(place, (exchange, transmissions));
     }
 
-    /// A response arrives that the client no longer waits for. `ordinal` is the transmission that it
-    /// answers; 0 is the original.
+    /// A response arrives that the client no longer waits for. `ordinal` is the transmission that
+    /// it answers; 0 is the original.
     pub(crate) fn answered_late(&mut self, exchange: u32, ordinal: u8) {
         let place = self.failed.binary_search_by_key(&exchange, |(number, _)| *number);
         if let Ok(place) = place {

@@ -1,4 +1,4 @@
-//! Network cost of the clients of a replication, and the times at which their exchanges were answered.
+//! Network cost of the clients of a replication, and the times until their exchanges were answered.
 
 use super::run_record::SparseHistogram;
 use serde::{Deserialize, Serialize};

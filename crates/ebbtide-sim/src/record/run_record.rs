@@ -124,7 +124,7 @@ pub struct Totals {
     /// Measurements of a Wi-Fi cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiRecord>,
-    /// Network cost of the clients, and the times at which their exchanges were answered.
+    /// Network cost of the clients, and the times until their exchanges were answered.
     pub delivery: Delivery,
     /// Measurements of TCP in the background.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,5 +1,5 @@
-//! The seal of a file: a hash of its content, stored within the file. It reveals a change of any one
-//! byte, however the file was transferred.
+//! The seal of a file: a hash of its content, stored within the file. It reveals a change of any
+//! one byte, however the file was transferred.
 
 use crate::random::fnv1a_128;
 

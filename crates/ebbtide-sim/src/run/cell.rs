@@ -82,8 +82,8 @@ fn per_exchange_s(scenario: &Scenario, (up, down): (f64, f64)) -> (f64, f64) {
     (each(up, &scenario.network.up), each(down, &scenario.network.down))
 }
 
-/// Time that the link needed for the background's bytes until the last client was done, s, mean over
-/// replications. This time is not available to the clients.
+/// Time that the link needed for the background's bytes until the last client was done, s, mean
+/// over replications. This time is not available to the clients.
 fn background_s(spec: &CellSpec, records: &[RunRecord]) -> f64 {
     if physical_limit_s(spec) == 0.0 {
         return 0.0;
@@ -132,8 +132,8 @@ fn demand(spec: &CellSpec) -> Demand {
     }
 }
 
-/// Times of a request and its response in a Wi-Fi cell, s: how long they occupy the channel at least,
-/// and how long both are on the air in an idle cell.
+/// Times of a request and its response in a Wi-Fi cell, s: how long they occupy the channel at
+/// least, and how long both are on the air in an idle cell.
 fn average_air(wifi: Option<&Wifi>, lengths: &[(f64, f64)]) -> (f64, f64) {
     let Some(wifi) = wifi else { return (0.0, 0.0) };
     let frame = |bytes: f64| wifi.dcf.frame_bytes(bytes.round() as u32);

@@ -122,7 +122,7 @@ impl Cell {
         self.mac.handle(now, event, engine);
     }
 
-    /// Returns the next packet that arrived or was given up; `None` if there is no other at present.
+    /// Returns the next packet that arrived or was given up; `None` if there is no further one.
     pub(super) fn poll<E: From<Event> + Copy>(
         &mut self,
         now: Instant,

@@ -6,7 +6,7 @@ use crate::report::text::shortened;
 
 /// One line or cloud of dots.
 pub(crate) struct Trace<'a> {
-    /// Name of the trace; written into the drawing when there is more than one.
+    /// Name of the trace, shown when the trace is pointed at; may be empty.
     pub(crate) name: &'a str,
     /// Class of its look.
     pub(crate) class: String,
