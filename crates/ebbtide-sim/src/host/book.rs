@@ -1,9 +1,9 @@
-//! The book on what one client asked: which requests reached the server, and which transmissions
+//! The record of one client's exchanges: which requests reached the server, and which transmissions
 //! were unnecessary. The testbed sees both ends, so it knows what the client cannot.
 
 use ebbtide_core::time::Duration;
 
-/// What became of a client's exchanges, those included that the client gave up.
+/// Outcomes of a client's exchanges, including those that the client gave up.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     arrived: Marks,
@@ -43,7 +43,8 @@ impl Book {
         self.failed.insert(place, (exchange, transmissions));
     }
 
-    /// An answer comes that nobody waits for: to this transmission, 0 being the original.
+    /// A response arrives that the client no longer waits for. `ordinal` is the transmission that
+    /// it answers; 0 is the original.
     pub(crate) fn answered_late(&mut self, exchange: u32, ordinal: u8) {
         let place = self.failed.binary_search_by_key(&exchange, |(number, _)| *number);
         if let Ok(place) = place {

@@ -1,4 +1,4 @@
-//! What devices of one kind have in common, kept once for all of them.
+//! Settings that devices of one kind share, stored once for all of them.
 
 use super::{digits, endpoint_config};
 use crate::scenario::{Control, QBlock, Scenario, Tcp};
@@ -13,7 +13,7 @@ pub(crate) enum Model {
     QBlock(QBlock),
 }
 
-/// What clients have in common: a million of them have it once.
+/// Configuration and request contents that clients share: a million clients store them once.
 pub(crate) struct ClientModel {
     pub(crate) config: SharedConfig,
     /// The value of the requests' option Uri-Path.

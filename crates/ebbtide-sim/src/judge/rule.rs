@@ -5,7 +5,7 @@ use super::{Candidate, MARGIN, sentence};
 use crate::stats::mean_and_half_width;
 use serde::{Deserialize, Serialize};
 
-/// What a control is, beside the others in its setting.
+/// The judgement of a control in comparison with the others in its setting.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Judgement {
@@ -153,8 +153,9 @@ fn mean(one: &Candidate<'_>, figure: &impl Fn(&RunFigures) -> f64) -> f64 {
     runs.iter().map(figure).sum::<f64>() / runs.len() as f64
 }
 
-/// By how much the figure of one is above that of the other, replication by replication: those of the
-/// same number met the same luck. What is nowhere a number differs by nothing.
+/// Mean difference between the figures of `one` and `other`, from pairs of replications with the
+/// same number, which met the same luck. Pairs without a finite difference are left out; if no pair
+/// remains, the difference is zero.
 pub(super) fn difference(
     one: &Candidate<'_>,
     other: &Candidate<'_>,

@@ -1,4 +1,4 @@
-//! What is measured of TCP in the background.
+//! Measurements of TCP in the background.
 
 use serde::{Deserialize, Serialize};
 

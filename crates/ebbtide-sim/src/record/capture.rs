@@ -26,7 +26,7 @@ impl<W: Write> Capture<W> {
     ///
     /// # Errors
     ///
-    /// If the sink fails.
+    /// Returns an error if the sink fails.
     pub fn new(sink: W, places: &[&str]) -> io::Result<Self> {
         Self::of(sink, places, DataLink::RAW)
     }
@@ -36,7 +36,7 @@ impl<W: Write> Capture<W> {
     ///
     /// # Errors
     ///
-    /// If the sink fails.
+    /// Returns an error if the sink fails.
     pub fn of_frames(sink: W, places: &[&str]) -> io::Result<Self> {
         Self::of(sink, places, DataLink::IEEE802_15_4)
     }
@@ -79,7 +79,7 @@ impl<W: Write> Capture<W> {
     ///
     /// # Errors
     ///
-    /// If the sink fails.
+    /// Returns an error if the sink fails.
     pub fn packet(&mut self, (place, at): (u32, Duration), packet: &[u8]) -> io::Result<()> {
         let block = EnhancedPacketBlock {
             interface_id: place,

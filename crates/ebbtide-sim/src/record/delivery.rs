@@ -1,4 +1,4 @@
-//! What the clients of a replication cost the network, and when what they asked was delivered.
+//! Network cost of the clients of a replication, and the times until their exchanges were answered.
 
 use super::run_record::SparseHistogram;
 use serde::{Deserialize, Serialize};

@@ -500,8 +500,8 @@ fn failure(path: &Path, error: &io::Error) -> StoreError {
     StoreError { path: path.to_owned(), reason: error.to_string() }
 }
 
-/// Writes beside the place and renames into it: a file is there whole or not at all, whoever else
-/// writes the same one. Of several that do, the last one stays.
+/// Writes a new file next to `path` and renames it to `path`: the file is there whole or not at
+/// all, even while others write the same one. The writer that renames last determines its content.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let write = || {
         let (partial, mut file) = create_beside(path)?;

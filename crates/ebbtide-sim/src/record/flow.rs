@@ -3,7 +3,7 @@
 use super::run_record::SparseHistogram;
 use serde::{Deserialize, Serialize};
 
-/// What became of one client's messages.
+/// Counts, delays and waiting times of one client's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// When it began, ns.

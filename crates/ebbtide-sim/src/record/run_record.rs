@@ -90,14 +90,14 @@ pub struct RunRecord {
     pub replication: u32,
     /// Every client, in order.
     pub clients: Vec<ClientRecord>,
-    /// What does not belong to a client.
+    /// Measurements of the replication as a whole.
     pub totals: Totals,
-    /// What the simulation cost, in seconds of wall clock; the one thing that differs between two
-    /// runs of the same.
+    /// Wall-clock time of the simulation, s. Nothing else differs between two runs of the same
+    /// replication.
     pub wall_s: f64,
 }
 
-/// What does not belong to a single client.
+/// Measurements that do not belong to a single client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     /// Exchanges that took 0, 1, 2, ... retransmissions.
@@ -116,20 +116,20 @@ pub struct Totals {
     pub sim_ns: u64,
     /// Events handled.
     pub events: u64,
-    /// What happened over time; only for the replications that were asked for.
+    /// Time series; only for the replications for which they were requested.
     pub series: Option<Series>,
-    /// What is measured in a low-power network.
+    /// Measurements of a low-power network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshRecord>,
-    /// What is measured in a Wi-Fi cell.
+    /// Measurements of a Wi-Fi cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiRecord>,
-    /// What the clients cost, and when what they asked was delivered.
+    /// Network cost of the clients, and the times until their exchanges were answered.
     pub delivery: Delivery,
-    /// What TCP in the background came to.
+    /// Measurements of TCP in the background.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundFlow>,
-    /// What is measured of senders of many messages: each client's flow, in order.
+    /// Measurements of senders of many messages: each client's flow, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRecord>,
     /// The handshakes of DTLS, if there were any.

@@ -1,12 +1,12 @@
-//! The seal of a file: a hash of its content within it, so that one changed byte is noticed whoever
-//! carries the file where.
+//! The seal of a file: a hash of its content, stored within the file. It reveals a change of any
+//! one byte, however the file was transferred.
 
 use crate::random::fnv1a_128;
 
 /// The name under which a file has its seal.
 pub(super) const NAME: &str = "ebbtide.seal";
 
-/// What comes before the digits.
+/// The text before the digits of the hash.
 const MARK: &[u8] = b"content-";
 
 /// Hexadecimal digits of the hash.

@@ -53,7 +53,7 @@ pub struct Tap<C: Write> {
     pub capture: Capture<C>,
 }
 
-/// What a trace is confined to.
+/// Limits of a trace: one client, a time span, or both.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Only {
     /// One client; `None`: all.

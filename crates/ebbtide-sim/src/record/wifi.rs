@@ -1,4 +1,4 @@
-//! What is measured in a Wi-Fi cell, beside what every client measures.
+//! Measurements of a Wi-Fi cell, in addition to those of every client.
 
 use crate::medium::FrameCounts;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A station.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StationRecord {
-    /// What its frames came to.
+    /// Counts of its frames and of their outcomes.
     pub frames: FrameCounts,
     /// Packets that it did not take because its queue was full.
     pub overflows: u64,

@@ -1,4 +1,4 @@
-//! What is measured of senders of many messages, as the report takes it.
+//! Measurements of senders of many messages, in the form that the report uses.
 
 use super::model::Summary;
 use serde::{Deserialize, Serialize};

@@ -13,7 +13,7 @@ const MANY: usize = 500;
 /// Rows at most.
 const MOST_ROWS: usize = 400;
 
-/// What can stand in a cell: its name in the style sheet and in words.
+/// Figures that a cell can show: the name in the style sheet and the name in words.
 const FIGURES: [(&str, &str); 5] = [
     ("delivered", "share delivered"),
     ("by", "time by which the share named is delivered"),

@@ -19,7 +19,7 @@ pub struct Report {
     pub subtitle: String,
     /// Name of the scenario, as `run` takes it.
     pub scenario: String,
-    /// What the scenario is, in a sentence or two of plain text.
+    /// Description of the scenario, in a sentence or two of plain text.
     pub description: String,
     /// Where the scenario comes from (a paper, a file); may be empty.
     pub source: String,
@@ -154,9 +154,9 @@ pub struct SecurityCell {
 pub struct BackgroundCell {
     /// Flows of a replication.
     pub flows: u32,
-    /// What their applications offered, all together, bit/s, mean over replications.
+    /// Rate at which all their applications together offered data, bit/s, mean over replications.
     pub offered_bps: f64,
-    /// What arrived, likewise.
+    /// Rate at which data arrived, likewise.
     pub delivered_bps: f64,
     /// Segments that their senders repeated, summed over replications.
     pub retransmissions: u64,

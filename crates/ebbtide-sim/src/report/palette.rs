@@ -1,7 +1,7 @@
 //! One fixed colour and dash per congestion control, the same in every figure.
 //!
-//! A family shares a hue, its members differ in lightness and dash, so that no pair is told
-//! apart by hue alone. The colours themselves are in `style.css`, classes `k0` and on.
+//! The members of a family share a hue and differ in lightness and dash, so that no two controls
+//! differ by hue alone. The colours themselves are in `style.css`, classes `k0` and on.
 
 use super::model::Report;
 

@@ -1,6 +1,6 @@
 //! Numbers and words as the page prints them: escaped, fixed decimals, never "NaN".
 
-/// What stands for a value that does not exist.
+/// The text that replaces a value that does not exist.
 pub(super) const NONE: &str = "–";
 
 /// Text made safe for element content and for quoted attributes.

@@ -54,7 +54,7 @@ impl Flows {
         self.is_over = true;
     }
 
-    /// What the flows came to.
+    /// Returns the measurements of each flow.
     pub(super) fn records(&self) -> Vec<BackgroundFlow> {
         self.flows.iter().map(Bulk::record).collect()
     }

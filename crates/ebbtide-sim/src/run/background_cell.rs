@@ -3,7 +3,7 @@
 use crate::record::{BackgroundFlow, RunRecord};
 use crate::report::BackgroundCell;
 
-/// What its replications measured; `None` without such flows.
+/// Computes a cell's figures from its replications; returns `None` without such flows.
 pub(super) fn background_cell(records: &[RunRecord]) -> Option<BackgroundCell> {
     let flows = || records.iter().flat_map(|record| &record.totals.background);
     let flows_each = records.iter().map(|record| record.totals.background.len()).max()?;

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 /// The version that results carry: other versions may compute other results.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What is to be run.
+/// The plan of a run or reproduction: its cells, and the settings, controls and seed behind them.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The scenario's text.
@@ -87,7 +87,7 @@ pub struct CellResult {
     pub per_run: Vec<PerRun>,
 }
 
-/// What has been computed.
+/// The computed results of a campaign.
 #[derive(Clone, Debug)]
 pub struct Results {
     /// In the order of [`Campaign::cells`]; cells that miss a replication are left out.
@@ -441,7 +441,7 @@ impl Campaign {
         command
     }
 
-    /// What the folder of results says of itself.
+    /// Returns the manifest for the folder of results.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
         let cells = self.cells.iter().map(|spec| ManifestCell {
@@ -476,7 +476,7 @@ impl Campaign {
     ///
     /// # Errors
     ///
-    /// If this version does not understand its scenario.
+    /// Returns an error if this version does not understand the scenario of the manifest.
     pub fn from_manifest(manifest: &Manifest) -> Result<Self, ScenarioError> {
         if !manifest.papers.is_empty() {
             let papers = Paper::named(&manifest.papers);
@@ -516,7 +516,7 @@ struct Collected {
 }
 
 impl CellSpec {
-    /// What a reader of its results must know: each note once.
+    /// Returns the notes that a reader of its results must know, each once.
     #[must_use]
     pub fn notes(&self) -> &'static [&'static str] {
         self.controls.iter().map(Control::notes).find(|notes| !notes.is_empty()).unwrap_or_default()

@@ -82,8 +82,8 @@ fn per_exchange_s(scenario: &Scenario, (up, down): (f64, f64)) -> (f64, f64) {
     (each(up, &scenario.network.up), each(down, &scenario.network.down))
 }
 
-/// What the link needed for the background's bytes until the last client was done, s, mean over
-/// replications: it is not there for the clients.
+/// Time that the link needed for the background's bytes until the last client was done, s, mean
+/// over replications. This time is not available to the clients.
 fn background_s(spec: &CellSpec, records: &[RunRecord]) -> f64 {
     if physical_limit_s(spec) == 0.0 {
         return 0.0;
@@ -96,7 +96,7 @@ fn background_s(spec: &CellSpec, records: &[RunRecord]) -> f64 {
     bytes as f64 * 8.0 / rate as f64 / records.len().max(1) as f64
 }
 
-/// What is asked of the network, for the judgement.
+/// Returns the workload of the network and the capacity of its link, for the judgement.
 fn demand(spec: &CellSpec) -> Demand {
     let scenario = &spec.scenario;
     let (n, w) = (&scenario.network, &scenario.workload);
@@ -132,8 +132,8 @@ fn demand(spec: &CellSpec) -> Demand {
     }
 }
 
-/// What a request and its response occupy the channel of a Wi-Fi cell for at least, and how long
-/// both are on it in an idle cell, s.
+/// Times of a request and its response in a Wi-Fi cell, s: how long they occupy the channel at
+/// least, and how long both are on the air in an idle cell.
 fn average_air(wifi: Option<&Wifi>, lengths: &[(f64, f64)]) -> (f64, f64) {
     let Some(wifi) = wifi else { return (0.0, 0.0) };
     let frame = |bytes: f64| wifi.dcf.frame_bytes(bytes.round() as u32);

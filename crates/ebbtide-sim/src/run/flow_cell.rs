@@ -9,7 +9,7 @@ use crate::stats::{jain, mean_and_half_width};
 /// One flow of one replication, with what the client's record says of it.
 type Flow<'r> = (&'r ClientRecord, &'r FlowRecord);
 
-/// What the replications measured; `None` in other workloads.
+/// Computes a cell's figures from its replications; returns `None` for other workloads.
 pub(super) fn flow_cell(spec: &CellSpec, records: &[RunRecord]) -> Option<FlowCell> {
     let runs: Vec<Vec<Flow<'_>>> = records.iter().map(flows).collect();
     let first = runs.first().filter(|flows| !flows.is_empty())?;

@@ -9,7 +9,7 @@ const FLOWS: usize = 8;
 /// Changes of a rate that are kept, at most: then every other one is, from the beginning.
 const CHANGES: usize = 4000;
 
-/// What the first clients' flows do over time.
+/// The flows of the first clients over time.
 #[derive(Debug, Default)]
 pub(super) struct Flows(Vec<One>);
 
@@ -65,7 +65,7 @@ impl Flows {
         one.rate.push((seconds(now), rate));
     }
 
-    /// What was seen, for the report.
+    /// Returns the recorded flows for the report.
     pub(super) fn series(self) -> Vec<FlowSeries> {
         let flows = self.0.into_iter().zip(0u32..);
         flows.map(|(one, client)| one.series(client)).collect()

@@ -6,7 +6,7 @@ use crate::record::RunRecord;
 use crate::report::{MeshCell, MeshNode};
 use crate::stats::mean_and_half_width;
 
-/// What its replications measured; `None` in other networks.
+/// Computes a cell's figures from its replications; returns `None` for other networks.
 pub(super) fn mesh_cell(records: &[RunRecord]) -> Option<MeshCell> {
     let runs: Vec<(&RunRecord, &MeshRecord)> =
         records.iter().filter_map(|record| Some((record, record.totals.mesh.as_ref()?))).collect();

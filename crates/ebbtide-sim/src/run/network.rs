@@ -70,11 +70,11 @@ pub(super) struct Net {
     beyond_down: (Delay, ChaCha8Rng),
     header: u32,
     mtu: u32,
-    /// What carries the messages of clients 0, 1, ..., over and over.
+    /// The transports of clients 0, 1, ...; the list repeats for further clients.
     transports: Vec<Transport>,
     server_processing: (Delay, ChaCha8Rng),
     pub(super) error: Option<RunError>,
-    /// What the clients cost the network.
+    /// The network cost of the clients.
     pub(super) delivery: Delivery,
 }
 
@@ -107,7 +107,7 @@ impl Net {
         }
     }
 
-    /// What carries the messages of a client.
+    /// Returns the transport of a client's messages.
     #[inline]
     fn transport(&self, client: u32) -> Transport {
         if client >= self.clients {
@@ -233,7 +233,7 @@ impl Net {
         }
     }
 
-    /// What is measured in the Wi-Fi cell.
+    /// Returns the measurements of the Wi-Fi cell, if there is one.
     pub(super) fn wifi_record(&self) -> Option<WifiRecord> {
         self.wifi.as_ref().map(Cell::record)
     }
@@ -381,7 +381,7 @@ impl Net {
     }
 }
 
-/// What is known of a packet under way beside its bytes.
+/// Attributes of a packet in transit, apart from its bytes.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Packet {
     pub(super) client: u32,

@@ -9,7 +9,7 @@ use ebbtide_core::endpoint::Failure;
 use ebbtide_core::time::{Duration, Instant, Micros};
 use hdrhistogram::Histogram;
 
-/// What something belongs to.
+/// The exchange and transmission to which a message belongs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tagged {
     /// The client.
@@ -22,7 +22,7 @@ pub struct Tagged {
     pub probe: bool,
 }
 
-/// What carries a client's messages.
+/// The transport of a client's messages.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
     /// A datagram each (RFC 7252).
@@ -37,15 +37,15 @@ pub enum Transport {
 pub struct Details<'p> {
     /// Towards the server, or towards the clients.
     pub upwards: bool,
-    /// What carries the message.
+    /// The transport of the message.
     pub transport: Transport,
-    /// What it belongs to.
+    /// The exchange and transmission to which it belongs.
     pub tagged: Tagged,
     /// Over UDP the CoAP message; over TCP the IPv4 packet.
     pub datagram: &'p [u8],
     /// Bytes in the queue before it.
     pub queued: u64,
-    /// What becomes of it.
+    /// The fate of the packet at the link.
     pub fate: Fate,
 }
 
@@ -286,13 +286,13 @@ impl SeriesRecorder {
         }
     }
 
-    /// What every replication measures.
+    /// Returns the measurements that every replication takes.
     #[must_use]
     pub const fn plain(&self) -> &Discard {
         &self.plain
     }
 
-    /// What was seen, for the report, and what every replication measures.
+    /// Returns the time series for the report, and the measurements that every replication takes.
     #[must_use]
     pub fn into_series(self, replication: u32) -> (Series, Discard) {
         let series = Series {

@@ -67,7 +67,7 @@ struct Simulation<R> {
     sessions: Option<SecureServer>,
     background: Flows,
     recorder: R,
-    /// What a client's host takes to act on a response.
+    /// Time that a client's host needs to act on a response.
     processing: (Delay, ChaCha8Rng),
     period: Option<Time>,
     /// When the run ends, whatever is under way then.
@@ -88,7 +88,7 @@ struct Simulation<R> {
 ///
 /// # Errors
 ///
-/// If a message does not fit the MTU or the scenario never ends. See [`RunError`].
+/// Returns an error if a message does not fit the MTU or the scenario never ends. See [`RunError`].
 pub fn simulate(
     scenario: &Scenario,
     controls: &[Control],
@@ -100,10 +100,10 @@ pub fn simulate(
     Ok(simulate_keeping(scenario, controls, (seed, replication), keep)?.0)
 }
 
-/// What is kept of a replication beside what every one measures.
+/// Data to keep of a replication in addition to the measurements that every one takes.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Keep {
-    /// What happens over time.
+    /// Time series.
     pub(super) series: bool,
     /// A row for each exchange.
     pub(super) exchanges: bool,
@@ -542,7 +542,7 @@ impl<R> Simulation<R> {
         Some(total)
     }
 
-    /// What became of the clients' flows.
+    /// Completes the clients' flows and returns their records.
     fn flows(&mut self) -> Vec<FlowRecord> {
         let end = self.until.unwrap_or_else(|| self.engine.now());
         let spans: Vec<Range<Instant>> =

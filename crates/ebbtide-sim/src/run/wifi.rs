@@ -31,7 +31,7 @@ struct Station {
     peak: usize,
 }
 
-/// What became of a packet, by its place.
+/// The outcome of a packet, with its place.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Crossed {
     /// It is at the access point, on its way to the server.
@@ -122,7 +122,7 @@ impl Cell {
         self.mac.handle(now, event, engine);
     }
 
-    /// What has happened since the last call.
+    /// Returns the next packet that arrived or was given up; `None` if there is no further one.
     pub(super) fn poll<E: From<Event> + Copy>(
         &mut self,
         now: Instant,
@@ -163,7 +163,7 @@ impl Cell {
         self.mac.send(now, frame, engine);
     }
 
-    /// What is measured.
+    /// Returns the measurements of the cell.
     pub(super) fn record(&self) -> WifiRecord {
         let record = |(number, station): (usize, &Station)| StationRecord {
             frames: self.mac.counts(number as u32),

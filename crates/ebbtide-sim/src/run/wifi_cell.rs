@@ -3,7 +3,7 @@
 use crate::record::{RunRecord, StationRecord, WifiRecord};
 use crate::report::WifiCell;
 
-/// What its replications measured; `None` in other networks.
+/// Computes a cell's figures from its replications; returns `None` for other networks.
 pub(super) fn wifi_cell(records: &[RunRecord]) -> Option<WifiCell> {
     let runs: Vec<(&RunRecord, &WifiRecord)> =
         records.iter().filter_map(|record| Some((record, record.totals.wifi.as_ref()?))).collect();

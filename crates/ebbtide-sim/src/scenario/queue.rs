@@ -9,7 +9,8 @@ use crate::net::queue::{
 use ebbtide_core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// A queue discipline. What is left out is as its document has it.
+/// A queue discipline. An optional parameter that is omitted has the default of the document that
+/// defines the discipline.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum QueueSpec {

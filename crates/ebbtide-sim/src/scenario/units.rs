@@ -114,7 +114,7 @@ impl Time {
 }
 
 impl Rate {
-    /// From text such as `30 kbit/s`; `None` if it is no rate.
+    /// Parses a text such as `30 kbit/s`; returns `None` if it is not a rate.
     pub(super) fn parse(text: &str) -> Option<Self> {
         parse_quantity(text, RATE_UNITS).map(Self)
     }

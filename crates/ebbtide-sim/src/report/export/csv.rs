@@ -96,7 +96,8 @@ fn number(value: f64) -> String {
 }
 
 /// A row per cell and replication: the settings, the control, and the figures that lines, tables and
-/// the verdict are made from. What does not exist, such as the time of what never came, is empty.
+/// the verdict are made from. The field of a value that does not exist is empty: for example, the
+/// time by which 99 % were delivered if fewer were.
 fn cells(report: &Report) -> String {
     let mut head: Vec<String> = report.axes.clone();
     head.extend(

@@ -16,7 +16,7 @@ use shapes::Drawing;
 pub struct Exported {
     /// Its name: its title in lower case, with hyphens.
     pub name: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
     drawing: Drawing,
 }

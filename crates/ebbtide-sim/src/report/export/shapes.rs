@@ -19,7 +19,7 @@ pub(super) struct Shape {
     pub(super) style: Style,
 }
 
-/// What it is.
+/// The geometry or the text of a shape.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     /// Stretches of straight lines, and whether each is closed.
@@ -31,7 +31,8 @@ pub(super) enum Kind {
 }
 
 impl Drawing {
-    /// What follows `<svg viewBox` in the page, without the closing tag.
+    /// Parses a drawing from the text that follows `<svg viewBox` in the page, without the closing
+    /// tag.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let sheet = Sheet::page();
         let (head, body) = text.split_once('>')?;

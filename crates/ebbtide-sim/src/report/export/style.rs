@@ -1,4 +1,4 @@
-//! What the page's style sheet makes of the classes of a drawing, on white paper.
+//! Styles that the page's style sheet gives to the classes of a drawing, on white paper.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ impl Selector {
     }
 }
 
-/// What follows a block that holds blocks.
+/// Skips the rest of a block that contains other blocks, and returns the text after it.
 fn skip_block(text: &str) -> &str {
     let mut depth = 1;
     for (at, c) in text.char_indices() {

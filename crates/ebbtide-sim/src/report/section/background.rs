@@ -1,4 +1,4 @@
-//! What TCP in the background came to.
+//! Table of the TCP flows in the background.
 
 use super::{Context, command_line, head, table};
 use crate::report::grid::varying;

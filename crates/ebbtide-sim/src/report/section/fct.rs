@@ -7,7 +7,7 @@ use crate::report::svg::axis::Domain;
 use crate::report::svg::boxplot;
 use crate::report::text::{brief, interval};
 
-/// What the times are of: of flows, or of single exchanges where clients go by the clock.
+/// Names for the times: those of flows, or of single exchanges if clients send at fixed times.
 struct Names {
     title: &'static str,
     axis: &'static str,

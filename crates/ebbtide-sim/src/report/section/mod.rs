@@ -23,7 +23,7 @@ use super::palette::Palette;
 use super::svg::{PANEL, WIDE, Words};
 use super::text::escape;
 
-/// What all sections draw from, and the numbers given out so far.
+/// The report data that all sections share, and the numbers assigned so far.
 pub(super) struct Context<'a> {
     pub(super) report: &'a Report,
     pub(super) grid: Grid<'a>,
@@ -35,9 +35,9 @@ pub(super) struct Context<'a> {
     alternative: Option<String>,
 }
 
-/// What stands with a figure.
+/// The caption of a figure.
 pub(super) struct Caption<'a> {
-    /// What is shown, in plain text.
+    /// Description of the figure, in plain text.
     pub(super) text: String,
     /// The cells shown, for the command.
     pub(super) cells: &'a [&'a Cell],

@@ -1,4 +1,4 @@
-//! What became of the packets, and how well the link was used.
+//! Tables of packet outcomes, link utilisation and fairness.
 
 use super::{Context, command_line, table};
 use crate::report::grid::varying;

@@ -1,4 +1,4 @@
-//! What happened over time in chosen replications.
+//! Time series of chosen replications.
 
 use super::{Caption, Context, where_};
 use crate::report::grid::{varying, words};
@@ -22,7 +22,7 @@ struct Chosen<'a> {
 
 /// A quantity over time.
 struct Quantity {
-    /// What it is, for captions and titles.
+    /// Name of the quantity, for captions and titles.
     name: &'static str,
     /// Axis title up to its unit, without the closing bracket.
     axis: String,

@@ -1,4 +1,4 @@
-//! What became of the frames of a Wi-Fi cell.
+//! Table of the frames of a Wi-Fi cell.
 
 use super::{Context, command_line, head, table};
 use crate::report::grid::varying;

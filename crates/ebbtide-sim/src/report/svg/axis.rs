@@ -66,7 +66,7 @@ impl Domain {
         Scale { domain: self, from, to }
     }
 
-    /// What to add to the axis title.
+    /// Text to append to the axis title; empty for a linear scale.
     pub(crate) fn remark(self) -> &'static str {
         if self.kind == Kind::Linear { "" } else { ", log scale" }
     }

@@ -12,13 +12,13 @@ pub(crate) struct Row {
     pub(crate) name: String,
     /// Its colour class.
     pub(crate) class: String,
-    /// What is drawn.
+    /// The values to draw.
     pub(crate) summary: Summary,
     /// Shown when the row is pointed at.
     pub(crate) tip: String,
 }
 
-/// What the rows have in common.
+/// Heading, axis and width that all rows share.
 pub(crate) struct Frame<'a> {
     /// Heading inside the drawing; may be empty.
     pub(crate) heading: &'a str,

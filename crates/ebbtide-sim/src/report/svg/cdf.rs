@@ -18,13 +18,13 @@ pub(crate) struct Curve<'a> {
     pub(crate) tip: String,
 }
 
-/// What the curves have in common.
+/// Heading, axes and settings that all curves share.
 pub(crate) struct Frame<'a> {
     /// Heading inside the drawing; may be empty.
     pub(crate) heading: &'a str,
     /// Axis title with its unit.
     pub(crate) axis: &'a str,
-    /// What the shares are of.
+    /// Title of the axis of shares: the items of which they are a share.
     pub(crate) share: &'a str,
     /// Range and scale.
     pub(crate) domain: Domain,

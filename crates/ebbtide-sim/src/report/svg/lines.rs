@@ -15,15 +15,15 @@ pub(crate) struct Line {
     pub(crate) tip: String,
 }
 
-/// What the lines have in common.
+/// Heading, axes and width that all lines share.
 pub(crate) struct Frame<'a> {
     /// Heading inside the drawing; may be empty.
     pub(crate) heading: &'a str,
-    /// What runs across.
+    /// Title of the horizontal axis.
     pub(crate) across: &'a str,
     /// Its values, as written.
     pub(crate) values: &'a [String],
-    /// What is measured, with its unit.
+    /// Title of the vertical axis: the quantity measured, with its unit.
     pub(crate) axis: &'a str,
     /// Range and scale of it.
     pub(crate) domain: Domain,

@@ -105,13 +105,13 @@ impl Svg {
     }
 }
 
-/// What a drawing shows, in words.
+/// The texts that describe a drawing.
 pub(super) struct Words {
     /// Unique on the page.
     pub(super) id: String,
-    /// What it is.
+    /// Its title.
     pub(super) title: String,
-    /// What it says.
+    /// A description of its content.
     pub(super) desc: String,
 }
 

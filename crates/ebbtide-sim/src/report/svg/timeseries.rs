@@ -6,7 +6,7 @@ use crate::report::text::shortened;
 
 /// One line or cloud of dots.
 pub(crate) struct Trace<'a> {
-    /// What it is; written into the drawing when there is more than one.
+    /// Name of the trace, shown when the trace is pointed at; may be empty.
     pub(crate) name: &'a str,
     /// Class of its look.
     pub(crate) class: String,
@@ -18,7 +18,7 @@ pub(crate) struct Trace<'a> {
     pub(crate) dots: bool,
 }
 
-/// What the traces have in common.
+/// Headings and axes that all traces share.
 pub(crate) struct Frame<'a> {
     /// Heading inside the drawing.
     pub(crate) heading: &'a str,
