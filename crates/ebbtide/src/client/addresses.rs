@@ -87,9 +87,10 @@ pub(super) async fn all(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
     Ok(ordered)
 }
 
-/// The session with the server that a URI names, at one of these addresses. Of several, each is tried a
-/// little after the one before, by a CoAP ping or by a connection, and the first that answers is taken. If
-/// none does the first is.
+/// Opens a session with the server that a URI names, at one of these addresses. Several addresses
+/// are tried one after the other, at most `ATTEMPT` apart, by a CoAP ping or by a handshake, and
+/// the first one that answers is used. If no address answers, `coap` uses the first one and other
+/// schemes return the first error.
 pub(super) async fn reach(
     inner: &Arc<Inner>,
     uri: &Uri,
@@ -135,7 +136,8 @@ pub(super) async fn reach(
     }
 }
 
-/// Whether somebody answers at this address.
+/// Opens a session with this address. Over `coap`, a CoAP ping checks that an endpoint answers
+/// there.
 async fn attempt(inner: &Arc<Inner>, uri: &Uri, address: SocketAddr) -> Result<Session, Error> {
     let session = Session::open(inner, uri, address).await?;
     // A DTLS handshake has been answered.

@@ -20,7 +20,7 @@ pub(super) struct Drive {
     reliability: Reliability,
     pub(super) transfer: Transfer,
     running: Running,
-    /// What there was no room for.
+    /// The message that waits for room at the endpoint.
     blocked: Option<Outgoing>,
     /// Why the last message was lost.
     lost: Option<Error>,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// What happens next in a group's request.
+/// The next event of a request to a group.
 enum Next<M> {
     /// A member's first answer, or no more of them.
     Answer(Option<Answer>),
@@ -35,7 +35,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the request cannot be sent. No answer is no error.
+    /// Returns an error if the request cannot be sent. A group in which no member answers gives an
+    /// empty list, but a unicast address without an answer is an error.
     pub async fn request_group(
         &self,
         request: Request,

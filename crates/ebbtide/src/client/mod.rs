@@ -84,7 +84,7 @@ struct Inner {
     dtls_v4: Mutex<Option<Arc<Shared>>>,
     dtls_v6: Mutex<Option<Arc<Shared>>>,
     connections: Pool,
-    /// Who understands the blocks of RFC 9177.
+    /// Which servers support the Q-Block options (RFC 9177).
     q_block: q_block::Support,
     rooms: Arc<Rooms>,
     equals: Arc<equals::Equals>,
@@ -349,19 +349,20 @@ impl Client {
         shared.lock().dtls.as_ref()?.saved(remote)
     }
 
-    /// What congestion control knows about a peer, if it has been spoken to.
+    /// The metrics of congestion control for a peer; `None` if the client has no state for it.
     #[must_use]
     pub fn metrics(&self, remote: SocketAddr) -> Option<Metrics> {
         self.inner.opened(remote)?.lock().endpoint.metrics(remote)
     }
 
-    /// What both sockets have counted; IPv4's and IPv6's, where there is one.
+    /// The counters of the IPv4 and the IPv6 socket; `None` for a socket that is not open.
     #[must_use]
     pub fn counters(&self) -> [Option<Counters>; 2] {
         self.inner.sockets().map(|shared| shared.map(|shared| shared.lock().endpoint.counters()))
     }
 
-    /// What its sockets have counted, together, and how much is under way.
+    /// A snapshot of the client's metrics: the counters of all its sockets and connections
+    /// together, and the exchanges that are under way.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let sockets: Vec<_> = self.inner.all_sockets().collect();
@@ -376,7 +377,7 @@ impl Client {
         datagrams + self.inner.connections.open_requests()
     }
 
-    /// What all connections have counted.
+    /// The sums of the counters of all connections.
     #[must_use]
     pub fn stream_counters(&self) -> StreamCounters {
         self.inner.connections.counters()
@@ -384,7 +385,7 @@ impl Client {
 }
 
 impl Request {
-    /// What of it does not depend on where it goes.
+    /// The parts of the request that do not depend on its destination.
     fn parts(&self) -> RequestParts {
         let mut options = crate::Options::new();
         self.uri.to_options(&mut options);

@@ -58,7 +58,7 @@ pub struct Observation {
     sleep: Option<(Instant, Pin<Box<Sleep>>)>,
     /// Why the last message was lost.
     lost: Option<Error>,
-    /// What was found out before somebody asked.
+    /// The result of a poll that took place before the first call of `next`.
     ready: Option<Option<Result<Response, Error>>>,
 }
 
@@ -123,12 +123,13 @@ impl Observation {
         poll_fn(|cx| self.poll_state(cx)).await
     }
 
-    /// Ends it, and waits until the server has confirmed that, if it was registered over UDP. Over a
-    /// connection the server is told without waiting.
+    /// Ends the observation. Over UDP this waits until the server has confirmed the end; over a
+    /// connection the deregistration is sent without waiting for an answer.
     ///
     /// # Errors
     ///
-    /// If the server does not answer. It then learns it from the Reset to its next notification.
+    /// Returns an error if the server does not answer. The Reset to its next notification then ends
+    /// the observation.
     pub async fn cancel(mut self) -> Result<(), Error> {
         self.ready = None;
         (self.renewing, self.starting, self.lost) = (None, None, None);

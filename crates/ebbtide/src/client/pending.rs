@@ -82,7 +82,7 @@ impl Pending {
         Ok(Self { exchanges: link.clone(), index, remote: link.remote, rooms: None })
     }
 
-    /// Its end is told to those who wait for room.
+    /// Notifies requests that wait in `rooms` when this exchange ends.
     pub(crate) fn in_rooms(mut self, rooms: Arc<Rooms>) -> Self {
         self.rooms = Some(rooms);
         self
@@ -98,7 +98,7 @@ impl Pending {
         self.exchanges.poll_answer(self.index, cx)
     }
 
-    /// What the Reset that answers a ping tells.
+    /// Waits for the Reset that answers a ping, and returns its measurements if there are any.
     pub(crate) async fn reset(&self) -> Result<Option<Sample>, Error> {
         match self.answer().await {
             Some(Answer::Reset { sample }) => Ok(sample),

@@ -17,13 +17,13 @@ const MAX_SERVERS: usize = 1024;
 /// How long what a server said holds: by then another program may have its address.
 const MEMORY: Duration = Duration::from_secs(3600);
 
-/// What servers said when they were asked.
+/// Servers that were probed for the Q-Block options, with their results.
 #[derive(Debug, Default)]
 pub(super) struct Support {
     servers: Mutex<BTreeMap<SocketAddr, Said>>,
 }
 
-/// What a server said, and when.
+/// The result of probing a server, and the time of the answer.
 #[derive(Copy, Clone, Debug)]
 struct Said {
     supports: bool,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// After which span whoever is first looks again although nothing has ended: congestion control may have
-/// let messages leave.
+/// How long the first request in the line waits for an exchange to end before it looks for room
+/// anyway: congestion control may have let messages leave.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// See the [module](self).
@@ -27,7 +27,7 @@ struct Room {
     visitors: AtomicUsize,
 }
 
-/// Somebody who waits. The room is closed when nobody does.
+/// A request that waits for room. The last one that leaves removes the room of its peer.
 struct Visit<'r> {
     rooms: &'r Rooms,
     remote: SocketAddr,

@@ -68,8 +68,9 @@ impl Running {
         self.live = 0;
     }
 
-    /// The next answer to any of them; `None` in place of an answer if there will be none. It is then no
-    /// longer among them. Waits for ever if there are none. Dropping the future loses nothing.
+    /// Returns the next answer to any of the exchanges, or `None` in place of the answer if the
+    /// exchange has ended without one, and removes the exchange. Waits forever if there are no
+    /// exchanges. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> (u32, Pending, Option<Answer>) {
         loop {
             match self.exchanges.next().await {

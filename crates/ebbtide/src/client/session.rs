@@ -1,4 +1,4 @@
-//! What a request needs on its way: where it goes, what it goes over, the settings, a clock.
+//! The context of a request: its destination, its transport, its settings and a clock.
 
 use super::equals::UnderWay;
 use super::pending::Pending;
@@ -22,7 +22,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(super) inner: Arc<Inner>,
-    /// Who the endpoint knows: the peer's address, over DTLS the stand-in of the session with it.
+    /// The address by which the endpoint knows the peer: its own, or over DTLS the stand-in of the
+    /// session with it.
     pub(super) remote: SocketAddr,
     /// The peer's address.
     pub(super) address: SocketAddr,
@@ -222,7 +223,7 @@ pub(super) fn is_no_room(error: &Error) -> bool {
     )
 }
 
-/// What an error means for a transfer.
+/// Classifies an error for the transfer whose message it ended.
 pub(super) fn loss_of(error: &Error) -> Loss {
     match error {
         error if is_no_room(error) => Loss::NoRoom,

@@ -49,7 +49,7 @@ enum Source<'a> {
 /// A request where it lies in its datagram.
 #[derive(Copy, Clone)]
 pub(crate) struct Borrowed<'a> {
-    /// Who the endpoint knows: over DTLS the stand-in of the session.
+    /// The address by which the endpoint knows the client: over DTLS the stand-in of the session.
     pub(crate) remote: SocketAddr,
     pub(crate) peer: Option<&'a Peer>,
     pub(crate) message: Message<'a>,
@@ -57,7 +57,7 @@ pub(crate) struct Borrowed<'a> {
     pub(crate) payload: &'a [u8],
     pub(crate) names: &'a [String],
     pub(crate) params: Params<'a>,
-    /// What a last `{*name}` of the route stands for.
+    /// The segments that a last `{*name}` of the route matches.
     pub(crate) rest: Option<&'a str>,
 }
 
@@ -100,7 +100,7 @@ impl Borrowed<'_> {
 }
 
 impl Call<'_> {
-    /// Who asks: the address that the request came from.
+    /// The address of the client that sent the request.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         match &self.0 {

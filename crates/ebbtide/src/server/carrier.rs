@@ -1,4 +1,5 @@
-//! What requests come by and answers leave by: a socket or a connection, and the two are alike here.
+//! A common interface to the transports of a server: requests arrive, and answers leave, by a
+//! socket or by a connection.
 
 use super::observe::Observed;
 use crate::net::clock::Clock;
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 
 /// A socket or a connection.
 pub(super) trait Carrier: Observed + 'static {
-    /// What is locked.
+    /// The state behind the lock.
     type State: Sink;
 
     fn lock(&self) -> MutexGuard<'_, Self::State>;
@@ -27,15 +28,15 @@ pub(super) trait Carrier: Observed + 'static {
 
     fn clock(&self) -> Clock;
 
-    /// Who is behind the address of a requester, if its transport knows more of it.
+    /// The peer at a requester's address, if its transport knows more than the address.
     fn peer(&self, remote: SocketAddr) -> Option<Peer>;
 }
 
-/// What answers and notifications are sent by.
+/// The locked state of a carrier: it sends answers and notifications.
 pub(super) trait Sink {
     fn observers(&mut self) -> &mut Observers;
 
-    /// What fits into one message.
+    /// The sizes that fit into one message.
     fn sizes(&self, datagrams: BlockSizes) -> BlockSizes;
 
     /// Sends an answer.
@@ -97,9 +98,9 @@ impl Carrier for Link {
     }
 }
 
-/// Calls `with` with the Observe option of a notification: RFC 7641 section 4.2, an error ends the
-/// observation and has none. Over a connection nobody looks at the number, but the option must be there
-/// (RFC 8323 section 7.1).
+/// Calls `with` with the Observe option of a notification. An error ends the observation and does
+/// not carry the option (RFC 7641 section 4.2). Over a connection clients ignore the number, but
+/// the option must be present (RFC 8323 section 7.1).
 fn with_sequence<R>(due: &Due, code: Code, with: impl FnOnce(Option<Opt<'_>>) -> R) -> R {
     let mut value = [0; 4];
     let value = encode_uint(due.sequence, &mut value);
@@ -134,7 +135,7 @@ impl Sink for State {
         Ok(())
     }
 
-    /// What then fails has been counted by the endpoint.
+    /// Does nothing: the endpoint has counted the failure.
     fn give_up(&mut self, _: Instant) {}
 
     fn wait_for_room(&mut self, remote: SocketAddr) -> Option<oneshot::Receiver<()>> {

@@ -16,7 +16,7 @@ pub const ALL_COAP_NODES: [IpAddr; 3] = [
 ///
 /// # Errors
 ///
-/// If there is no interface of this name.
+/// Returns an error if there is no interface of this name.
 pub fn interface_index(name: &str) -> io::Result<u32> {
     // The system resolves the zone of a link-local address (RFC 4007 section 11).
     let found = (format!("fe80::1%{name}").as_str(), 0).to_socket_addrs();

@@ -1,4 +1,4 @@
-//! What answers requests: functions of a borrowed call, or of its parts.
+//! Handlers: functions that answer requests and take a borrowed call, or parts of it.
 
 use super::call::Call;
 use super::extract::FromCall;

@@ -19,11 +19,11 @@ const BYTES: usize = 16 << 20;
 /// A message as [`in_order`] delivers it.
 #[derive(Debug)]
 pub struct Delivery<'d> {
-    /// Who sent it.
+    /// The address of the sender.
     pub remote: SocketAddr,
     /// Where it stands in its burst; `None` if it came without a mark.
     pub mark: Option<BurstMark>,
-    /// What it carries.
+    /// The payload of the message.
     pub payload: &'d [u8],
 }
 
@@ -71,9 +71,9 @@ struct Bursts {
     by_sender: BTreeMap<(SocketAddr, u32), Reorder>,
     /// In the order in which a message of each came last.
     heard: VecDeque<(SocketAddr, u32)>,
-    /// What waits in all of them.
+    /// Payload bytes that wait in all bursts together.
     bytes: usize,
-    /// What is to be delivered next.
+    /// Messages that are ready to be delivered, in order.
     ready: VecDeque<(SocketAddr, BurstMark, Bytes)>,
 }
 
@@ -105,7 +105,8 @@ impl Bursts {
         }
     }
 
-    /// Forgets the burst of which nothing came for longest. What waits in it has been answered, so it is delivered.
+    /// Forgets the burst that has been idle for longest. Its waiting messages have been answered,
+    /// so they are delivered.
     fn forget_oldest(&mut self) {
         let Some(oldest) = self.heard.pop_front() else { return };
         let Some(burst) = self.by_sender.remove(&oldest) else { return };
@@ -116,7 +117,7 @@ impl Bursts {
 }
 
 impl Reorder {
-    /// What waits.
+    /// Payload bytes that wait.
     fn bytes(&self) -> usize {
         self.waiting.values().map(|(_, payload)| payload.len()).sum()
     }
@@ -152,7 +153,7 @@ impl Reorder {
 mod tests {
     use super::*;
 
-    /// What is delivered of these messages, each (sequence, behind).
+    /// The sequence numbers that are delivered if these messages arrive, each (sequence, behind).
     fn delivered(messages: &[(u32, u8)]) -> Vec<u32> {
         let mut reorder = Reorder::default();
         let mut got = Vec::new();

@@ -1,4 +1,4 @@
-//! What handlers may return.
+//! Types that handlers may return.
 
 use crate::message::{ContentFormat, Response};
 use bytes::Bytes;

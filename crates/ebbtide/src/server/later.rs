@@ -105,7 +105,7 @@ pub(super) fn when_there_is_room<C: Carrier>(
     });
 }
 
-/// What has been acknowledged is answered, however long it takes until there is room.
+/// Sends an answer, and waits for room as long as it takes.
 async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
     loop {
         let room = carrier.with(|state, now| match state.send(now, finished) {

@@ -1,4 +1,4 @@
-//! What stands around handlers: logging, deadlines, permissions, limits.
+//! Layers around handlers: logging, deadlines, permissions, limits.
 
 use super::call::Call;
 use super::reply::{Answer, Reply};
@@ -38,7 +38,7 @@ pub trait Layer: Send + Sync + 'static {
     fn call(&self, call: &Call<'_>, next: Next<'_>) -> Reply;
 }
 
-/// What a layer stands around: further layers and the handler.
+/// The inner part of a layer: further layers and the handler.
 #[derive(Copy, Clone)]
 pub struct Next<'a>(pub(crate) &'a dyn Fn(&Call<'_>) -> Reply);
 

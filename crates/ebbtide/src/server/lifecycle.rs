@@ -1,4 +1,4 @@
-//! How a server ends: at once, or in good order.
+//! How a server ends: at once, or gracefully.
 
 use super::service::Service;
 use super::{Listener, Resource, Server};
@@ -35,11 +35,11 @@ impl fmt::Debug for ServerHandle {
 }
 
 impl ServerHandle {
-    /// Ends the server in good order: new requests are answered 5.03 with Max-Age, observers are told
-    /// by a 5.03 that their observations have ended, handlers that are at work finish, and what was
-    /// acknowledged is answered. After that, or after `grace` whatever is left, connections are released
-    /// and sockets closed. [`Server::run`] then returns, and the addresses are free to be bound
-    /// again. True if nothing was left.
+    /// Ends the server gracefully. New requests are answered 5.03 with Max-Age, observers over UDP
+    /// and DTLS receive a 5.03 that ends their observations, running handlers finish, and
+    /// acknowledged requests are answered. After that, but at the latest after `grace`, the server
+    /// releases its connections and closes its sockets. [`Server::run`] then returns, and the
+    /// addresses can be bound again. Returns true if all work was finished within `grace`.
     ///
     /// Dropping this future leaves the server as it is then: it refuses what is new, and goes on
     /// otherwise.
@@ -104,7 +104,7 @@ impl ServerHandle {
         removed.is_some()
     }
 
-    /// Stops serving at once. What handlers are at work on is not answered any more.
+    /// Stops serving at once. Requests whose handlers are still running are not answered.
     pub fn close(&self) {
         self.sockets.iter().filter_map(Weak::upgrade).for_each(|shared| shared.close());
         self.listeners.iter().for_each(|close| close());
@@ -133,7 +133,7 @@ impl Server {
         }
     }
 
-    /// Serves until `signal` is ready, and then ends in good order, see [`ServerHandle::shutdown`].
+    /// Serves until `signal` is ready, and then ends gracefully, see [`ServerHandle::shutdown`].
     ///
     /// ```no_run
     /// # use ebbtide::server::{Router, Server, get};

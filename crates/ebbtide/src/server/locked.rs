@@ -1,4 +1,4 @@
-//! What several threads share.
+//! State that several threads share, behind a mutex.
 
 use ebbtide_core::session::server::Share;
 use std::sync::{Mutex, PoisonError};

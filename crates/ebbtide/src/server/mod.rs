@@ -81,8 +81,8 @@ pub struct ServerConfig {
     /// response later (RFC 7252 section 5.2.2). Default 50 ms: below the timeouts of clients that
     /// measure the round trip.
     pub acknowledge_after: Duration,
-    /// Requests that asynchronous handlers work on at once; more are told to come again (5.03 with
-    /// Max-Age 1). Default 10000.
+    /// Requests that asynchronous handlers work on at once. Further requests are answered 5.03
+    /// (Service Unavailable) with Max-Age 1. Default 10000.
     pub max_working: usize,
     /// Bytes of bodies in parts, uploads and downloads together, and as many again of those in
     /// Non-confirmable blocks. Default 64 MiB.
@@ -141,7 +141,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If one of them cannot be bound.
+    /// Returns an error if one of the addresses cannot be resolved or bound, or if the system
+    /// provides no randomness.
     pub fn bind(
         router: Router,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
@@ -153,7 +154,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If one of them cannot be bound.
+    /// Returns an error if one of the addresses cannot be resolved or bound, if the stored state
+    /// cannot be loaded, if a worker cannot be started, or if the system provides no randomness.
     pub fn with_config(
         router: Router,
         config: ServerConfig,
@@ -312,7 +314,7 @@ impl Server {
         self.addresses(true)
     }
 
-    /// What each socket for `coaps` has counted of sessions and handshakes.
+    /// The counters of sessions and handshakes, one set for each socket for `coaps`.
     #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_counters(&self) -> Vec<ebbtide_dtls::Counters> {
@@ -335,7 +337,7 @@ impl Server {
         self.listeners.iter().map(|listener| (listener.scheme, listener.address)).collect()
     }
 
-    /// What all connections have counted.
+    /// The sums of the counters of all connections.
     #[must_use]
     pub fn stream_counters(&self) -> StreamCounters {
         let mut counters = self.tally.counters();
@@ -343,7 +345,7 @@ impl Server {
         counters
     }
 
-    /// What each socket has counted.
+    /// The counters of each socket.
     #[must_use]
     pub fn counters(&self) -> Vec<Counters> {
         self.sockets.iter().map(|(shared, _)| shared.lock().endpoint.counters()).collect()
@@ -361,9 +363,10 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If what drives a socket or accepts connections has ended, so that not all is served any more:
-    /// the runtime shuts down, or the library has a bug. A handler that panics is no reason: its
-    /// request is answered 5.00 (Internal Server Error), counted and logged.
+    /// Returns an error if a task that drives a socket or accepts connections has panicked, because
+    /// the server then no longer serves all its addresses. A panic of a handler does not cause this
+    /// error: its request is answered 5.00 (Internal Server Error), and the panic is counted and
+    /// logged.
     pub async fn run(mut self) -> io::Result<()> {
         // Whichever ends first is told: the others never end by themselves.
         let ended = poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! What clients observe (RFC 7641).
+//! Subjects that clients observe (RFC 7641).
 
 use crate::message::Response;
 use crate::net::shared::Shared;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// What clients observe: a resource's state, or events that it has.
+/// A subject that clients observe: the state of a resource, or its events.
 ///
 /// Cloning it is cheap, and all clones are the same subject.
 ///
@@ -44,7 +44,7 @@ struct SubjectInner {
     sockets: Mutex<Vec<Weak<dyn Observed>>>,
 }
 
-/// What has observers: a socket, or a connection.
+/// A socket or a connection, which has observers.
 pub(super) trait Observed: core::fmt::Debug + Send + Sync {
     /// Changes its observers, and sees to it that those that are due are notified.
     fn tell(&self, change: &mut dyn FnMut(&mut Observers));

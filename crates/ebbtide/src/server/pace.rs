@@ -1,5 +1,5 @@
-//! What is due for bodies in Non-confirmable blocks without anything arriving: the next set, a request
-//! for what is missing.
+//! Timers of bodies in Non-confirmable blocks (RFC 9177): they send the next set of blocks, or
+//! request the missing ones.
 
 use super::carrier::Carrier;
 use super::service::{Inner, Service};
@@ -48,7 +48,7 @@ impl Service {
     }
 }
 
-/// Keeps no server alive that nobody else does.
+/// Handles the timers until none is due. The weak reference does not keep the server alive.
 async fn pace(inner: Weak<Inner>, mut due: Instant) {
     loop {
         let Some((clock, earlier)) = inner

@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 
-/// What a handler panicked with.
+/// The payload of a handler's panic.
 pub(super) struct Caught(Box<dyn Any + Send>);
 
 impl fmt::Display for Caught {
@@ -19,7 +19,8 @@ impl fmt::Display for Caught {
     }
 }
 
-/// Calls a handler. What it shares with other calls is as it left it: a mutex of its own is poisoned.
+/// Calls a handler and catches its panic. State that the handler shares with other calls stays as
+/// the panic left it, and a mutex that the handler had locked is poisoned.
 pub(super) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Caught> {
     catch_unwind(AssertUnwindSafe(call)).map_err(Caught)
 }

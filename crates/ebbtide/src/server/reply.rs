@@ -1,4 +1,4 @@
-//! What a handler gives: a response now, or one that is still being made.
+//! Replies of handlers: a response that is ready, or a future that returns one.
 
 use crate::message::Response;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! What answers at one path.
+//! Resources: the handlers of one path.
 
 use super::call::Call;
 use super::gate::Gate;
@@ -119,7 +119,8 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Lets clients observe it (RFC 7641): they are told when `subject` says so.
+    /// Lets clients observe the resource (RFC 7641). They receive notifications when `subject`
+    /// changes.
     #[must_use]
     pub fn observable(mut self, subject: &super::Subject) -> Self {
         self.subject = Some(subject.clone());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The resources of a server by path.
 ///
 /// A segment `{name}` stands for any one segment, a last segment `{*name}` for any number of them.
-/// What is spelled out goes before what stands for anything.
+/// A literal segment takes precedence over a `{name}`, and both over a `{*name}`.
 ///
 /// `S` is the state that handlers take by `State<S>`; a server takes a router without one, which
 /// [`Self::with_state`] makes.
@@ -109,7 +109,7 @@ impl<'r, 'm> Found<'r, 'm> {
 }
 
 impl Route {
-    /// What the last `{*name}` stands for, with slashes between the segments.
+    /// The segments that the last `{*name}` matches, joined by slashes.
     fn rest(&self, message: &Message<'_>) -> Option<String> {
         let mut rest = String::new();
         for (count, segment) in message.path().skip(self.rest?).enumerate() {

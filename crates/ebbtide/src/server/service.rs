@@ -33,7 +33,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tracing::{Instrument, Span};
 
-/// What answers the requests of all sockets of a server.
+/// The service that answers the requests of all sockets of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Service {
     pub(super) inner: Arc<Inner>,
@@ -65,7 +65,7 @@ pub(super) struct Inner {
 impl Service {
     /// # Errors
     ///
-    /// If the system gives no randomness.
+    /// Returns an error if the system provides no randomness.
     pub(super) fn new(router: Router, config: ServerConfig) -> io::Result<Self> {
         let session = SessionConfig {
             verify: config.verify,
@@ -100,7 +100,7 @@ impl Service {
         &self.inner.config
     }
 
-    /// The clock of all its sockets and connections: what they share is told one time.
+    /// The clock of all its sockets and connections, whose shared state needs one time base.
     pub(super) fn clock(&self) -> Clock {
         self.inner.clock
     }
@@ -234,7 +234,7 @@ impl Service {
         Response::new(Code::INTERNAL_SERVER_ERROR)
     }
 
-    /// Polls a handler once: most are ready then. What is not becomes a task.
+    /// Polls a handler once: most are ready then. A handler that is not ready becomes a task.
     fn later<'s, C: Carrier>(
         &self,
         carrier: &'s Arc<C>,
@@ -397,7 +397,7 @@ impl Service {
         }
     }
 
-    /// What an observer is to be sent.
+    /// The state or event to send to an observer.
     fn state_for(&self, due: &Due, peer: Option<&Peer>) -> Reply {
         // It was a message when it came.
         let Ok(message) = Message::parse(&due.request) else {

@@ -46,21 +46,27 @@ impl Worker {
     /// Drives a socket that belongs to it until that is closed. The task ends with the thread.
     pub(super) fn drive(mut self, shared: Arc<Shared>) -> JoinHandle<()> {
         let (runtime, name) = (self.runtime.take(), core::mem::take(&mut self.name));
-        let (ended, end) = oneshot::channel::<()>();
+        let (ended, end) = oneshot::channel();
         let closed = shared.clone();
         let driven = move || {
             if let Some(runtime) = runtime {
                 // Handlers that are at work end with the runtime: the server waits for them before.
-                let _ = runtime.block_on(async { Driver::spawn(shared).await });
+                let outcome = runtime.block_on(async { Driver::spawn(shared).await });
+                // Nobody waits for it if the server has been dropped.
+                let _ = ended.send(outcome);
             }
-            drop(ended);
         };
         if let Err(error) = thread::Builder::new().name(name).spawn(driven) {
             tracing::error!(%error, "a worker cannot be started");
             closed.close();
         }
         tokio::spawn(async move {
-            let _ = end.await;
+            // A driver that panics ends the server with an error, whichever thread it runs on.
+            if let Ok(Err(error)) = end.await
+                && let Ok(reason) = error.try_into_panic()
+            {
+                std::panic::resume_unwind(reason);
+            }
         })
     }
 }

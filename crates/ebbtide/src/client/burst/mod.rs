@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 /// for a peer (`Limits::queue_per_peer`).
 const IN_FLIGHT: u8 = 64;
 
-/// What became of a message of a burst.
+/// The outcome of one message of a burst.
 #[derive(Debug)]
 pub struct Report<'r> {
     /// Which message, from 0; reports come in this order.
@@ -36,7 +36,7 @@ pub struct Report<'r> {
 pub struct Unacknowledged {
     /// Which message.
     pub sequence: u32,
-    /// What it was to carry.
+    /// The payload of the message.
     pub payload: Bytes,
     /// Why.
     pub reason: Reason,
@@ -94,7 +94,7 @@ impl core::error::Error for NotAccepted {
 /// server that knows it ([`in_order`](crate::server::in_order)) its place and which others ignore.
 pub struct Burst {
     session: Session,
-    /// What all messages have in common.
+    /// The parts of the request that all messages share.
     request: RequestParts,
     reliability: Reliability,
     settings: TransferSettings,
@@ -290,7 +290,8 @@ impl Burst {
         self.stop()
     }
 
-    /// Ends the burst at once. What has no answer yet is handed back; the server may have taken it.
+    /// Ends the burst at once. Messages without an answer are handed back, although the server may
+    /// have accepted them.
     #[must_use]
     pub fn stop(mut self) -> Summary {
         self.running.clear();

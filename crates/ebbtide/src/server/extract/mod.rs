@@ -1,4 +1,4 @@
-//! What handlers may take: parts of the request and the server's state.
+//! Arguments that handlers may take: parts of the request and the server's state.
 
 mod body;
 #[cfg(feature = "serde")]
@@ -32,7 +32,7 @@ use ebbtide_core::wire::Code;
     note = "a handler takes `State`, `Path`, `Query`, `Json`, `Cbor`, `Data`, `Body`, `Remote`, `Accept`, `ETags` or `Call<'static>`"
 )]
 pub trait FromCall<S>: Sized {
-    /// What the client gets if the request lacks this part.
+    /// The answer that the client receives if the part cannot be taken out of the request.
     type Rejection: IntoResponse;
 
     /// Takes the part out of a request.

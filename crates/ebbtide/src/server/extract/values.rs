@@ -174,7 +174,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What is wrong, with the name of what it is wrong with.
+    /// An error that names the value and says what it should be.
     fn named(&self, expected: &str) -> Error {
         let text = self.texts.first().unwrap_or(&"");
         Error(format!("the {} '{}' is '{text}', which is not {expected}", self.what, self.name))
