@@ -45,6 +45,7 @@ impl RequestParts {
 
 /// How a [`Transfer`](super::Transfer) goes about it.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings of one transfer")]
 pub struct TransferSettings {
     /// How long messages and blocks may be.
     pub sizes: BlockSizes,

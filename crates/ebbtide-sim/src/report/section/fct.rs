@@ -19,14 +19,14 @@ const FLOWS: Names = Names {
     title: "Flow completion time",
     axis: "flow completion time (s",
     of: "of the clients, from the first request to the end of the last exchange, answered or given up",
-    ends: "dots: first and last client; dashed: physical limit",
+    ends: "dots are the first and the last client, the dashed line is the physical limit",
 };
 
 const EXCHANGES: Names = Names {
     title: "Exchange time",
     axis: "exchange time (s",
     of: "of the answered exchanges, from the request to its first response",
-    ends: "dots: fastest and slowest exchange",
+    ends: "dots are the fastest and the slowest exchange",
 };
 
 /// The box plots.
@@ -51,7 +51,8 @@ pub(crate) fn boxes(context: &mut Context<'_>) -> String {
             boxplot::draw(&rows, &frame, &words)
         });
         let text = format!(
-            "{} {}{}. Boxes: 25 to 75 %, line: median (printed on the right), whiskers: 10 and 90 %, {}.",
+            "{} {}{}. Boxes span 25 to 75 %, lines are medians (printed on the right), whiskers end at 10 \
+             and 90 %, {}.",
             names.title,
             names.of,
             where_(&figure.label),

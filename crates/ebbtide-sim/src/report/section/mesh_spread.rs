@@ -43,8 +43,8 @@ fn boxes_of(context: &mut Context<'_>, (name, of, axis): &Spread) -> String {
             boxplot::draw(&rows, &frame, &words)
         });
         let text = format!(
-            "{name}{}. Boxes: 25 to 75 %, line: median (printed on the right), whiskers: 10 and \
-             90 %, dots: smallest and largest.",
+            "{name}{}. Boxes span 25 to 75 %, lines are medians (printed on the right), whiskers end at 10 \
+             and 90 %, dots are the smallest and the largest.",
             where_(&figure.label)
         );
         context.figure(&Caption { text, cells: &figure.cells() }, &body)
