@@ -34,7 +34,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
 
 const CLIENTS: usize = 3;
 /// Requests of each client, and how far apart they begin.
@@ -71,9 +70,6 @@ impl TryRng for SplitMix {
         Ok(())
     }
 }
-
-/// A handler that runs twice is for `session_machine` to find.
-pub(crate) static EXPLORING: AtomicBool = AtomicBool::new(true);
 
 /// A datagram on the wire.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]

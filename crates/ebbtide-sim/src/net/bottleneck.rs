@@ -7,6 +7,7 @@ use rand_core::Rng;
 
 /// A link as a driver has it: a packet's fate is known at once or comes later.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a path has one, and most have the large variant")]
 pub enum Bottleneck<R> {
     /// Tail drop: each fate is known when the packet is handed over.
     TailDrop(Link<R>),
