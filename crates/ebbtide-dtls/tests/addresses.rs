@@ -95,6 +95,20 @@ fn an_address_that_never_answers_is_left_after_three_challenges() {
 }
 
 #[test]
+fn answers_to_challenges_that_come_too_late_begin_no_further_check() {
+    let (mut pair, client, session) = connected(Config::default());
+    let old = pair.client_address;
+    // A round trip is longer than all the time that the challenges have.
+    pair.delay = Duration::from_secs(20);
+    pair.client_address = address(NEW);
+    pair.send_from_client(client, &[0; 100]);
+    pair.run(Duration::from_secs(10_000));
+    assert_eq!(pair.at_server.sent.len(), 6, "three challenges to each address");
+    assert_eq!(pair.server.remote(session), Some(old));
+    assert_eq!(changes(&pair), []);
+}
+
+#[test]
 fn without_the_check_a_new_address_gets_three_times_its_bytes_until_it_is_confirmed() {
     let config = Config { return_routability: false, ..Config::default() };
     let (mut pair, client, session) = connected(config);

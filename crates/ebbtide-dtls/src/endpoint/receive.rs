@@ -214,7 +214,11 @@ impl Endpoint {
             }
         };
         let plaintext = record.get(opened.plaintext).unwrap_or_default();
-        if opened.newest {
+        // An answer to a challenge that comes too late must not begin the next check: where round trips are
+        // longer than the limit, challenges and answers would follow each other forever.
+        let is_late_check =
+            opened.content == ContentType::ReturnRoutabilityCheck && from != session.remote;
+        if opened.newest && !is_late_check {
             self.on_record_from(index, from, header.length);
         }
         self.table.touch(index);

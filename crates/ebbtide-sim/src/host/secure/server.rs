@@ -53,7 +53,8 @@ impl SecureServer {
             server.receive(now, from, &message, tag, |client, message, tag| {
                 bytes.clear();
                 // What an address that is not confirmed may not be sent is asked for again.
-                if dtls.send(now, session, message, bytes).is_ok() {
+                let sent = dtls.send(now, session, message, bytes);
+                if sent.is_ok_and(|to| to == client_address(client)) {
                     send(client, bytes, tag);
                 }
             });
@@ -73,7 +74,10 @@ impl SecureServer {
                 Output::Transmit { to, datagram } => {
                     self.measured.packets_down += 1;
                     self.measured.bytes_down += datagram.len() as u64;
-                    if let Some(client) = client_at(to) {
+                    // Nobody is at a client's earlier address any more.
+                    if let Some(client) = client_at(to)
+                        && to == client_address(client)
+                    {
                         send(client, datagram, HANDSHAKE);
                     }
                 }
