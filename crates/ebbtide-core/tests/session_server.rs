@@ -14,6 +14,7 @@ use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use session_harness::{Ask, Bench, Does, HEADERS, ask, at, code, echo_of, options, peer};
 
 const BLOCK1: u16 = 27;
+const SIZE1: u16 = 60;
 const BLOCK2: u16 = 23;
 const ECHO: u16 = 252;
 
@@ -68,6 +69,20 @@ fn a_finished_upload_is_known_however_many_bodies_come_after_it() {
     server.take(peer(1), &block(6, 0x08, &[8; 16]).bytes());
     server.take(peer(1), &block(7, 0x10, &[8; 4]).bytes());
     assert_eq!(server.calls, 2);
+}
+
+#[test]
+fn the_blocks_of_a_body_that_was_refused_do_not_get_the_answer_of_the_body_before() {
+    let mut server = trusting();
+    server.take(peer(1), &block(1, 0x08, &[7; 16]).bytes());
+    assert_eq!(code(&server.take(peer(1), &block(2, 0x10, &[7; 4]).bytes())[0]), Code::CHANGED);
+    let announced = block(3, 0x08, &[7; 16]).option(SIZE1, &[0xff, 0xff, 0xff, 0xff]);
+    let refused = server.take(peer(1), &announced.bytes());
+    assert_eq!(code(&refused[0]), Code::REQUEST_ENTITY_TOO_LARGE);
+    // A client that goes on all the same.
+    let next = server.take(peer(1), &block(4, 0x18, &[7; 16]).bytes());
+    assert_eq!(code(&next[0]), Code::REQUEST_ENTITY_INCOMPLETE);
+    assert_eq!((options(&next[0]), server.calls), (vec![(BLOCK1, vec![0x18])], 1));
 }
 
 #[test]

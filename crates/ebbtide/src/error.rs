@@ -385,10 +385,16 @@ impl From<SendError> for Error {
 }
 
 /// Whether the TLS handshake failed because the peer's certificate was not accepted.
+#[cfg(feature = "tls")]
 fn is_distrust(error: &io::Error) -> bool {
     use tokio_rustls::rustls::Error;
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     matches!(inner, Some(Error::InvalidCertificate(_)))
+}
+
+#[cfg(not(feature = "tls"))]
+fn is_distrust(_: &io::Error) -> bool {
+    false
 }
 
 /// A peer's text with control characters escaped, so that a peer cannot control the terminal on

@@ -127,6 +127,8 @@ impl BlockTransfers {
         let end = block.offset() as usize + payload.len();
         if end > max_body || announced.is_some_and(|size| size as usize > max_body) {
             self.bodies.uploads.remove(&key);
+            // Another body has begun: its later blocks are not copies of those that were answered.
+            self.bodies.answers.remove(&key);
             return Taken::Answer(too_large(max_body));
         }
         if block.more() && !block.is_full(payload.len()) {
@@ -145,6 +147,7 @@ impl BlockTransfers {
                 if !self.has_room_for(now, &key, announced.max(payload.len()))
                     || !self.bodies.begin_upload(now, key, upload, 0)
                 {
+                    self.bodies.answers.remove(&key);
                     return Taken::Answer(no_room());
                 }
             }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// The handler that [`file`] makes.
+/// The handler that [`file()`] makes.
 pub type FileHandler = Box<dyn Fn(Call<'static>) -> Answering + Send + Sync>;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response, HandlerError>> + Send>>;

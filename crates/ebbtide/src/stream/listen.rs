@@ -14,6 +14,7 @@ use crate::error::BindError;
 use crate::message::Scheme;
 use crate::net::clock::Clock;
 use crate::net::peer::Peer;
+#[cfg(any(feature = "tls", feature = "ws"))]
 use crate::refusals::Reason;
 #[cfg(any(feature = "tls", feature = "ws"))]
 use futures_util::future::{Either, select};

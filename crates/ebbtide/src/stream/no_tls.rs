@@ -7,7 +7,3 @@ use tokio::net::TcpStream;
 pub(crate) async fn connect(_: &StreamConfig, _: &str, _: TcpStream) -> io::Result<TcpStream> {
     Err(io::ErrorKind::Unsupported.into())
 }
-
-pub(crate) fn is_distrust(_: &io::Error) -> bool {
-    false
-}

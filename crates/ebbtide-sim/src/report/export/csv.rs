@@ -5,7 +5,7 @@ use crate::report::model::{Cell, Report, Series};
 use crate::report::section::distribution::{DELIVERED, EXCHANGES};
 
 /// The data of the figure of this title: of a distribution its curves, of a figure over time its points, of a
-/// comparison with published figures both values. Every other figure is drawn from [`cells`].
+/// comparison with published figures both values. Every other figure is drawn from `cells`.
 #[must_use]
 pub fn csv(report: &Report, title: &str) -> String {
     if let Some(kind) = [DELIVERED, EXCHANGES].iter().find(|kind| title.starts_with(kind.title)) {
