@@ -69,7 +69,7 @@ fn missing_blocks_leave_before_the_rest_and_another_delay_follows() {
     burst(&mut sender, 0.0);
     sender.on_missing([1, 9]);
     assert_eq!(burst(&mut sender, 0.5), (vec![1, 9], wait(2.5)));
-    // Figure 6: what is asked for while a set leaves goes before its remainder.
+    // Figure 6: blocks that are requested while a set leaves go before its remainder.
     assert_eq!(sender.poll(at(2.5)), Sending::Block(10));
     sender.on_missing([3]);
     assert_eq!(burst(&mut sender, 2.5).0, [vec![3], (11..20).collect()].concat());

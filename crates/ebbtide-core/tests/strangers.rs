@@ -16,20 +16,22 @@ mod client;
 #[allow(dead_code, reason = "requests alone")]
 #[path = "common/session/server.rs"]
 mod server;
+#[path = "common/split_mix.rs"]
+mod split_mix;
 #[allow(dead_code, reason = "requests alone")]
 #[path = "common/session/watcher.rs"]
 mod watcher;
 
 use body::{mix, pattern, request_length};
 use client::ClientSide;
-use core::convert::Infallible;
 use ebbtide_core::endpoint::{EndpointConfig, Limits};
 use ebbtide_core::session::Verify;
 use ebbtide_core::session::server::SessionConfig;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
-use rand_core::{Rng, TryRng};
+use rand_core::Rng;
 use server::{ADDRESS as SERVER, ServerSide};
+use split_mix::SplitMix;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::SocketAddr;
@@ -47,29 +49,6 @@ const FACTOR: f64 = 1.1;
 /// And with one seed, where the losses are others because a challenge is one more exchange: each request
 /// takes so much longer at most, on average.
 const LONGER: Duration = Duration::from_secs(10);
-
-/// A small, seeded generator of randomness.
-pub(crate) struct SplitMix(pub(crate) u64);
-
-impl TryRng for SplitMix {
-    type Error = Infallible;
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        self.try_next_u64().map(|word| (word >> 32) as u32)
-    }
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Ok(z ^ (z >> 31))
-    }
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
-        for chunk in bytes.chunks_mut(8) {
-            let word = self.try_next_u64()?.to_be_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
-        }
-        Ok(())
-    }
-}
 
 /// A datagram on the wire.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]

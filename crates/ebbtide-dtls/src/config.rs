@@ -57,6 +57,12 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// This timing with another first timeout, for example that of a congestion control.
+    #[must_use]
+    pub fn beginning_with(self, first_timeout: Duration) -> Self {
+        Self { first_timeout, max_timeout: self.max_timeout.max(first_timeout), ..self }
+    }
+
     /// The default for the flights of a server. A client repeats its flight if the answer does not come, and
     /// the server then repeats its own. Repetitions by the server's timer are therefore hardly ever
     /// necessary, and they make a crowd of handshakes on a slow link collapse, because the server cannot

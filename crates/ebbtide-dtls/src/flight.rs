@@ -7,7 +7,8 @@ use crate::protect::Protection;
 use crate::record::{self, ContentType, DTLS_1_2};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use ebbtide_core::time::{Duration, Instant};
+use ebbtide_core::cc::Sample;
+use ebbtide_core::time::{Duration, Instant, Micros};
 
 /// The round trip of a flight and its answer, for a congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,17 @@ pub struct RoundTrip {
     pub since_last: Duration,
     /// The number of times that it was sent.
     pub transmissions: u8,
+}
+
+impl From<&RoundTrip> for Sample {
+    fn from(round_trip: &RoundTrip) -> Self {
+        Self {
+            since_first: Micros::from_duration(round_trip.since_first),
+            since_last: Micros::from_duration(round_trip.since_last),
+            transmissions: round_trip.transmissions,
+            answered: None,
+        }
+    }
 }
 
 #[derive(Debug)]

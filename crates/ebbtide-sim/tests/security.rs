@@ -4,7 +4,7 @@
 mod common;
 
 use common::run;
-use ebbtide_sim::record::{RunRecord, SecurityRecord};
+use ebbtide_sim::record::{Handshakes, RunRecord};
 use ebbtide_sim::scenario::{Scenario, Source};
 
 const STORM: &str = r#"
@@ -49,7 +49,7 @@ fn with(key: &str) -> Scenario {
     scenario(&[("mode = \"dtls-psk\"", &format!("mode = \"dtls-psk\"\n{key}"))])
 }
 
-fn storm(scenario: &Scenario) -> (RunRecord, SecurityRecord) {
+fn storm(scenario: &Scenario) -> (RunRecord, Handshakes) {
     let record = run(scenario, "fasor-token", 1, 0);
     for client in &record.clients {
         assert_eq!((client.completed, client.failed), (3, 0), "client {}", client.client);
@@ -61,7 +61,7 @@ fn storm(scenario: &Scenario) -> (RunRecord, SecurityRecord) {
 #[test]
 fn every_client_makes_a_handshake_and_gets_its_answers() {
     let (record, security) = storm(&scenario(&[]));
-    let SecurityRecord { begun, completed, resumed, failed, .. } = security;
+    let Handshakes { begun, completed, resumed, failed, .. } = security;
     assert_eq!((begun, completed, resumed, failed), (20, 20, 0, 0));
     // Two flights of each side to the cookie and back, two more to the Finished messages: three round
     // trips of 600 ms at least before the first request.

@@ -1,9 +1,10 @@
 //! The link of one direction, with or without a queue discipline.
 
 use super::queue::Packet;
-use super::{Fate, Link, LinkCounts, ManagedLink};
+use super::{Fate, Link, LinkCounts, ManagedLink, Schedule, TargetedLoss};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
+use std::sync::Arc;
 
 /// A link as a driver has it: a packet's fate is known at once or comes later.
 #[derive(Debug)]
@@ -16,6 +17,22 @@ pub enum Bottleneck<R> {
 }
 
 impl<R: Rng> Bottleneck<R> {
+    /// Makes the rate and the delay follow a schedule. To be called before the first packet.
+    pub fn follow(&mut self, schedule: Arc<Schedule>) {
+        match self {
+            Self::TailDrop(link) => link.follow(schedule),
+            Self::Managed(link) => link.follow(schedule),
+        }
+    }
+
+    /// Drops these packets on purpose, in addition to those of the loss model.
+    pub fn lose(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
+        match self {
+            Self::TailDrop(link) => link.lose(targets),
+            Self::Managed(link) => link.lose(targets),
+        }
+    }
+
     /// Hands a packet to the link. Its fate if that is known; if not, [`Self::poll_fate`] will tell it.
     #[inline]
     pub fn send(&mut self, now: Instant, packet: Packet) -> Option<Fate> {

@@ -6,7 +6,6 @@ use crate::random::Streams;
 use crate::scenario::{LinkSpec, Network};
 use ebbtide_core::time::Duration;
 use rand_chacha::ChaCha8Rng;
-use std::sync::Arc;
 
 /// The bottleneck link of one direction, and the delay between its router and the server. The
 /// streams of randomness are named here, once, so that every driver of a scenario's path draws the
@@ -36,30 +35,23 @@ impl Path {
         let stream = |what: &str| streams.stream(&format!("link/{name}/{what}"));
         let loss = Loss::new(loss, stream("loss"), stream("loss/states"));
         let (rate, delay) = (spec.rate.0, spec.delay.delay());
-        let schedule = spec.schedule().map(Arc::new);
-        let targets = spec.drops.iter().map(|drops| drops.0);
-        let link = match spec.queue {
+        let mut link = match spec.queue {
             None => {
-                let mut link = Link::new(rate, spec.buffer.0, delay, loss, stream("delay"));
-                link.lose(targets);
-                if let Some(schedule) = schedule {
-                    link.follow(schedule);
-                }
-                Bottleneck::TailDrop(link)
+                Bottleneck::TailDrop(Link::new(rate, spec.buffer.0, delay, loss, stream("delay")))
             }
             Some(queue) => {
                 let nanos = u64::from(mtu) * 8 * 1_000_000_000 / rate.max(1);
                 let transmission = Duration::from_nanos(nanos);
                 let facts = LinkFacts { buffer: spec.buffer.0, mtu, transmission };
                 let queue = queue.model().build(&facts, stream("queue"));
-                let mut link = ManagedLink::new(rate, queue, delay, loss, stream("delay"));
-                link.lose(targets);
-                if let Some(schedule) = schedule {
-                    link.follow(schedule);
-                }
+                let link = ManagedLink::new(rate, queue, delay, loss, stream("delay"));
                 Bottleneck::Managed(Box::new(link))
             }
         };
+        link.lose(spec.drops.iter().map(|drops| drops.0));
+        if let Some(schedule) = spec.schedule() {
+            link.follow(schedule);
+        }
         Self { link, beyond: (spec.beyond.delay(), streams.stream(&format!("beyond/{name}"))) }
     }
 }

@@ -10,10 +10,10 @@ mod files;
 mod flow;
 mod run_record;
 mod seal;
-mod security;
 mod trace;
 mod wifi;
 
+pub use crate::report::Handshakes;
 pub use background::BackgroundFlow;
 pub use capture::Capture;
 pub use delivery::Delivery;
@@ -21,6 +21,5 @@ pub use exchanges::ExchangeRecord;
 pub use files::{Claim, Manifest, ManifestCell, Store, StoreError};
 pub use flow::FlowRecord;
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
-pub use security::SecurityRecord;
 pub use trace::{AIR, Only, PLACES, Tap, Trace};
 pub use wifi::{StationRecord, WifiRecord};

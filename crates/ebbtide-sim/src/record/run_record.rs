@@ -3,11 +3,10 @@
 use super::background::BackgroundFlow;
 use super::delivery::Delivery;
 use super::flow::FlowRecord;
-use super::security::SecurityRecord;
 use super::wifi::WifiRecord;
 use crate::mesh::MeshRecord;
 use crate::net::LinkCounts;
-use crate::report::Series;
+use crate::report::{Handshakes, Series};
 use ebbtide_core::time::{Duration, Micros};
 use serde::{Deserialize, Serialize};
 
@@ -134,5 +133,5 @@ pub struct Totals {
     pub flows: Vec<FlowRecord>,
     /// The handshakes of DTLS, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub security: Option<SecurityRecord>,
+    pub security: Option<Handshakes>,
 }

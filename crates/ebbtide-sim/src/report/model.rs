@@ -7,6 +7,7 @@
 use super::flows::{FlowCell, FlowSeries};
 use crate::judge::{Outcome, Percentile};
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 
 /// One report: a scenario, the cells that were run, and how to run them again.
 ///
@@ -125,21 +126,21 @@ pub struct Cell {
     pub background: Option<BackgroundCell>,
     /// The handshakes of DTLS, summed over replications, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub security: Option<SecurityCell>,
+    pub security: Option<Handshakes>,
 }
 
-/// The handshakes of DTLS, summed over replications.
+/// The handshakes of DTLS, of a replication or summed over several.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SecurityCell {
+pub struct Handshakes {
     /// Handshakes that clients began.
     pub begun: u64,
     /// Of these, those that were completed.
     pub completed: u64,
     /// Of these, those that resumed a session.
     pub resumed: u64,
-    /// Handshakes that failed.
+    /// Handshakes that clients gave up or that the server refused.
     pub failed: u64,
-    /// Datagrams of handshakes that clients sent.
+    /// Datagrams of handshakes, of path validation and of alerts that clients sent.
     pub packets_up: u64,
     /// Those that the server sent.
     pub packets_down: u64,
@@ -147,6 +148,19 @@ pub struct SecurityCell {
     pub bytes_up: u64,
     /// Bytes of those that the server sent, likewise.
     pub bytes_down: u64,
+}
+
+impl AddAssign<&Self> for Handshakes {
+    fn add_assign(&mut self, other: &Self) {
+        self.begun += other.begun;
+        self.completed += other.completed;
+        self.resumed += other.resumed;
+        self.failed += other.failed;
+        self.packets_up += other.packets_up;
+        self.packets_down += other.packets_down;
+        self.bytes_up += other.bytes_up;
+        self.bytes_down += other.bytes_down;
+    }
 }
 
 /// TCP that shared the bottleneck with the clients.

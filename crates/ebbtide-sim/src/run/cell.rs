@@ -7,8 +7,8 @@ use super::mesh_cell::mesh_cell;
 use super::recorder::Transport;
 use super::wifi_cell::wifi_cell;
 use crate::judge::{Demand, figures};
-use crate::record::{Direction, RunRecord, SecurityRecord, SparseHistogram};
-use crate::report::{Cell, PacketCounts, Packets, SecurityCell, Summary};
+use crate::record::{Direction, RunRecord, SparseHistogram};
+use crate::report::{Cell, Handshakes, PacketCounts, Packets, Summary};
 use crate::scenario::{Control, LinkSpec, Scenario, Wifi, WorkloadKind};
 use crate::stats::{jain, mean_and_half_width, summary, weighted_summary};
 use std::collections::BTreeMap;
@@ -242,27 +242,14 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         wifi: wifi_cell(records),
         background: background_cell(records),
         flows: flow_cell(spec, records),
-        security: security_cell(records),
+        security: handshakes(records),
     }
 }
 
-fn security_cell(records: &[RunRecord]) -> Option<SecurityCell> {
-    let mut total: Option<SecurityRecord> = None;
-    for record in records.iter().filter_map(|record| record.totals.security.as_ref()) {
-        total.get_or_insert_with(SecurityRecord::default).add(record);
-    }
-    let total = total?;
-    let SecurityRecord { begun, completed, resumed, failed, .. } = total;
-    let SecurityRecord { packets_up, packets_down, bytes_up, bytes_down, .. } = total;
-    Some(SecurityCell {
-        begun,
-        completed,
-        resumed,
-        failed,
-        packets_up,
-        packets_down,
-        bytes_up,
-        bytes_down,
+fn handshakes(records: &[RunRecord]) -> Option<Handshakes> {
+    records.iter().filter_map(|record| record.totals.security).reduce(|mut all, one| {
+        all += &one;
+        all
     })
 }
 

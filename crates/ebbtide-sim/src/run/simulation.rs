@@ -11,9 +11,7 @@ use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
 use crate::random::{Streams, uniform};
-use crate::record::{
-    ExchangeRecord, FlowRecord, RunRecord, SecurityRecord, SparseHistogram, Totals,
-};
+use crate::record::{ExchangeRecord, FlowRecord, Handshakes, RunRecord, SparseHistogram, Totals};
 use crate::scenario::units::Time;
 use crate::scenario::{Control, Return, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, Config};
@@ -534,10 +532,10 @@ impl<R: Recorder> Simulation<R> {
 
 impl<R> Simulation<R> {
     /// The handshakes of all clients, and what the server sent in them.
-    fn security(&mut self) -> Option<SecurityRecord> {
+    fn security(&mut self) -> Option<Handshakes> {
         let mut total = self.sessions.as_ref()?.measured;
         for client in self.clients.iter_mut().filter_map(Device::secure) {
-            total.add(&client.measured);
+            total += &client.measured;
         }
         Some(total)
     }

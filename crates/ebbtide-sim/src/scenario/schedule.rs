@@ -5,6 +5,7 @@ use super::validate::{Check, LONGEST, range};
 use super::{LinkSpec, Trace};
 use crate::net::{Schedule, ScheduleError, Step};
 use serde::{Deserialize, Deserializer, Serialize, de};
+use std::sync::Arc;
 
 /// A change of a link: from when on it has another rate, another delay or both.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,9 +44,9 @@ fn rate_or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rat
 impl LinkSpec {
     /// The link's rates and delays over time; `None` if they do not change.
     #[must_use]
-    pub fn schedule(&self) -> Option<Schedule> {
+    pub fn schedule(&self) -> Option<Arc<Schedule>> {
         let recorded = self.trace.as_ref().and_then(Trace::schedule);
-        recorded.or_else(|| self.try_schedule().ok().flatten())
+        recorded.or_else(|| self.try_schedule().ok().flatten().map(Arc::new))
     }
 
     /// How long the link needs for so many bytes if they are there from the start, s.

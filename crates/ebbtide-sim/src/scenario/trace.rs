@@ -25,7 +25,7 @@ pub struct Trace {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Content {
-    schedule: Schedule,
+    schedule: Arc<Schedule>,
     hash: u128,
 }
 
@@ -51,8 +51,8 @@ impl Serialize for Trace {
 impl Trace {
     /// The recorded rates; `None` until the file has been read.
     #[must_use]
-    pub fn schedule(&self) -> Option<Schedule> {
-        self.content.as_ref().map(|content| content.schedule.clone())
+    pub fn schedule(&self) -> Option<Arc<Schedule>> {
+        self.content.as_ref().map(|content| Arc::clone(&content.schedule))
     }
 
     fn read(&mut self, folder: &Path, delay: Delay) -> Result<(), String> {
@@ -62,7 +62,8 @@ impl Trace {
         let is_table =
             Path::new(&self.file).extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
         let schedule = if is_table { table(text, delay)? } else { mahimahi(text, delay)? };
-        self.content = Some(Arc::new(Content { schedule, hash: fnv1a_128(&bytes) }));
+        self.content =
+            Some(Arc::new(Content { schedule: Arc::new(schedule), hash: fnv1a_128(&bytes) }));
         Ok(())
     }
 }

@@ -306,8 +306,8 @@ impl Transfer {
                     return self.fail(TransferError::TooLarge { limit });
                 };
                 options.push_uint(OptionNumber::BLOCK2, block.to_uint());
-                // A body that was sent in blocks is not sent again (RFC 7959 section 3.3); a short one is
-                // part of what is asked for (RFC 8132 section 2.1).
+                // A body that was sent in blocks is not sent again (RFC 7959 section 3.3); a short one
+                // belongs to every request for a block of the response (RFC 8132 section 2.1).
                 let short = self.request.payload.len() <= self.settings.sizes.whole;
                 if short { self.request.payload.clone() } else { Bytes::new() }
             }

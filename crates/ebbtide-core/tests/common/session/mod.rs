@@ -7,17 +7,18 @@
 mod body;
 mod client;
 mod server;
+#[path = "../split_mix.rs"]
+mod split_mix;
 mod watcher;
 
 use client::ClientSide;
-use core::convert::Infallible;
 use ebbtide_core::endpoint::{EndpointConfig, Limits};
 use ebbtide_core::session::Verify;
 use ebbtide_core::session::server::SessionConfig;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
-use rand_core::TryRng;
 use server::{ADDRESS as SERVER, ServerSide};
+pub(crate) use split_mix::SplitMix;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -28,29 +29,6 @@ const MAX_LATENCY: Duration = Duration::from_secs(100);
 const CLIENTS: usize = 2;
 /// Datagrams that a stranger has seen and may send again.
 const SEEN: usize = 32;
-
-/// Small and seeded; everybody's randomness.
-pub(crate) struct SplitMix(pub(crate) u64);
-
-impl TryRng for SplitMix {
-    type Error = Infallible;
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        self.try_next_u64().map(|word| (word >> 32) as u32)
-    }
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Ok(z ^ (z >> 31))
-    }
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
-        for chunk in bytes.chunks_mut(8) {
-            let word = self.try_next_u64()?.to_be_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
-        }
-        Ok(())
-    }
-}
 
 /// The bytes that say what happens; zeros when they are used up.
 struct Script<'s>(&'s [u8]);

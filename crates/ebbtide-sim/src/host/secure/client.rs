@@ -3,15 +3,13 @@
 use super::super::{Client, ClientSetup, Tag, server_address};
 use super::{HANDSHAKE, KEY, config, timing};
 use crate::random::Streams;
-use crate::record::SecurityRecord;
+use crate::record::Handshakes;
 use crate::run::Recorder;
 use crate::scenario::{Return, Security, Timers};
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::Flight;
-use ebbtide_core::time::{Duration, Instant, Micros};
-use ebbtide_dtls::{
-    Config, Credentials, Endpoint, Event, Output, Psk, RoundTrip, SessionId, Timing,
-};
+use ebbtide_core::time::Instant;
+use ebbtide_dtls::{Config, Credentials, Endpoint, Event, Output, Psk, SessionId, Timing};
 
 /// A client whose messages travel in records of a session, which it opens first.
 pub(crate) struct SecureClient {
@@ -27,7 +25,7 @@ pub(crate) struct SecureClient {
     flight: Option<Flight>,
     /// Whether the application waits for the session.
     wants_to_act: bool,
-    pub(crate) measured: SecurityRecord,
+    pub(crate) measured: Handshakes,
     /// A datagram that is worked on; reused.
     bytes: Vec<u8>,
 }
@@ -51,7 +49,7 @@ impl SecureClient {
             is_established: false,
             flight: None,
             wants_to_act: false,
-            measured: SecurityRecord::default(),
+            measured: Handshakes::default(),
             bytes: Vec::new(),
         }
     }
@@ -112,9 +110,8 @@ impl SecureClient {
             return default;
         }
         self.flight = self.client.exchanges.endpoint.begin_flight(now, server_address());
-        let Some(flight) = &self.flight else { return default };
-        let first_timeout = Duration::from(flight.timeout());
-        Timing { first_timeout, max_timeout: default.max_timeout.max(first_timeout), ..default }
+        let first = self.flight.as_ref().map(|flight| flight.timeout().into());
+        first.map_or(default, |first| default.beginning_with(first))
     }
 
     fn end_flight(&mut self, now: Instant, sample: Option<&Sample>) {
@@ -195,13 +192,14 @@ impl SecureClient {
     fn on_event(&mut self, now: Instant, event: &Event) {
         match event {
             Event::RoundTrip { session, sample } => {
-                self.end_flight(now, Some(&sample_of(sample)));
+                self.end_flight(now, Some(&sample.into()));
                 let timing = self.begin_flight(now);
                 self.dtls.set_timing(*session, timing);
             }
             Event::Established { session, resumed } => {
                 self.is_established = true;
-                self.measured.completed(now, *resumed);
+                self.measured.completed += 1;
+                self.measured.resumed += u64::from(*resumed);
                 if let Some(credentials) = &mut self.credentials {
                     credentials.saved = self.dtls.saved_session(*session);
                 }
@@ -224,14 +222,5 @@ impl SecureClient {
             }
             _ => {}
         }
-    }
-}
-
-fn sample_of(round_trip: &RoundTrip) -> Sample {
-    Sample {
-        since_first: Micros::from_duration(round_trip.since_first),
-        since_last: Micros::from_duration(round_trip.since_last),
-        transmissions: round_trip.transmissions,
-        answered: None,
     }
 }

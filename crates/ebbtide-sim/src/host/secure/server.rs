@@ -3,7 +3,7 @@
 use super::super::{Server, Tag, client_address, client_at};
 use super::{HANDSHAKE, KEY, config};
 use crate::random::Streams;
-use crate::record::SecurityRecord;
+use crate::record::Handshakes;
 use crate::scenario::Scenario;
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{Endpoint, Output, Psk, SessionId};
@@ -11,7 +11,7 @@ use ebbtide_dtls::{Endpoint, Output, Psk, SessionId};
 /// The sessions of a server.
 pub(crate) struct SecureServer {
     pub(super) dtls: Endpoint,
-    pub(crate) measured: SecurityRecord,
+    pub(crate) measured: Handshakes,
     /// The earliest timer event that is scheduled for it.
     pub(crate) timer: Option<Instant>,
     /// A datagram that is worked on; reused.
@@ -26,7 +26,7 @@ impl SecureServer {
         dtls.accept(Box::new(|_: &[u8]| Psk::new(&KEY)));
         Self {
             dtls,
-            measured: SecurityRecord::default(),
+            measured: Handshakes::default(),
             timer: None,
             bytes: Vec::new(),
             messages: Vec::new(),

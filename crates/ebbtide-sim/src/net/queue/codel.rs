@@ -144,11 +144,7 @@ impl CoDel {
 
 impl Discipline for CoDel {
     fn enqueue(&mut self, _: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
-        if self.queue.fits(packet, self.buffer) {
-            self.queue.push(packet);
-        } else {
-            dropped.push(packet);
-        }
+        self.queue.offer(packet, self.buffer, dropped);
     }
 
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Packet>) -> Option<Packet> {

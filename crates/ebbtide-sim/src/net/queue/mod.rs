@@ -105,8 +105,12 @@ impl Fifo {
         Some(packet)
     }
 
-    /// Whether a packet still fits below a bound.
-    fn fits(&self, packet: Packet, buffer: Option<u64>) -> bool {
-        buffer.is_none_or(|buffer| self.bytes + u64::from(packet.bytes) <= buffer)
+    /// Takes a packet if the buffer has room for it, or drops it.
+    fn offer(&mut self, packet: Packet, buffer: Option<u64>, dropped: &mut Vec<Packet>) {
+        if buffer.is_none_or(|buffer| self.bytes + u64::from(packet.bytes) <= buffer) {
+            self.push(packet);
+        } else {
+            dropped.push(packet);
+        }
     }
 }

@@ -138,10 +138,10 @@ impl Pie {
 impl Discipline for Pie {
     fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
         self.catch_up(now);
-        if self.is_dropped_early() || !self.queue.fits(packet, self.buffer) {
+        if self.is_dropped_early() {
             dropped.push(packet);
         } else {
-            self.queue.push(packet);
+            self.queue.offer(packet, self.buffer, dropped);
         }
     }
 

@@ -100,10 +100,10 @@ fn power(mut base: f64, mut exponent: u128) -> f64 {
 impl Discipline for Red {
     fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
         self.measure(now);
-        if self.is_dropped_early() || !self.queue.fits(packet, self.buffer) {
+        if self.is_dropped_early() {
             dropped.push(packet);
         } else {
-            self.queue.push(packet);
+            self.queue.offer(packet, self.buffer, dropped);
         }
         if self.queue.bytes == 0 {
             self.idle_since = Some(now);

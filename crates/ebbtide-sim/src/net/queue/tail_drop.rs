@@ -20,11 +20,7 @@ impl TailDrop {
 
 impl Discipline for TailDrop {
     fn enqueue(&mut self, _: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
-        if self.queue.fits(packet, self.buffer) {
-            self.queue.push(packet);
-        } else {
-            dropped.push(packet);
-        }
+        self.queue.offer(packet, self.buffer, dropped);
     }
 
     fn dequeue(&mut self, _: Instant, _: &mut Vec<Packet>) -> Option<Packet> {

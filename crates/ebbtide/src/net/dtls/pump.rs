@@ -3,9 +3,8 @@
 use super::super::pending::Answer;
 use super::super::shared::State;
 use super::address;
-use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::Sent;
-use ebbtide_core::time::{Duration, Instant, Micros};
+use ebbtide_core::time::{Instant, Micros};
 use ebbtide_dtls::{Event, Failure, Output, RoundTrip, SessionId, Timing};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -113,14 +112,8 @@ impl State {
             return;
         };
         let Some(flight) = link.flight.take() else { return };
-        let sample = Sample {
-            since_first: Micros::from_duration(sample.since_first),
-            since_last: Micros::from_duration(sample.since_last),
-            transmissions: sample.transmissions,
-            answered: None,
-        };
         let scope = address::stand_in(is_ipv4, number);
-        self.endpoint.end_flight(now, scope, &flight, Some(&sample));
+        self.endpoint.end_flight(now, scope, &flight, Some(&sample.into()));
         link.flight = self.endpoint.begin_flight(now, scope);
         let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
         sessions.endpoint.set_timing(session, timing);
@@ -183,6 +176,5 @@ impl State {
 /// The schedule of a flight's retransmissions, given the first timeout that a control has chosen.
 fn timing(first: Option<Micros>) -> Timing {
     let default = Timing::default();
-    let first_timeout = first.map_or(default.first_timeout, Duration::from);
-    Timing { first_timeout, max_timeout: default.max_timeout.max(first_timeout), ..default }
+    first.map_or(default, |first| default.beginning_with(first.into()))
 }
