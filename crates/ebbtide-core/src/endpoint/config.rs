@@ -33,8 +33,8 @@ pub struct EndpointConfig {
     /// byte for the ordinal, up to 8 in all. Default 4 (RFC 7252 section 5.3.1: at least 32 bits).
     pub token_length: u8,
     /// Whether every peer is known to answer each copy of a request with that copy's own token and
-    /// options, as this endpoint does. Otherwise the marks of a peer are trusted only after it has
-    /// done so once.
+    /// options, as this endpoint does. Otherwise a mark is trusted only if it names the last copy, until
+    /// the peer has answered two copies of one request with the mark of each.
     pub faithful_peers: bool,
     /// The number of the option Rexmit-Cnt, for which no number is assigned. Default 65020, from
     /// the experimental range; elective, safe to forward, not part of the cache key.

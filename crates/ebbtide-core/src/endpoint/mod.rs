@@ -28,6 +28,7 @@ mod block;
 mod config;
 mod controls;
 mod flight;
+mod marks;
 mod peers;
 mod probe;
 mod receive;
@@ -57,6 +58,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use controls::Controls;
 use core::net::SocketAddr;
+use marks::FirstAnswers;
 use peers::{Marks, OptionSupport, Peers};
 use rand_core::Rng;
 
@@ -77,6 +79,7 @@ pub struct Endpoint {
     outbox: Outbox<Sent>,
     events: VecDeque<Event>,
     dedup: Dedup,
+    first_answers: FirstAnswers,
     counters: Counters,
     /// The faults of datagrams; `None` until something was.
     malformed: Option<Box<Malformed>>,
@@ -107,6 +110,7 @@ impl Endpoint {
             outbox: Outbox::new(limits.outbox_bytes),
             events: VecDeque::new(),
             dedup: Dedup::new(limits.remembered_messages, limits.remembered_bytes, rng.next_u64()),
+            first_answers: FirstAnswers::default(),
             counters: Counters::default(),
             malformed: None,
             config,
