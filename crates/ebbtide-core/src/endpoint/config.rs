@@ -115,6 +115,9 @@ pub struct Limits {
     pub remembered_messages: usize,
     /// Bytes of responses stored for duplicates of non-idempotent requests. Default 8 MiB.
     pub remembered_bytes: usize,
+    /// Requests that the application answers later, whose copies are recognized meanwhile
+    /// ([`Endpoint::defer`](super::Endpoint::defer)). Default 16384.
+    pub deferred_requests: usize,
     /// Bytes of datagrams that wait for the driver. Default 16 MiB.
     pub outbox_bytes: usize,
     /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3).
@@ -131,6 +134,7 @@ impl Default for Limits {
             message_bytes: 1_280,
             remembered_messages: 65_536,
             remembered_bytes: 8 << 20,
+            deferred_requests: 16_384,
             outbox_bytes: 16 << 20,
             peer_retention: Duration::from_secs(255),
         }

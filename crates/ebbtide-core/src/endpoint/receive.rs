@@ -97,12 +97,13 @@ impl Endpoint {
             idempotent: message.is_idempotent(),
             to_group,
             acknowledged: false,
+            deferred: false,
             rexmit_count: message
                 .option(self.config.rexmit_count_option)
                 .and_then(|option| option.as_uint())
                 .and_then(|value| u8::try_from(value).ok()),
         };
-        if self.dedup.lookup(now, from, id).is_some() {
+        if self.dedup.lookup(now, from, id).is_some() || self.under_way.contains(now, from, id) {
             return self.duplicate(now, &incoming);
         }
         if self.has_unknown_critical(&message) {
@@ -136,7 +137,8 @@ impl Endpoint {
         }
     }
 
-    /// A copy of a request that is remembered gets what the first one got (section 4.5).
+    /// A copy of a request that is remembered gets what the first one got (section 4.5). A copy of one
+    /// under way gets nothing yet.
     fn duplicate<'d>(&mut self, now: Instant, incoming: &Incoming) -> Received<'d> {
         self.counters.duplicates += 1;
         let confirmable = incoming.kind == Type::Confirmable;
