@@ -39,13 +39,20 @@ extern crate alloc;
 extern crate std;
 
 mod alert;
+mod certificate;
 mod cid;
 mod config;
 mod cookie;
+#[cfg(feature = "certificates")]
+mod ec;
+#[cfg(not(feature = "certificates"))]
+#[path = "no_ec.rs"]
+mod ec;
 mod endpoint;
 mod failure;
 mod flight;
 mod handshake;
+mod key_exchange;
 mod key_log;
 mod keys;
 mod message;
@@ -59,11 +66,16 @@ mod suite;
 mod wire;
 
 pub use alert::AlertDescription;
+pub use certificate::{
+    CertificateError, CertificateVerifier, CertifiedKey, ClientCertificates, ServerCertificates,
+    Verified,
+};
 pub use config::{Config, Limits, PskLookup, Timing};
+pub use ec::SigningKey;
 pub use endpoint::{Counters, Endpoint, Event, Output, SendError, SessionId};
 pub use failure::Failure;
 pub use flight::RoundTrip;
-pub use handshake::Credentials;
+pub use handshake::{CertificateCredentials, ClientCredentials, Credentials};
 pub use key_log::KeyLog;
 pub use keys::{Psk, Role};
 pub use session::SavedSession;
