@@ -7,12 +7,12 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 
 use ebbtide::core::cc::Config as Control;
 use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, post};
 use ebbtide::{Client, Code, Config, Request, Response};
-use soon::soon;
+use eventually::eventually;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -173,5 +173,5 @@ async fn more_observations_of_one_client_than_its_queue_is_long_do_not_make_the_
     }
     let tried = calls.load(Ordering::SeqCst) - 100;
     assert!(tried <= 200, "the handler was called {tried} times");
-    soon(|| server.meter().snapshot().exchanges.open == 0).await;
+    eventually(|| server.meter().snapshot().exchanges.open == 0).await;
 }

@@ -7,13 +7,13 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 
 use ebbtide::core::cc::Config as Control;
 use ebbtide::core::wire::Code;
 use ebbtide::server::{Call, Router, Server, Subject, get, put};
 use ebbtide::{Client, Config, Response};
-use soon::soon;
+use eventually::eventually;
 use tokio::net::UdpSocket;
 
 fn router(state: &Subject) -> Router {
@@ -69,14 +69,14 @@ async fn what_a_server_holds_is_seen_while_it_holds_it() {
     let load = meter.snapshot().load;
     assert_eq!((load.block_bytes, load.uploads), (5016, 1));
     drop(observation);
-    soon(|| {
+    eventually(|| {
         state.changed();
         meter.snapshot().observers == 0
     })
     .await;
     drop(server);
     // Its driver ends when it next runs; then there is nothing left to count.
-    soon(|| meter.snapshot().counters.received == 0).await;
+    eventually(|| meter.snapshot().counters.received == 0).await;
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ use crate::cc::{Config, Context, Metrics, Outcome, Sample, Shell};
 use crate::exchange::ExchangeId;
 use crate::exchange::dedup::Dedup;
 use crate::exchange::outbox::Outbox;
-use crate::exchange::table::{Due, State, Table};
+use crate::exchange::table::{Due, ExchangeState, Table};
 use crate::exchange::timers::Timers;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
@@ -139,14 +139,18 @@ impl Endpoint {
         let now = self.advance(now);
         while let Some(index) = self.timers.pop_due(now) {
             match self.table.get(index).state {
-                State::Open if self.table.get(index).due == Due::Repeat => self.repeat(now, index),
-                State::Open => self.expire(now, index),
-                State::Queued => {
+                ExchangeState::Open if self.table.get(index).due == Due::Repeat => {
+                    self.repeat(now, index)
+                }
+                ExchangeState::Open => self.expire(now, index),
+                ExchangeState::Queued => {
                     let peer = self.table.get(index).peer;
                     self.pump(now, peer);
                 }
-                State::Waiting => self.fail(now, index, Outcome::Cancelled, Failure::NoResponse),
-                State::Observing | State::Free => {}
+                ExchangeState::Waiting => {
+                    self.fail(now, index, Outcome::Cancelled, Failure::NoResponse)
+                }
+                ExchangeState::Observing | ExchangeState::Free => {}
             }
         }
         self.handle_epochs(now);
@@ -345,11 +349,11 @@ impl Endpoint {
     fn retire(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
         let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
         match state {
-            State::Open => self.close(now, index, outcome, sample),
-            State::Waiting => self.table.forget_id(index),
-            State::Queued => self.unqueue(index),
-            State::Observing => {}
-            State::Free => return,
+            ExchangeState::Open => self.close(now, index, outcome, sample),
+            ExchangeState::Waiting => self.table.forget_id(index),
+            ExchangeState::Queued => self.unqueue(index),
+            ExchangeState::Observing => {}
+            ExchangeState::Free => return,
         }
         self.timers.disarm(index);
         self.table.forget_probes(index);

@@ -207,7 +207,7 @@ impl Peers {
             self.touch(now, index);
             return Some(index);
         }
-        // State is kept at least 255 s after its last use (cocoa-03 section 4.3), and longer if
+        // ExchangeState is kept at least 255 s after its last use (cocoa-03 section 4.3), and longer if
         // there is room. Two evictions per insertion keep up with any rate of arrivals.
         for _ in 0..2 {
             self.evict_oldest(now, self.retention);

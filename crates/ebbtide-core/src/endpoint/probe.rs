@@ -8,7 +8,7 @@
 use super::types::{Ignored, Received, Sent};
 use super::{Endpoint, context};
 use crate::cc::{Kind, Shell};
-use crate::exchange::table::{Due, Probe, State};
+use crate::exchange::table::{Due, ExchangeState, Probe};
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
 
@@ -94,7 +94,7 @@ impl Endpoint {
         let peer = self.peers.get_mut(peer_index);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let repeat_after = peer.shell.on_probe(&mut exchange.slot, &reply, cx);
-        if let (State::Open, Some(wait)) = (exchange.state, repeat_after) {
+        if let (ExchangeState::Open, Some(wait)) = (exchange.state, repeat_after) {
             exchange.due = Due::Repeat;
             self.timers.arm(index, now + wait);
         }

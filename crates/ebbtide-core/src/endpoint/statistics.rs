@@ -3,7 +3,7 @@
 
 use super::{Counters, Endpoint};
 use crate::cc::{Config, Sample};
-use crate::exchange::table::State;
+use crate::exchange::table::ExchangeState;
 use crate::time::Micros;
 use crate::wire::{FormatError, ParseError};
 
@@ -261,11 +261,11 @@ impl Endpoint {
         let mut exchanges = Exchanges::default();
         for state in self.table.states() {
             match state {
-                State::Queued => exchanges.queued += 1,
-                State::Open => exchanges.open += 1,
-                State::Waiting => exchanges.waiting += 1,
-                State::Observing => exchanges.observing += 1,
-                State::Free => {}
+                ExchangeState::Queued => exchanges.queued += 1,
+                ExchangeState::Open => exchanges.open += 1,
+                ExchangeState::Waiting => exchanges.waiting += 1,
+                ExchangeState::Observing => exchanges.observing += 1,
+                ExchangeState::Free => {}
             }
         }
         exchanges

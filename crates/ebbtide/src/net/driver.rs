@@ -5,7 +5,7 @@
 //! sleeps again. Receiving does not allocate.
 
 use super::serve::Request;
-use super::shared::{Shared, State};
+use super::shared::{Shared, SocketState};
 use super::socket::{Datagram, Inbox};
 use super::trace;
 use crate::refusals::Reason;
@@ -187,10 +187,10 @@ impl Driver {
     /// Handles one message, as received or after decryption.
     fn handle_message<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, SocketState>,
         now: Instant,
         datagram: Datagram<'_>,
-    ) -> MutexGuard<'s, State> {
+    ) -> MutexGuard<'s, SocketState> {
         trace::received(datagram.from, datagram.bytes);
         let to_group = datagram.to.is_some_and(|to| to.is_multicast());
         let arrival = Arrival { from: datagram.from, to_group };
@@ -240,10 +240,10 @@ impl Driver {
     /// Lets the service answer a request while the lock is free.
     fn serve<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, SocketState>,
         now: Instant,
         request: &Request<'_>,
-    ) -> MutexGuard<'s, State> {
+    ) -> MutexGuard<'s, SocketState> {
         let Some(service) = &self.shared.service else {
             // A client without a server (RFC 7252 section 4.2: lacking context).
             state.endpoint.reset(&request.incoming);
@@ -253,7 +253,7 @@ impl Driver {
     }
 
     /// Sends the waiting datagrams.
-    fn flush(&self, state: &mut State, now: Instant) -> io::Result<()> {
+    fn flush(&self, state: &mut SocketState, now: Instant) -> io::Result<()> {
         if state.out.is_empty() {
             return Ok(());
         }
@@ -288,9 +288,9 @@ impl Driver {
 /// created at once.
 fn notify<'s>(
     shared: &'s Arc<Shared>,
-    mut state: MutexGuard<'s, State>,
+    mut state: MutexGuard<'s, SocketState>,
     now: Instant,
-) -> (MutexGuard<'s, State>, bool) {
+) -> (MutexGuard<'s, SocketState>, bool) {
     let Some(service) = &shared.service else { return (state, false) };
     for _ in 0..NOTIFICATIONS {
         // Half of the exchanges are reserved for separate responses and requests.

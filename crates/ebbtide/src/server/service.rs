@@ -12,7 +12,7 @@ use crate::net::clock::{Clock, seeded};
 use crate::net::dtls::address::is_stand_in;
 use crate::net::peer::Peer;
 use crate::net::serve::Request;
-use crate::net::shared::{Shared, State};
+use crate::net::shared::{Shared, SocketState};
 use crate::net::trace;
 use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
 use crate::stream::Link;
@@ -145,11 +145,11 @@ impl Service {
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
         let from = (assembled.requester().remote, peer.as_ref());
         match self.call(&found, from, assembled.message(), assembled.body()).0 {
-            Answer::Now(response) => {
+            Answer::Ready(response) => {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, Some((route, began)))
             }
-            Answer::Later(future) => {
+            Answer::Pending(future) => {
                 self.later(carrier, now, assembled, (route, began), future, span)
             }
         }
@@ -383,8 +383,8 @@ impl Service {
     /// Makes and sends a notification, or starts to.
     fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
         match self.state_for(&due, carrier.peer(due.remote).as_ref()).0 {
-            Answer::Now(response) => self.send_notification(&**carrier, now, &due, response),
-            Answer::Later(future) => {
+            Answer::Ready(response) => self.send_notification(&**carrier, now, &due, response),
+            Answer::Pending(future) => {
                 let (service, carrier) = (self.clone(), carrier.clone());
                 tokio::spawn(async move {
                     let response = match panics::caught(future).await {
@@ -472,10 +472,10 @@ impl net::serve::Serve for Service {
     fn serve<'s>(
         &self,
         shared: &'s Arc<Shared>,
-        state: MutexGuard<'s, State>,
+        state: MutexGuard<'s, SocketState>,
         now: Instant,
         request: &Request<'_>,
-    ) -> MutexGuard<'s, State> {
+    ) -> MutexGuard<'s, SocketState> {
         let &Request { incoming, message, to, vouched } = request;
         let group = incoming.is_to_group();
         if group && incoming.kind == Type::Confirmable {

@@ -64,7 +64,7 @@ pub enum Watch {
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum State {
+enum ObservationState {
     /// A registration is to be made, or under way.
     Registering,
     Registered,
@@ -122,7 +122,7 @@ impl Part {
 pub struct Observation {
     request: RequestParts,
     settings: ObservationSettings,
-    state: State,
+    state: ObservationState,
     /// The registration under way, and the blocks of its answer.
     registering: Option<Part>,
     /// The blocks of a notification.
@@ -148,7 +148,7 @@ impl Observation {
         Self {
             request,
             settings,
-            state: State::Registering,
+            state: ObservationState::Registering,
             registering: None,
             fetching: None,
             registration: None,
@@ -175,23 +175,27 @@ impl Observation {
                 return told;
             }
             match self.state {
-                State::Over => return Watch::Over,
-                State::Renewing => return Watch::Wait(None),
-                State::Lost { again: None } => {
+                ObservationState::Over => return Watch::Over,
+                ObservationState::Renewing => return Watch::Wait(None),
+                ObservationState::Lost { again: None } => {
                     let drawn = pause((PAUSE, LONGEST_PAUSE), self.failures, rng);
                     self.failures = self.failures.saturating_add(1);
-                    self.state = State::Lost { again: Some(now + drawn) };
+                    self.state = ObservationState::Lost { again: Some(now + drawn) };
                 }
-                State::Lost { again: Some(at) } if now < at => return Watch::Wait(Some(at)),
-                State::Lost { again: Some(_) } => {
-                    self.state = State::Renewing;
+                ObservationState::Lost { again: Some(at) } if now < at => {
+                    return Watch::Wait(Some(at));
+                }
+                ObservationState::Lost { again: Some(_) } => {
+                    self.state = ObservationState::Renewing;
                     return Watch::Renew;
                 }
-                State::Registering if self.registering.is_none() => self.register(now),
-                State::Registered if self.registering.is_none() && now >= self.due() => {
+                ObservationState::Registering if self.registering.is_none() => self.register(now),
+                ObservationState::Registered if self.registering.is_none() && now >= self.due() => {
                     self.register(now);
                 }
-                State::Registering | State::Registered | State::Cancelling => {
+                ObservationState::Registering
+                | ObservationState::Registered
+                | ObservationState::Cancelling => {
                     if let Some(watch) = self.poll_parts(now, rng) {
                         return watch;
                     }
@@ -208,8 +212,8 @@ impl Observation {
     /// Returns the next step of the transfers under way, or `None` if the state of the observation may
     /// have changed and [`poll`](Self::poll) has to look at it again.
     fn poll_parts(&mut self, now: Instant, rng: &mut dyn Rng) -> Option<Watch> {
-        let mut wait =
-            (self.state == State::Registered && self.registering.is_none()).then(|| self.due());
+        let mut wait = (self.state == ObservationState::Registered && self.registering.is_none())
+            .then(|| self.due());
         for registers in [true, false] {
             let place = if registers { &mut self.registering } else { &mut self.fetching };
             let Some(part) = place else { continue };
@@ -259,8 +263,8 @@ impl Observation {
     /// A whole state, or the answer to a cancellation, is here.
     fn done(&mut self, now: Instant, registers: bool, response: Response) {
         match (self.state, registers) {
-            (State::Cancelling, true) => self.end(),
-            (State::Cancelling, false) => {}
+            (ObservationState::Cancelling, true) => self.end(),
+            (ObservationState::Cancelling, false) => {}
             (_, true) if !self.confirmed => self.not_registered(now, response),
             _ => {
                 self.told.push_back(Watch::State(response));
@@ -276,7 +280,7 @@ impl Observation {
         let retries = self.was_registered && !self.settings.end_at_error;
         if retries && response.code() == Code::SERVICE_UNAVAILABLE {
             self.registration = None;
-            self.state = State::Lost { again: Some(now + lifetime(&response)) };
+            self.state = ObservationState::Lost { again: Some(now + lifetime(&response)) };
         } else {
             self.told.push_back(Watch::State(response));
             self.end();
@@ -295,13 +299,13 @@ impl Observation {
             _ => false,
         };
         let ends = self.settings.end_at_error || !self.was_registered || is_broken;
-        if self.state == State::Cancelling && registers {
+        if self.state == ObservationState::Cancelling && registers {
             self.end();
         } else if ends {
             self.told.push_back(Watch::Failed(error));
             self.end();
         } else {
-            self.state = State::Lost { again: None };
+            self.state = ObservationState::Lost { again: None };
         }
     }
 
@@ -310,25 +314,25 @@ impl Observation {
         if let Some(id) = self.registration.take() {
             self.told.push_back(Watch::Cancel(id));
         }
-        self.state = State::Over;
+        self.state = ObservationState::Over;
     }
 
     /// A response came to the exchange of this name, to which more may come or not.
     pub fn handle_response(&mut self, now: Instant, id: u32, response: Response, more: bool) {
         let is_state = self.registration == Some(id);
-        if is_state && self.state != State::Cancelling {
+        if is_state && self.state != ObservationState::Cancelling {
             return self.on_notification(now, response, more);
         }
         for registers in [true, false] {
             let place = if registers { &mut self.registering } else { &mut self.fetching };
             let Some(part) = place else { continue };
             let Some(own) = part.own(id) else { continue };
-            if registers && more && self.state != State::Cancelling {
+            if registers && more && self.state != ObservationState::Cancelling {
                 // The registration stands. What is left is to fetch the rest of the state.
                 self.registration = Some(id);
                 (self.confirmed, self.was_registered) = (true, true);
                 (self.failures, part.until) = (0, None);
-                self.state = State::Registered;
+                self.state = ObservationState::Registered;
                 self.next = None;
                 self.freshness = Freshness::default();
                 self.freshness.accept(now, number(&response));
@@ -356,7 +360,7 @@ impl Observation {
                 && response.options().get(OptionNumber::ECHO).is_some();
             let part = self.rest_of(now, settings, response);
             (self.state, self.confirmed, self.registering) =
-                (State::Registering, false, Some(part));
+                (ObservationState::Registering, false, Some(part));
             return;
         }
         if !self.settings.ordered && !self.freshness.accept(now, number(&response)) {
@@ -409,16 +413,16 @@ impl Observation {
 
     /// The server has been found again; messages are transferred like this now.
     pub fn renewed(&mut self, settings: TransferSettings) {
-        if self.state == State::Renewing {
+        if self.state == ObservationState::Renewing {
             self.settings.transfer = settings;
-            self.state = State::Registering;
+            self.state = ObservationState::Registering;
         }
     }
 
     /// The server has not been found.
     pub fn not_renewed(&mut self) {
-        if self.state == State::Renewing {
-            self.state = State::Lost { again: None };
+        if self.state == ObservationState::Renewing {
+            self.state = ObservationState::Lost { again: None };
         }
     }
 
@@ -427,7 +431,7 @@ impl Observation {
     pub fn cancel(&mut self) {
         self.told.clear();
         self.forget_parts();
-        if self.state == State::Over || self.registration.is_none() {
+        if self.state == ObservationState::Over || self.registration.is_none() {
             return self.end();
         }
         let mut request = self.request.clone();
@@ -437,7 +441,7 @@ impl Observation {
         (settings.observe, settings.patience) = (false, Patience::default());
         let transfer = Transfer::new(request, settings);
         self.registering = Some(Part::new(transfer, None));
-        self.state = State::Cancelling;
+        self.state = ObservationState::Cancelling;
     }
 }
 

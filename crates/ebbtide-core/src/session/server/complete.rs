@@ -1,6 +1,6 @@
 //! From the application's answer to what is sent.
 
-use super::stages::{Answered, Handled, Outgoing, Way};
+use super::stages::{Answered, BlockScheme, Handled, Outgoing};
 use super::{Server, Share, Tables};
 use crate::session::address_validation::{HEADERS, is_short};
 use crate::session::echo::{Challenged, Name};
@@ -52,7 +52,7 @@ impl<S: Share<Tables>> Server<S> {
         if !handled.response.code.is_response() {
             handled.response = Response::new(Code::INTERNAL_SERVER_ERROR);
         }
-        if matches!(handled.request.way(), Way::QBlock { .. }) {
+        if matches!(handled.request.scheme(), BlockScheme::QBlock { .. }) {
             return self.complete_q_block(now, handled, observe);
         }
         match self.answer(now, &mut handled, observe.as_ref()) {
