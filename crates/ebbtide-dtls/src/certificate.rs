@@ -84,10 +84,11 @@ pub struct Verified {
 }
 
 /// The certificates of a server.
+#[derive(Clone)]
 pub struct ServerCertificates {
     /// Returns our certificate for a handshake that begins. Without one, suites with certificates are
     /// not available.
-    pub own: alloc::boxed::Box<dyn Fn() -> Option<Arc<CertifiedKey>> + Send>,
+    pub own: Arc<dyn Fn() -> Option<Arc<CertifiedKey>> + Send + Sync>,
     /// The certificates of clients.
     pub clients: ClientCertificates,
 }

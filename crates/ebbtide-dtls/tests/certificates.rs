@@ -1,5 +1,7 @@
 //! Handshakes with certificates between two of our endpoints.
 
+#![allow(clippy::panic, reason = "also in the functions that the tests share")]
+
 mod common;
 
 use common::certificates::{Known, accept, certified, certified_as, shows};

@@ -58,6 +58,6 @@ pub(crate) fn accept(
     clients: ClientCertificates,
 ) {
     let own = Arc::clone(own);
-    let own = Box::new(move || Some(Arc::clone(&own)));
+    let own = Arc::new(move || Some(Arc::clone(&own)));
     endpoint.accept_certificates(ServerCertificates { own, clients });
 }
