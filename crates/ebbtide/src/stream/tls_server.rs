@@ -92,6 +92,13 @@ impl TlsServer {
         Self { shown: Arc::new(shown), clients: Clients::None }
     }
 
+    /// Whether the certificate can also be shown over DTLS, which needs a key on the curve P-256.
+    #[cfg(feature = "dtls-cert")]
+    #[must_use]
+    pub fn is_for_dtls(&self) -> bool {
+        self.shown_over_dtls().is_some()
+    }
+
     /// The certificate that is shown over DTLS.
     #[cfg(feature = "dtls-cert")]
     pub(super) fn shown_over_dtls(&self) -> Option<Arc<ebbtide_dtls::CertifiedKey>> {

@@ -128,6 +128,11 @@ impl Sessions {
         Some(Peer { address, identity, certificate: self.endpoint.certificate(session) })
     }
 
+    /// The number of sessions, including those in a handshake.
+    pub(crate) const fn count(&self) -> usize {
+        self.endpoint.sessions()
+    }
+
     /// The counters of the sessions.
     pub(crate) fn counters(&self) -> ebbtide_dtls::Counters {
         self.endpoint.counters()
