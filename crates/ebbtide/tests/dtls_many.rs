@@ -133,7 +133,7 @@ impl Crowd {
 
     async fn run(&mut self, until: impl Fn(&[Device]) -> bool) {
         for _ in 0..60_000 {
-            self.now += Duration::from_millis(1);
+            self.now = self.now + Duration::from_millis(1);
             let busy = self.turn();
             if until(&self.devices) {
                 return;
