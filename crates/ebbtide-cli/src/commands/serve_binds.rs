@@ -1,7 +1,7 @@
 //! The addresses of `ebbtide serve`: `--bind ADDR` or `--bind SCHEME://ADDR`.
 
 use crate::failure::Failure;
-use ebbtide::stream::{Identity, Listen};
+use ebbtide::stream::{Listen, TlsServer};
 use ebbtide::{DEFAULT_PORT, Scheme};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -22,7 +22,7 @@ impl Binds {
     /// Returns an error if an address is not valid, or if TLS is requested without a certificate.
     pub(crate) async fn read(
         texts: &[String],
-        identity: Option<Identity>,
+        tls: Option<&TlsServer>,
         psk: bool,
     ) -> Result<Self, Failure> {
         if texts.is_empty() {
@@ -52,7 +52,7 @@ impl Binds {
                     binds.dtls.push(address);
                     continue;
                 }
-                binds.add(text, scheme, address, identity.as_ref())?;
+                binds.add(text, scheme, address, tls)?;
             }
         }
         Ok(binds)
@@ -63,10 +63,10 @@ impl Binds {
         text: &str,
         scheme: Scheme,
         address: SocketAddr,
-        identity: Option<&Identity>,
+        tls: Option<&TlsServer>,
     ) -> Result<(), Failure> {
         let secure = || {
-            identity.cloned().ok_or_else(|| {
+            tls.cloned().ok_or_else(|| {
                 Failure::usage(format_args!("--bind {text}: TLS needs --cert FILE and --key FILE"))
             })
         };
@@ -74,9 +74,9 @@ impl Binds {
             Scheme::Coap => self.sockets.push(address),
             Scheme::Coaps => self.dtls.push(address),
             Scheme::CoapTcp => self.listeners.push(Listen::Tcp(address)),
-            Scheme::CoapsTcp => self.listeners.push(Listen::Tls(address, secure()?.into())),
+            Scheme::CoapsTcp => self.listeners.push(Listen::Tls(address, secure()?)),
             Scheme::CoapWs => self.listeners.push(Listen::Ws(address)),
-            Scheme::CoapsWs => self.listeners.push(Listen::Wss(address, secure()?.into())),
+            Scheme::CoapsWs => self.listeners.push(Listen::Wss(address, secure()?)),
         }
         Ok(())
     }

@@ -76,6 +76,7 @@ impl Meter {
 
 /// Counters up to an instant, and gauges at it, summed over all sockets.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// Counters of the message layer.
     pub counters: Counters,
@@ -110,6 +111,7 @@ pub struct Snapshot {
 
 /// The length of a queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Queue {
     /// The number of datagrams.
     pub datagrams: usize,
@@ -119,6 +121,7 @@ pub struct Queue {
 
 /// State that a server holds for unfinished requests.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Load {
     /// Requests in progress at asynchronous handlers.
     pub working: usize,

@@ -24,7 +24,7 @@ const MAGIC: &[u8] = b"ebbtide state 1\n";
 
 /// Where a server stores what it must know after a restart, even after `kill -9`: who observes what, with
 /// tokens and sequence numbers; which addresses have echoed; the secret by which message IDs go on. Give it to
-/// [`ServerConfig::state`](super::ServerConfig::state).
+/// [`Config::state`](crate::Config::state).
 ///
 /// Changes are stored a tenth of a second later: an observer that registers just before a crash has
 /// to register again, which clients do when the last state is no longer fresh. Observers over connections
@@ -44,6 +44,16 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if it cannot be written. The server logs it and tries again soon.
     fn save(&self, state: &[u8]) -> io::Result<()>;
+}
+
+impl<S: StateStore + ?Sized> StateStore for Arc<S> {
+    fn load(&self) -> io::Result<Option<Vec<u8>>> {
+        S::load(self)
+    }
+
+    fn save(&self, state: &[u8]) -> io::Result<()> {
+        S::save(self, state)
+    }
 }
 
 /// Stores the state in a file, which is replaced by a new one once that is complete.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 /// The DTLS settings of clients and servers.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DtlsConfig {
     /// A client's identity and key; the same for all servers.
     pub credentials: Option<Credentials>,
@@ -30,6 +31,7 @@ impl Default for DtlsConfig {
 
 /// A socket of a server that speaks DTLS, with the keys of its clients.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DtlsBind {
     /// The address of its socket.
     pub address: SocketAddr,
