@@ -8,6 +8,7 @@ cost is therefore in both figures, and their ratio is the flood's cost to the ho
 
     cargo build --release -p ebbtide-cli --bins --examples
     scripts/floods.py                    # every kind at 50,000 datagrams a second, five rounds
+    scripts/floods.py --responder target/interop/limit/peer     # beside the least a server can do
     scripts/floods.py --rate 2000 --rounds 1 --seconds 1 get mix
 
 It needs `unshare`, `nsenter`, `ip` and `taskset`, and the right to make user namespaces.
@@ -91,13 +92,17 @@ def prefer(nice):
             pathlib.Path("/proc/self/autogroup").write_text(str(nice))
 
 
-def serve(stack, spaces, options, arguments):
+def serve(stack, spaces, options, arguments, responder=None):
     core = ["taskset", "-c", "0"] if os.cpu_count() > 1 else []
+    command = [responder, "5683", SERVER] if responder else [
+        options.ebbtide, "serve", "--bind", f"{SERVER}:5683", *arguments]
     server = stack.enter_context(subprocess.Popen(
-        spaces.inside(spaces.server, *core, options.ebbtide, "serve", "--bind", f"{SERVER}:5683",
-                      *arguments), stdout=subprocess.PIPE, text=True))
+        spaces.inside(spaces.server, *core, *command), stdout=subprocess.PIPE, text=True))
     stack.callback(server.kill)
-    server.stdout.readline()
+    if responder:
+        time.sleep(0.2)
+    else:
+        server.stdout.readline()
     return server
 
 
@@ -131,17 +136,17 @@ def costs(controls, floods):
     return [1e6 * max(ran[part] - honest * each[part], 0) / forged for part in (0, 1)]
 
 
-def row(kind, options):
+def row(kind, options, responder=None):
     with contextlib.ExitStack() as stack:
         spaces = Namespaces(stack)
         arguments = []
-        if kind == "folder-list":
+        if kind == "folder-list" and not responder:
             folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
             (folder / "hello.txt").write_text("hello")
             for number in range(FILES):
                 (folder / f"{number:04}.txt").write_text("x")
             arguments = ["--dir", str(folder)]
-        server = serve(stack, spaces, options, arguments)
+        server = serve(stack, spaces, options, arguments, responder)
         ratios, honest, p99, sent, lost = [], [], [], [], []
         controls, floods = [], []
         for number in range(options.rounds):
@@ -170,6 +175,8 @@ def main():
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--ebbtide", default=str(target / "release/ebbtide"))
     parser.add_argument("--flood", default=str(target / "release/examples/flood"))
+    parser.add_argument("--responder", help="interop/limit/responder.c, which answers every request from one "
+                        "loop of two system calls; its ratio is shown beside the server's")
     parser.add_argument("--rate", type=int, default=50_000, help="datagrams a second")
     parser.add_argument("--sources", type=int, default=100_000, help="forged addresses")
     parser.add_argument("--seconds", type=int, default=2)
@@ -184,13 +191,14 @@ def main():
     unknown = set(options.kinds) - set(KINDS)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
-    print("| flood | datagrams/s | honest requests/s | of the control | 99th percentile, of the control "
-          "| µs a datagram, own and kernel's | dropped by the kernel | memory, MB |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| flood | datagrams/s | honest requests/s | of the control | a responder's | 99th percentile, of the "
+          "control | µs a datagram, own and kernel's | dropped by the kernel | memory, MB |")
+    print("|---|---|---|---|---|---|---|---|---|")
     missed = []
     for kind in options.kinds or KINDS:
         got = row(kind, options)
-        print(f"| {kind} | {got['sent']:,.0f} | {got['honest']:,.0f} | {got['ratio']:.2f} | "
+        bare = f"{row(kind, options, options.responder)['ratio']:.2f}" if options.responder else ""
+        print(f"| {kind} | {got['sent']:,.0f} | {got['honest']:,.0f} | {got['ratio']:.2f} | {bare} | "
               f"{got['p99_ratio']:.2f} | {got['costs'][0]:.1f} + {got['costs'][1]:.1f} | {got['dropped']:,.0f} | {got['memory']:.0f} |", flush=True)
         if not got["alive"] or got["ratio"] < options.least or got["memory"] > options.megabytes:
             missed.append(kind)

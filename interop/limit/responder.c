@@ -1,5 +1,7 @@
 /* The limit that a server on one socket can reach: recvfrom, the fewest instructions that make a
- * piggybacked 2.05 of a Confirmable request, sendto. It parses nothing and remembers nothing. */
+ * piggybacked 2.05 of a Confirmable request, sendto. It parses nothing and remembers nothing.
+ *
+ *   responder [PORT [ADDRESS]] */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@ int main(int argc, char **argv) {
     struct sockaddr_in self = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_DGRAM, 0), buffer = 4 << 20;
     self.sin_port = htons(argc > 1 ? atoi(argv[1]) : 5683);
-    self.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    self.sin_addr.s_addr = argc > 2 ? inet_addr(argv[2]) : htonl(INADDR_LOOPBACK);
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
     if (fd < 0 || bind(fd, (struct sockaddr *)&self, sizeof self) < 0) {
         perror("responder");

@@ -14,11 +14,6 @@ use clap::{Parser, Subcommand};
 use ebbtide::Code;
 use std::process::ExitCode;
 
-/// glibc's allocator keeps what ten thousand connections have freed; this one gives it back to the
-/// system.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// The version and the build. A packaged build sets `EBBTIDE_VERSION` to its version, commit and
 /// date.
 const VERSION: &str = match option_env!("EBBTIDE_VERSION") {

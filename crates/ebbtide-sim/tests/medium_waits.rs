@@ -3,7 +3,7 @@
 
 use ebbtide_core::time::Instant;
 use ebbtide_sim::engine::Engine;
-use ebbtide_sim::medium::ieee802154::{Csma, Event, Mac};
+use ebbtide_sim::medium::ieee802154::{Csma, LowPowerEvent, Mac};
 use ebbtide_sim::medium::{Air, Frame, Indication, Outcome, Path};
 use ebbtide_sim::random::Streams;
 use ebbtide_sim::scenario::units::Time;
@@ -23,7 +23,7 @@ fn one_hop(csma: Csma) -> Mac {
 
 /// Lets station 0 send to station 1, and station 2 do so a little later; what came of the latter, when.
 fn one_after_the_other(mac: &mut Mac, later: u64) -> (Outcome, u64) {
-    let mut engine: Engine<Event> = Engine::new(0);
+    let mut engine: Engine<LowPowerEvent> = Engine::new(0);
     mac.send(Instant::ZERO, frame(0, 1), &mut engine);
     let mut has_begun = false;
     let mut second = None;
@@ -67,7 +67,7 @@ fn a_station_sends_to_others_while_a_frame_waits_for_its_repetition() {
     let air = Air::new(3, (0..9).map(path).collect(), vec![None; 9], None);
     let csma = Csma { retry_interval: Time(125 * MS), ..Csma::default() };
     let mut mac = Mac::new(air, 3, csma, None, &Streams::new(1, 0));
-    let mut engine: Engine<Event> = Engine::new(0);
+    let mut engine: Engine<LowPowerEvent> = Engine::new(0);
     let frame = |to: u32| frame(0, to);
     mac.send(Instant::ZERO, frame(2), &mut engine);
     let mut done = Vec::new();

@@ -5,7 +5,7 @@ mod wifi;
 
 use ebbtide_core::time::Instant;
 use ebbtide_sim::engine::Engine;
-use ebbtide_sim::medium::ieee80211::{Dcf, Event, Mac};
+use ebbtide_sim::medium::ieee80211::{Dcf, Mac, WifiEvent};
 use ebbtide_sim::medium::{Air, Frame, FrameCounts, Indication, Outcome, Path};
 use ebbtide_sim::random::Streams;
 use proptest::prelude::*;
@@ -76,7 +76,7 @@ fn a_frame_whose_acknowledgement_is_lost_is_repeated_and_delivered_once() {
     let paths = (0..4).flat_map(|from| (0..4).map(move |to| path(from, to))).collect();
     let air = Air::new(4, paths, (0..16).map(|_| None).collect(), None);
     let mut mac = Mac::new(air, 4, Dcf::default(), &Streams::new(1, 0));
-    let mut engine: Engine<Event> = Engine::new(0);
+    let mut engine: Engine<WifiEvent> = Engine::new(0);
     let frame = |from, to| Frame { from, to, bytes: 500, confirmed: true, ..Frame::default() };
     let mut arrived = [0u64; 4];
     mac.send(Instant::ZERO, frame(0, 1), &mut engine);
@@ -109,7 +109,7 @@ fn alone(at: u64, range: f64) -> (Vec<(u64, Indication)>, FrameCounts) {
         Dcf::default(),
         &Streams::new(1, 0),
     );
-    let mut engine: Engine<Event> = Engine::new(0);
+    let mut engine: Engine<WifiEvent> = Engine::new(0);
     let frame = Frame { from: 0, to: 1, bytes: 142, confirmed: true, ..Frame::default() };
     mac.send(Instant::from_nanos(at), frame, &mut engine);
     let mut seen = Vec::new();

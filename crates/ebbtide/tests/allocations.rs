@@ -8,11 +8,11 @@
 )]
 
 mod counting;
-mod crowd;
+mod many_clients;
 
-use crowd::{Crowd, GET, Say};
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::{ContentFormat, Response};
+use many_clients::{GET, ManyClients, Outgoing};
 
 const TEXT: &str = "012345678901234567890123456789012345678901234567890123456789";
 
@@ -20,15 +20,15 @@ const TEXT: &str = "012345678901234567890123456789012345678901234567890123456789
 async fn a_request_is_received_answered_and_sent_without_an_allocation() {
     let resource = get(|_: &Call<'_>| Response::content(TEXT).format(ContentFormat::TEXT));
     let server = Server::bind(Router::new().route("/test", resource), ["127.0.0.1:0"]).unwrap();
-    let mut crowd = Crowd::new(server.local_addrs()[0]);
+    let mut many = ManyClients::new(server.local_addrs()[0]);
     let options = [(11, &b"test"[..])];
     let mut allocated = 0;
     let mut answered = 0;
     for round in 0..200 {
         for n in 0..16 {
-            crowd.say(n, &Say { options: &options, id: round, ..GET });
+            many.say(n, &Outgoing { options: &options, id: round, ..GET });
         }
-        crowd.flush();
+        many.flush();
         // What buffers have to grow, they have in the first rounds.
         let before = counting::allocations();
         for _ in 0..10 {
@@ -37,7 +37,7 @@ async fn a_request_is_received_answered_and_sent_without_an_allocation() {
         if round >= 100 {
             allocated += counting::allocations() - before;
         }
-        while crowd.hear(|_| false, |_, message| assert_eq!(message.payload(), TEXT.as_bytes())) > 0
+        while many.hear(|_| false, |_, message| assert_eq!(message.payload(), TEXT.as_bytes())) > 0
         {
             answered += 1;
         }

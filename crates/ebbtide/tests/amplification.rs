@@ -8,12 +8,12 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod crowd;
+mod many_clients;
 
-use crowd::{Crowd, GET, Say};
 use ebbtide::core::wire::{Code, Message, Type};
 use ebbtide::server::{Call, Router, Server, Verify, get};
 use ebbtide::{Config, Response};
+use many_clients::{GET, ManyClients, Outgoing};
 use std::collections::BTreeMap;
 
 /// Of IPv4 and UDP.
@@ -32,7 +32,7 @@ async fn no_length_of_token_and_answer_gives_more_than_three_times_the_bytes_of_
     let config = Config::new().verify(Verify::All);
     let router = Router::new().route("/n", get(sized));
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
-    let mut crowd = Crowd::new(server.local_addrs()[0]);
+    let mut many = ManyClients::new(server.local_addrs()[0]);
     let (mut worst, mut whole, mut challenges) = (0.0_f64, 0, 0);
     for kind in [Type::Confirmable, Type::NonConfirmable] {
         for tkl in 0..=8 {
@@ -41,12 +41,12 @@ async fn no_length_of_token_and_answer_gives_more_than_three_times_the_bytes_of_
             for length in 0..=LONGEST as u32 {
                 let query = format!("n={length}");
                 let options = [(11, &b"n"[..]), (15, query.as_bytes())];
-                crowd.say(length, &Say { kind, token, options: &options, ..GET });
+                many.say(length, &Outgoing { kind, token, options: &options, ..GET });
                 if length % 20 == 0 {
-                    hear(&mut crowd, &mut got).await;
+                    hear(&mut many, &mut got).await;
                 }
             }
-            hear(&mut crowd, &mut got).await;
+            hear(&mut many, &mut got).await;
             for length in 0..=LONGEST {
                 let request = HEADERS + 4 + tkl + 2 + 1 + format!("n={length}").len();
                 let (bytes, code) = got[&(length as u32)];
@@ -67,8 +67,8 @@ async fn no_length_of_token_and_answer_gives_more_than_three_times_the_bytes_of_
 }
 
 /// Bytes that each has got, headers included, and the last code.
-async fn hear(crowd: &mut Crowd, got: &mut BTreeMap<u32, (usize, Code)>) {
-    crowd.flush();
+async fn hear(many: &mut ManyClients, got: &mut BTreeMap<u32, (usize, Code)>) {
+    many.flush();
     let mut silent = 0;
     while silent < 20 {
         tokio::task::yield_now().await;
@@ -77,7 +77,7 @@ async fn hear(crowd: &mut Crowd, got: &mut BTreeMap<u32, (usize, Code)>) {
             *bytes += message.as_bytes().len() + HEADERS;
             *code = message.code();
         };
-        let count = crowd.hear(|_| false, heard);
+        let count = many.hear(|_| false, heard);
         silent = if count == 0 { silent + 1 } else { 0 };
     }
 }

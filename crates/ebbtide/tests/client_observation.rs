@@ -7,11 +7,11 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 
 use ebbtide::server::{Call, Router, Server, Subject, fetch, get};
 use ebbtide::{Client, Code, Error, Request, Response};
-use soon::soon;
+use eventually::eventually;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -119,7 +119,7 @@ async fn an_observation_goes_on_when_the_server_comes_back() {
     second.change();
     let (state, mut states) = again.await.unwrap();
     assert_eq!(state.unwrap().unwrap().text(), "1");
-    soon(|| second.subject.observers() == 1).await;
+    eventually(|| second.subject.observers() == 1).await;
     second.change();
     assert_eq!(states.next().await.unwrap().unwrap().text(), "2");
 }

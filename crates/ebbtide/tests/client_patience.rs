@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, UdpSocket};
 /// Gives a message up within a second.
 fn hasty() -> Client {
     let config = Config::new()
-        .control(ebbtide::core::cc::Config::parse("default").unwrap())
+        .control(ebbtide::core::cc::ControlConfig::parse("default").unwrap())
         .ack_timeout(Duration::from_millis(50))
         .max_retransmit(2);
     Client::with_config(config)

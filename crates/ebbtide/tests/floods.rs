@@ -9,15 +9,15 @@
 )]
 
 mod counting;
-mod crowd;
-mod soon;
+mod eventually;
+mod many_clients;
 
-use crowd::{Crowd, GET, Say, address};
 use ebbtide::core::wire::{OptionNumber, Type};
 use ebbtide::metrics::Meter;
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get, post, put};
 use ebbtide::{Client, Code, Config, Request, Response};
-use soon::soon;
+use eventually::eventually;
+use many_clients::{GET, ManyClients, Outgoing, address};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -45,7 +45,7 @@ struct Scene {
     server: SocketAddr,
     meter: Meter,
     state: Subject,
-    crowd: Crowd,
+    many: ManyClients,
     _server: Server,
 }
 
@@ -55,19 +55,19 @@ fn scene(change: impl FnOnce(Config) -> Config) -> Scene {
     let config = change(Config::new().verify(Verify::All));
     let server = Server::with_config(resources(&state), config, ["127.0.0.1:0"]).unwrap();
     let address = server.local_addrs()[0];
-    let crowd = Crowd::new(address);
-    Scene { server: address, meter: server.meter(), state, crowd, _server: server }
+    let many = ManyClients::new(address);
+    Scene { server: address, meter: server.meter(), state, many, _server: server }
 }
 
 impl Scene {
     /// Lets what was said take effect; what comes back, as long as something does.
     async fn settle(&mut self) -> Vec<(u32, Vec<u8>)> {
-        self.crowd.flush();
+        self.many.flush();
         let mut heard = Vec::new();
         let mut silent = 0;
         while silent < 20 {
             tokio::task::yield_now().await;
-            let count = self.crowd.hear(|_| false, |n, m| heard.push((n, m.as_bytes().to_vec())));
+            let count = self.many.hear(|_| false, |n, m| heard.push((n, m.as_bytes().to_vec())));
             silent = if count == 0 { silent + 1 } else { 0 };
         }
         heard
@@ -79,11 +79,11 @@ fn uri(server: SocketAddr, path: &str) -> String {
 }
 
 /// All clients from `0` say something, a few at a time.
-async fn flood(scene: &mut Scene, count: u32, say: impl Fn(u32, &mut Crowd)) -> usize {
+async fn flood(scene: &mut Scene, count: u32, say: impl Fn(u32, &mut ManyClients)) -> usize {
     let mut answers = 0;
     for first in (0..count).step_by(200) {
         for n in first..count.min(first + 200) {
-            say(n, &mut scene.crowd);
+            say(n, &mut scene.many);
         }
         answers += scene.settle().await.len();
     }
@@ -94,7 +94,7 @@ async fn flood(scene: &mut Scene, count: u32, say: impl Fn(u32, &mut Crowd)) -> 
 async fn requests_from_a_hundred_thousand_addresses_leave_nothing_behind() {
     let mut scene = scene(|config| config);
     let options = [(11, &b"x"[..])];
-    let get = |n, crowd: &mut Crowd| crowd.say(n, &Say { options: &options, ..GET });
+    let get = |n, many: &mut ManyClients| many.say(n, &Outgoing { options: &options, ..GET });
     flood(&mut scene, 1000, get).await;
     let before = counting::bytes_in_use();
     let answers = flood(&mut scene, 100_000, get).await;
@@ -109,8 +109,8 @@ async fn requests_from_a_hundred_thousand_addresses_leave_nothing_behind() {
 async fn posts_from_forged_addresses_fill_half_of_the_memory_and_honest_ones_are_processed() {
     let mut scene = scene(|config| config.remembered_messages(2000));
     let options = [(11, &b"post"[..])];
-    let post = Say { code: Code::POST, options: &options, ..GET };
-    flood(&mut scene, 10_000, |n, crowd| crowd.say(n, &post)).await;
+    let post = Outgoing { code: Code::POST, options: &options, ..GET };
+    flood(&mut scene, 10_000, |n, many| many.say(n, &post)).await;
     let snapshot = scene.meter.snapshot();
     assert_eq!(snapshot.remembered, 1000);
     assert!(snapshot.refusals.challenged > 8000, "{:?}", snapshot.refusals);
@@ -141,15 +141,18 @@ async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
         }
     });
     let block = [0; 1024];
-    let begin = |n: u32, crowd: &mut Crowd| {
+    let begin = |n: u32, many: &mut ManyClients| {
         let tag = n.to_be_bytes();
         let options = [(11, b"length".as_slice()), (27, &[0x0e]), (292, &tag)];
-        crowd.say(n % 60_000, &Say { code: Code::PUT, options: &options, payload: &block, ..GET });
+        many.say(
+            n % 60_000,
+            &Outgoing { code: Code::PUT, options: &options, payload: &block, ..GET },
+        );
     };
     let mut begun = 0;
     while !honest.is_finished() {
         for _ in 0..20 {
-            begin(begun, &mut scene.crowd);
+            begin(begun, &mut scene.many);
             begun += 1;
         }
         scene.settle().await;
@@ -169,23 +172,23 @@ async fn an_upload_that_finds_no_room_is_refused_at_its_first_block_and_the_othe
     let mut scene = scene(|config| config.max_block_bytes(100_000).verify(Verify::None));
     let size = 30_000_u32.to_be_bytes();
     let block = [0; 1024];
-    let send = |n: u32, id: u16, num: u32, crowd: &mut Crowd| {
+    let send = |n: u32, id: u16, num: u32, many: &mut ManyClients| {
         let option = ((num << 4) | 0x0e).to_be_bytes();
         let option = &option[option.iter().take_while(|byte| **byte == 0).count()..];
         let options = [(11, b"length".as_slice()), (27, option), (60, &size[2..])];
-        let say = Say { code: Code::PUT, id, options: &options, payload: &block, ..GET };
-        crowd.say(n, &say);
+        let say = Outgoing { code: Code::PUT, id, options: &options, payload: &block, ..GET };
+        many.say(n, &say);
     };
     for num in 0..20 {
         for n in 0..3 {
-            send(n, num as u16, num, &mut scene.crowd);
+            send(n, num as u16, num, &mut scene.many);
         }
         let heard = scene.settle().await;
         let codes: Vec<_> = heard.iter().map(|(_, bytes)| bytes[1]).collect();
         assert_eq!(codes, [0x5f; 3], "block {num}");
         // Three times 30 kB are promised: a fourth has no room, however little has come.
         if num > 0 {
-            send(9, num as u16, 0, &mut scene.crowd);
+            send(9, num as u16, 0, &mut scene.many);
             let heard = scene.settle().await;
             let answer = ebbtide::core::wire::Message::parse(&heard[0].1).unwrap();
             assert_eq!(answer.code(), Code::SERVICE_UNAVAILABLE);
@@ -199,9 +202,9 @@ async fn an_upload_that_finds_no_room_is_refused_at_its_first_block_and_the_othe
 async fn an_upload_of_an_unknown_address_waits_for_an_echo_while_half_of_the_room_is_taken() {
     let mut scene = scene(|config| config.max_block_bytes(100_000));
     let block = [0; 1024];
-    flood(&mut scene, 1000, |n, crowd| {
+    flood(&mut scene, 1000, |n, many| {
         let options = [(11, b"length".as_slice()), (27, &[0x0e])];
-        crowd.say(n, &Say { code: Code::PUT, options: &options, payload: &block, ..GET });
+        many.say(n, &Outgoing { code: Code::PUT, options: &options, payload: &block, ..GET });
     })
     .await;
     let snapshot = scene.meter.snapshot();
@@ -224,7 +227,7 @@ async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
     scene.state.changed();
     honest.next().await.unwrap().unwrap();
     let options = [(6, &[][..]), (11, b"state")];
-    let register = |n, crowd: &mut Crowd| crowd.say(n, &Say { options: &options, ..GET });
+    let register = |n, many: &mut ManyClients| many.say(n, &Outgoing { options: &options, ..GET });
     flood(&mut scene, 4000, register).await;
     // Who has not echoed gets half of the places.
     assert_eq!(scene.state.observers(), 1500);
@@ -272,7 +275,7 @@ async fn whatever_is_asked_an_address_that_never_answers_gets_three_times_its_by
         [&[(11, b"x")], &[(11, b"long")], &[observe, (11, b"state")], &[(11, b"slow")]];
     let headers = 28;
     for (n, options) in asked.into_iter().enumerate() {
-        scene.crowd.say(n as u32, &Say { options, token: b"abcd", ..GET });
+        scene.many.say(n as u32, &Outgoing { options, token: b"abcd", ..GET });
     }
     let mut got = scene.settle().await;
     scene.state.changed();
@@ -322,7 +325,7 @@ async fn answers_that_no_server_sent_are_counted_and_ignored() {
         tokio::task::yield_now().await;
     }
     let counted = || client.snapshot().counters;
-    soon(|| counted().wrong_tokens + counted().unknown_answers >= 400).await;
+    eventually(|| counted().wrong_tokens + counted().unknown_answers >= 400).await;
     assert_eq!((counted().wrong_tokens, counted().unknown_answers), (100, 300));
     assert!(!asking.is_finished());
     server.send_to(&answer(0x60, 0x45, token), whom).await.unwrap();
@@ -334,10 +337,10 @@ async fn answers_that_no_server_sent_are_counted_and_ignored() {
 async fn a_challenge_is_answered_in_kind_and_fits_the_request() {
     let mut scene = scene(|config| config.remembered_messages(2));
     let options = [(11, &b"post"[..])];
-    let post = Say { code: Code::POST, options: &options, token: b"t", ..GET };
-    scene.crowd.say(0, &post);
-    scene.crowd.say(1, &Say { kind: Type::NonConfirmable, id: 7, ..post });
-    scene.crowd.say(0, &post);
+    let post = Outgoing { code: Code::POST, options: &options, token: b"t", ..GET };
+    scene.many.say(0, &post);
+    scene.many.say(1, &Outgoing { kind: Type::NonConfirmable, id: 7, ..post });
+    scene.many.say(0, &post);
     let heard = scene.settle().await;
     let of = |n| {
         let of = heard.iter().filter(move |(whom, _)| *whom == n);
@@ -356,7 +359,7 @@ async fn a_resource_that_is_expensive_to_make_is_made_for_few_addresses_that_may
     let mut scene = scene(|config| config);
     let options = [(11, &b"costly"[..])];
     for n in 0..500 {
-        scene.crowd.say(n, &Say { options: &options, ..GET });
+        scene.many.say(n, &Outgoing { options: &options, ..GET });
     }
     let heard = scene.settle().await;
     let codes = |code: Code| heard.iter().filter(|(_, bytes)| bytes[1] == code.0).count();
@@ -381,17 +384,17 @@ async fn refusals_are_counted_by_reason_and_class_of_address() {
     let mut scene = scene(|config| config.max_observers(4).max_rate(50).verify(Verify::None));
     let observe = [(6, &b""[..]), (11, &b"state"[..])];
     for n in 0..10 {
-        scene.crowd.say(n, &Say { options: &observe, ..GET });
+        scene.many.say(n, &Outgoing { options: &observe, ..GET });
     }
     let options = [(11, &b"x"[..])];
     for id in 0..80 {
-        scene.crowd.say(20, &Say { options: &options, id, ..GET });
+        scene.many.say(20, &Outgoing { options: &options, id, ..GET });
     }
     scene.settle().await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.send_to(&[0x40, 1], scene.server).await.unwrap();
     let meter = scene.meter.clone();
-    soon(|| meter.snapshot().refused.get("malformed", "loopback") == 1).await;
+    eventually(|| meter.snapshot().refused.get("malformed", "loopback") == 1).await;
     let snapshot = scene.meter.snapshot();
     assert_eq!(snapshot.refused.get("observer-refused", "loopback"), 6);
     let too_many = snapshot.refused.get("too-many-requests", "loopback");

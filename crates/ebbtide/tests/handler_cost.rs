@@ -8,13 +8,13 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod crowd;
+mod many_clients;
 
-use crowd::{Crowd, GET, Say};
 use ebbtide::server::{
     Call, ConcurrencyLimit, Data, Path, Router, Server, State, Timeout, Verify, get,
 };
 use ebbtide::{Client, Config, ContentFormat, Response};
+use many_clients::{GET, ManyClients, Outgoing};
 use serde::Serialize;
 use std::fs;
 use std::net::SocketAddr;
@@ -78,18 +78,18 @@ fn spent() -> u64 {
 }
 
 /// Nanoseconds of the server for each of so many requests.
-fn cost(crowd: &mut Crowd, id: &mut u16, rounds: u32) -> u64 {
+fn cost(many: &mut ManyClients, id: &mut u16, rounds: u32) -> u64 {
     let options = [(11, &b"rooms"[..]), (11, &b"7"[..])];
     let before = spent();
     for _ in 0..rounds {
         *id = id.wrapping_add(1);
         for n in 0..WINDOW {
-            crowd.say(n, &Say { options: &options, id: *id, ..GET });
+            many.say(n, &Outgoing { options: &options, id: *id, ..GET });
         }
-        crowd.flush();
+        many.flush();
         let mut answered = 0;
         while answered < WINDOW as usize {
-            answered += crowd.hear(|_| false, |_, message| assert_eq!(message.payload().len(), 16));
+            answered += many.hear(|_| false, |_, message| assert_eq!(message.payload().len(), 16));
             std::thread::yield_now();
         }
     }
@@ -98,7 +98,7 @@ fn cost(crowd: &mut Crowd, id: &mut u16, rounds: u32) -> u64 {
 
 /// The least of several rounds each, which alternate.
 fn compare(one: SocketAddr, other: SocketAddr) -> (u64, u64) {
-    let (mut one, mut other) = (Crowd::new(one), Crowd::new(other));
+    let (mut one, mut other) = (ManyClients::new(one), ManyClients::new(other));
     let (mut id, mut least) = (0, (u64::MAX, u64::MAX));
     for _ in 0..10 {
         least.0 = least.0.min(cost(&mut one, &mut id, 500));

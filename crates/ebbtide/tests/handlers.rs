@@ -7,12 +7,12 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 
-use ebbtide::core::cc::Config as Control;
+use ebbtide::core::cc::ControlConfig;
 use ebbtide::server::{Call, Router, Server, Subject, get, post};
 use ebbtide::{Client, Code, Config, Request, Response};
-use soon::soon;
+use eventually::eventually;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -36,7 +36,7 @@ async fn a_handler_that_panics_is_answered_with_an_error_and_the_others_are_serv
         .route("/fine", get(|_: &Call<'_>| Response::content("fine")));
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     // A GET that is repeated is handled again: this control repeats none within two seconds.
-    let patient = Config::new().control(Control::parse("default").unwrap());
+    let patient = Config::new().control(ControlConfig::parse("default").unwrap());
     let (meter, client) = (server.meter(), Client::with_config(patient));
     let paths = ["/now", "/first", "/later", "/now"].map(|path| uri(&server, path));
     let fine = uri(&server, "/fine");
@@ -172,5 +172,5 @@ async fn more_observations_of_one_client_than_its_queue_is_long_do_not_make_the_
     }
     let tried = calls.load(Ordering::SeqCst) - 100;
     assert!(tried <= 200, "the handler was called {tried} times");
-    soon(|| server.meter().snapshot().exchanges.open == 0).await;
+    eventually(|| server.meter().snapshot().exchanges.open == 0).await;
 }

@@ -7,12 +7,12 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 
 use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::{Call, Router, Server, Subject, get, put};
 use ebbtide::{Client, Code, Request};
-use soon::soon;
+use eventually::eventually;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -81,7 +81,7 @@ async fn what_takes_longer_than_the_grace_is_left() {
     let client = Client::new().unwrap();
     let waiting = tokio::spawn(async move { client.get(asked).await });
     let meter_ready = handle.clone();
-    soon(|| format!("{meter_ready:?}").contains("sockets")).await;
+    eventually(|| format!("{meter_ready:?}").contains("sockets")).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!handle.shutdown(Duration::from_millis(50)).await);
     running.await.unwrap().unwrap();
@@ -139,5 +139,5 @@ async fn only_observers_of_the_path_that_changed_are_told() {
     assert_eq!(kitchen.next().await.unwrap().unwrap().text(), "kitchen 3");
     assert_eq!(calls.load(Ordering::SeqCst), 4, "each was told once");
     rooms.clear(Code::NOT_FOUND);
-    soon(|| rooms.observers() == 0).await;
+    eventually(|| rooms.observers() == 0).await;
 }

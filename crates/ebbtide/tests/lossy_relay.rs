@@ -8,12 +8,12 @@
     reason = "in a test a panic is how it fails"
 )]
 
+mod eventually;
 mod relay;
-mod soon;
 
 use ebbtide::server::{Call, Router, Server, Subject, get, post, put};
 use ebbtide::{Client, Code, Config, Error, Request, Response};
-use soon::soon;
+use eventually::eventually;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -160,10 +160,10 @@ async fn soak(count: usize) {
         assert_eq!((held.calls, held.outbox.datagrams), (0, 0));
     }
     // Observers that nobody wants any more are removed by a Reset, or give up.
-    soon(|| state.observers() == 0).await;
+    eventually(|| state.observers() == 0).await;
     changes.abort();
     let meter = server.meter();
-    soon(|| {
+    eventually(|| {
         let held = meter.snapshot();
         server.counters().iter().all(|counters| counters.refused == 0)
             && held.exchanges == Default::default()

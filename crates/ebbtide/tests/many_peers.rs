@@ -8,12 +8,12 @@
 )]
 
 mod counting;
-mod crowd;
+mod many_clients;
 
-use crowd::{Crowd, GET, Say};
 use ebbtide::Response;
 use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::{Call, Router, Server, Subject, get};
+use many_clients::{GET, ManyClients, Outgoing};
 use std::time::Duration;
 
 /// Clients that register at once, few enough for the sockets' buffers.
@@ -26,19 +26,19 @@ async fn bytes_per_peer(count: u32) -> isize {
     let resource = get(|_: &Call<'_>| Response::content("22.3 C")).observable(&subject);
     let router = Router::new().route("/sensors/temperature", resource);
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
-    let mut crowd = Crowd::new(server.local_addrs()[0]);
+    let mut many = ManyClients::new(server.local_addrs()[0]);
     let before = counting::bytes_in_use();
     let options = [(6, &[][..]), (11, b"sensors"), (11, b"temperature")];
     for first in (0..count).step_by(BATCH as usize) {
         let batch = BATCH.min(count - first);
         for n in first..first + batch {
             let token = n.to_be_bytes();
-            crowd.say(n, &Say { token: &token, options: &options, ..GET });
+            many.say(n, &Outgoing { token: &token, options: &options, ..GET });
         }
-        crowd.flush();
+        many.flush();
         let mut answered = 0;
         while answered < batch {
-            crowd.hear(
+            many.hear(
                 |_| true,
                 |_, message| {
                     assert!(message.option(OptionNumber::OBSERVE).is_some());
@@ -53,7 +53,7 @@ async fn bytes_per_peer(count: u32) -> isize {
     let mut told = vec![false; count as usize];
     let mut left = count;
     while left > 0 {
-        let heard = crowd.hear(
+        let heard = many.hear(
             |_| true,
             |n, message| {
                 assert_eq!(message.payload(), b"22.3 C");

@@ -7,13 +7,13 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 
-use ebbtide::core::cc::Config as Control;
+use ebbtide::core::cc::ControlConfig;
 use ebbtide::core::wire::Code;
 use ebbtide::server::{Call, Router, Server, Subject, get, put};
 use ebbtide::{Client, Config, Response};
-use soon::soon;
+use eventually::eventually;
 use tokio::net::UdpSocket;
 
 fn router(state: &Subject) -> Router {
@@ -29,7 +29,8 @@ async fn both_sides_count_what_went_over_the_wire() {
     let server = Server::bind(router(&state), ["127.0.0.1:0"]).unwrap();
     let base = format!("coap://{}", server.local_addrs()[0]);
     // Its timeouts are seconds: nothing is repeated because a busy machine was late.
-    let client = Client::with_config(Config::new().control(Control::parse("default").unwrap()));
+    let client =
+        Client::with_config(Config::new().control(ControlConfig::parse("default").unwrap()));
     for _ in 0..20 {
         client.get(format!("{base}/x")).await.unwrap();
     }
@@ -69,14 +70,14 @@ async fn what_a_server_holds_is_seen_while_it_holds_it() {
     let load = meter.snapshot().load;
     assert_eq!((load.block_bytes, load.uploads), (5016, 1));
     drop(observation);
-    soon(|| {
+    eventually(|| {
         state.changed();
         meter.snapshot().observers == 0
     })
     .await;
     drop(server);
     // Its driver ends when it next runs; then there is nothing left to count.
-    soon(|| meter.snapshot().counters.received == 0).await;
+    eventually(|| meter.snapshot().counters.received == 0).await;
 }
 
 #[tokio::test]

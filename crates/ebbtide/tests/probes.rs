@@ -51,7 +51,8 @@ async fn relay(server: SocketAddr) -> SocketAddr {
 async fn ask(server: SocketAddr, path: &str) {
     let relay = relay(server).await;
     for _ in 0..20 {
-        let mut config = Config::new().control(ebbtide::core::cc::Config::parse("ebb").unwrap());
+        let mut config =
+            Config::new().control(ebbtide::core::cc::ControlConfig::parse("ebb").unwrap());
         // A path of microseconds: what takes minutes elsewhere takes seconds.
         config = config.ack_timeout(Duration::from_millis(60));
         config = config.max_retransmit(8);

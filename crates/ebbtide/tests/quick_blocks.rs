@@ -7,16 +7,16 @@
     reason = "in a test a panic is how it fails"
 )]
 
+mod eventually;
 mod relay;
-mod soon;
 
 use bytes::Bytes;
 use ebbtide::core::q_block::QBlockParameters;
 use ebbtide::core::time::Micros;
 use ebbtide::server::{Call, Router, Server, Verify, get, post};
 use ebbtide::{Client, Code, Config, OptionNumber, Request, Response};
+use eventually::eventually;
 use relay::{Trouble, relay};
-use soon::soon;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -226,7 +226,7 @@ async fn a_server_that_vanishes_is_given_up() {
     let address = served.address;
     drop(served.server);
     let mut deaf = None;
-    soon(|| {
+    eventually(|| {
         deaf = std::net::UdpSocket::bind(address).ok();
         deaf.is_some()
     })

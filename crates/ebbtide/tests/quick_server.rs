@@ -7,7 +7,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 
 use ebbtide::core::q_block::QBlockParameters;
 use ebbtide::core::time::Micros;
@@ -16,7 +16,7 @@ use ebbtide::core::wire::{
 };
 use ebbtide::server::{Call, Router, Server, Verify, put};
 use ebbtide::{Code, Config, Response};
-use soon::soon;
+use eventually::eventually;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -149,10 +149,10 @@ async fn a_partial_body_is_dropped_when_its_rest_does_not_come() {
     let mut peer = Peer::new(&server).await;
     peer.block(Type::NonConfirmable, 0, 7).await;
     let held = || server.meter().snapshot().load.uploads;
-    soon(|| held() == 1).await;
+    eventually(|| held() == 1).await;
     let bytes = server.meter().snapshot().load.block_bytes;
     assert!(bytes > 64, "a block of 16 bytes takes more than these: {bytes}");
-    soon(|| held() == 0).await;
+    eventually(|| held() == 0).await;
     assert_eq!(server.meter().snapshot().load.block_bytes, 0);
 }
 

@@ -7,12 +7,12 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 
 use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get};
 use ebbtide::{Client, Config, Response};
-use soon::soon;
+use eventually::eventually;
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
@@ -146,7 +146,7 @@ async fn an_observer_that_resets_a_notification_is_forgotten() {
     let notification = receive(&socket).await;
     let id = Message::parse(&notification).unwrap().message_id().0.to_be_bytes();
     socket.send(&[0x70, 0, id[0], id[1]]).await.unwrap();
-    soon(|| subject.observers() == 0).await;
+    eventually(|| subject.observers() == 0).await;
 }
 
 #[tokio::test]
@@ -185,5 +185,5 @@ async fn a_dropped_observation_is_ended_by_the_reset_of_the_next_notification() 
     drop(observation);
     assert_eq!(client.open_exchanges(), 0);
     subject.changed();
-    soon(|| subject.observers() == 0).await;
+    eventually(|| subject.observers() == 0).await;
 }

@@ -10,14 +10,14 @@
 #![allow(clippy::disallowed_methods, reason = "a soak lasts for a span of real time")]
 
 mod counting;
-mod crowd;
+mod many_clients;
 
-use crowd::{Crowd, GET, Say};
 use ebbtide::core::wire::Type;
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Config, Request, Response};
+use many_clients::{GET, ManyClients, Outgoing};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -97,29 +97,29 @@ impl Honest {
 
 /// Floods by datagrams from addresses that are forged.
 async fn forge(udp: SocketAddr, coaps: SocketAddr, end: Instant) {
-    let mut crowd = Crowd::new(udp);
+    let mut many = ManyClients::new(udp);
     let garbage = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut number = 0_u32;
     while Instant::now() < end {
         for _ in 0..20 {
             number = number.wrapping_add(1);
             let (host, id, token) = (number * 31 % 60_000, number as u16, number.to_be_bytes());
-            let say = Say { id, token: &token, ..GET };
+            let say = Outgoing { id, token: &token, ..GET };
             let (observe, path) = ((6, &b""[..]), |name: &'static str| (11, name.as_bytes()));
             let block = (27, &[0x0e][..]);
             match number % 7 {
-                0 => crowd.say(host, &Say { options: &[path("long")], ..say }),
-                1 => crowd.say(host, &Say { options: &[observe, path("state")], ..say }),
+                0 => many.say(host, &Outgoing { options: &[path("long")], ..say }),
+                1 => many.say(host, &Outgoing { options: &[observe, path("state")], ..say }),
                 2 => {
                     let (code, payload) = (Code::PUT, &[b'u'; 1024][..]);
                     let options = &[path("length"), block];
-                    crowd.say(host, &Say { code, options, payload, ..say });
+                    many.say(host, &Outgoing { code, options, payload, ..say });
                 }
-                3 => crowd.say(host, &Say { code: Code::POST, options: &[path("x")], ..say }),
-                4 => crowd.say(host, &Say { options: &[path("slow")], ..say }),
+                3 => many.say(host, &Outgoing { code: Code::POST, options: &[path("x")], ..say }),
+                4 => many.say(host, &Outgoing { options: &[path("slow")], ..say }),
                 5 => {
                     let (kind, code) = (Type::Acknowledgement, Code::EMPTY);
-                    crowd.say(host, &Say { kind, code, token: &[], ..say });
+                    many.say(host, &Outgoing { kind, code, token: &[], ..say });
                 }
                 _ => {
                     // The beginning of a handshake, and nothing.
@@ -128,8 +128,8 @@ async fn forge(udp: SocketAddr, coaps: SocketAddr, end: Instant) {
                 }
             }
         }
-        crowd.flush();
-        while crowd.hear(|_| false, |_, _| {}) > 0 {}
+        many.flush();
+        while many.hear(|_| false, |_, _| {}) > 0 {}
         sleep(Duration::from_millis(20)).await;
     }
 }

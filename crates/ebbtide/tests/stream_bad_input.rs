@@ -7,12 +7,12 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 mod stream_common;
 
 use ebbtide::stream::StreamCounters;
 use ebbtide::{Client, Config, Error};
-use soon::soon;
+use eventually::eventually;
 use std::net::SocketAddr;
 use std::time::Duration;
 use stream_common::{Certificates, base, serve, serve_tcp};
@@ -51,8 +51,8 @@ async fn aborts_by(
     let text = String::from_utf8_lossy(&said);
     assert!(text.contains(diagnostic), "{diagnostic}: {text:?}");
     assert!(said.windows(1).any(|code| code == [0xe5]), "an Abort");
-    soon(|| counter(&server.stream_counters()) == 1).await;
-    soon(|| server.stream_counters().open == 0).await;
+    eventually(|| counter(&server.stream_counters()) == 1).await;
+    eventually(|| server.stream_counters().open == 0).await;
     let client = Client::new().unwrap();
     assert!(client.get(format!("coap+tcp://{address}/test")).await.unwrap().is_success());
 }
@@ -110,8 +110,8 @@ async fn a_peer_that_takes_no_answers_is_given_up_with_bounded_memory() {
     let many = ask.repeat(1000);
     let flood = async { while stream.write_all(&many).await.is_ok() {} };
     let _ = tokio::time::timeout(Duration::from_secs(20), flood).await;
-    soon(|| server.stream_counters().slow == 1).await;
-    soon(|| server.stream_counters().open == 0).await;
+    eventually(|| server.stream_counters().slow == 1).await;
+    eventually(|| server.stream_counters().open == 0).await;
     let answered = server.stream_counters().messages.requests;
     assert!(answered < 1000, "{answered} answers of 64 KB were made for nobody");
 }
@@ -126,7 +126,7 @@ async fn a_handshake_that_drags_on_is_ended() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         assert_eq!(rest(&mut stream).await, b"");
     }
-    soon(|| server.stream_counters().handshakes_failed == 2).await;
+    eventually(|| server.stream_counters().handshakes_failed == 2).await;
     assert_eq!(server.stream_counters().open, 0);
 }
 
@@ -168,7 +168,7 @@ async fn connections_are_bounded_in_all_and_by_address() {
         assert_eq!(rest(&mut refused).await, b"");
         assert_eq!(server.stream_counters().refused, 1);
         held.pop();
-        soon(|| server.stream_counters().open == 1).await;
+        eventually(|| server.stream_counters().open == 1).await;
         let client = Client::new().unwrap();
         client.get(format!("coap+tcp://{address}/test")).await.unwrap();
     }

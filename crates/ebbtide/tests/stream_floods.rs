@@ -9,12 +9,12 @@
 )]
 
 mod counting;
-mod soon;
+mod eventually;
 mod stream_common;
 
 use ebbtide::server::{Call, Router, get};
 use ebbtide::{Client, Code, Config, Response, Scheme, Server};
-use soon::soon;
+use eventually::eventually;
 use std::net::SocketAddr;
 use std::time::Duration;
 use stream_common::{Certificates, base, serve, serve_tcp, serve_tcp_with};
@@ -56,14 +56,14 @@ async fn cost(bytes: &[u8]) -> isize {
     for n in 0..300_u16 {
         held.push(connection(2 + (n % 100) as u8, address, bytes).await);
     }
-    soon(|| server.stream_counters().messages.received >= 301).await;
+    eventually(|| server.stream_counters().messages.received >= 301).await;
     // What began to arrive after the CSM is there soon.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let cost = (counting::bytes_in_use() - before) / 300;
     is_served(address).await;
     drop(held);
-    soon(|| server.stream_counters().open == 0).await;
-    soon(|| counting::bytes_in_use() - before < 300 * 1000).await;
+    eventually(|| server.stream_counters().open == 0).await;
+    eventually(|| counting::bytes_in_use() - before < 300 * 1000).await;
     cost
 }
 
@@ -99,14 +99,14 @@ async fn connections_that_ask_for_much_and_read_nothing_cost_no_hash_for_each_re
         let served = tokio::time::timeout(Duration::from_secs(20), is_served(address)).await;
         served.expect("nobody else is served");
     }
-    soon(|| server.stream_counters().messages.received > 100 * 32).await;
+    eventually(|| server.stream_counters().messages.received > 100 * 32).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     // What is counted is what is held, all but some hundred bytes for each.
     let (counted, held_bytes) = (server.stream_counters().bytes, counting::bytes_in_use() - before);
     println!("{counted} counted, {held_bytes} held");
     assert!(held_bytes as usize <= counted + 100 * 4096, "{counted} counted, {held_bytes} held");
     drop(held);
-    soon(|| server.stream_counters().open == 0).await;
+    eventually(|| server.stream_counters().open == 0).await;
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn those_who_hold_most_lose_their_connections_when_all_hold_too_much() {
         held.push(connection(3 + n % 4, address, &half_a_message(60_000)).await);
         assert!(server.stream_counters().bytes <= MAX, "{:?}", server.stream_counters());
     }
-    soon(|| server.stream_counters().held_too_much > 0).await;
+    eventually(|| server.stream_counters().held_too_much > 0).await;
     is_served(address).await;
     // And 127.0.0.2, which holds little, is still there: a Ping has its Pong.
     honest.write_all(&[0x00, 0xe2]).await.unwrap();
@@ -137,7 +137,7 @@ async fn the_address_that_has_most_connections_makes_room_for_others() {
     for _ in 0..20 {
         held.push(connection(2, address, CSM).await);
     }
-    soon(|| server.stream_counters().messages.received == 20).await;
+    eventually(|| server.stream_counters().messages.received == 20).await;
     is_served(address).await;
     let counters = server.stream_counters();
     assert_eq!((counters.made_room, counters.refused), (1, 0));
@@ -147,7 +147,7 @@ async fn the_address_that_has_most_connections_makes_room_for_others() {
     assert!(String::from_utf8_lossy(&said).contains("the server is full"), "{said:?}");
     // Its own address gets no more.
     held.push(connection(2, address, CSM).await);
-    soon(|| server.stream_counters().open < 20 || server.stream_counters().refused > 0).await;
+    eventually(|| server.stream_counters().open < 20 || server.stream_counters().refused > 0).await;
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn handshakes_that_do_not_end_give_way() {
         let client = certificates.client();
         let response = client.get(format!("{}/test", base(&server, scheme))).await.unwrap();
         assert_eq!(response.code(), Code::CONTENT);
-        soon(|| server.stream_counters().open <= 11).await;
+        eventually(|| server.stream_counters().open <= 11).await;
         assert!(server.stream_counters().handshakes_displaced >= 30);
     }
 }
@@ -199,7 +199,7 @@ async fn a_flood_of_pings_over_one_connection_gets_turns_not_all_the_time() {
         let mut sink = vec![0; 64 << 10];
         while from.read(&mut sink).await.is_ok_and(|len| len > 0) {}
     });
-    soon(|| server.stream_counters().messages.pings > 10_000).await;
+    eventually(|| server.stream_counters().messages.pings > 10_000).await;
     let before = server.stream_counters().messages.pings;
     for _ in 0..50 {
         let answer = tokio::time::timeout(Duration::from_secs(20), client.get(uri.as_str())).await;

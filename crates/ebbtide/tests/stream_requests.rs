@@ -6,13 +6,13 @@
     reason = "in a test a panic is how it fails"
 )]
 
-mod soon;
+mod eventually;
 mod stream_common;
 
 use ebbtide::server::{Subject, get};
 use ebbtide::stream::Trust;
 use ebbtide::{Client, Code, Config, Error, Request, Response, Scheme};
-use soon::soon;
+use eventually::eventually;
 use std::time::Duration;
 use stream_common::{Certificates, LARGE, base, large, router, serve, serve_tcp, serve_tcp_with};
 use tokio::sync::watch;
@@ -46,8 +46,8 @@ async fn requests_blocks_and_observations_are_the_same_over_every_transport() {
         assert_eq!(time.observers(), 1, "{scheme}");
         drop(observation);
         time.changed();
-        soon(|| time.observers() == 0).await;
-        soon(|| client.open_exchanges() == 0).await;
+        eventually(|| time.observers() == 0).await;
+        eventually(|| client.open_exchanges() == 0).await;
     }
     let counters = server.stream_counters();
     assert_eq!((counters.connections, counters.open), (4, 4), "one connection for all requests");
@@ -117,7 +117,7 @@ async fn a_certificate_of_an_unknown_authority_is_refused_unless_nobody_is_to_be
     let refused = stranger.get(uri.as_str()).await.unwrap_err();
     assert!(matches!(refused, Error::Tls { .. }), "{refused}");
     assert!(refused.to_string().contains("name the authority to trust"), "{refused}");
-    soon(|| server.stream_counters().handshakes_failed == 1).await;
+    eventually(|| server.stream_counters().handshakes_failed == 1).await;
 
     let config = Config::new().trust(Trust::dangerously_anyone());
     let careless = Client::with_config(config);

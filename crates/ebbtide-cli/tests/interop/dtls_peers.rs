@@ -46,7 +46,7 @@ fn adapter(peer: &Peer, cid: Option<&str>, args: &[&str]) -> Command {
 
 /// An adapter's client, which is asked a line at a time (`interop/README.md`). It is read in a thread of
 /// its own, so that our server goes on meanwhile.
-struct Asker {
+struct DtlsClient {
     child: Killed,
     lines: std::io::Lines<BufReader<ChildStdout>>,
 }
@@ -60,7 +60,7 @@ impl Drop for Killed {
     }
 }
 
-impl Asker {
+impl DtlsClient {
     async fn new(peer: &Peer, cid: Option<&str>, server: SocketAddr) -> Self {
         let mut command = adapter(peer, cid, &["ask", &format!("coaps://{server}")]);
         let started = move || {
@@ -100,11 +100,11 @@ async fn their_clients_get_bodies_and_states_from_us_with_and_without_connection
         for cid in CIDS {
             let (server, address) = our_server();
             let tap = Tap::before(relay(address, LOSING, 4).await).await;
-            let asker = Asker::new(&found, cid, tap.address).await;
-            let (asker, got) = asker.ask("GET /test wait=60").await;
+            let client = DtlsClient::new(&found, cid, tap.address).await;
+            let (client, got) = client.ask("GET /test wait=60").await;
             let what = format!("{peer}, connection IDs of {cid:?} bytes");
             assert!(got[0].ends_with(&hexadecimal(&digits(60))), "{what}: {got:?}");
-            let (asker, states) = asker.ask("GET /time observe=3 wait=60").await;
+            let (client, states) = client.ask("GET /time observe=3 wait=60").await;
             assert!(
                 states.iter().filter(|state| state.starts_with("2.05 ")).count() >= 3,
                 "{what}: {states:?}"
@@ -114,10 +114,10 @@ async fn their_clients_get_bodies_and_states_from_us_with_and_without_connection
             assert_eq!(has_cids(&seen, true), cid.is_some(), "{what}: {seen:?}");
             assert_eq!(has_cids(&seen, false), cid.is_some_and(|cid| cid != "0"), "{what}");
             assert!(counters(&server).established >= 1);
-            drop(asker);
+            drop(client);
             // go-coap's client repeats no block but the first one.
-            let asker = Asker::new(&found, cid, address).await;
-            let (_asker, got) = asker.ask("PUT /echo digits=10000 wait=30").await;
+            let client = DtlsClient::new(&found, cid, address).await;
+            let (_asker, got) = client.ask("PUT /echo digits=10000 wait=30").await;
             assert!(got[0].ends_with(&hexadecimal(&digits(10_000))), "{what}: {:.80}", got[0]);
         }
     }
@@ -129,10 +129,11 @@ async fn californiums_client_keeps_its_session_at_another_address() {
     let Some(found) = Peer::find("californium") else { return };
     let (server, address) = our_server();
     let tap = Tap::before(address).await;
-    let (asker, got) = Asker::new(&found, Some("0"), tap.address).await.ask("GET /test").await;
+    let (client, got) =
+        DtlsClient::new(&found, Some("0"), tap.address).await.ask("GET /test").await;
     assert!(got[0].starts_with("2.05 "), "{got:?}");
     tap.rebind();
-    let (_asker, got) = asker.ask("GET /test wait=30").await;
+    let (_asker, got) = client.ask("GET /test wait=30").await;
     assert!(got[0].starts_with("2.05 "), "elsewhere: {got:?}");
     assert_eq!(counters(&server).established, 1);
 }
@@ -142,11 +143,11 @@ async fn californiums_client_resumes_its_session() {
     let Some(found) = Peer::find("californium") else { return };
     let (server, address) = our_server();
     let tap = Tap::before(relay(address, LOSING, 4).await).await;
-    let (asker, got) =
-        Asker::new(&found, Some("0"), tap.address).await.ask("GET /test wait=60").await;
+    let (client, got) =
+        DtlsClient::new(&found, Some("0"), tap.address).await.ask("GET /test wait=60").await;
     assert!(got[0].starts_with("2.05 "), "{got:?}");
-    let (asker, _) = asker.ask("RESUME").await;
-    let (_asker, got) = asker.ask("GET /test wait=60").await;
+    let (client, _) = client.ask("RESUME").await;
+    let (_asker, got) = client.ask("GET /test wait=60").await;
     assert!(got[0].starts_with("2.05 "), "{got:?}");
     assert!(counters(&server).resumed >= 1, "{:?}", counters(&server));
 }

@@ -1,7 +1,7 @@
 //! Requests that carry or request Non-confirmable blocks (RFC 9177).
 
 use super::types::{Reliability, SendError};
-use super::{Endpoint, State};
+use super::{Endpoint, ExchangeState};
 use crate::cc::Load;
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{Answers, Purpose};
@@ -59,7 +59,7 @@ impl Endpoint {
 
     /// A response arrived to a request that may have several responses; the request keeps waiting.
     pub(super) fn answer_again(&mut self, now: Instant, index: u32) {
-        debug_assert_eq!(self.table.get(index).state, State::Waiting);
+        debug_assert_eq!(self.table.get(index).state, ExchangeState::Waiting);
         self.timers.arm(index, now + self.config.params.response_timeout);
     }
 }

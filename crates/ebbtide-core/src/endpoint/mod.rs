@@ -45,11 +45,11 @@ pub use types::{
     SendError, Sent, Transmit,
 };
 
-use crate::cc::{Config, Context, Metrics, Outcome, Sample, Shell};
+use crate::cc::{Context, ControlConfig, Metrics, Outcome, Sample, Shell};
 use crate::exchange::ExchangeId;
 use crate::exchange::dedup::Dedup;
 use crate::exchange::outbox::Outbox;
-use crate::exchange::table::{Due, State, Table};
+use crate::exchange::table::{Due, ExchangeState, Table};
 use crate::exchange::timers::Timers;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
@@ -139,14 +139,18 @@ impl Endpoint {
         let now = self.advance(now);
         while let Some(index) = self.timers.pop_due(now) {
             match self.table.get(index).state {
-                State::Open if self.table.get(index).due == Due::Repeat => self.repeat(now, index),
-                State::Open => self.expire(now, index),
-                State::Queued => {
+                ExchangeState::Open if self.table.get(index).due == Due::Repeat => {
+                    self.repeat(now, index)
+                }
+                ExchangeState::Open => self.expire(now, index),
+                ExchangeState::Queued => {
                     let peer = self.table.get(index).peer;
                     self.pump(now, peer);
                 }
-                State::Waiting => self.fail(now, index, Outcome::Cancelled, Failure::NoResponse),
-                State::Observing | State::Free => {}
+                ExchangeState::Waiting => {
+                    self.fail(now, index, Outcome::Cancelled, Failure::NoResponse)
+                }
+                ExchangeState::Observing | ExchangeState::Free => {}
             }
         }
         self.handle_epochs(now);
@@ -180,7 +184,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         remote: SocketAddr,
-        control: Config,
+        control: ControlConfig,
     ) -> Result<(), SendError> {
         let now = self.advance(now);
         let number = self.controls.number_of(control).ok_or(SendError::TooManyPeers)?;
@@ -267,7 +271,7 @@ impl Endpoint {
     /// remember only messages from remotes whose address is verified (RFC 9175 section 2.4).
     #[inline]
     #[must_use]
-    pub fn remembers_much(&self) -> bool {
+    pub fn is_dedup_half_full(&self) -> bool {
         self.dedup.is_half_full()
     }
 
@@ -306,7 +310,7 @@ impl Endpoint {
     }
 
     fn fresh_marks(&self) -> Marks {
-        Marks { faithful: self.config.faithful_peers, option: OptionSupport::Unknown }
+        Marks { faithful: self.config.trust_marks, option: OptionSupport::Unknown }
     }
 
     /// Finds or creates the peer of a remote's scope.
@@ -345,11 +349,11 @@ impl Endpoint {
     fn retire(&mut self, now: Instant, index: u32, outcome: Outcome, sample: Option<Sample>) {
         let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
         match state {
-            State::Open => self.close(now, index, outcome, sample),
-            State::Waiting => self.table.forget_id(index),
-            State::Queued => self.unqueue(index),
-            State::Observing => {}
-            State::Free => return,
+            ExchangeState::Open => self.close(now, index, outcome, sample),
+            ExchangeState::Waiting => self.table.forget_id(index),
+            ExchangeState::Queued => self.unqueue(index),
+            ExchangeState::Observing => {}
+            ExchangeState::Free => return,
         }
         self.timers.disarm(index);
         self.table.forget_probes(index);
@@ -393,7 +397,7 @@ fn exchange_lifetime(params: &crate::params::Parameters) -> Duration {
 fn context<'c>(
     now: Instant,
     config: &'c EndpointConfig,
-    control: &'c Config,
+    control: &'c ControlConfig,
     rng: &'c mut dyn Rng,
 ) -> Context<'c> {
     Context { now, params: &config.params, settings: &control.settings, rng }

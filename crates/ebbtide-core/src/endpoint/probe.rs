@@ -8,7 +8,7 @@
 use super::types::{Ignored, Received, Sent};
 use super::{Endpoint, context};
 use crate::cc::{Kind, Shell};
-use crate::exchange::table::{Due, Probe, State};
+use crate::exchange::table::{Due, ExchangeState, Probe};
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
 
@@ -94,7 +94,7 @@ impl Endpoint {
         let peer = self.peers.get_mut(peer_index);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let repeat_after = peer.shell.on_probe(&mut exchange.slot, &reply, cx);
-        if let (State::Open, Some(wait)) = (exchange.state, repeat_after) {
+        if let (ExchangeState::Open, Some(wait)) = (exchange.state, repeat_after) {
             exchange.due = Due::Repeat;
             self.timers.arm(index, now + wait);
         }
@@ -136,8 +136,8 @@ mod tests {
     use super::super::{EndpointConfig, Output, Reliability};
     use super::*;
     use crate::cc::{
-        Admission, CongestionControl, Context, Controller, Departure, Load, Metrics, ProbeReply,
-        Sample, Slot, Transmission,
+        Admission, CongestionControl, Context, Controller, Load, Metrics, OutgoingMessage,
+        ProbeReply, Sample, Slot, Transmission,
     };
     use crate::time::Duration;
     use alloc::boxed::Box;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     impl CongestionControl for Discoverer {
-        fn admit(&mut self, _: &Departure, _: &Load, cx: &mut Context<'_>) -> Admission {
+        fn admit(&mut self, _: &OutgoingMessage, _: &Load, cx: &mut Context<'_>) -> Admission {
             self.next.get_or_insert(cx.now + Duration::from_secs(1));
             match self.replies {
                 0 => Admission::Probe(cx.now + Duration::from_millis(100)),

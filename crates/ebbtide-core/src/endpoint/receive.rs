@@ -5,7 +5,7 @@ use super::peers::OptionSupport;
 use super::types::{Arrival, Ignored, Incoming, Received, Remember};
 use crate::cc::{Marking, Outcome, Sample};
 use crate::exchange::dedup::{After, Reply};
-use crate::exchange::table::{Answers, Purpose, State};
+use crate::exchange::table::{Answers, ExchangeState, Purpose};
 use crate::exchange::token::{COUNT_PROBE, strip_mark, unmark};
 use crate::time::Instant;
 use crate::wire::{Code, Content, Message, OptionNumber, ParseError, Token, Type};
@@ -215,7 +215,7 @@ impl Endpoint {
             Purpose::Request => {
                 self.close(now, index, Outcome::Acknowledged, Some(sample));
                 let exchange = self.table.get_mut(index);
-                exchange.state = State::Waiting;
+                exchange.state = ExchangeState::Waiting;
                 let peer = exchange.peer;
                 // The message ID stays known, so that a Reset can still end the exchange.
                 self.table.remember_id(index);
@@ -239,7 +239,7 @@ impl Endpoint {
             return self.on_probe_reply(now, index, message.message_id());
         }
         let exchange = self.table.name(index);
-        let open = self.table.get(index).state == State::Open;
+        let open = self.table.get(index).state == ExchangeState::Open;
         let sample = open.then(|| self.table.get(index).sample(now, None));
         self.hear(now, index);
         self.end(now, index, Outcome::Reset, sample);
@@ -268,7 +268,7 @@ impl Endpoint {
             self.reject(from, &message);
             return self.unknown();
         };
-        if self.table.get(index).state == State::Queued {
+        if self.table.get(index).state == ExchangeState::Queued {
             // The response refers to a request that has not been sent.
             self.reject(from, &message);
             return self.wrong_token();
@@ -286,7 +286,7 @@ impl Endpoint {
         }
         // A response implies the acknowledgement that was lost or is still to come (section
         // 5.2.2).
-        let open = self.table.get(index).state == State::Open;
+        let open = self.table.get(index).state == ExchangeState::Open;
         let answered = match self.table.get(index).marking {
             Marking::Token | Marking::CopyToken => self.believe(index, ordinal),
             Marking::None | Marking::Option => None,
@@ -348,12 +348,12 @@ impl Endpoint {
     fn observe(&mut self, now: Instant, index: u32, sample: Option<Sample>) {
         let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
         match state {
-            State::Open => self.close(now, index, Outcome::Acknowledged, sample),
-            State::Waiting => self.table.forget_id(index),
-            State::Queued | State::Observing | State::Free => return,
+            ExchangeState::Open => self.close(now, index, Outcome::Acknowledged, sample),
+            ExchangeState::Waiting => self.table.forget_id(index),
+            ExchangeState::Queued | ExchangeState::Observing | ExchangeState::Free => return,
         }
         self.timers.disarm(index);
-        self.table.get_mut(index).state = State::Observing;
+        self.table.get_mut(index).state = ExchangeState::Observing;
         self.pump(now, peer);
     }
 
@@ -389,7 +389,7 @@ impl Endpoint {
         let exchange = self.table.get(index);
         // An ID may also be that of a probe, which has no response.
         let named = exchange.id == message.message_id();
-        (exchange.state == State::Open && named).then_some(index)
+        (exchange.state == ExchangeState::Open && named).then_some(index)
     }
 
     /// The request to which a token belongs, and the ordinal in the token (0 if it is not marked).

@@ -4,10 +4,10 @@ use super::peers::OptionSupport;
 use super::types::{Event, Failure, Reliability, SendError, Sent};
 use super::{Endpoint, context};
 use crate::cc::{
-    Admission, Departure, Expiry, Kind, Load, Marking, Outcome, Shell, probing_instant,
+    Admission, Expiry, Kind, Load, Marking, Outcome, OutgoingMessage, Shell, probing_instant,
 };
 use crate::exchange::ExchangeId;
-use crate::exchange::table::{Answers, Due, Exchange, NONE, Purpose, State};
+use crate::exchange::table::{Answers, Due, Exchange, ExchangeState, NONE, Purpose};
 use crate::exchange::token::{
     COUNT_PROBE, MAX_MARK, random_token, with_count_option, with_marked_token,
 };
@@ -230,7 +230,7 @@ impl Endpoint {
                 index = next;
                 continue;
             }
-            let departure = Departure {
+            let departure = OutgoingMessage {
                 confirmable: exchange.confirmable,
                 bytes: u16::try_from(exchange.datagram.len()).unwrap_or(u16::MAX),
             };
@@ -296,7 +296,7 @@ impl Endpoint {
                 let peer = self.peers.get_mut(peer_index);
                 peer.nons_since_con = 0;
                 peer.shell.open_exchange();
-                self.table.get_mut(index).state = State::Open;
+                self.table.get_mut(index).state = ExchangeState::Open;
                 self.transmit(now, index);
             } else {
                 self.depart_non(now, index);
@@ -347,7 +347,7 @@ impl Endpoint {
     /// Transmits a Non-confirmable message, which leaves once.
     pub(super) fn depart_non(&mut self, now: Instant, index: u32) {
         let exchange = self.table.get_mut(index);
-        exchange.state = State::Waiting;
+        exchange.state = ExchangeState::Waiting;
         exchange.last = now;
         exchange.transmissions = 1;
         let bytes = u32::try_from(exchange.datagram.len()).unwrap_or(u32::MAX);

@@ -2,8 +2,8 @@
 //! numbers in fixed places, so counting does not allocate.
 
 use super::{Counters, Endpoint};
-use crate::cc::{Config, Sample};
-use crate::exchange::table::State;
+use crate::cc::{ControlConfig, Sample};
+use crate::exchange::table::ExchangeState;
 use crate::time::Micros;
 use crate::wire::{FormatError, ParseError};
 
@@ -244,8 +244,8 @@ impl Counters {
 impl Endpoint {
     /// The counters of each congestion control that this endpoint uses, the default one first;
     /// none if the configuration says so
-    /// ([`counts_by_control`](super::EndpointConfig::counts_by_control)).
-    pub fn controls(&self) -> impl Iterator<Item = (&Config, &ControlCounters)> {
+    /// ([`count_per_control`](super::EndpointConfig::count_per_control)).
+    pub fn controls(&self) -> impl Iterator<Item = (&ControlConfig, &ControlCounters)> {
         self.controls.counted()
     }
 
@@ -261,11 +261,11 @@ impl Endpoint {
         let mut exchanges = Exchanges::default();
         for state in self.table.states() {
             match state {
-                State::Queued => exchanges.queued += 1,
-                State::Open => exchanges.open += 1,
-                State::Waiting => exchanges.waiting += 1,
-                State::Observing => exchanges.observing += 1,
-                State::Free => {}
+                ExchangeState::Queued => exchanges.queued += 1,
+                ExchangeState::Open => exchanges.open += 1,
+                ExchangeState::Waiting => exchanges.waiting += 1,
+                ExchangeState::Observing => exchanges.observing += 1,
+                ExchangeState::Free => {}
             }
         }
         exchanges

@@ -2,7 +2,7 @@
 //! answer.
 
 use super::hashed::Hashed;
-use crate::cc::{Answered, Effort, Marking, ProbeReply, Sample, Slot};
+use crate::cc::{Answered, Attempts, Marking, ProbeReply, Sample, Slot};
 use crate::time::{Instant, Micros};
 use crate::wire::{HEADER_LEN, MessageId, OptionNumber, Token};
 use alloc::boxed::Box;
@@ -42,7 +42,7 @@ pub(crate) enum Purpose {
 
 /// The state of an exchange.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ExchangeState {
     /// The place is unused.
     Free,
     /// Waits in its peer's queue for permission to leave.
@@ -89,7 +89,7 @@ pub(crate) struct Probe {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Exchange {
     pub(crate) generation: u32,
-    pub(crate) state: State,
+    pub(crate) state: ExchangeState,
     pub(crate) purpose: Purpose,
     pub(crate) confirmable: bool,
     /// Whether it is harmless if a peer takes a copy for a new message.
@@ -160,9 +160,9 @@ impl Exchange {
     }
 
     /// The number of transmissions and probes so far.
-    pub(crate) fn effort(&self) -> Effort {
+    pub(crate) fn effort(&self) -> Attempts {
         let answered = self.probes.iter().filter(|probe| probe.answered).count();
-        Effort {
+        Attempts {
             transmissions: self.transmissions,
             // An open exchange has at most MAX_RETRANSMIT probes.
             probes: self.probes.len() as u8,
@@ -250,7 +250,7 @@ impl Table {
     }
 
     /// The states of all places, including unused ones.
-    pub(crate) fn states(&self) -> impl Iterator<Item = State> + '_ {
+    pub(crate) fn states(&self) -> impl Iterator<Item = ExchangeState> + '_ {
         self.places.iter().map(|exchange| exchange.state)
     }
 
@@ -267,7 +267,7 @@ impl Table {
             }
             self.places.push(Exchange {
                 generation: 0,
-                state: State::Free,
+                state: ExchangeState::Free,
                 purpose,
                 confirmable: true,
                 idempotent: false,
@@ -304,7 +304,7 @@ impl Table {
         };
         self.used += 1;
         let exchange = &mut self.places[index as usize];
-        exchange.state = State::Queued;
+        exchange.state = ExchangeState::Queued;
         exchange.purpose = purpose;
         exchange.confirmable = true;
         exchange.answers = Answers::One;
@@ -344,8 +344,8 @@ impl Table {
     /// Frees a place. The exchange must have been forgotten by ID and by token before.
     pub(crate) fn release(&mut self, index: u32) {
         let exchange = &mut self.places[index as usize];
-        debug_assert_ne!(exchange.state, State::Free, "released twice");
-        exchange.state = State::Free;
+        debug_assert_ne!(exchange.state, ExchangeState::Free, "released twice");
+        exchange.state = ExchangeState::Free;
         exchange.generation = exchange.generation.wrapping_add(1);
         exchange.next = self.free;
         self.free = index;
@@ -371,7 +371,8 @@ impl Table {
     /// The place of an exchange, if it has not ended.
     pub(crate) fn find(&self, id: ExchangeId) -> Option<u32> {
         let exchange = self.places.get(id.index as usize)?;
-        (exchange.generation == id.generation && exchange.state != State::Free).then_some(id.index)
+        (exchange.generation == id.generation && exchange.state != ExchangeState::Free)
+            .then_some(id.index)
     }
 
     /// Makes the exchange findable by its message ID.
@@ -406,7 +407,7 @@ impl Table {
     ) -> Option<ProbeReply> {
         let exchange = &mut self.places[index as usize];
         let probe_reply = exchange.probe_reply(now, id)?;
-        if exchange.state == State::Queued {
+        if exchange.state == ExchangeState::Queued {
             exchange.probes.retain(|probe| !probe.answered);
             self.remove_id(index, id);
         }

@@ -6,7 +6,7 @@ use super::rule::{Judgement, difference};
 use super::{Candidate, Outcome, WASTE};
 
 /// Less than this share delivered asks for an explanation.
-const ENOUGH: f64 = 0.999;
+const NEARLY_ALL: f64 = 0.999;
 
 /// More than this share of the packets dropped is worth a word.
 const DROPS: f64 = 0.01;
@@ -32,7 +32,7 @@ pub(super) fn sentence(
     };
     let most = candidates.iter().map(|one| one.outcome.all.delivered).fold(0.0, f64::max);
     let mut parts = Vec::new();
-    if most < ENOUGH {
+    if most < NEARLY_ALL {
         parts.push(situation(candidates, most));
     }
     match best {
@@ -40,7 +40,7 @@ pub(super) fn sentence(
         Some(best) => parts.push(choice(candidates, best, judgements, place)),
     }
     parts.extend(others(candidates, best, judgements, place));
-    if most < ENOUGH {
+    if most < NEARLY_ALL {
         parts.extend(remedy(candidates, &first.outcome.demand));
     }
     parts.join(" ")

@@ -5,12 +5,12 @@
 //! routes that RPL converges to, and are put together again at each hop.
 
 mod answerer;
-mod asker;
 mod bytes;
 mod lowpan;
 mod network;
 mod reassembly;
 mod record;
+mod requester;
 mod routes;
 mod simulation;
 mod topology;

@@ -7,7 +7,7 @@ use super::record::{Causes, NodeRecord};
 use super::{Routes, Topology};
 use crate::engine::Engine;
 use crate::host::Tag;
-use crate::medium::ieee802154::{DutyCycle, Event, Mac};
+use crate::medium::ieee802154::{DutyCycle, LowPowerEvent, Mac};
 use crate::medium::{Energy, Frame, Indication, Outcome};
 use crate::random::Streams;
 use crate::scenario::{Addresses, DutyCycling, Mesh, Scenario};
@@ -180,7 +180,7 @@ impl Network {
     }
 
     /// A datagram sets out at a node.
-    pub(super) fn set_out<E: From<Event> + Copy>(
+    pub(super) fn set_out<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         (node, packet): (u32, u32),
@@ -197,10 +197,10 @@ impl Network {
     }
 
     /// An event of the MAC has come.
-    pub(super) fn handle<E: From<Event> + Copy>(
+    pub(super) fn handle<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        event: Event,
+        event: LowPowerEvent,
         engine: &mut Engine<E>,
     ) {
         self.mac.handle(now, event, engine);
@@ -214,7 +214,7 @@ impl Network {
         self.send_next(now, event.station(), engine);
     }
 
-    fn forward<E: From<Event> + Copy>(
+    fn forward<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         (at, place): (u32, u32),
@@ -272,7 +272,12 @@ impl Network {
 
     /// Hands a node's MAC, if it is idle, the first frame of the first datagram none of whose
     /// neighbour's are before it.
-    fn send_next<E: From<Event> + Copy>(&mut self, now: Instant, at: u32, engine: &mut Engine<E>) {
+    fn send_next<E: From<LowPowerEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        at: u32,
+        engine: &mut Engine<E>,
+    ) {
         if !self.mac.is_idle(at) {
             return;
         }
@@ -302,7 +307,7 @@ impl Network {
         queue.iter_mut().find(|outgoing| outgoing.tag == frame.token)
     }
 
-    fn frame_arrived<E: From<Event> + Copy>(
+    fn frame_arrived<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -321,7 +326,7 @@ impl Network {
         }
     }
 
-    fn frame_done<E: From<Event> + Copy>(
+    fn frame_done<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -358,9 +363,11 @@ impl Network {
 
     /// The frame that an event of the MAC puts on the air, if it does: sender, receiver,
     /// the frame.
-    pub(super) fn on_air(&self, event: Event) -> Option<(u32, u32, Vec<u8>)> {
+    pub(super) fn on_air(&self, event: LowPowerEvent) -> Option<(u32, u32, Vec<u8>)> {
         let frame = match event {
-            Event::Begin(number) | Event::AckBegin(number) => self.mac.in_hand(number)?,
+            LowPowerEvent::Begin(number) | LowPowerEvent::AckBegin(number) => {
+                self.mac.in_hand(number)?
+            }
             _ => return None,
         };
         let queue = &self.nodes[frame.from as usize].queue;
@@ -379,7 +386,7 @@ impl Network {
             message: &packet.bytes,
         };
         Some(match event {
-            Event::Begin(_) => (frame.from, frame.to, hop.frame(outgoing.index)),
+            LowPowerEvent::Begin(_) => (frame.from, frame.to, hop.frame(outgoing.index)),
             _ => (frame.to, frame.from, acknowledgement(hop.sequence(outgoing.index))),
         })
     }

@@ -1,9 +1,9 @@
 //! One replication in a low-power network.
 
 use super::answerer::Answerer;
-use super::asker::Asker;
 use super::network::{Ended, Network};
 use super::record::MeshRecord;
+use super::requester::Requester;
 use super::workload::{Application, Plan, SINK, Step, Trigger, next_event, plans};
 use crate::engine::Engine;
 use crate::host::{Ended as Exchange, Tag, device_config};
@@ -15,15 +15,15 @@ use crate::run::{
     LostAt, Recorder, RunError, Tagged, endpoint_config, new_histogram, sparse, tagged,
 };
 use crate::scenario::{Control, LinkSpec, Scenario, WorkloadKind};
-use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
 
 #[derive(Copy, Clone, Debug)]
-enum Event {
-    Mac(ieee802154::Event),
+enum MeshEvent {
+    Mac(ieee802154::LowPowerEvent),
     /// A client begins, or a message of its is due.
     Due(u32),
     /// A client's timer may be due.
@@ -38,8 +38,8 @@ enum Event {
     Happens,
 }
 
-impl From<ieee802154::Event> for Event {
-    fn from(event: ieee802154::Event) -> Self {
+impl From<ieee802154::LowPowerEvent> for MeshEvent {
+    fn from(event: ieee802154::LowPowerEvent) -> Self {
         Self::Mac(event)
     }
 }
@@ -59,13 +59,13 @@ struct Wire {
 }
 
 struct Client {
-    asker: Asker,
+    requester: Requester,
     plan: Plan,
 }
 
 struct Simulation<'s, R> {
     scenario: &'s Scenario,
-    engine: Engine<Event>,
+    engine: Engine<MeshEvent>,
     network: Network,
     up: Wire,
     down: Wire,
@@ -103,7 +103,7 @@ pub(crate) fn simulate<R: Recorder>(
         Control::Udp(config) => Some(config.clone()),
         Control::Tcp(_) | Control::QBlock(_) => None,
     };
-    let configs: Vec<Config> = controls.iter().filter_map(udp).collect();
+    let configs: Vec<ControlConfig> = controls.iter().filter_map(udp).collect();
     let Some(mut simulation) =
         Simulation::new(scenario, &configs, &Streams::new(seed, replication), recorder)
     else {
@@ -116,7 +116,7 @@ pub(crate) fn simulate<R: Recorder>(
 impl<'s, R: Recorder> Simulation<'s, R> {
     fn new(
         scenario: &'s Scenario,
-        controls: &[Config],
+        controls: &[ControlConfig],
         streams: &Streams,
         recorder: R,
     ) -> Option<Self> {
@@ -124,7 +124,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let w = &scenario.workload;
         let network = Network::new(scenario, mesh, streams);
         let (nodes, root) = (network.topology.nodes(), network.topology.root);
-        let fallback = Config::new(Algorithm::Default);
+        let fallback = ControlConfig::new(Algorithm::Default);
         let groups = controls.len().max(1);
         let control =
             |client: u32| controls.get(client as usize % groups).unwrap_or(&fallback).clone();
@@ -141,13 +141,13 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             .zip(0..)
             .map(|(plan, number)| {
                 client_of[plan.host as usize] = Some(number);
-                engine.schedule(plan.start, Event::Due(number));
+                engine.schedule(plan.start, MeshEvent::Due(number));
                 let mut config = endpoint_config(scenario, control(number));
                 // One client may ask every mote in turn.
                 config.limits.peers = nodes as usize + 1;
                 let rng = streams.frugal(&format!("client/{number}"));
                 let group = (number as usize % groups) as u8;
-                Client { asker: Asker::new((number, plan.host, group), config, rng), plan }
+                Client { requester: Requester::new((number, plan.host, group), config, rng), plan }
             })
             .collect();
         let is_cloud = w.kind.is_cloud();
@@ -163,7 +163,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let mut happenings = streams.stream("workload/events");
         if w.kind == WorkloadKind::Events {
             let at = next_event(Instant::ZERO, &w.mesh, &mut happenings);
-            engine.schedule(at, Event::Happens);
+            engine.schedule(at, MeshEvent::Happens);
         }
         let wire = |name: &str, spec: &LinkSpec| {
             let stream = |what: &str| streams.stream(&format!("wire/{name}/{what}"));
@@ -222,9 +222,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         Ok(self.end.unwrap_or_else(|| self.engine.now()))
     }
 
-    fn handle(&mut self, now: Instant, event: Event) {
+    fn handle(&mut self, now: Instant, event: MeshEvent) {
         match event {
-            Event::Mac(event) => {
+            MeshEvent::Mac(event) => {
                 if self.recorder.wants_frames()
                     && let Some((from, to, bytes)) = self.network.on_air(event)
                 {
@@ -233,24 +233,24 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 self.network.handle(now, event, &mut self.engine);
                 self.settle(now);
             }
-            Event::Due(client) => self.due(now, client),
-            Event::Timer(client) => {
-                let asker = &mut self.clients[client as usize].asker;
+            MeshEvent::Due(client) => self.due(now, client),
+            MeshEvent::Timer(client) => {
+                let requester = &mut self.clients[client as usize].requester;
                 // Only the timer event that was scheduled last counts: others are left over.
-                if asker.timer == Some(now) {
-                    asker.timer = None;
-                    asker.handle_timeout(now);
+                if requester.timer == Some(now) {
+                    requester.timer = None;
+                    requester.handle_timeout(now);
                     self.act(now, client);
                 }
             }
-            Event::AtRoot(packet) => {
+            MeshEvent::AtRoot(packet) => {
                 let root = self.network.topology.root;
                 self.network.set_out(now, (root, packet), &mut self.engine);
                 self.settle(now);
             }
-            Event::AtCloud(packet) => self.at_client(now, packet),
-            Event::Processed(packet) => self.answer(now, packet),
-            Event::Happens => {
+            MeshEvent::AtCloud(packet) => self.at_client(now, packet),
+            MeshEvent::Processed(packet) => self.answer(now, packet),
+            MeshEvent::Happens => {
                 let w = &self.scenario.workload.mesh;
                 for client in 0..self.clients.len() as u32 {
                     let place = &mut self.clients[client as usize];
@@ -260,7 +260,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                     self.act(now, client);
                 }
                 let next = next_event(now, w, &mut self.happenings);
-                self.engine.schedule(next, Event::Happens);
+                self.engine.schedule(next, MeshEvent::Happens);
             }
         }
     }
@@ -269,7 +269,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let plan = &mut self.clients[client as usize].plan;
         if let (Some((bytes, period)), Some(source)) = (plan.periodic, plan.application.source()) {
             source.due(bytes, Trigger::Period);
-            self.engine.schedule(now + period, Event::Due(client));
+            self.engine.schedule(now + period, MeshEvent::Due(client));
         }
         self.act(now, client);
     }
@@ -309,10 +309,10 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn drain(&mut self, now: Instant, client: u32) -> bool {
         let mut failed = std::mem::take(&mut self.failed);
         let place = &mut self.clients[client as usize];
-        let host = place.asker.host();
+        let host = place.requester.host();
         let mut sent = Vec::new();
         let (network, timeouts) = (&mut self.network, &mut self.first_timeouts);
-        let timeout = place.asker.drain(
+        let timeout = place.requester.drain(
             now,
             &mut self.recorder,
             |_, to, datagram, (tag, timeout)| {
@@ -324,10 +324,10 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             &mut failed,
         );
         if let Some(at) = timeout
-            && place.asker.timer.is_none_or(|scheduled| at < scheduled || scheduled < now)
+            && place.requester.timer.is_none_or(|scheduled| at < scheduled || scheduled < now)
         {
-            place.asker.timer = Some(at.max(now));
-            self.engine.schedule(at, Event::Timer(client));
+            place.requester.timer = Some(at.max(now));
+            self.engine.schedule(at, MeshEvent::Timer(client));
         }
         let any = !failed.is_empty();
         for ended in failed.drain(..) {
@@ -358,10 +358,10 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             Fate::Delivered { at } => {
                 let at = at + Duration::from_nanos(wire.beyond.draw(&mut wire.rng));
                 let (lane, event) = match upwards {
-                    true => (UP_LANE, Event::AtRoot(packet)),
-                    false => (DOWN_LANE, Event::AtCloud(packet)),
+                    true => (UP_LANE, MeshEvent::AtRoot(packet)),
+                    false => (DOWN_LANE, MeshEvent::AtCloud(packet)),
                 };
-                self.engine.schedule_in(Engine::<Event>::lane(lane), at, event);
+                self.engine.schedule_in(Engine::<MeshEvent>::lane(lane), at, event);
             }
             Fate::Dropped | Fate::Lost { .. } => {
                 let root = self.network.topology.root;
@@ -443,7 +443,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         if let Some((tagged, _)) = self.belongs(packet) {
             self.recorder.reached(now, tagged, true);
             if let Some(client) = self.clients.get_mut(tagged.client as usize) {
-                client.asker.exchanges.book.arrives(tagged.exchange);
+                client.requester.exchanges.book.arrives(tagged.exchange);
             }
         }
         let Some(server) = &mut self.servers[node as usize] else { return };
@@ -459,7 +459,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         } else {
             server.taken += 1;
             server.busy_until = server.busy_until.max(now) + Duration::from_nanos(takes);
-            self.engine.schedule(server.busy_until, Event::Processed(packet));
+            self.engine.schedule(server.busy_until, MeshEvent::Processed(packet));
         }
     }
 
@@ -490,10 +490,10 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         self.responses.delivered += 1;
         if let Some(client) = self.client_of[to as usize] {
             let place = &mut self.clients[client as usize];
-            let before = place.asker.exchanges.record.payload_bytes;
+            let before = place.requester.exchanges.record.payload_bytes;
             let got = (from, &response.bytes[..], tag);
-            if let Some((ended, response)) = place.asker.receive(now, got, &mut self.recorder) {
-                self.recorder.goodput(now, place.asker.exchanges.record.payload_bytes - before);
+            if let Some((ended, response)) = place.requester.receive(now, got, &mut self.recorder) {
+                self.recorder.goodput(now, place.requester.exchanges.record.payload_bytes - before);
                 place.plan.application.ended(now, ended, response);
                 if ended.answered {
                     self.completed(now, ended);
@@ -521,8 +521,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn finish(mut self, now: Instant, replication: u32) -> (RunRecord, R) {
         let mut by_retransmissions: Vec<u64> = Vec::new();
         for client in &mut self.clients {
-            client.asker.finish();
-            let counts = &client.asker.exchanges.by_retransmissions;
+            client.requester.finish();
+            let counts = &client.requester.exchanges.by_retransmissions;
             if counts.len() > by_retransmissions.len() {
                 by_retransmissions.resize(counts.len(), 0);
             }
@@ -547,7 +547,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         }
         let record = RunRecord {
             replication,
-            clients: self.clients.iter().map(|client| client.asker.exchanges.record).collect(),
+            clients: self.clients.iter().map(|client| client.requester.exchanges.record).collect(),
             totals: Totals {
                 by_retransmissions,
                 up: self.requests,
@@ -578,7 +578,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
 
 /// A client asks a host.
 fn ask(now: Instant, client: &mut Client, host: u32, content: &Content<'_>) {
-    if let Err(refused) = client.asker.ask(now, host, content) {
+    if let Err(refused) = client.requester.ask(now, host, content) {
         client.plan.application.ended(now, refused, None);
     }
 }

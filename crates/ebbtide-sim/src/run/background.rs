@@ -1,6 +1,6 @@
 //! TCP in the background of a replication: its flows count on where the clients' numbers end.
 
-use super::network::{Event, Net};
+use super::network::{Net, NetEvent};
 use super::recorder::Recorder;
 use super::simulation::due;
 use crate::engine::Engine;
@@ -26,12 +26,16 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn new(scenario: &Scenario, streams: &Streams, engine: &mut Engine<Event>) -> Self {
+    pub(super) fn new(
+        scenario: &Scenario,
+        streams: &Streams,
+        engine: &mut Engine<NetEvent>,
+    ) -> Self {
         let first = scenario.clients.count;
         let background = &scenario.network.background;
         // They begin in the order of their numbers.
         for index in 0..background.flows {
-            engine.schedule(starts(background, index), Event::Act(first + index));
+            engine.schedule(starts(background, index), NetEvent::Act(first + index));
         }
         // Checked to be one; without flows it does not matter.
         let tcp = match scenario.control_config(TCP) {
@@ -63,18 +67,18 @@ impl Flows {
     pub(super) fn handle<R: Recorder>(
         &mut self,
         now: Instant,
-        event: Event,
-        (net, engine, recorder): (&mut Net, &mut Engine<Event>, &mut R),
+        event: NetEvent,
+        (net, engine, recorder): (&mut Net, &mut Engine<NetEvent>, &mut R),
     ) -> bool {
         let (number, side) = match event {
-            Event::Act(number) | Event::Timer(number) => (number, Side::Sender),
-            Event::ServerTimer(number) => (number, Side::Receiver),
-            Event::AtServer(place) => (net.pool.get(place).0.client, Side::Receiver),
-            Event::AtClient(place) => (net.pool.get(place).0.client, Side::Sender),
+            NetEvent::Act(number) | NetEvent::Timer(number) => (number, Side::Sender),
+            NetEvent::ServerTimer(number) => (number, Side::Receiver),
+            NetEvent::AtServer(place) => (net.pool.get(place).0.client, Side::Receiver),
+            NetEvent::AtClient(place) => (net.pool.get(place).0.client, Side::Sender),
             _ => return false,
         };
         let Some(index) = number.checked_sub(self.first) else { return false };
-        if let Event::AtServer(place) | Event::AtClient(place) = event {
+        if let NetEvent::AtServer(place) | NetEvent::AtClient(place) = event {
             let upwards = side == Side::Receiver;
             let (packet, bytes) = net.pool.get(place);
             recorder.arrived(now, &packet.details(bytes, upwards, now));
@@ -85,14 +89,14 @@ impl Flows {
         if self.is_over {
             return true;
         }
-        if let Event::Act(_) = event {
+        if let NetEvent::Act(_) = event {
             let flow = (index, number);
             self.flows.push(Bulk::new(now, flow, self.tcp, &self.scenario, &self.streams));
         }
         let Some(flow) = self.flows.get_mut(index as usize) else { return true };
         match event {
-            Event::AtServer(_) | Event::AtClient(_) => flow.receive(now, side, &self.packet),
-            Event::Timer(_) | Event::ServerTimer(_) => {
+            NetEvent::AtServer(_) | NetEvent::AtClient(_) => flow.receive(now, side, &self.packet),
+            NetEvent::Timer(_) | NetEvent::ServerTimer(_) => {
                 // Only the timer event that was scheduled last counts: others are left over.
                 if *flow.timer(side) != Some(now) {
                     return true;
@@ -110,8 +114,8 @@ impl Flows {
         });
         if let Some(at) = due(timeout, flow.timer(side), now) {
             let event = match side {
-                Side::Sender => Event::Timer(number),
-                Side::Receiver => Event::ServerTimer(number),
+                Side::Sender => NetEvent::Timer(number),
+                Side::Receiver => NetEvent::ServerTimer(number),
             };
             engine.schedule(at, event);
         }

@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Event {
+pub(super) enum NetEvent {
     /// A client's application acts: makes its first or next requests.
     Act(u32),
     /// A client's timer may be due.
@@ -39,11 +39,11 @@ pub(super) enum Event {
     /// A timer of the server's DTLS sessions may be due.
     SessionTimer,
     /// Something happens in the Wi-Fi cell.
-    Wifi(ieee80211::Event),
+    Wifi(ieee80211::WifiEvent),
 }
 
-impl From<ieee80211::Event> for Event {
-    fn from(event: ieee80211::Event) -> Self {
+impl From<ieee80211::WifiEvent> for NetEvent {
+    fn from(event: ieee80211::WifiEvent) -> Self {
         Self::Wifi(event)
     }
 }
@@ -141,7 +141,7 @@ impl Net {
         &mut self,
         now: Instant,
         (client, datagram, tag): (u32, &[u8], Tag),
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         let transport = self.transport(client);
@@ -166,7 +166,7 @@ impl Net {
         &mut self,
         now: Instant,
         (place, upwards): (u32, bool),
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         let (packet, _) = self.pool.get(place);
@@ -181,8 +181,8 @@ impl Net {
     pub(super) fn in_cell(
         &mut self,
         now: Instant,
-        event: ieee80211::Event,
-        engine: &mut Engine<Event>,
+        event: ieee80211::WifiEvent,
+        engine: &mut Engine<NetEvent>,
     ) {
         if let Some(cell) = &mut self.wifi {
             cell.handle(now, event, engine);
@@ -194,7 +194,7 @@ impl Net {
     pub(super) fn crossed<R: Recorder>(
         &mut self,
         now: Instant,
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) -> Option<u32> {
         loop {
@@ -244,7 +244,7 @@ impl Net {
         &mut self,
         now: Instant,
         place: u32,
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         self.onto_link(now, (place, true), engine, recorder);
@@ -256,7 +256,7 @@ impl Net {
         &mut self,
         now: Instant,
         (place, upwards): (u32, bool),
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         let (packet, _) = self.pool.get(place);
@@ -275,7 +275,7 @@ impl Net {
         &mut self,
         now: Instant,
         upwards: bool,
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         let link = if upwards { &mut self.up } else { &mut self.down };
@@ -288,7 +288,7 @@ impl Net {
         &mut self,
         now: Instant,
         upwards: bool,
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         loop {
@@ -296,7 +296,7 @@ impl Net {
             let queued = link.queued_bytes(now);
             let Some((place, fate)) = link.poll_fate() else {
                 if let Some(at) = link.poll_timeout() {
-                    engine.schedule(at, Event::LinkFree { upwards });
+                    engine.schedule(at, NetEvent::LinkFree { upwards });
                 }
                 return;
             };
@@ -311,7 +311,7 @@ impl Net {
         now: Instant,
         (place, upwards): (u32, bool),
         (queued, fate): (u64, Fate),
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         let (packet, datagram) = self.pool.get(place);
@@ -329,12 +329,12 @@ impl Net {
         if upwards {
             let (delay, rng) = &mut self.beyond_up;
             let at = at + Duration::from_nanos(delay.draw(rng));
-            engine.schedule_in(Engine::<Event>::lane(UP_LANE), at, Event::AtServer(place));
+            engine.schedule_in(Engine::<NetEvent>::lane(UP_LANE), at, NetEvent::AtServer(place));
         } else {
             let is_station = client < self.stations;
             let event =
-                if is_station { Event::AtAccessPoint(place) } else { Event::AtClient(place) };
-            engine.schedule_in(Engine::<Event>::lane(DOWN_LANE), at, event);
+                if is_station { NetEvent::AtAccessPoint(place) } else { NetEvent::AtClient(place) };
+            engine.schedule_in(Engine::<NetEvent>::lane(DOWN_LANE), at, event);
         }
     }
 
@@ -344,7 +344,7 @@ impl Net {
         &mut self,
         now: Instant,
         (client, datagram, tag): (u32, &[u8], Tag),
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         let fate = Fate::Delivered { at: now };
@@ -365,7 +365,7 @@ impl Net {
         let (delay, rng) = &mut self.beyond_down;
         let after = processing.saturating_add(delay.draw(rng));
         let at = now + Duration::from_nanos(after);
-        engine.schedule_in(Engine::<Event>::lane(ROUTER_LANE), at, Event::AtDownLink(place));
+        engine.schedule_in(Engine::<NetEvent>::lane(ROUTER_LANE), at, NetEvent::AtDownLink(place));
     }
 
     /// The packet goes onto the link to the clients.
@@ -374,7 +374,7 @@ impl Net {
         &mut self,
         now: Instant,
         place: u32,
-        engine: &mut Engine<Event>,
+        engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         self.onto_link(now, (place, false), engine, recorder);

@@ -1,7 +1,7 @@
 //! One replication: clients, bottleneck and server under one virtual clock.
 
 use super::background::Flows;
-use super::network::{Event, LANES, Net};
+use super::network::{LANES, Net, NetEvent};
 use super::recorder::{Discard, Recorder, SeriesRecorder};
 use crate::engine::Engine;
 use crate::host::{
@@ -14,7 +14,7 @@ use crate::random::{Streams, uniform};
 use crate::record::{ExchangeRecord, FlowRecord, Handshakes, RunRecord, SparseHistogram, Totals};
 use crate::scenario::units::Time;
 use crate::scenario::{Control, Return, Scenario, WorkloadKind};
-use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
@@ -57,7 +57,7 @@ impl fmt::Display for RunError {
 impl std::error::Error for RunError {}
 
 struct Simulation<R> {
-    engine: Engine<Event>,
+    engine: Engine<NetEvent>,
     net: Net,
     clients: Vec<Device>,
     server: Server,
@@ -170,7 +170,7 @@ impl<R: Recorder> Simulation<R> {
         let streams = Streams::new(seed, replication);
         let mut engine = Engine::new(LANES);
         let groups = controls.len().max(1);
-        let fallback = Config::new(Algorithm::Default);
+        let fallback = ControlConfig::new(Algorithm::Default);
         let models: Vec<Model> = (0..groups)
             .map(|group| controls.get(group).cloned())
             .map(|control| control.unwrap_or_else(|| Control::Udp(fallback.clone())))
@@ -204,7 +204,7 @@ impl<R: Recorder> Simulation<R> {
                 } else {
                     uniform(&mut streams.stream(&format!("client/{client}/start")), 0, window)
                 };
-            engine.schedule(Instant::from_nanos(start), Event::Act(client));
+            engine.schedule(Instant::from_nanos(start), NetEvent::Act(client));
         }
         let background = Flows::new(scenario, &streams, &mut engine);
         let payload = scenario.workload.response_payload;
@@ -262,29 +262,29 @@ impl<R: Recorder> Simulation<R> {
         Ok(())
     }
 
-    fn dispatch(&mut self, now: Instant, event: Event) {
+    fn dispatch(&mut self, now: Instant, event: NetEvent) {
         let others = (&mut self.net, &mut self.engine, &mut self.recorder);
         if self.background.handle(now, event, others) {
             return;
         }
         match event {
-            Event::Act(client) => self.act(now, client),
-            Event::Timer(client) => self.timer(now, client),
-            Event::ServerTimer(client) => self.server_timer(now, client),
-            Event::AtServer(packet) => self.at_server(now, packet),
-            Event::AtDownLink(packet) => {
+            NetEvent::Act(client) => self.act(now, client),
+            NetEvent::Timer(client) => self.timer(now, client),
+            NetEvent::ServerTimer(client) => self.server_timer(now, client),
+            NetEvent::AtServer(packet) => self.at_server(now, packet),
+            NetEvent::AtDownLink(packet) => {
                 self.net.onto_down_link(now, packet, &mut self.engine, &mut self.recorder);
             }
-            Event::AtAccessPoint(packet) => {
+            NetEvent::AtAccessPoint(packet) => {
                 let (engine, recorder) = (&mut self.engine, &mut self.recorder);
                 self.net.enter_cell(now, (packet, false), engine, recorder);
             }
-            Event::AtClient(packet) => self.at_client(now, packet),
-            Event::LinkFree { upwards } => {
+            NetEvent::AtClient(packet) => self.at_client(now, packet),
+            NetEvent::LinkFree { upwards } => {
                 self.net.link_free(now, upwards, &mut self.engine, &mut self.recorder);
             }
-            Event::SessionTimer => self.session_timer(now),
-            Event::Wifi(event) => self.in_cell(now, event),
+            NetEvent::SessionTimer => self.session_timer(now),
+            NetEvent::Wifi(event) => self.in_cell(now, event),
         }
     }
 
@@ -296,10 +296,10 @@ impl<R: Recorder> Simulation<R> {
         if let Some(period) = self.period
             && self.clients[client as usize].has_more()
         {
-            self.engine.schedule(now + Duration::from_nanos(period.0), Event::Act(client));
+            self.engine.schedule(now + Duration::from_nanos(period.0), NetEvent::Act(client));
         }
         if let Some(next) = self.clients[client as usize].flow().and_then(|flow| flow.next(now)) {
-            self.engine.schedule(next, Event::Act(client));
+            self.engine.schedule(next, NetEvent::Act(client));
         }
         self.drain(now, client);
     }
@@ -347,7 +347,7 @@ impl<R: Recorder> Simulation<R> {
                 let datagram = (client, &self.request[..], packet.tag);
                 let timeout = sessions.receive(now, datagram, &mut self.server, &mut send);
                 if let Some(at) = due(timeout, &mut sessions.timer, now) {
-                    engine.schedule(at, Event::SessionTimer);
+                    engine.schedule(at, NetEvent::SessionTimer);
                 }
             }
         }
@@ -368,7 +368,7 @@ impl<R: Recorder> Simulation<R> {
             net.server_sends(now, (client, datagram, tag), engine, recorder);
         });
         if let Some(at) = due(timeout, &mut sessions.timer, now) {
-            engine.schedule(at, Event::SessionTimer);
+            engine.schedule(at, NetEvent::SessionTimer);
         }
     }
 
@@ -401,15 +401,15 @@ impl<R: Recorder> Simulation<R> {
             net.server_sends(now, (client, packet, tag), engine, recorder);
         });
         if let Some(at) = due(timeout, server.timer(), now) {
-            engine.schedule(at, Event::ServerTimer(client));
+            engine.schedule(at, NetEvent::ServerTimer(client));
         }
     }
 
     /// Something happens in the Wi-Fi cell: packets may arrive at clients.
-    fn in_cell(&mut self, now: Instant, event: ieee80211::Event) {
+    fn in_cell(&mut self, now: Instant, event: ieee80211::WifiEvent) {
         self.net.in_cell(now, event, &mut self.engine);
         while let Some(place) = self.net.crossed(now, &mut self.engine, &mut self.recorder) {
-            self.dispatch(now, Event::AtClient(place));
+            self.dispatch(now, NetEvent::AtClient(place));
         }
     }
 
@@ -452,7 +452,7 @@ impl<R: Recorder> Simulation<R> {
                 0 => host.act(now),
                 after => {
                     let at = now + Duration::from_nanos(after);
-                    self.engine.schedule(at, Event::Act(client));
+                    self.engine.schedule(at, NetEvent::Act(client));
                 }
             }
         }
@@ -468,7 +468,7 @@ impl<R: Recorder> Simulation<R> {
                     net.client_sends(now, (client, datagram, tag), engine, recorder);
                 });
             if let Some(at) = due(timeout, host.timer(), now) {
-                self.engine.schedule(at, Event::Timer(client));
+                self.engine.schedule(at, NetEvent::Timer(client));
             }
             if !wants_to_act {
                 return;

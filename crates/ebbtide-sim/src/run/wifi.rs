@@ -2,7 +2,7 @@
 //! the packets that wait for the channel.
 
 use crate::engine::Engine;
-use crate::medium::ieee80211::{Event, Mac};
+use crate::medium::ieee80211::{Mac, WifiEvent};
 use crate::medium::{Air, Fading, Frame, Indication, Path};
 use crate::net::{Loss, LossModel};
 use crate::random::{Probability, Streams};
@@ -86,7 +86,7 @@ impl Cell {
 
     /// A packet of `bytes` at `place` is to go from a client to the access point or back. Whether
     /// there was room for it.
-    pub(super) fn send<E: From<Event> + Copy>(
+    pub(super) fn send<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         (client, upwards): (u32, bool),
@@ -113,17 +113,17 @@ impl Cell {
     }
 
     /// An event of the cell has come; [`Self::poll`] says what came of it.
-    pub(super) fn handle<E: From<Event> + Copy>(
+    pub(super) fn handle<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        event: Event,
+        event: WifiEvent,
         engine: &mut Engine<E>,
     ) {
         self.mac.handle(now, event, engine);
     }
 
     /// Returns the next packet that arrived or was given up; `None` if there is no further one.
-    pub(super) fn poll<E: From<Event> + Copy>(
+    pub(super) fn poll<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         engine: &mut Engine<E>,
@@ -151,7 +151,7 @@ impl Cell {
     }
 
     /// Hands the next packet to the MAC, if it takes one.
-    fn next<E: From<Event> + Copy>(&mut self, now: Instant, from: u32, engine: &mut Engine<E>) {
+    fn next<E: From<WifiEvent> + Copy>(&mut self, now: Instant, from: u32, engine: &mut Engine<E>) {
         if !self.mac.is_idle(from) {
             return;
         }

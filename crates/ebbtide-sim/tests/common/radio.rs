@@ -3,20 +3,20 @@
 
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_sim::engine::Engine;
-use ebbtide_sim::medium::ieee802154::{Csma, DutyCycle, Event, Mac};
+use ebbtide_sim::medium::ieee802154::{Csma, DutyCycle, LowPowerEvent, Mac};
 use ebbtide_sim::medium::{Air, Frame, FrameCounts, Indication, Path};
 use ebbtide_sim::random::Streams;
 
 /// What happens next.
 #[derive(Copy, Clone)]
 enum What {
-    Mac(Event),
+    Mac(LowPowerEvent),
     /// A paced station has a new frame.
     Due(u32),
 }
 
-impl From<Event> for What {
-    fn from(event: Event) -> Self {
+impl From<LowPowerEvent> for What {
+    fn from(event: LowPowerEvent) -> Self {
         Self::Mac(event)
     }
 }

@@ -3,14 +3,14 @@
 
 use ebbtide_core::time::Instant;
 use ebbtide_sim::engine::Engine;
-use ebbtide_sim::medium::ieee80211::{Dcf, Event, Mac};
+use ebbtide_sim::medium::ieee80211::{Dcf, Mac, WifiEvent};
 use ebbtide_sim::medium::{Air, Frame, FrameCounts, Indication, Path};
 use ebbtide_sim::random::Streams;
 
 /// Stations on a line, and where each of them sends to.
 pub(crate) struct Cell {
     mac: Mac,
-    engine: Engine<Event>,
+    engine: Engine<WifiEvent>,
     dcf: Dcf,
     /// Frames that arrived at each station.
     pub(crate) arrived: Vec<u64>,

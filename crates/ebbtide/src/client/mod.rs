@@ -27,12 +27,12 @@ use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::Side;
 use crate::net::dtls::address;
-use crate::net::shared::{Shared, State};
+use crate::net::shared::{Shared, SocketState};
 use crate::net::trace;
 use crate::stream::{Link, Pool, StreamCounters};
 use bytes::Bytes;
 use drive::Drive;
-use ebbtide_core::cc::{Config as Control, Metrics, Sample};
+use ebbtide_core::cc::{ControlConfig, Metrics, Sample};
 use ebbtide_core::endpoint::{Counters, Reliability};
 use ebbtide_core::session::Arrival;
 use ebbtide_core::session::client::RequestParts;
@@ -73,7 +73,7 @@ pub struct Client {
 
 /// Bytes of a body that every peer on a connection takes in one message (RFC 8323 section 5.3.1:
 /// 1152 with header and options). A longer one waits for its CSM.
-const SURE: usize = 512;
+const FITS_WITHOUT_CSM: usize = 512;
 
 #[derive(Debug)]
 struct Inner {
@@ -229,7 +229,7 @@ impl Client {
 
     async fn transfer(&self, session: Session, request: &Request) -> Result<Response, Error> {
         if let Some(link) = session.link()
-            && request.payload.len() > SURE
+            && request.payload.len() > FITS_WITHOUT_CSM
         {
             // How long its messages, or its blocks, may be.
             link.established().await;
@@ -334,8 +334,9 @@ impl Client {
     ///
     /// If there is no room for another peer's state, or for another control: an endpoint has 256
     /// different ones at most.
-    pub fn set_control(&self, remote: SocketAddr, control: Control) -> Result<(), Error> {
-        let chosen = |state: &mut State, now| state.endpoint.set_control(now, remote, control);
+    pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), Error> {
+        let chosen =
+            |state: &mut SocketState, now| state.endpoint.set_control(now, remote, control);
         Ok(self.inner.socket(remote)?.with(chosen)?)
     }
 

@@ -1,7 +1,7 @@
 //! Settings of the message layer: RFC 7252's parameters, congestion control, tokens, and bodies in blocks.
 
 use super::{Config, setters};
-use ebbtide_core::cc::Config as Control;
+use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
 use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::time::Micros;
@@ -11,7 +11,7 @@ use std::time::Duration;
 setters! {
     /// Sets the congestion control of every peer for which none is chosen by `set_control`. Default
     /// `fasor-token`.
-    control(control: Control) => endpoint.control = control;
+    control(control: ControlConfig) => endpoint.control = control;
 
     /// Sets the peers that share one congestion control: a transport address, which is the default, an IP
     /// address, or a prefix.
@@ -53,7 +53,7 @@ setters! {
     /// Sets whether every peer is known to answer each copy of a request with that copy's own token and
     /// options, as Ebbtide does. Otherwise the marks of a peer are trusted only after it has done so once.
     /// Default false.
-    faithful_peers(yes: bool) => endpoint.faithful_peers = yes;
+    trust_marks(yes: bool) => endpoint.trust_marks = yes;
 
     /// Sets the number of the option Rexmit-Cnt, for which no number is assigned. Default 65020, from the
     /// experimental range.
@@ -65,7 +65,7 @@ setters! {
 
     /// Sets whether messages, round trips and timeouts are counted under each congestion control, which
     /// takes 440 bytes for each. Default true.
-    counts_by_control(yes: bool) => endpoint.counts_by_control = yes;
+    count_per_control(yes: bool) => endpoint.count_per_control = yes;
 
     /// Sets the length of the longest body that is assembled from blocks, in either direction. Default
     /// 16 MiB.

@@ -6,7 +6,7 @@
 
 use super::dtls::address::is_stand_in;
 use super::serve::Request;
-use super::shared::{Shared, State};
+use super::shared::{Shared, SocketState};
 use super::socket::{Datagram, Inbox};
 use super::trace;
 use crate::refusals::Reason;
@@ -193,14 +193,14 @@ impl Driver {
     /// Handles one message, as received or after decryption.
     fn handle_message<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, SocketState>,
         now: Instant,
         datagram: Datagram<'_>,
-    ) -> MutexGuard<'s, State> {
+    ) -> MutexGuard<'s, SocketState> {
         trace::received(datagram.from, datagram.bytes);
         let to_group = datagram.to.is_some_and(|to| to.is_multicast());
         let arrival = Arrival { from: datagram.from, to_group };
-        let much = state.endpoint.remembers_much();
+        let much = state.endpoint.is_dedup_half_full();
         let mut vouched = true;
         let remember = |incoming: &Incoming, message: &Message<'_>| {
             let Some(service) = &self.shared.service else { return Remember::Yes };
@@ -246,10 +246,10 @@ impl Driver {
     /// Lets the service answer a request while the lock is free.
     fn serve<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, SocketState>,
         now: Instant,
         request: &Request<'_>,
-    ) -> MutexGuard<'s, State> {
+    ) -> MutexGuard<'s, SocketState> {
         let Some(service) = &self.shared.service else {
             // A client without a server (RFC 7252 section 4.2: lacking context).
             state.endpoint.reset(&request.incoming);
@@ -259,7 +259,7 @@ impl Driver {
     }
 
     /// Sends the waiting datagrams.
-    fn flush(&self, state: &mut State, now: Instant) -> io::Result<()> {
+    fn flush(&self, state: &mut SocketState, now: Instant) -> io::Result<()> {
         if state.out.is_empty() {
             return Ok(());
         }
@@ -294,9 +294,9 @@ impl Driver {
 /// created at once.
 fn notify<'s>(
     shared: &'s Arc<Shared>,
-    mut state: MutexGuard<'s, State>,
+    mut state: MutexGuard<'s, SocketState>,
     now: Instant,
-) -> (MutexGuard<'s, State>, bool) {
+) -> (MutexGuard<'s, SocketState>, bool) {
     let Some(service) = &shared.service else { return (state, false) };
     for _ in 0..NOTIFICATIONS {
         // Half of the exchanges are reserved for separate responses and requests.

@@ -1,7 +1,7 @@
 //! In place of `dtls` where that feature is not enabled: no socket speaks DTLS.
 
 use super::peer::Peer;
-use super::shared::State;
+use super::shared::SocketState;
 use super::socket::Outbound;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::Instant;
@@ -56,7 +56,7 @@ impl Sessions {
     }
 }
 
-impl State {
+impl SocketState {
     pub(crate) fn pump(&mut self, _: Option<IpAddr>) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! The interface through which a socket's driver passes on requests and due notifications.
 
-use super::shared::{Shared, State};
+use super::shared::{Shared, SocketState};
 use crate::refusals::Reason;
 use ebbtide_core::endpoint::{Incoming, Remember};
 use ebbtide_core::session::Due;
@@ -38,10 +38,10 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
     fn serve<'s>(
         &self,
         shared: &'s Arc<Shared>,
-        state: MutexGuard<'s, State>,
+        state: MutexGuard<'s, SocketState>,
         now: Instant,
         request: &Request<'_>,
-    ) -> MutexGuard<'s, State>;
+    ) -> MutexGuard<'s, SocketState>;
 
     /// Creates and sends a notification, or begins to. The state is not locked.
     fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due);

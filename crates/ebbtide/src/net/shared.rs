@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     speaks_dtls: AtomicBool,
     /// See [`SocketConfig::busy_poll`].
     pub(crate) busy_poll: Duration,
-    state: Mutex<State>,
+    state: Mutex<SocketState>,
 }
 
 /// The socket in the form that the event loop needs.
@@ -69,7 +69,7 @@ impl std::os::fd::AsRawFd for Bound {
 
 /// The mutable state.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct SocketState {
     pub(crate) endpoint: Endpoint,
     pub(crate) pending: Pending,
     pub(crate) out: Outbound<Sent>,
@@ -146,7 +146,7 @@ impl Shared {
             wildcard,
             speaks_dtls: AtomicBool::new(false),
             busy_poll: config.busy_poll,
-            state: Mutex::new(State {
+            state: Mutex::new(SocketState {
                 endpoint,
                 pending: Pending::default(),
                 out: Outbound::default(),
@@ -195,12 +195,12 @@ impl Shared {
     /// Locks the state. A thread that panicked while it held the lock (a bug of ours, since no
     /// handler runs under the lock) does not affect the others.
     #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SocketState> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Changes the state from outside the driver, and wakes the driver to send the result.
-    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut State, Instant) -> R) -> R {
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut SocketState, Instant) -> R) -> R {
         let now = self.clock.now();
         let mut state = self.lock();
         let result = change(&mut state, now);
@@ -297,7 +297,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl SocketState {
     /// Carries out the endpoint's output; called after each call that changed the endpoint.
     /// Datagrams that the socket does not take stay in the endpoint's own queue, which is bounded
     /// ([`Limits::outbox_bytes`](ebbtide_core::endpoint::Limits)).

@@ -5,7 +5,7 @@ use super::observe::Observed;
 use crate::net::clock::Clock;
 use crate::net::peer::Peer;
 use crate::net::pending::{Open, Owner};
-use crate::net::shared::{Shared, State};
+use crate::net::shared::{Shared, SocketState};
 use crate::stream::{self, Link};
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent, Observers, Response, Room};
@@ -59,13 +59,13 @@ pub(super) trait Sink {
 }
 
 impl Carrier for Shared {
-    type State = State;
+    type State = SocketState;
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SocketState> {
         Self::lock(self)
     }
 
-    fn with<R>(&self, change: impl FnOnce(&mut State, Instant) -> R) -> R {
+    fn with<R>(&self, change: impl FnOnce(&mut SocketState, Instant) -> R) -> R {
         Self::with(self, change)
     }
 
@@ -79,13 +79,13 @@ impl Carrier for Shared {
 }
 
 impl Carrier for Link {
-    type State = stream::State;
+    type State = stream::LinkState;
 
-    fn lock(&self) -> MutexGuard<'_, stream::State> {
+    fn lock(&self) -> MutexGuard<'_, stream::LinkState> {
         Self::lock(self)
     }
 
-    fn with<R>(&self, change: impl FnOnce(&mut stream::State, Instant) -> R) -> R {
+    fn with<R>(&self, change: impl FnOnce(&mut stream::LinkState, Instant) -> R) -> R {
         Self::with(self, change)
     }
 
@@ -107,7 +107,7 @@ fn with_sequence<R>(due: &Due, code: Code, with: impl FnOnce(Option<Opt<'_>>) ->
     with((code.class() == 2).then_some(Opt { number: OptionNumber::OBSERVE, value }))
 }
 
-impl Sink for State {
+impl Sink for SocketState {
     fn observers(&mut self) -> &mut Observers {
         &mut self.observers
     }
@@ -195,7 +195,7 @@ impl Sink for State {
     }
 }
 
-impl Sink for stream::State {
+impl Sink for stream::LinkState {
     fn observers(&mut self) -> &mut Observers {
         &mut self.observers
     }

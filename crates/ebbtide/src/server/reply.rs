@@ -13,38 +13,38 @@ pub struct Reply(pub(crate) Answer);
 
 pub(crate) enum Answer {
     /// It rides on the acknowledgement of its request.
-    Now(Response),
+    Ready(Response),
     /// It is sent when it is ready. The request is acknowledged before, if that takes long.
-    Later(BoxFuture),
+    Pending(BoxFuture),
 }
 
 impl Reply {
     /// A response that is ready.
     #[must_use]
     pub const fn now(response: Response) -> Self {
-        Self(Answer::Now(response))
+        Self(Answer::Ready(response))
     }
 
     /// A response that is ready when `future` is.
     #[must_use]
     pub fn later(future: impl Future<Output = Response> + Send + 'static) -> Self {
-        Self(Answer::Later(Box::pin(future)))
+        Self(Answer::Pending(Box::pin(future)))
     }
 
     /// Changes the response, when it is ready.
     #[must_use]
     pub fn map(self, change: impl FnOnce(Response) -> Response + Send + 'static) -> Self {
         match self.0 {
-            Answer::Now(response) => Self::now(change(response)),
-            Answer::Later(future) => Self::later(async move { change(future.await) }),
+            Answer::Ready(response) => Self::now(change(response)),
+            Answer::Pending(future) => Self::later(async move { change(future.await) }),
         }
     }
 
     /// Waits for the response.
     pub async fn wait(self) -> Response {
         match self.0 {
-            Answer::Now(response) => response,
-            Answer::Later(future) => future.await,
+            Answer::Ready(response) => response,
+            Answer::Pending(future) => future.await,
         }
     }
 }
@@ -58,8 +58,8 @@ impl From<Response> for Reply {
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Answer::Now(response) => f.debug_tuple("Now").field(response).finish(),
-            Answer::Later(_) => f.write_str("Later"),
+            Answer::Ready(response) => f.debug_tuple("Ready").field(response).finish(),
+            Answer::Pending(_) => f.write_str("Pending"),
         }
     }
 }

@@ -12,15 +12,15 @@ use crate::net::clock::{Clock, distinct, seeded};
 use crate::net::dtls::address::is_stand_in;
 use crate::net::peer::Peer;
 use crate::net::serve::Request;
-use crate::net::shared::{Shared, State};
+use crate::net::shared::{Shared, SocketState};
 use crate::net::trace;
 use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
 use crate::stream::Link;
 use crate::{net, stream};
 use ebbtide_core::endpoint::Remember;
 use ebbtide_core::session::server::{
-    Assembled, Handled, Next, Observe, Outgoing, Place, Received, Refusals, Server, SessionConfig,
-    Tables, Verified,
+    Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, RequestSlot, Server,
+    ServerState, SessionConfig, Verified,
 };
 use ebbtide_core::session::{BlockSizes, Due, FairShares, Finished, NotSent};
 use ebbtide_core::time::Instant;
@@ -46,7 +46,7 @@ pub(super) struct Inner {
     /// Routes that were added while it serves.
     pub(super) added: RwLock<Router>,
     pub(super) config: Config,
-    pub(super) session: Server<Locked<Tables>>,
+    pub(super) session: Server<Locked<ServerState>>,
     /// The sockets by their numbers: for answers that are due without a request.
     pub(super) sockets: OnceLock<Vec<Weak<Shared>>>,
     /// Requests that asynchronous handlers are at work on, or whose answers wait for room.
@@ -79,7 +79,7 @@ impl Service {
             exchange_lifetime: config.endpoint.params.exchange_lifetime(),
             ..SessionConfig::default()
         };
-        let tables = Locked::new(Tables::new(&session, seeded()?).exempt(is_stand_in));
+        let tables = Locked::new(ServerState::new(&session, seeded()?).exempt(is_stand_in));
         let inner = Inner {
             clock: Clock::start(),
             router,
@@ -110,7 +110,7 @@ impl Service {
         self.inner.clock
     }
 
-    pub(super) fn session(&self) -> &Server<Locked<Tables>> {
+    pub(super) fn session(&self) -> &Server<Locked<ServerState>> {
         &self.inner.session
     }
 
@@ -150,11 +150,11 @@ impl Service {
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
         let from = (assembled.requester().remote, peer.as_ref());
         match self.call(&found, from, assembled.message(), assembled.body()).0 {
-            Answer::Now(response) => {
+            Answer::Ready(response) => {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, Some((route, began)))
             }
-            Answer::Later(future) => {
+            Answer::Pending(future) => {
                 self.later(carrier, now, assembled, (route, began), future, span)
             }
         }
@@ -171,7 +171,7 @@ impl Service {
         if refuses_for > 0 {
             return Err(Response::new(Code::SERVICE_UNAVAILABLE).max_age(refuses_for));
         }
-        if verified.is_for_a_proxy() {
+        if verified.is_proxy_request() {
             // RFC 7252 section 5.10.2.
             return Err(Response::new(Code::PROXYING_NOT_SUPPORTED));
         }
@@ -389,8 +389,8 @@ impl Service {
     /// Makes and sends a notification, or starts to.
     fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
         match self.state_for(&due, carrier.peer(due.remote).as_ref()).0 {
-            Answer::Now(response) => self.send_notification(&**carrier, now, &due, response),
-            Answer::Later(future) => {
+            Answer::Ready(response) => self.send_notification(&**carrier, now, &due, response),
+            Answer::Pending(future) => {
                 let (service, carrier) = (self.clone(), carrier.clone());
                 tokio::spawn(async move {
                     let response = match panics::caught(future).await {
@@ -478,10 +478,10 @@ impl net::serve::Serve for Service {
     fn serve<'s>(
         &self,
         shared: &'s Arc<Shared>,
-        state: MutexGuard<'s, State>,
+        state: MutexGuard<'s, SocketState>,
         now: Instant,
         request: &Request<'_>,
-    ) -> MutexGuard<'s, State> {
+    ) -> MutexGuard<'s, SocketState> {
         let &Request { incoming, message, to, vouched } = request;
         let group = incoming.is_to_group();
         if group && incoming.kind == Type::Confirmable {
@@ -490,7 +490,7 @@ impl net::serve::Serve for Service {
         }
         drop(state);
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
-        let mut place = Place::new();
+        let mut place = RequestSlot::new();
         let received = place.datagram(incoming, message, sizes, shared.number, local, group);
         if !vouched {
             let challenge = Outgoing::One(self.session().challenge(now, &received));
@@ -517,7 +517,7 @@ impl stream::Serve for Service {
         (incoming, message): (ebbtide_core::stream::Incoming, Message<'_>),
         sizes: BlockSizes,
     ) {
-        let mut place = Place::new();
+        let mut place = RequestSlot::new();
         let received = place.stream(incoming, link.remote, message, sizes);
         drop(self.process(link, now, received, &Span::none()));
     }

@@ -26,12 +26,12 @@ pub(crate) struct Link {
     pub(crate) clock: Clock,
     /// Answers the peer's requests; a client's connection has none.
     pub(crate) service: Option<Arc<dyn Serve>>,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
 }
 
 /// The mutable state.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct LinkState {
     pub(crate) connection: Connection,
     calls: Calls,
     pub(crate) observers: Observers,
@@ -58,7 +58,7 @@ impl Link {
             Some((service, clock)) => (Some(service), clock),
             None => (None, Clock::start()),
         };
-        let state = State {
+        let state = LinkState {
             connection: Connection::new(clock.now(), framing, config),
             calls: Calls::default(),
             observers: Observers::new(u64::from(distinct()) << 32 | u64::from(distinct())),
@@ -74,12 +74,12 @@ impl Link {
     /// Locks the state. A thread that panicked while it held the lock (a bug of ours, since no
     /// handler runs under the lock) does not affect the others.
     #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state from outside the task, and wakes the task to send the result.
-    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut State, Instant) -> R) -> R {
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut LinkState, Instant) -> R) -> R {
         let now = self.clock.now();
         let mut state = self.lock();
         let result = change(&mut state, now);
@@ -191,7 +191,7 @@ impl Link {
     }
 }
 
-impl State {
+impl LinkState {
     /// The application's error for a message that was not accepted.
     fn refused(&self, remote: SocketAddr, reason: SendError) -> Error {
         match self.over {

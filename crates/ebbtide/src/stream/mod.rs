@@ -32,7 +32,7 @@ pub use config::Listen;
 pub(crate) use config::{StreamConfig, StreamLimits};
 pub use counters::StreamCounters;
 pub(crate) use counters::Tally;
-pub(crate) use link::{Link, State};
+pub(crate) use link::{Link, LinkState};
 pub(crate) use listen::{Listener, Serving};
 pub(crate) use pool::Pool;
 pub(crate) use serve::Serve;

@@ -6,7 +6,7 @@
 
 use super::budget::Member;
 use super::counters::Tally;
-use super::link::{Link, State};
+use super::link::{Link, LinkState};
 use super::room::Room;
 use super::trace;
 use super::wire::Wire;
@@ -160,7 +160,7 @@ impl<W: Wire> Task<W> {
     }
 
     /// Writes the waiting bytes.
-    fn write(&mut self, state: &mut State, cx: &mut Context<'_>, now: Instant) {
+    fn write(&mut self, state: &mut LinkState, cx: &mut Context<'_>, now: Instant) {
         let result = loop {
             let bytes = state.connection.poll_transmit();
             if bytes.is_empty() {

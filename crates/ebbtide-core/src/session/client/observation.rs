@@ -38,7 +38,7 @@ pub struct ObservationSettings {
 
 /// The next step of an observation: an action for the driver, or an event.
 #[derive(Debug)]
-pub enum Watch {
+pub enum ObservationStep {
     /// Start this exchange. With `again` it is to have the token of that older exchange, which it
     /// replaces ([`Endpoint::request_again`](crate::endpoint::Endpoint::request_again)); a driver that
     /// cannot do that starts a new one and cancels the older one.
@@ -64,7 +64,7 @@ pub enum Watch {
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum State {
+enum ObservationState {
     /// A registration is to be made, or under way.
     Registering,
     Registered,
@@ -104,9 +104,9 @@ impl Part {
         self.names.iter().find(|(name, _)| *name == id).map(|(_, own)| *own)
     }
 
-    fn cancel(&self, own: u32) -> Option<Watch> {
+    fn cancel(&self, own: u32) -> Option<ObservationStep> {
         let (id, _) = self.names.iter().find(|(_, known)| *known == own)?;
-        Some(Watch::Cancel(*id))
+        Some(ObservationStep::Cancel(*id))
     }
 }
 
@@ -122,7 +122,7 @@ impl Part {
 pub struct Observation {
     request: RequestParts,
     settings: ObservationSettings,
-    state: State,
+    state: ObservationState,
     /// The registration under way, and the blocks of its answer.
     registering: Option<Part>,
     /// The blocks of a notification.
@@ -138,7 +138,7 @@ pub struct Observation {
     next_id: u32,
     /// The latest notification, while an older one is being fetched.
     next: Option<Response>,
-    told: VecDeque<Watch>,
+    told: VecDeque<ObservationStep>,
 }
 
 impl Observation {
@@ -148,7 +148,7 @@ impl Observation {
         Self {
             request,
             settings,
-            state: State::Registering,
+            state: ObservationState::Registering,
             registering: None,
             fetching: None,
             registration: None,
@@ -169,29 +169,33 @@ impl Observation {
     }
 
     /// Returns the next step: an action for the driver, or an event.
-    pub fn poll(&mut self, now: Instant, rng: &mut dyn Rng) -> Watch {
+    pub fn poll(&mut self, now: Instant, rng: &mut dyn Rng) -> ObservationStep {
         loop {
             if let Some(told) = self.told.pop_front() {
                 return told;
             }
             match self.state {
-                State::Over => return Watch::Over,
-                State::Renewing => return Watch::Wait(None),
-                State::Lost { again: None } => {
+                ObservationState::Over => return ObservationStep::Over,
+                ObservationState::Renewing => return ObservationStep::Wait(None),
+                ObservationState::Lost { again: None } => {
                     let drawn = pause((PAUSE, LONGEST_PAUSE), self.failures, rng);
                     self.failures = self.failures.saturating_add(1);
-                    self.state = State::Lost { again: Some(now + drawn) };
+                    self.state = ObservationState::Lost { again: Some(now + drawn) };
                 }
-                State::Lost { again: Some(at) } if now < at => return Watch::Wait(Some(at)),
-                State::Lost { again: Some(_) } => {
-                    self.state = State::Renewing;
-                    return Watch::Renew;
+                ObservationState::Lost { again: Some(at) } if now < at => {
+                    return ObservationStep::Wait(Some(at));
                 }
-                State::Registering if self.registering.is_none() => self.register(now),
-                State::Registered if self.registering.is_none() && now >= self.due() => {
+                ObservationState::Lost { again: Some(_) } => {
+                    self.state = ObservationState::Renewing;
+                    return ObservationStep::Renew;
+                }
+                ObservationState::Registering if self.registering.is_none() => self.register(now),
+                ObservationState::Registered if self.registering.is_none() && now >= self.due() => {
                     self.register(now);
                 }
-                State::Registering | State::Registered | State::Cancelling => {
+                ObservationState::Registering
+                | ObservationState::Registered
+                | ObservationState::Cancelling => {
                     if let Some(watch) = self.poll_parts(now, rng) {
                         return watch;
                     }
@@ -207,9 +211,9 @@ impl Observation {
 
     /// Returns the next step of the transfers under way, or `None` if the state of the observation may
     /// have changed and [`poll`](Self::poll) has to look at it again.
-    fn poll_parts(&mut self, now: Instant, rng: &mut dyn Rng) -> Option<Watch> {
-        let mut wait =
-            (self.state == State::Registered && self.registering.is_none()).then(|| self.due());
+    fn poll_parts(&mut self, now: Instant, rng: &mut dyn Rng) -> Option<ObservationStep> {
+        let mut wait = (self.state == ObservationState::Registered && self.registering.is_none())
+            .then(|| self.due());
         for registers in [true, false] {
             let place = if registers { &mut self.registering } else { &mut self.fetching };
             let Some(part) = place else { continue };
@@ -224,7 +228,7 @@ impl Observation {
                     self.next_id += 1;
                     let observes = outgoing.options.get(OptionNumber::OBSERVE).is_some();
                     let again = self.registration.filter(|_| observes);
-                    return Some(Watch::Send { outgoing, again });
+                    return Some(ObservationStep::Send { outgoing, again });
                 }
                 Step::Cancel(own) => return part.cancel(own),
                 Step::Wait(at) => {
@@ -241,7 +245,7 @@ impl Observation {
                 }
             }
         }
-        Some(Watch::Wait(wait))
+        Some(ObservationStep::Wait(wait))
     }
 
     fn register(&mut self, now: Instant) {
@@ -259,11 +263,11 @@ impl Observation {
     /// A whole state, or the answer to a cancellation, is here.
     fn done(&mut self, now: Instant, registers: bool, response: Response) {
         match (self.state, registers) {
-            (State::Cancelling, true) => self.end(),
-            (State::Cancelling, false) => {}
+            (ObservationState::Cancelling, true) => self.end(),
+            (ObservationState::Cancelling, false) => {}
             (_, true) if !self.confirmed => self.not_registered(now, response),
             _ => {
-                self.told.push_back(Watch::State(response));
+                self.told.push_back(ObservationStep::State(response));
                 if let Some(next) = self.next.take() {
                     self.fetching = Some(self.rest_of(now, self.settings.transfer.clone(), next));
                 }
@@ -276,9 +280,9 @@ impl Observation {
         let retries = self.was_registered && !self.settings.end_at_error;
         if retries && response.code() == Code::SERVICE_UNAVAILABLE {
             self.registration = None;
-            self.state = State::Lost { again: Some(now + lifetime(&response)) };
+            self.state = ObservationState::Lost { again: Some(now + lifetime(&response)) };
         } else {
-            self.told.push_back(Watch::State(response));
+            self.told.push_back(ObservationStep::State(response));
             self.end();
         }
     }
@@ -287,7 +291,7 @@ impl Observation {
     fn lost(&mut self, registers: bool, error: TransferError) {
         self.forget_parts();
         if let Some(id) = self.registration.take() {
-            self.told.push_back(Watch::Cancel(id));
+            self.told.push_back(ObservationStep::Cancel(id));
         }
         let is_broken = match error {
             TransferError::TooLarge { .. } => true,
@@ -295,40 +299,40 @@ impl Observation {
             _ => false,
         };
         let ends = self.settings.end_at_error || !self.was_registered || is_broken;
-        if self.state == State::Cancelling && registers {
+        if self.state == ObservationState::Cancelling && registers {
             self.end();
         } else if ends {
-            self.told.push_back(Watch::Failed(error));
+            self.told.push_back(ObservationStep::Failed(error));
             self.end();
         } else {
-            self.state = State::Lost { again: None };
+            self.state = ObservationState::Lost { again: None };
         }
     }
 
     fn end(&mut self) {
         self.forget_parts();
         if let Some(id) = self.registration.take() {
-            self.told.push_back(Watch::Cancel(id));
+            self.told.push_back(ObservationStep::Cancel(id));
         }
-        self.state = State::Over;
+        self.state = ObservationState::Over;
     }
 
     /// A response came to the exchange of this name, to which more may come or not.
     pub fn handle_response(&mut self, now: Instant, id: u32, response: Response, more: bool) {
         let is_state = self.registration == Some(id);
-        if is_state && self.state != State::Cancelling {
+        if is_state && self.state != ObservationState::Cancelling {
             return self.on_notification(now, response, more);
         }
         for registers in [true, false] {
             let place = if registers { &mut self.registering } else { &mut self.fetching };
             let Some(part) = place else { continue };
             let Some(own) = part.own(id) else { continue };
-            if registers && more && self.state != State::Cancelling {
+            if registers && more && self.state != ObservationState::Cancelling {
                 // The registration stands. What is left is to fetch the rest of the state.
                 self.registration = Some(id);
                 (self.confirmed, self.was_registered) = (true, true);
                 (self.failures, part.until) = (0, None);
-                self.state = State::Registered;
+                self.state = ObservationState::Registered;
                 self.next = None;
                 self.freshness = Freshness::default();
                 self.freshness.accept(now, number(&response));
@@ -356,7 +360,7 @@ impl Observation {
                 && response.options().get(OptionNumber::ECHO).is_some();
             let part = self.rest_of(now, settings, response);
             (self.state, self.confirmed, self.registering) =
-                (State::Registering, false, Some(part));
+                (ObservationState::Registering, false, Some(part));
             return;
         }
         if !self.settings.ordered && !self.freshness.accept(now, number(&response)) {
@@ -409,16 +413,16 @@ impl Observation {
 
     /// The server has been found again; messages are transferred like this now.
     pub fn renewed(&mut self, settings: TransferSettings) {
-        if self.state == State::Renewing {
+        if self.state == ObservationState::Renewing {
             self.settings.transfer = settings;
-            self.state = State::Registering;
+            self.state = ObservationState::Registering;
         }
     }
 
     /// The server has not been found.
     pub fn not_renewed(&mut self) {
-        if self.state == State::Renewing {
-            self.state = State::Lost { again: None };
+        if self.state == ObservationState::Renewing {
+            self.state = ObservationState::Lost { again: None };
         }
     }
 
@@ -427,7 +431,7 @@ impl Observation {
     pub fn cancel(&mut self) {
         self.told.clear();
         self.forget_parts();
-        if self.state == State::Over || self.registration.is_none() {
+        if self.state == ObservationState::Over || self.registration.is_none() {
             return self.end();
         }
         let mut request = self.request.clone();
@@ -437,7 +441,7 @@ impl Observation {
         (settings.observe, settings.patience) = (false, Patience::default());
         let transfer = Transfer::new(request, settings);
         self.registering = Some(Part::new(transfer, None));
-        self.state = State::Cancelling;
+        self.state = ObservationState::Cancelling;
     }
 }
 

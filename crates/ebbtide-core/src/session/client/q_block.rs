@@ -14,7 +14,7 @@ use rand_core::Rng;
 /// Bytes of header and token, and of the numbers of long options.
 const HEADER: usize = 16;
 /// Numbers start at 0, so that there is one block more than the highest of them.
-const MOST: u32 = Block::MAX_NUM + 1;
+const MAX_BLOCKS: u32 = Block::MAX_NUM + 1;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl QBlock {
 
     /// Bytes of the longest body that can be sent.
     pub(super) fn limit(&self) -> usize {
-        (MOST as usize) << (self.szx + 4)
+        (MAX_BLOCKS as usize) << (self.szx + 4)
     }
 
     /// Where a block of the request's body begins, and how long it is at most.
@@ -108,7 +108,7 @@ impl QBlock {
             Part::Asked { retry: Retry::new(now, &self.params), begun: false }
         } else {
             let blocks = request.payload.len().div_ceil(16 << self.szx);
-            let blocks = u32::try_from(blocks).unwrap_or(MOST);
+            let blocks = u32::try_from(blocks).unwrap_or(MAX_BLOCKS);
             Part::Upload(Sender::upload(blocks, self.idempotent, self.params, rng))
         };
     }

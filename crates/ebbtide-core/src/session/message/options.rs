@@ -124,11 +124,11 @@ impl Options {
     /// Calls `with` with all of them as a slice, allocating only beyond eight.
     #[inline]
     pub fn with_slice<R>(&self, extra: Option<Opt<'_>>, with: impl FnOnce(&[Opt<'_>]) -> R) -> R {
-        const ENOUGH: usize = 8;
+        const INLINE: usize = 8;
         let all = self.iter().chain(extra);
         let none = Opt { number: OptionNumber(0), value: &[] };
-        if self.len() < ENOUGH {
-            let mut slice = [none; ENOUGH];
+        if self.len() < INLINE {
+            let mut slice = [none; INLINE];
             let mut count = 0;
             for (place, opt) in slice.iter_mut().zip(all) {
                 *place = opt;

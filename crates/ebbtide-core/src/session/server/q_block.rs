@@ -1,8 +1,8 @@
 //! The stages of requests in the blocks of RFC 9177.
 
 use super::complete::{self, Observe};
-use super::stages::{Arrived, Assembled, Handled, Next, Outgoing, Way};
-use super::{Server, Share, Tables};
+use super::stages::{Arrived, Assembled, BlockScheme, Handled, Next, Outgoing};
+use super::{Server, ServerState, SharedState};
 use crate::session::blocks::too_large;
 use crate::session::finished::Finished;
 use crate::session::key::{TransferKey, transfer_key};
@@ -14,7 +14,7 @@ use crate::wire::{Block, Code, OptionNumber};
 use alloc::vec;
 use alloc::vec::Vec;
 
-impl<S: Share<Tables>> Server<S> {
+impl<S: SharedState<ServerState>> Server<S> {
     pub(super) fn assemble_q_block<'p, 'm>(
         &self,
         now: Instant,
@@ -58,7 +58,7 @@ impl<S: Share<Tables>> Server<S> {
             Ok(Taken::Kept) => {}
             Ok(Taken::Known(answer)) => out.push(self.stored(now, requester, answer)),
             Ok(Taken::Whole(body)) => {
-                received.way = Way::QBlock { wanted: None, uploaded: true };
+                received.scheme = BlockScheme::QBlock { wanted: None, uploaded: true };
                 received.body = Some(body);
                 return Next::Proceed(Assembled(received));
             }
@@ -101,7 +101,7 @@ impl<S: Share<Tables>> Server<S> {
                 return Next::Send(Outgoing::One(Finished::response(requester, answer)));
             }
         }
-        received.way = Way::QBlock { wanted: Some(wanted), uploaded: false };
+        received.scheme = BlockScheme::QBlock { wanted: Some(wanted), uploaded: false };
         Next::Proceed(Assembled(received))
     }
 
@@ -112,7 +112,7 @@ impl<S: Share<Tables>> Server<S> {
         mut handled: Handled<'_, '_>,
         observe: Option<Observe<'_>>,
     ) -> Outgoing {
-        let Way::QBlock { wanted, uploaded } = handled.request.way().clone() else {
+        let BlockScheme::QBlock { wanted, uploaded } = handled.request.scheme().clone() else {
             return Outgoing::Many(Vec::new());
         };
         let ours = Block::szx_of(self.config.block_size);

@@ -25,7 +25,10 @@ pub enum Next<'p, 'm, T> {
 
 /// The answers to send, in this order; the list may be empty.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is on its way: a box would cost an allocation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is on its scheme: a box would cost an allocation"
+)]
 pub enum Outgoing {
     /// One answer.
     One(Finished),
@@ -48,7 +51,7 @@ impl Outgoing {
 /// The place where a request stays while it passes its stages. They borrow it: a stage is no larger than
 /// a reference, and nothing of the request is moved.
 #[derive(Debug, Default)]
-pub struct Place<'m>(Option<Arrived<'m>>);
+pub struct RequestSlot<'m>(Option<Arrived<'m>>);
 
 /// A request, and the results of the stages that it has passed.
 #[derive(Debug)]
@@ -60,7 +63,7 @@ pub(super) struct Arrived<'m> {
     pub(super) part: Option<Part>,
     /// How many bytes its body may have.
     pub(super) max_body: usize,
-    pub(super) way: Way,
+    pub(super) scheme: BlockScheme,
     /// The body, if it came in several blocks.
     pub(super) body: Option<Bytes>,
 }
@@ -69,7 +72,7 @@ pub(super) struct Arrived<'m> {
 #[derive(Debug)]
 pub struct Received<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
-impl<'m> Place<'m> {
+impl<'m> RequestSlot<'m> {
     /// An empty place.
     #[inline]
     #[must_use]
@@ -124,7 +127,7 @@ impl<'m> Place<'m> {
             facts,
             part: None,
             max_body: usize::MAX,
-            way: Way::Plain,
+            scheme: BlockScheme::Plain,
             body: None,
         }))
     }
@@ -172,7 +175,7 @@ impl<'p, 'm> Verified<'p, 'm> {
     /// Whether a proxy is asked to forward it (RFC 7252 section 5.7.2).
     #[inline]
     #[must_use]
-    pub fn is_for_a_proxy(&self) -> bool {
+    pub fn is_proxy_request(&self) -> bool {
         self.0.facts.proxy
     }
 
@@ -189,7 +192,7 @@ impl<'p, 'm> Verified<'p, 'm> {
     #[must_use]
     pub fn refuse(self, response: Response) -> Handled<'p, 'm> {
         if let Some(Part::Request(wanted)) = self.0.part.take() {
-            self.0.way = Way::QBlock { wanted: Some(wanted), uploaded: false };
+            self.0.scheme = BlockScheme::QBlock { wanted: Some(wanted), uploaded: false };
         }
         Handled { request: Request::Here(self.0), response }
     }
@@ -209,7 +212,7 @@ pub struct Permitted<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
 /// How the bodies of a request and its response travel.
 #[derive(Clone, Debug)]
-pub(super) enum Way {
+pub(super) enum BlockScheme {
     /// In one message, or the blocks of RFC 7959.
     Plain,
     /// In the blocks of RFC 9177.
@@ -233,7 +236,7 @@ pub(super) enum Request<'p, 'm> {
 pub(super) struct Kept {
     requester: Requester,
     facts: Facts,
-    way: Way,
+    scheme: BlockScheme,
     bytes: Bytes,
     code: Code,
     transfer: TransferKey,
@@ -266,10 +269,10 @@ impl Request<'_, '_> {
     }
 
     #[inline]
-    pub(super) fn way(&self) -> &Way {
+    pub(super) fn scheme(&self) -> &BlockScheme {
         match self {
-            Self::Here(arrived) => &arrived.way,
-            Self::Kept(kept) => &kept.way,
+            Self::Here(arrived) => &arrived.scheme,
+            Self::Kept(kept) => &kept.scheme,
         }
     }
 
@@ -339,11 +342,11 @@ impl<'p, 'm> Assembled<'p, 'm> {
 
     /// The application answers later.
     pub fn into_pending(self) -> PendingRequest {
-        let Arrived { requester, message, facts, way, .. } = self.0;
+        let Arrived { requester, message, facts, scheme, .. } = self.0;
         PendingRequest(Box::new(Kept {
             requester: *requester,
             facts: *facts,
-            way: way.clone(),
+            scheme: scheme.clone(),
             bytes: Bytes::copy_from_slice(message.as_bytes()),
             code: message.code(),
             transfer: transfer_key(requester.remote, message),

@@ -19,7 +19,7 @@ pub(crate) struct QBlockServer {
     endpoint: Endpoint,
     params: QBlockParameters,
     blocks: u32,
-    state: State,
+    state: TransferState,
     /// The last block's request, and its tag: answers have its token.
     last: Option<(Incoming, Tag)>,
     response: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) struct QBlockServer {
     pub(crate) timer: Option<Instant>,
 }
 
-enum State {
+enum TransferState {
     /// Nothing of the body is here, or what was has been given up.
     Empty,
     Arriving(Box<Receiver>),
@@ -53,7 +53,7 @@ impl QBlockServer {
             endpoint: Endpoint::new(config, rng),
             params,
             blocks: scenario.messages_of(client),
-            state: State::Empty,
+            state: TransferState::Empty,
             last: None,
             response: digits(scenario.workload.response_payload),
             again: 0,
@@ -72,16 +72,17 @@ impl QBlockServer {
         };
         let num = block.num();
         self.last = Some((incoming, tag));
-        if let State::Empty = self.state {
-            self.state = State::Arriving(Box::new(Receiver::new(now, self.blocks, self.params)));
+        if let TransferState::Empty = self.state {
+            self.state =
+                TransferState::Arriving(Box::new(Receiver::new(now, self.blocks, self.params)));
         }
         let is_new = match &mut self.state {
-            State::Arriving(receiver) => receiver.on_block(now, num) == Arrival::New,
-            State::Whole { told } => {
+            TransferState::Arriving(receiver) => receiver.on_block(now, num) == Arrival::New,
+            TransferState::Whole { told } => {
                 *told = false;
                 false
             }
-            State::Empty => false,
+            TransferState::Empty => false,
         };
         self.again += u32::from(!is_new);
         num..num + 1
@@ -105,18 +106,18 @@ impl QBlockServer {
         let (incoming, _) = self.last?;
         loop {
             let receiver = match &mut self.state {
-                State::Arriving(receiver) => receiver,
-                State::Whole { told: false } => {
-                    self.state = State::Whole { told: true };
+                TransferState::Arriving(receiver) => receiver,
+                TransferState::Whole { told: false } => {
+                    self.state = TransferState::Whole { told: true };
                     let response = core::mem::take(&mut self.response);
                     self.say(now, &incoming, (Code::CHANGED, &[]), &response);
                     self.response = response;
                     return None;
                 }
-                State::Whole { told: true } | State::Empty => return None,
+                TransferState::Whole { told: true } | TransferState::Empty => return None,
             };
             match receiver.poll(now) {
-                Receiving::Complete => self.state = State::Whole { told: false },
+                Receiving::Complete => self.state = TransferState::Whole { told: false },
                 Receiving::Continue(from) => {
                     let value = from.saturating_sub(1) << 4 | 0b1000;
                     let mut bytes = [0; 4];
@@ -137,7 +138,7 @@ impl QBlockServer {
                     self.say(now, &incoming, (code, &[option]), &payload);
                 }
                 Receiving::Wait(at) => return Some(at),
-                Receiving::GiveUp => self.state = State::Empty,
+                Receiving::GiveUp => self.state = TransferState::Empty,
             }
         }
     }

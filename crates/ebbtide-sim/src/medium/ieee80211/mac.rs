@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// An event of a station. The number is always that of the station that sends the data frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum WifiEvent {
     /// The backoff may be over.
     Due(u32),
     /// A data frame ends.
@@ -24,7 +24,7 @@ pub enum Event {
     Expired(u32),
 }
 
-impl Event {
+impl WifiEvent {
     const fn station(self) -> u32 {
         let (Self::Due(number)
         | Self::End(number)
@@ -94,7 +94,7 @@ impl Mac {
     }
 
     /// Hands a frame to an idle station; [`Indication::Done`] follows when it is finished.
-    pub fn send<E: From<Event> + Copy>(
+    pub fn send<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -132,10 +132,10 @@ impl Mac {
     }
 
     /// Handles a scheduled event.
-    pub fn handle<E: From<Event> + Copy>(
+    pub fn handle<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        event: Event,
+        event: WifiEvent,
         engine: &mut Engine<E>,
     ) {
         let number = event.station();
@@ -145,20 +145,25 @@ impl Mac {
             return;
         };
         match event {
-            Event::Due(_) => self.due(now, frame, engine),
-            Event::End(_) => self.end(now, frame, engine),
-            Event::AckBegin(_) => {
+            WifiEvent::Due(_) => self.due(now, frame, engine),
+            WifiEvent::End(_) => self.end(now, frame, engine),
+            WifiEvent::AckBegin(_) => {
                 self.begin(now, (frame.to, frame.from));
                 self.stations[number as usize].counts.acks += 1;
-                schedule(engine, now, self.dcf.ack_airtime(), Event::AckEnd(number));
+                schedule(engine, now, self.dcf.ack_airtime(), WifiEvent::AckEnd(number));
             }
-            Event::AckEnd(_) => self.ack_end(now, frame, engine),
-            Event::Expired(_) => self.expired(now, frame, engine),
+            WifiEvent::AckEnd(_) => self.ack_end(now, frame, engine),
+            WifiEvent::Expired(_) => self.expired(now, frame, engine),
         }
     }
 
     /// Unless the backoff was suspended, it has ended and the frame is sent.
-    fn due<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
+    fn due<E: From<WifiEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
         let station = &mut self.stations[frame.from as usize];
         if !station.contention.is_through(now) {
             return;
@@ -166,7 +171,7 @@ impl Mac {
         station.is_sent = true;
         station.counts.transmitted += 1;
         self.begin(now, (frame.from, frame.to));
-        schedule(engine, now, self.dcf.data_airtime(frame.bytes), Event::End(frame.from));
+        schedule(engine, now, self.dcf.data_airtime(frame.bytes), WifiEvent::End(frame.from));
     }
 
     /// Begins a transmission; stations that hear it find the channel busy.
@@ -178,7 +183,7 @@ impl Mac {
     }
 
     /// Ends a transmission and returns its fate. Stations that heard it may find the channel idle.
-    fn silence<E: From<Event> + Copy>(
+    fn silence<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         (from, to): (u32, u32),
@@ -202,7 +207,12 @@ impl Mac {
         reception
     }
 
-    fn end<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
+    fn end<E: From<WifiEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
         let reception = self.silence(now, (frame.from, frame.to), frame.confirmed, engine);
         let station = &mut self.stations[frame.from as usize];
         station.counts.ended(reception, station.has_arrived);
@@ -213,13 +223,13 @@ impl Mac {
         if !frame.confirmed {
             self.done(now, frame, Outcome::Sent, engine);
         } else if reception == Reception::Received {
-            schedule(engine, now, self.dcf.sifs.0, Event::AckBegin(frame.from));
+            schedule(engine, now, self.dcf.sifs.0, WifiEvent::AckBegin(frame.from));
         } else {
-            schedule(engine, now, self.dcf.ack_wait(), Event::Expired(frame.from));
+            schedule(engine, now, self.dcf.ack_wait(), WifiEvent::Expired(frame.from));
         }
     }
 
-    fn ack_end<E: From<Event> + Copy>(
+    fn ack_end<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -235,7 +245,7 @@ impl Mac {
 
     /// No acknowledgement arrived: the frame is sent again after a longer backoff, or given up
     /// (sections 9.2.4 and 9.2.5.3).
-    fn expired<E: From<Event> + Copy>(
+    fn expired<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -254,7 +264,7 @@ impl Mac {
         self.resume(now, frame.from, engine);
     }
 
-    fn done<E: From<Event> + Copy>(
+    fn done<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -273,14 +283,19 @@ impl Mac {
     }
 
     /// Lets a station continue its countdown if it may.
-    fn resume<E: From<Event> + Copy>(&mut self, now: Instant, number: u32, engine: &mut Engine<E>) {
+    fn resume<E: From<WifiEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        number: u32,
+        engine: &mut Engine<E>,
+    ) {
         let station = &mut self.stations[number as usize];
         if station.is_sent {
             return;
         }
         let has_frame = station.frame.is_some();
         if let Some(due) = station.contention.resume(now, has_frame, &self.dcf) {
-            engine.schedule(due, Event::Due(number).into());
+            engine.schedule(due, WifiEvent::Due(number).into());
         }
     }
 }

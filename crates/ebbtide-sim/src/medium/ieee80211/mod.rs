@@ -6,7 +6,7 @@ mod contention;
 mod mac;
 mod timing;
 
-pub use mac::{Event, Mac};
+pub use mac::{Mac, WifiEvent};
 
 use crate::scenario::units::{Rate, Time};
 use serde::{Deserialize, Serialize};

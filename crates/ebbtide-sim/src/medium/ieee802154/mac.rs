@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// An event of a station's frame. The number is always that of the station that sends the data
 /// frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum LowPowerEvent {
     /// The channel assessment after a backoff ends.
     Assessed(u32),
     /// A transmission begins.
@@ -32,7 +32,7 @@ pub enum Event {
     Repeat(u32),
 }
 
-impl Event {
+impl LowPowerEvent {
     /// The station to which the event belongs.
     #[must_use]
     pub const fn station(self) -> u32 {
@@ -139,7 +139,7 @@ impl Mac {
     }
 
     /// Hands a frame to an idle station; [`Indication::Done`] follows when it is finished.
-    pub fn send<E: From<Event> + Copy>(
+    pub fn send<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -185,38 +185,38 @@ impl Mac {
     }
 
     /// Handles a scheduled event.
-    pub fn handle<E: From<Event> + Copy>(
+    pub fn handle<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        event: Event,
+        event: LowPowerEvent,
         engine: &mut Engine<E>,
     ) {
         let number = event.station();
-        if let Event::Repeat(_) = event {
+        if let LowPowerEvent::Repeat(_) = event {
             self.take_up(now, number, engine);
             return;
         }
         let Some(frame) = self.stations[number as usize].frame else { return };
         match event {
-            Event::Assessed(_) => self.assessed(now, frame, engine),
-            Event::Begin(_) => self.begin(now, frame, engine),
-            Event::End(_) => self.end(now, frame, engine),
-            Event::AckBegin(_) => {
+            LowPowerEvent::Assessed(_) => self.assessed(now, frame, engine),
+            LowPowerEvent::Begin(_) => self.begin(now, frame, engine),
+            LowPowerEvent::End(_) => self.end(now, frame, engine),
+            LowPowerEvent::AckBegin(_) => {
                 self.air.begin(now, (frame.to, frame.from), true);
                 let airtime = airtime(ACK_BYTES);
                 self.stations[frame.to as usize].time.transmit_ns += airtime;
                 self.stations[number as usize].counts.acks += 1;
-                schedule(engine, now, airtime, Event::AckEnd(number));
+                schedule(engine, now, airtime, LowPowerEvent::AckEnd(number));
             }
-            Event::AckEnd(_) => self.ack_end(now, frame, engine),
-            Event::Expired(_) => self.expired(now, frame, engine),
-            Event::Repeat(_) => {}
+            LowPowerEvent::AckEnd(_) => self.ack_end(now, frame, engine),
+            LowPowerEvent::Expired(_) => self.expired(now, frame, engine),
+            LowPowerEvent::Repeat(_) => {}
         }
     }
 
     /// Begins CSMA/CA for a frame (section 7.5.1.4, steps 1 and 2), at `now` or when its receiver is
     /// about to wake up.
-    fn contend<E: From<Event> + Copy>(
+    fn contend<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -237,7 +237,7 @@ impl Mac {
         self.back_off(start, frame, engine);
     }
 
-    fn back_off<E: From<Event> + Copy>(
+    fn back_off<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -245,11 +245,16 @@ impl Mac {
     ) {
         let station = &mut self.stations[frame.from as usize];
         let units = uniform(&mut station.rng, 0, (1 << station.exponent) - 1);
-        schedule(engine, now, units * BACKOFF_UNIT + ASSESSMENT, Event::Assessed(frame.from));
+        schedule(
+            engine,
+            now,
+            units * BACKOFF_UNIT + ASSESSMENT,
+            LowPowerEvent::Assessed(frame.from),
+        );
     }
 
     /// Steps 3 to 5: transmits if the channel is idle; otherwise backs off longer or gives up.
-    fn assessed<E: From<Event> + Copy>(
+    fn assessed<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -262,7 +267,7 @@ impl Mac {
         station.counts.assessments += 1;
         station.time.listen_ns += ASSESSMENT;
         if !heard && !station.owes_ack {
-            schedule(engine, now, TURNAROUND, Event::Begin(frame.from));
+            schedule(engine, now, TURNAROUND, LowPowerEvent::Begin(frame.from));
             return;
         }
         station.counts.busy += 1;
@@ -278,7 +283,12 @@ impl Mac {
         }
     }
 
-    fn begin<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
+    fn begin<E: From<LowPowerEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
         let airtime = airtime(frame.bytes);
         let is_awake = self.is_awake(now, frame.to);
         self.air.begin(now, (frame.from, frame.to), is_awake);
@@ -291,10 +301,15 @@ impl Mac {
         let station = &mut self.stations[frame.from as usize];
         station.counts.transmitted += 1;
         station.time.transmit_ns += airtime;
-        schedule(engine, now, airtime, Event::End(frame.from));
+        schedule(engine, now, airtime, LowPowerEvent::End(frame.from));
     }
 
-    fn end<E: From<Event> + Copy>(&mut self, now: Instant, frame: Frame, engine: &mut Engine<E>) {
+    fn end<E: From<LowPowerEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
         let reception = self.air.end(now, frame.from);
         let is_duty_cycled = self.duty.is_some();
         let station = &mut self.stations[frame.from as usize];
@@ -307,7 +322,7 @@ impl Mac {
             }
             match station.strobes_until {
                 Some(until) if now < until => {
-                    schedule(engine, now, STROBE_GAP, Event::Begin(frame.from));
+                    schedule(engine, now, STROBE_GAP, LowPowerEvent::Begin(frame.from));
                 }
                 _ => self.done(now, frame, Outcome::Sent, engine),
             }
@@ -316,7 +331,7 @@ impl Mac {
         if reception != Reception::Received {
             let wait = if is_duty_cycled { STROBE_GAP } else { ACK_WAIT };
             station.time.listen_ns += wait;
-            schedule(engine, now, wait, Event::Expired(frame.from));
+            schedule(engine, now, wait, LowPowerEvent::Expired(frame.from));
             return;
         }
         if !station.has_arrived {
@@ -331,10 +346,10 @@ impl Mac {
         if frame.more {
             receiver.awake_until = now + Duration::from_nanos(2 * LISTEN);
         }
-        schedule(engine, now, TURNAROUND, Event::AckBegin(frame.from));
+        schedule(engine, now, TURNAROUND, LowPowerEvent::AckBegin(frame.from));
     }
 
-    fn ack_end<E: From<Event> + Copy>(
+    fn ack_end<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -353,12 +368,12 @@ impl Mac {
         self.stations[frame.from as usize].counts.acks_lost += 1;
         let waited = TURNAROUND + airtime(ACK_BYTES);
         let rest = if self.duty.is_some() { 0 } else { ACK_WAIT - waited };
-        schedule(engine, now, rest, Event::Expired(frame.from));
+        schedule(engine, now, rest, LowPowerEvent::Expired(frame.from));
     }
 
     /// No acknowledgement arrived: the next strobe follows, or CSMA/CA again, or the end (section
     /// 7.5.6.4.3).
-    fn expired<E: From<Event> + Copy>(
+    fn expired<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -369,8 +384,11 @@ impl Mac {
         if station.strobes_until.is_some_and(|until| now < until) {
             // The station may owe an acknowledgement to one that it heard between two strobes.
             let wait = if station.owes_ack { STROBE_GAP } else { 0 };
-            let event =
-                if wait == 0 { Event::Begin(frame.from) } else { Event::Expired(frame.from) };
+            let event = if wait == 0 {
+                LowPowerEvent::Begin(frame.from)
+            } else {
+                LowPowerEvent::Expired(frame.from)
+            };
             schedule(engine, now, wait, event);
             return;
         }
@@ -382,7 +400,7 @@ impl Mac {
     }
 
     /// Retransmits a frame, at once or after a wait.
-    fn repeat<E: From<Event> + Copy>(
+    fn repeat<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -396,7 +414,7 @@ impl Mac {
     }
 
     /// Puts the current frame aside, and continues with another one that is due.
-    fn lay_aside<E: From<Event> + Copy>(
+    fn lay_aside<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,
@@ -410,13 +428,13 @@ impl Mac {
         let until = now + Duration::from_nanos(wait);
         station.waiting.push(Waiting { until, frame, retries, has_arrived });
         station.frame = None;
-        schedule(engine, now, wait, Event::Repeat(frame.from));
+        schedule(engine, now, wait, LowPowerEvent::Repeat(frame.from));
         self.take_up(now, frame.from, engine);
     }
 
     /// A station without a current frame continues with the one that has waited longest, if one is
     /// due.
-    fn take_up<E: From<Event> + Copy>(
+    fn take_up<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         number: u32,
@@ -435,7 +453,7 @@ impl Mac {
         self.contend(start, frame, engine);
     }
 
-    fn done<E: From<Event> + Copy>(
+    fn done<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         frame: Frame,

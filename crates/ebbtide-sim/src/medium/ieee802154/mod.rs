@@ -6,7 +6,7 @@ mod mac;
 mod timing;
 
 pub use duty_cycle::DutyCycle;
-pub use mac::{Event, Mac};
+pub use mac::{LowPowerEvent, Mac};
 pub use timing::{
     ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, LARGEST_FRAME, PHY_BYTES, SYMBOL, TURNAROUND,
     airtime, interframe_spacing,

@@ -22,7 +22,7 @@ impl Default for CoDelParameters {
 
 /// Whether packets are dropped now, and when the next one is; of one queue.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(super) struct CodelState {
     /// When the wait will have been above the target for an interval.
     first_above_at: Option<Instant>,
     is_dropping: bool,
@@ -49,7 +49,7 @@ impl Head for Fifo {
     }
 }
 
-impl State {
+impl CodelState {
     /// The next packet that leaves `head`; those that are dropped go into `dropped` (RFC 8289 section
     /// 5.5).
     pub(super) fn dequeue(
@@ -130,7 +130,7 @@ pub struct CoDel {
     mtu: u32,
     buffer: Option<u64>,
     queue: Fifo,
-    state: State,
+    state: CodelState,
 }
 
 impl CoDel {
@@ -138,7 +138,7 @@ impl CoDel {
     #[must_use]
     pub fn new(parameters: CoDelParameters, link: &LinkFacts) -> Self {
         let (mtu, buffer) = (link.mtu, link.buffer);
-        Self { parameters, mtu, buffer, queue: Fifo::default(), state: State::default() }
+        Self { parameters, mtu, buffer, queue: Fifo::default(), state: CodelState::default() }
     }
 }
 

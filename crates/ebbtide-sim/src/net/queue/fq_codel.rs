@@ -1,6 +1,6 @@
 //! Flow Queue CoDel (RFC 8290): a queue under CoDel for each flow, served in turn.
 
-use super::codel::{CoDelParameters, State};
+use super::codel::{CoDelParameters, CodelState};
 use super::{Discipline, Fifo, LinkFacts, Packet};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -37,7 +37,7 @@ enum List {
 #[derive(Clone, Debug, Default)]
 struct Queue {
     packets: Fifo,
-    codel: State,
+    codel: CodelState,
     /// Bytes that it may still send in this turn; below zero it has sent more.
     credits: i64,
     list: List,

@@ -1,7 +1,7 @@
 //! Carries out the output of the sessions, and applies its consequences to the endpoint.
 
 use super::super::pending::Answer;
-use super::super::shared::State;
+use super::super::shared::SocketState;
 use super::address;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
@@ -9,7 +9,7 @@ use ebbtide_dtls::{Event, Failure, Output, RoundTrip, SessionId, Timing};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-impl State {
+impl SocketState {
     /// Carries out the output of the sessions. Returns true if the endpoint may have new output as
     /// well.
     pub(crate) fn pump(&mut self, from: Option<IpAddr>) -> bool {

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-/// Waits until it is so.
+/// Waits until `is` returns true; panics after a minute.
 #[track_caller]
-pub(crate) fn soon(is: impl FnMut() -> bool) -> impl Future<Output = ()> {
+pub(crate) fn eventually(is: impl FnMut() -> bool) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
     let mut is = is;
     async move {

@@ -13,7 +13,7 @@ use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, 
 use ebbtide::socket::{Inbox, Outbound, Socket};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-pub(crate) struct Crowd {
+pub(crate) struct ManyClients {
     socket: Socket,
     inbox: Inbox,
     out: Outbound<()>,
@@ -22,7 +22,7 @@ pub(crate) struct Crowd {
 
 /// A message to be sent.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Say<'a> {
+pub(crate) struct Outgoing<'a> {
     pub(crate) kind: Type,
     pub(crate) code: Code,
     pub(crate) id: u16,
@@ -32,15 +32,21 @@ pub(crate) struct Say<'a> {
 }
 
 /// A Confirmable GET.
-pub(crate) const GET: Say<'_> =
-    Say { kind: Type::Confirmable, code: Code::GET, id: 0, token: &[], options: &[], payload: &[] };
+pub(crate) const GET: Outgoing<'_> = Outgoing {
+    kind: Type::Confirmable,
+    code: Code::GET,
+    id: 0,
+    token: &[],
+    options: &[],
+    payload: &[],
+};
 
 /// The address of client `n`: 127.0.0.0 and the server's 127.0.0.1 are left out.
 pub(crate) fn address(n: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x7f00_0002 + n)
 }
 
-impl Crowd {
+impl ManyClients {
     pub(crate) fn new(server: SocketAddr) -> Self {
         Self {
             socket: Socket::bind("0.0.0.0:0".parse().unwrap()).unwrap(),
@@ -51,7 +57,7 @@ impl Crowd {
     }
 
     /// Client `n` says something.
-    pub(crate) fn say(&mut self, n: u32, say: &Say<'_>) {
+    pub(crate) fn say(&mut self, n: u32, say: &Outgoing<'_>) {
         let options: Vec<_> = say
             .options
             .iter()

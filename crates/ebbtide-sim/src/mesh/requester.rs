@@ -1,4 +1,4 @@
-//! Hosts that ask, each an endpoint.
+//! Hosts that send requests, each with an endpoint.
 
 use crate::host::{Ended, Exchanges, Step, Tag, client_address, client_at};
 use crate::random::Frugal;
@@ -8,8 +8,8 @@ use ebbtide_core::session::Response;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::wire::Content;
 
-/// A host that asks.
-pub(super) struct Asker {
+/// A host that sends requests.
+pub(super) struct Requester {
     /// Its number among the hosts.
     host: u32,
     pub(super) exchanges: Exchanges,
@@ -20,7 +20,7 @@ pub(super) struct Asker {
     pub(super) timer: Option<Instant>,
 }
 
-impl Asker {
+impl Requester {
     /// Client `number` on host `host`.
     pub(super) fn new(
         (number, host, group): (u32, u32, u8),
