@@ -214,3 +214,23 @@ async fn the_secrets_of_a_session_are_logged_for_who_asks() {
     let [label, random, secret] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
     assert_eq!((label, random.len(), secret.len()), ("CLIENT_RANDOM", 64, 96));
 }
+
+#[tokio::test]
+async fn a_server_with_several_workers_has_one_socket_for_dtls_and_serves_by_all() {
+    let config = Config::new().workers(2).bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys));
+    let router = router(&Subject::default());
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let (plain, secured) = (server.local_addrs(), server.dtls_addrs());
+    assert_eq!((plain.len(), secured.len(), server.counters().len()), (1, 1, 3));
+    let handle = server.handle();
+    let serving = tokio::spawn(server.run());
+    for _ in 0..4 {
+        let client = client("device", b"secret");
+        for base in [format!("coap://{}", plain[0]), format!("coaps://{}", secured[0])] {
+            let response = client.get(format!("{base}/hello")).await.unwrap();
+            assert!(response.is_success(), "{base}: {}", response.code());
+        }
+    }
+    assert!(handle.shutdown(Duration::from_secs(5)).await);
+    serving.await.unwrap().unwrap();
+}

@@ -61,3 +61,66 @@ impl Config {
         self
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::net::shared::Shared;
+    use crate::server::interface_index;
+    use socket2::SockRef;
+    use std::sync::Arc;
+
+    fn opened(address: &str, config: &Config) -> Arc<Shared> {
+        Shared::new(address.parse().unwrap(), config.socket(), None).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_set_for_sockets_is_what_the_system_has_set() {
+        let index = interface_index("lo").unwrap();
+        let config = Config::new()
+            .interface("lo")
+            .multicast_interface(index)
+            .hop_limit(7)
+            .multicast_hop_limit(3)
+            .dscp(46);
+        let shared = opened("127.0.0.1:0", &config);
+        let socket = SockRef::from(shared.socket.get_ref().0.as_udp());
+        assert_eq!(socket.ttl_v4().unwrap(), 7);
+        assert_eq!(socket.multicast_ttl_v4().unwrap(), 3);
+        assert_eq!(socket.tos_v4().unwrap(), 46 << 2, "the two bits of ECN are not set");
+        assert_eq!(socket.device().unwrap(), Some(b"lo".to_vec()));
+        if std::fs::read_to_string("/proc/net/if_inet6").unwrap_or_default().is_empty() {
+            println!("skipped: no IPv6");
+            return;
+        }
+        let shared = opened("[::1]:0", &config);
+        let socket = SockRef::from(shared.socket.get_ref().0.as_udp());
+        assert_eq!(socket.unicast_hops_v6().unwrap(), 7);
+        assert_eq!(socket.multicast_hops_v6().unwrap(), 3);
+        assert_eq!(socket.tclass_v6().unwrap(), 46 << 2);
+        assert_eq!(socket.multicast_if_v6().unwrap(), index);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_set_is_the_systems_choice() {
+        let plain = opened("127.0.0.1:0", &Config::new());
+        let bare = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (socket, bare) =
+            (SockRef::from(plain.socket.get_ref().0.as_udp()), SockRef::from(&bare));
+        assert_eq!(socket.ttl_v4().unwrap(), bare.ttl_v4().unwrap());
+        assert_eq!(socket.tos_v4().unwrap(), bare.tos_v4().unwrap());
+        assert_eq!(socket.device().unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn what_no_socket_can_have_is_an_error_that_names_it() {
+        for (config, named) in [
+            (Config::new().dscp(64), "DSCP 64: it is 0 to 63"),
+            (Config::new().interface("none0"), "No such device"),
+        ] {
+            let client = crate::Client::with_config(config);
+            let error = client.get("coap://127.0.0.1/").await.unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}
