@@ -18,6 +18,7 @@ mod rate_limiter;
 mod recency;
 mod requester;
 pub mod server;
+mod shares;
 mod transfer_cache;
 mod transport;
 
@@ -29,4 +30,5 @@ pub use message::{DataError, from_cbor, from_json, to_cbor, to_json};
 pub use observers::{Due, ObserverId, Observers, Registration, Room, SavedObserver, Subject};
 pub use rate_limiter::RateLimiter;
 pub use requester::{Incoming, Requester};
+pub use shares::FairShares;
 pub use transport::{NotSent, Transport};

@@ -64,6 +64,35 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         self.remove(&key)
     }
 
+    /// Of the group that takes most, the entry that has not advanced for longest. The keys of a group follow
+    /// each other; `weigh` says what an entry of so many bytes counts, and `extra` what a group takes beside
+    /// its entries, if it has any.
+    pub(super) fn oldest_of_largest<G: PartialEq>(
+        &self,
+        group: impl Fn(&K) -> G,
+        weigh: impl Fn(usize) -> usize,
+        extra: impl Fn(&G) -> usize,
+    ) -> Option<K> {
+        let mut largest: Option<(usize, u64, K)> = None;
+        let mut entries = self.by_key.iter().peekable();
+        while let Some((&key, entry)) = entries.next() {
+            let of = group(&key);
+            let (mut weight, mut oldest) = (weigh(entry.bytes) + extra(&of), (entry.advance, key));
+            while let Some((&key, entry)) = entries.next_if(|(key, _)| group(key) == of) {
+                weight += weigh(entry.bytes);
+                oldest = oldest.min((entry.advance, key));
+            }
+            let (advance, key) = oldest;
+            // Of groups alike it is the one whose entry is the oldest.
+            let is_larger = largest
+                .is_none_or(|(most, since, _)| weight > most || weight == most && advance < since);
+            if is_larger {
+                largest = Some((weight, advance, key));
+            }
+        }
+        largest.map(|(_, _, key)| key)
+    }
+
     pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut T> {
         Some(&mut self.by_key.get_mut(key)?.value)
     }

@@ -2,7 +2,9 @@
 
 use super::key::TransferKey;
 use super::recency::RecencyMap;
+use crate::exchange::source::source;
 use crate::time::{Duration, Instant};
+use core::net::IpAddr;
 
 /// Transfers in each direction.
 const MAX_TRANSFERS: usize = 1024;
@@ -120,23 +122,40 @@ impl<U, D, A> TransferCache<U, D, A> {
         if bytes > self.max_bytes {
             return;
         }
+        let (from, one) = (source(key.0.ip()), |_| 1);
         if self.downloads.len() >= MAX_TRANSFERS {
-            self.downloads.pop_oldest(now, Duration::ZERO);
+            self.evict_download(one, |other| usize::from(*other == from));
+        }
+        while self.bytes() + bytes > self.max_bytes
+            && self.evict_download(|held| held, |other| if *other == from { bytes } else { 0 })
+        {
         }
         if self.make_room(now, bytes) {
             self.downloads.insert(now, key, download, bytes);
         }
     }
 
-    /// Gives up what has not advanced for longest until so many bytes find room: downloads first,
-    /// since the handler can be asked again. False if what is left may not go.
+    /// Gives up others until so many bytes find room: downloads first, since the handler can be asked
+    /// again, then the upload that has not advanced for longest. False if what is left may not go.
     fn make_room(&mut self, now: Instant, bytes: usize) -> bool {
         while self.bytes() + bytes > self.max_bytes {
-            if self.downloads.pop_oldest(now, Duration::ZERO).is_none() && !self.evict_upload(now) {
+            if !self.evict_download(|held| held, |_| 0) && !self.evict_upload(now) {
                 return false;
             }
         }
         true
+    }
+
+    /// Gives up a download of the source that holds most, its oldest. So who fetches little keeps what it
+    /// fetches while others fetch much. False if there is none.
+    fn evict_download(
+        &mut self,
+        weigh: impl Fn(usize) -> usize,
+        extra: impl Fn(&IpAddr) -> usize,
+    ) -> bool {
+        let of = |key: &TransferKey| source(key.0.ip());
+        let oldest = self.downloads.oldest_of_largest(of, weigh, extra);
+        oldest.is_some_and(|key| self.downloads.remove(&key).is_some())
     }
 
     /// Of uploads that are never finished, those go that have not advanced for longest: one that

@@ -98,7 +98,7 @@ impl Client {
     ///
     /// Never: sockets are opened when they are needed.
     pub fn new() -> Result<Self, Error> {
-        Ok(Self::with_config(Config::default()))
+        Ok(Self::with_config(Config::new()))
     }
 
     /// A client with these settings.
@@ -393,8 +393,8 @@ impl Request {
         for opt in self.options.iter() {
             options.push(opt.number, opt.value);
         }
-        let (code, payload, block_szx) = (self.code, self.payload.clone(), self.block_szx);
-        RequestParts { code, options, payload, block_szx }
+        let (code, payload, block_size) = (self.code, self.payload.clone(), self.block_size);
+        RequestParts { code, options, payload, block_size }
     }
 }
 

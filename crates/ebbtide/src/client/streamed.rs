@@ -2,7 +2,7 @@
 
 use super::Client;
 use crate::error::Error;
-use crate::message::{Request, Response, szx};
+use crate::message::{Request, Response};
 use crate::net::clock::distinct;
 use bytes::{Bytes, BytesMut};
 use ebbtide_core::wire::{Block, Code, OptionNumber};
@@ -43,7 +43,7 @@ impl Client {
     ///
     /// As [`Self::download`].
     pub async fn download_from(&self, request: Request, offset: u64) -> Result<Download, Error> {
-        let szx = request.block_szx.unwrap_or(szx(self.inner.config.block_size));
+        let szx = Block::szx_of(request.block_size.unwrap_or(self.inner.config.block_size));
         let offset = offset - offset % (16 << szx);
         let mut download = Download {
             client: self.clone(),
@@ -75,7 +75,7 @@ impl Client {
         mut progress: impl FnMut(u64),
     ) -> Result<Response, Error> {
         let mut reader = std::pin::pin!(reader);
-        let mut szx = request.block_szx.unwrap_or(szx(self.inner.config.block_size));
+        let mut szx = Block::szx_of(request.block_size.unwrap_or(self.inner.config.block_size));
         // Tells this body from others that go to the same resource (RFC 9175 section 3.3).
         let tag = distinct().to_be_bytes();
         let mut sent = 0;

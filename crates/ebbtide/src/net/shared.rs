@@ -113,6 +113,12 @@ impl Shared {
         shared: bool,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
+        if !cfg!(feature = "udp") {
+            return Err(failed(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "it needs the feature 'udp' of ebbtide",
+            )));
+        }
         let options = SocketOptions { shared, ..config.options };
         let socket = Socket::bind_with(address, &options)?;
         // The client chooses the length of a response's blocks (RFC 7959 section 2.4) and does not

@@ -18,6 +18,7 @@ const BYTES: usize = 16 << 20;
 
 /// A message as [`in_order`] delivers it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Delivery<'d> {
     /// The address of the sender.
     pub remote: SocketAddr,

@@ -54,9 +54,9 @@ use crate::message::Scheme;
 use crate::metrics::{Meter, Reports};
 use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
-use crate::net::dtls::{Side, config::DtlsBind};
+use crate::net::dtls::Side;
 use crate::net::shared::Shared;
-use crate::stream::{Listen, Listener, Serving, StreamCounters, StreamLimits, Tally};
+use crate::stream::{Listen, Listener, Serving, StreamCounters, Tally};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::MessageIdStart;
 use ebbtide_core::endpoint::{Counters, SendError};
@@ -68,63 +68,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
-use std::time::Duration;
 use tokio::task::JoinHandle;
 use worker::Worker;
-
-/// Settings of a [`Server`] beside those of its message layer.
-#[derive(Clone, Debug)]
-pub struct ServerConfig {
-    /// The message layer.
-    pub net: Config,
-    /// How long a handler may take before its request is acknowledged, and answered by a separate
-    /// response later (RFC 7252 section 5.2.2). Default 50 ms: below the timeouts of clients that
-    /// measure the round trip.
-    pub acknowledge_after: Duration,
-    /// Requests that asynchronous handlers work on at once. Further requests are answered 5.03
-    /// (Service Unavailable) with Max-Age 1. Default 10000.
-    pub max_working: usize,
-    /// Bytes of bodies in parts, uploads and downloads together, and as many again of those in
-    /// Non-confirmable blocks. Default 64 MiB.
-    pub max_block_bytes: usize,
-    /// Observers per socket; who registers beyond that is answered once. Default 131072.
-    pub max_observers: usize,
-    /// Requests a second from one address; more are answered 4.29 (RFC 8516). Default: no limit.
-    pub max_rate: Option<u32>,
-    /// Which addresses get no more than three times the bytes they sent before they have echoed a
-    /// challenge (RFC 9175 section 2.4).
-    pub verify: Verify,
-    /// Where it stores what it must know after a restart, such as who observes what. Default: nowhere.
-    pub state: Option<Arc<dyn StateStore>>,
-    /// Sockets for each address, each with an endpoint and a thread of its own, among which the system divides
-    /// the peers (SO_REUSEPORT). Default 1, which is driven by the runtime that the server was bound in.
-    /// Elsewhere than on Linux more than one is refused. DTLS has one socket.
-    pub workers: usize,
-    /// How many connections over TCP, TLS and WebSockets are accepted.
-    pub stream: StreamLimits,
-    #[cfg(feature = "dtls")]
-    /// Where it serves over DTLS as well (`coaps`), to clients whose key is known.
-    pub dtls: Vec<DtlsBind>,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            net: Config::default(),
-            acknowledge_after: Duration::from_millis(50),
-            max_working: 10_000,
-            max_block_bytes: 64 << 20,
-            max_observers: 131_072,
-            max_rate: None,
-            verify: Verify::default(),
-            state: None,
-            workers: 1,
-            stream: StreamLimits::default(),
-            #[cfg(feature = "dtls")]
-            dtls: Vec::new(),
-        }
-    }
-}
 
 /// A CoAP server. Dropping it closes its sockets.
 #[derive(Debug)]
@@ -147,7 +92,7 @@ impl Server {
         router: Router,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        Self::with_config(router, ServerConfig::default(), addresses)
+        Self::with_config(router, Config::new(), addresses)
     }
 
     /// Serves `router` at these addresses.
@@ -158,10 +103,10 @@ impl Server {
     /// cannot be loaded, if a worker cannot be started, or if the system provides no randomness.
     pub fn with_config(
         router: Router,
-        config: ServerConfig,
+        config: Config,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        let mut net = config.net.clone();
+        let mut net = config.clone();
         let (store, workers) = (config.state.clone(), config.workers.max(1));
         let unread = |source| BindError { address: UNRESOLVED, source };
         let saved = store.as_deref().map(state::Saved::load).transpose().map_err(unread)?;
@@ -170,7 +115,7 @@ impl Server {
             MessageIdStart { key, restarts }
         });
         #[cfg(feature = "dtls")]
-        let dtls = config.dtls.clone();
+        let dtls = config.dtls_binds.clone();
         let no_randomness = |source| BindError { address: UNRESOLVED, source };
         let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
@@ -245,8 +190,8 @@ impl Server {
         let serving = Serving {
             service: Arc::new(self.service.clone()),
             clock: self.service.clock(),
-            config: config.net.stream.clone(),
-            limits: config.stream,
+            config: config.stream.clone(),
+            limits: config.stream_limits,
         };
         self.listeners.push(Listener::start(at, serving, self.tally.clone())?);
         Ok(self)

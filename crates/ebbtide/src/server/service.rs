@@ -1,14 +1,14 @@
 //! From a request to its response: the session's stages, with the router's handlers between them.
 
-use super::ServerConfig;
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
 use super::panics::{self, Caught};
 use super::reply::{Answer, BoxFuture, Reply};
 use super::router::{Found, Route, Router};
-use crate::message::{Response, szx};
+use crate::config::Config;
+use crate::message::Response;
 use crate::metrics::{Load, Reports};
-use crate::net::clock::{Clock, seeded};
+use crate::net::clock::{Clock, distinct, seeded};
 use crate::net::dtls::address::is_stand_in;
 use crate::net::peer::Peer;
 use crate::net::serve::Request;
@@ -22,13 +22,13 @@ use ebbtide_core::session::server::{
     Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, RequestSlot, Server,
     ServerState, SessionConfig, Verified,
 };
-use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent};
+use ebbtide_core::session::{BlockSizes, Due, FairShares, Finished, NotSent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tracing::{Instrument, Span};
@@ -45,12 +45,14 @@ pub(super) struct Inner {
     pub(super) router: Router,
     /// Routes that were added while it serves.
     pub(super) added: RwLock<Router>,
-    pub(super) config: ServerConfig,
+    pub(super) config: Config,
     pub(super) session: Server<Locked<ServerState>>,
     /// The sockets by their numbers: for answers that are due without a request.
     pub(super) sockets: OnceLock<Vec<Weak<Shared>>>,
     /// Requests that asynchronous handlers are at work on, or whose answers wait for room.
     pub(super) working: AtomicUsize,
+    /// Of those, the ones that take longer than a moment.
+    pub(super) shares: Mutex<FairShares>,
     /// For how many seconds a server that is ending sends clients away; 0 while it serves.
     pub(super) refuses_for: AtomicU32,
     overloaded: AtomicU64,
@@ -66,15 +68,15 @@ impl Service {
     /// # Errors
     ///
     /// Returns an error if the system provides no randomness.
-    pub(super) fn new(router: Router, config: ServerConfig) -> io::Result<Self> {
+    pub(super) fn new(router: Router, config: Config) -> io::Result<Self> {
         let session = SessionConfig {
             verify: config.verify,
             max_rate: config.max_rate,
-            max_body: config.net.max_body,
+            max_body: config.max_body,
             max_block_bytes: config.max_block_bytes,
-            block_szx: szx(config.net.block_size),
-            q_block: config.net.q_block,
-            exchange_lifetime: config.net.endpoint.params.exchange_lifetime(),
+            block_size: config.block_size,
+            q_block: config.q_block,
+            exchange_lifetime: config.endpoint.params.exchange_lifetime(),
             ..SessionConfig::default()
         };
         let tables = Locked::new(ServerState::new(&session, seeded()?).exempt(is_stand_in));
@@ -86,6 +88,9 @@ impl Service {
             session: Server::new(session, tables),
             sockets: OnceLock::new(),
             working: AtomicUsize::new(0),
+            shares: Mutex::new(FairShares::new(
+                u64::from(distinct()) << 32 | u64::from(distinct()),
+            )),
             refuses_for: AtomicU32::new(0),
             overloaded: AtomicU64::new(0),
             handler_panics: AtomicU64::new(0),
@@ -96,7 +101,7 @@ impl Service {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    pub(super) fn config(&self) -> &ServerConfig {
+    pub(super) fn config(&self) -> &Config {
         &self.inner.config
     }
 
@@ -244,9 +249,10 @@ impl Service {
         mut future: BoxFuture,
         span: &Span,
     ) -> MutexGuard<'s, C::State> {
-        let Some(working) = super::Working::begin(self) else {
+        let from = assembled.requester().remote.ip();
+        let Some(working) = super::Working::begin(self, from) else {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
-            self.refused(now, Reason::Overloaded, assembled.requester().remote.ip());
+            self.refused(now, Reason::Overloaded, from);
             let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
             return self.finish(carrier, now, assembled.handled(refusal), None);
         };
@@ -259,6 +265,7 @@ impl Service {
             Err(caught) => self.panicked(&caught),
             Ok(Poll::Pending) => {
                 let subject = route.0.resource.subject.clone().map(|subject| (subject, route.1));
+                let working = working.hold(from);
                 let mut state = carrier.lock();
                 // Before the driver looks at the next datagram, which may be a copy.
                 let pending = state.keep(now, assembled);

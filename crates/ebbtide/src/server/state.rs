@@ -13,7 +13,7 @@ use ebbtide_core::wire::{Message, Token};
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,7 +24,7 @@ const MAGIC: &[u8] = b"ebbtide state 1\n";
 
 /// Where a server stores what it must know after a restart, even after `kill -9`: who observes what, with
 /// tokens and sequence numbers; which addresses have echoed; the secret by which message IDs go on. Give it to
-/// [`ServerConfig::state`](super::ServerConfig::state).
+/// [`Config::state`](crate::Config::state).
 ///
 /// Changes are stored a tenth of a second later: an observer that registers just before a crash has
 /// to register again, which clients do when the last state is no longer fresh. Observers over connections
@@ -44,6 +44,16 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if it cannot be written. The server logs it and tries again soon.
     fn save(&self, state: &[u8]) -> io::Result<()>;
+}
+
+impl<S: StateStore + ?Sized> StateStore for Arc<S> {
+    fn load(&self) -> io::Result<Option<Vec<u8>>> {
+        S::load(self)
+    }
+
+    fn save(&self, state: &[u8]) -> io::Result<()> {
+        S::save(self, state)
+    }
 }
 
 /// Stores the state in a file, which is replaced by a new one once that is complete.
@@ -74,7 +84,10 @@ impl StateStore for StateFile {
         let mut file = File::create(&new)?;
         file.write_all(state)?;
         file.sync_all()?;
-        std::fs::rename(new, &self.path)
+        std::fs::rename(new, &self.path)?;
+        // The new name has to survive a loss of power as well.
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 }
 
@@ -325,5 +338,39 @@ mod tests {
         for end in 0..encoded.len() {
             assert_eq!(Saved::decode(&encoded[..end]), None, "{end}");
         }
+    }
+
+    #[test]
+    fn a_program_that_dies_while_it_writes_leaves_the_state_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let store = StateFile::new(&path);
+        let before = Saved { key: 1, restarts: 2, ..Saved::default() };
+        store.save(&before.encode()).unwrap();
+        let verified = vec![("192.0.2.1".parse().unwrap(), 7); 100];
+        let after = Saved { key: 1, restarts: 3, verified, observers: Vec::new() };
+        let bytes = after.encode();
+        for written in 0..=bytes.len() {
+            // As much as had reached the disk when the power went.
+            std::fs::write(folder.path().join("state.new"), &bytes[..written]).unwrap();
+            let loaded = store.load().unwrap().unwrap();
+            assert_eq!(Saved::decode(&loaded).as_ref(), Some(&before), "{written}");
+        }
+        // The rest of it does not disturb the next state, which may be shorter.
+        store.save(&before.encode()).unwrap();
+        assert_eq!(store.load().unwrap(), Some(before.encode()));
+        assert!(!folder.path().join("state.new").exists());
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_written_leaves_the_state_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let store = StateFile::new(&path);
+        store.save(b"before").unwrap();
+        // Nothing can be created under the name of what is written first.
+        std::fs::create_dir(folder.path().join("state.new")).unwrap();
+        store.save(b"after").unwrap_err();
+        assert_eq!(store.load().unwrap().as_deref(), Some(&b"before"[..]));
     }
 }

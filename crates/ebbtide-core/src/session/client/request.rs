@@ -18,9 +18,9 @@ pub struct RequestParts {
     pub options: Options,
     /// The whole body.
     pub payload: Bytes,
-    /// The size exponent of the blocks that are wanted in return, if the caller said so (RFC 7959
-    /// sections 2.4 and 3.3).
-    pub block_szx: Option<u8>,
+    /// Bytes of the blocks that are wanted in return, if the caller said so (RFC 7959 sections 2.4 and
+    /// 3.3).
+    pub block_size: Option<usize>,
 }
 
 impl RequestParts {
@@ -38,7 +38,7 @@ impl RequestParts {
 
     /// Early negotiation: the block option that asks for a size in return.
     pub(super) fn wanted_in_return(&self) -> Option<(OptionNumber, u32)> {
-        let block = Block::new(0, false, self.block_szx?).ok()?;
+        let block = Block::new(0, false, Block::szx_of(self.block_size?)).ok()?;
         Some((OptionNumber::BLOCK2, block.to_uint()))
     }
 }

@@ -20,10 +20,10 @@ pub struct BlockSizes {
 }
 
 impl BlockSizes {
-    /// Over UDP: blocks of `2^(szx + 4)` bytes.
+    /// Over UDP: blocks of at most so many bytes.
     #[inline]
-    pub fn of_datagrams(szx: u8) -> Self {
-        let szx = szx.min(Block::MAX_SZX);
+    pub fn of_datagrams(block_size: usize) -> Self {
+        let szx = Block::szx_of(block_size);
         Self { whole: 16 << szx, szx, block: 16 << szx, reliable: false }
     }
 
@@ -35,7 +35,7 @@ impl BlockSizes {
             let block = room - room % 1024;
             return Self { whole: room, szx: Block::BERT_SZX, block, reliable: true };
         }
-        let szx = (room.clamp(16, 1024).ilog2() - 4) as u8;
+        let szx = Block::szx_of(room);
         Self { whole: room.max(16), szx, block: 16 << szx, reliable: true }
     }
 

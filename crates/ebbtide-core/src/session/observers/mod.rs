@@ -4,7 +4,6 @@ mod due;
 mod list;
 mod locals;
 mod saved;
-mod shares;
 mod table;
 
 pub use due::{Due, Room};
@@ -15,6 +14,7 @@ pub use table::ObserverId;
 use super::message::Response;
 use crate::endpoint::Reliability;
 use crate::exchange::hashed::Hashed;
+use crate::session::shares::FairShares;
 use crate::time::Instant;
 use crate::wire::Token;
 use alloc::boxed::Box;
@@ -115,7 +115,7 @@ pub struct Observers {
     by_subject: BTreeMap<u32, list::Ends>,
     due: due::Queue,
     locals: locals::Locals,
-    shares: shares::Shares,
+    shares: FairShares,
     /// Counts what has to be stored.
     version: u64,
     dropped_events: u64,
@@ -135,7 +135,7 @@ impl Observers {
             by_subject: BTreeMap::new(),
             due: due::Queue::default(),
             locals: locals::Locals::default(),
-            shares: shares::Shares::default(),
+            shares: FairShares::new(seed),
             version: 0,
             dropped_events: 0,
             refused: 0,
@@ -216,9 +216,12 @@ impl Observers {
             proven = observer.proven;
             self.remove_at(index);
         }
-        let all = self.places.all().map(|observer| observer.remote.ip());
-        let taken = (self.by_key.len(), max);
-        if !self.shares.admit(&self.hasher, new.remote.ip(), taken, all) {
+        let taken = self.by_key.len();
+        if 2 * taken >= max && !self.shares.is_counted() {
+            // Most sockets and all connections do without.
+            self.places.all().for_each(|observer| self.shares.add(observer.remote.ip()));
+        }
+        if !self.shares.admit(new.remote.ip(), taken, max) {
             self.refused += 1;
             return None;
         }
@@ -242,7 +245,9 @@ impl Observers {
             events: None,
         });
         self.link(index);
-        self.shares.add(&self.hasher, new.remote.ip());
+        if self.shares.is_counted() {
+            self.shares.add(new.remote.ip());
+        }
         let (places, hasher) = (&self.places, &self.hasher);
         self.by_key.insert_unique(self.hash(new.remote, new.token), index, |&other| {
             places.at(other).map_or(0, |other| hasher.hash_one((Hashed(other.remote), other.token)))
@@ -358,7 +363,7 @@ impl Observers {
         if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
-        self.shares.remove(&self.hasher, observer.remote.ip());
+        self.shares.remove(observer.remote.ip());
         self.unlink(index);
         self.places.remove(index);
     }

@@ -23,9 +23,9 @@ pub struct SessionConfig {
     /// as many, requests that are not idempotent are challenged before their handlers run. Default
     /// 1024.
     pub max_withheld: usize,
-    /// The size exponent of blocks over UDP, 0 to 6 for 16 to 1024 bytes (RFC 7959 section 2.2).
-    /// Default 6.
-    pub block_szx: u8,
+    /// Bytes of blocks over UDP, 16 to 1024; rounded down to a power of two (RFC 7959 section 2.2).
+    /// Default 1024.
+    pub block_size: usize,
     /// How fast bodies go in the blocks of RFC 9177.
     pub q_block: QBlockParameters,
     /// How long a transfer may pause, and its end is remembered: EXCHANGE_LIFETIME (RFC 7252 section
@@ -42,7 +42,7 @@ impl Default for SessionConfig {
             max_body: 16 << 20,
             max_block_bytes: 64 << 20,
             max_withheld: 1024,
-            block_szx: 6,
+            block_size: 1024,
             q_block: QBlockParameters::DEFAULT,
             exchange_lifetime: crate::params::Parameters::DEFAULT.exchange_lifetime(),
         }

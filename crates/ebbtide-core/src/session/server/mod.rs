@@ -158,7 +158,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     /// The sizes of bodies and blocks that fit into a datagram.
     #[must_use]
     pub fn datagram_sizes(&self) -> BlockSizes {
-        BlockSizes::of_datagrams(self.config.block_szx)
+        BlockSizes::of_datagrams(self.config.block_size)
     }
 
     /// Whether an address has to show that it is there before it is sent much.

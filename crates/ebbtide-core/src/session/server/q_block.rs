@@ -115,7 +115,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         let BlockScheme::QBlock { wanted, uploaded } = handled.request.scheme().clone() else {
             return Outgoing::Many(Vec::new());
         };
-        let ours = self.config.block_szx.min(Block::MAX_SZX);
+        let ours = Block::szx_of(self.config.block_size);
         let szx = wanted.as_ref().map_or(ours, |wanted| wanted.szx.min(ours));
         // The handler serves blocks itself, the usual ones, which every client understands.
         let is_block = handled.response.options.get(OptionNumber::BLOCK2).is_some();

@@ -24,6 +24,7 @@ const IN_FLIGHT: u8 = 64;
 
 /// The outcome of one message of a burst.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Report<'r> {
     /// Which message, from 0; reports come in this order.
     pub sequence: u32,
@@ -33,6 +34,7 @@ pub struct Report<'r> {
 
 /// A message that was not taken by the server, handed back.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Unacknowledged {
     /// Which message.
     pub sequence: u32,
@@ -44,6 +46,7 @@ pub struct Unacknowledged {
 
 /// Why a message is handed back.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Reason {
     /// There was no answer.
     Failed(Error),
@@ -55,6 +58,7 @@ pub enum Reason {
 
 /// How a burst ended.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Summary {
     /// How many messages the server took.
     pub acknowledged: u64,
@@ -64,6 +68,7 @@ pub struct Summary {
 
 /// A message that was not accepted, with the payload that it was to carry.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct NotAccepted {
     /// The payload.
     pub payload: Bytes,
@@ -134,7 +139,7 @@ impl Client {
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// use ebbtide::core::cc::ControlConfig;
-    /// let client = ebbtide::Client::with_config(ebbtide::Config::with_control(ControlConfig::parse("rcoap")?));
+    /// let client = ebbtide::Client::with_config(ebbtide::Config::new().control(ControlConfig::parse("rcoap")?));
     /// let mut burst = client.burst("coap://192.0.2.7/log").await?;
     /// for reading in 0..10_000 {
     ///     burst.send(format!("{reading}")).await?;
@@ -165,7 +170,7 @@ impl Client {
         let parts = request.parts();
         let settings = TransferSettings {
             patience: Default::default(),
-            ..session.settings(&request, &RequestParts { block_szx: None, ..parts.clone() })
+            ..session.settings(&request, &RequestParts { block_size: None, ..parts.clone() })
         };
         Ok(Burst {
             session,
