@@ -56,8 +56,10 @@ impl Settings {
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
         }
-        config = config.busy_poll(Duration::try_from_secs_f64(self.busy_poll)
-            .map_err(|error| PyValueError::new_err(format!("busy_poll: {error}")))?);
+        config = config.busy_poll(
+            Duration::try_from_secs_f64(self.busy_poll)
+                .map_err(|error| PyValueError::new_err(format!("busy_poll: {error}")))?,
+        );
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
         if self.insecure {
             config = config.trust(Trust::dangerously_anyone());

@@ -57,8 +57,8 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.run());
 
     // For all peers; `ebbtide controls` lists what there is.
-    let client =
-        Client::with_config(Config::new().control(ControlConfig::parse("cocoa:nstart=2")?));
+    let config = Config::new().control(ControlConfig::parse("cocoa:nstart=2")?);
+    let client = Client::with_config(config);
     // For one of them, by a name that the registry knows.
     let registry = Registry::new([Custom::new(Threefolds)])?;
     client.set_control(remote, registry.parse("threefold")?)?;

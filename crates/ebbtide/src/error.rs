@@ -425,3 +425,21 @@ impl fmt::Display for Harmless<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_says_cannot_control_the_terminal() {
+        let aborted = |text: &str| Error::Connection {
+            remote: UNRESOLVED,
+            reason: stream::Failure::Closed(Closed::ByPeer),
+            diagnostic: Some(text.into()),
+        };
+        let text = aborted("no\u{1b}]0;owned\u{7}\u{1b}[2J\n\u{9b}1m").to_string();
+        assert!(!text.contains(char::is_control), "{text:?}");
+        assert!(text.ends_with(r"no\u{1b}]0;owned\u{7}\u{1b}[2J\u{a}\u{9b}1m"), "{text}");
+        assert!(aborted("größer").to_string().ends_with("größer"));
+    }
+}

@@ -41,6 +41,7 @@ pub mod metrics;
 mod net;
 mod refusals;
 pub mod server;
+mod state_store;
 pub mod stream;
 
 pub use client::Client;

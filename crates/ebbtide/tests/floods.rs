@@ -380,6 +380,18 @@ async fn a_resource_that_is_expensive_to_make_is_made_for_few_addresses_that_may
 }
 
 #[tokio::test]
+async fn nothing_of_a_long_answer_is_kept_for_addresses_that_have_not_echoed() {
+    let mut scene = scene(|config| config);
+    let options = [(11, &b"long"[..])];
+    let answers =
+        flood(&mut scene, 2000, |n, many| many.say(n, &Outgoing { options: &options, ..GET }));
+    assert!(answers.await > 1900);
+    let snapshot = scene.meter.snapshot();
+    assert!(snapshot.refusals.challenged > 1900, "{:?}", snapshot.refusals);
+    assert_eq!((snapshot.load.downloads, snapshot.load.block_bytes), (0, 0));
+}
+
+#[tokio::test]
 async fn refusals_are_counted_by_reason_and_class_of_address() {
     let mut scene = scene(|config| config.max_observers(4).max_rate(50).verify(Verify::None));
     let observe = [(6, &b""[..]), (11, &b"state"[..])];

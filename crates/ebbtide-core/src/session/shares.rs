@@ -12,7 +12,7 @@ use foldhash::quality::FixedState;
 const COUNTERS: usize = 1 << 16;
 
 /// How many places each source has: an IPv4 address, or an IPv6 prefix of 64 bits. A source may have at most
-/// as many as are free to all others. What each has is counted from the first [`Self::add`] on, which takes
+/// as many as are free to all others. The places are counted from the first [`Self::add`] on, which takes
 /// 256 KiB; where shares matter rarely, that is once half of the places are taken.
 #[derive(Debug)]
 pub struct FairShares {
@@ -21,7 +21,7 @@ pub struct FairShares {
 }
 
 impl FairShares {
-    /// Nobody has a place. `seed` decides which sources share a counter.
+    /// No places are taken. `seed` decides which sources share a counter.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { hasher: FixedState::with_seed(seed), counters: None }

@@ -10,7 +10,7 @@ mod sockets;
 use crate::net::dtls::config::{DtlsBind, DtlsConfig};
 use crate::net::shared::SocketConfig;
 use crate::net::socket::SocketOptions;
-use crate::server::StateStore;
+use crate::state_store::StateStore;
 use crate::stream::{StreamConfig, StreamLimits};
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::q_block::QBlockParameters;

@@ -1,7 +1,7 @@
 //! Settings of servers.
 
 use super::{Config, setters};
-use crate::server::StateStore;
+use crate::state_store::StateStore;
 use ebbtide_core::session::Verify;
 use std::sync::Arc;
 use std::time::Duration;

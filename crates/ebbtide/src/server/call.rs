@@ -1,5 +1,6 @@
 //! A request as a handler sees it.
 
+use super::extract::BodyStream;
 use crate::message::{BurstMark, ContentFormat};
 use crate::net::peer::Peer;
 use bytes::Bytes;
@@ -59,6 +60,8 @@ pub(crate) struct Borrowed<'a> {
     pub(crate) params: Params<'a>,
     /// The segments that a last `{*name}` of the route matches.
     pub(crate) rest: Option<&'a str>,
+    /// The body, where it is taken as it arrives.
+    pub(crate) arriving: Option<&'a BodyStream>,
 }
 
 /// Copies of what a request consists of.
@@ -67,6 +70,7 @@ struct Kept {
     datagram: Bytes,
     payload: Bytes,
     params: Box<[(String, String)]>,
+    arriving: Option<BodyStream>,
 }
 
 impl<'a> From<Borrowed<'a>> for Call<'a> {
@@ -95,6 +99,7 @@ impl Borrowed<'_> {
             datagram: Bytes::copy_from_slice(self.message.as_bytes()),
             payload: Bytes::copy_from_slice(self.payload),
             params: self.names.iter().filter_map(named).collect(),
+            arriving: self.arriving.cloned(),
         }
     }
 }
@@ -161,6 +166,16 @@ impl Call<'_> {
             Source::Borrowed(call) => Bytes::copy_from_slice(call.payload),
             Source::Kept(call) => call.payload.clone(),
         }
+    }
+
+    /// The body as a stream: of a [streamed](super::Resource::streamed) resource as it arrives, else what is
+    /// here of it.
+    pub(crate) fn body_stream(&self) -> BodyStream {
+        let arriving = match &self.0 {
+            Source::Borrowed(call) => call.arriving.cloned(),
+            Source::Kept(call) => call.arriving.clone(),
+        };
+        arriving.unwrap_or_else(|| BodyStream::whole(self.body()))
     }
 
     /// The payload's format, if the request names one.

@@ -283,6 +283,7 @@ mod tests {
                 names,
                 params,
                 rest,
+                arriving: None,
             };
             let call = Call::from(call);
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler(&call))).is_ok()

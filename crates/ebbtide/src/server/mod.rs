@@ -22,12 +22,14 @@ mod resource;
 mod router;
 mod service;
 mod state;
+mod streaming;
 mod test_server;
 mod well_known;
 mod worker;
 
+pub use crate::state_store::{StateFile, StateStore};
 pub use call::Call;
-pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
+pub use extract::{Accept, Body, BodyStream, ETags, FromCall, Rejection, Remote, State};
 #[cfg(feature = "serde")]
 pub use extract::{Cbor, Data, Json, Path, Query};
 pub use file::{FileHandler, file, one_block};
@@ -41,7 +43,6 @@ pub use observe::Subject;
 pub use reply::Reply;
 pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
 pub use router::Router;
-pub use state::{StateFile, StateStore};
 pub use test_server::TestServer;
 
 pub use ebbtide_core::endpoint::Reliability;

@@ -27,6 +27,8 @@ pub struct Resource<S = ()> {
     /// Whether its handlers obey If-Match and If-None-Match.
     pub(super) conditional: bool,
     pub(super) max_body: usize,
+    /// See [`Self::streamed`].
+    pub(super) streamed: bool,
     pub(super) authorize: Option<Authorize>,
     /// See [`Self::max_unverified`].
     pub(super) unverified: Option<Arc<Gate>>,
@@ -41,6 +43,7 @@ impl<S> Default for Resource<S> {
             hidden: false,
             conditional: false,
             max_body: usize::MAX,
+            streamed: false,
             authorize: None,
             unverified: None,
         }
@@ -144,6 +147,34 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
+    /// Lets handlers take bodies as they arrive, by a [`BodyStream`](super::BodyStream): a handler begins with the
+    /// first block, and a block is acknowledged when there is room for it. So memory does not grow with the body, and
+    /// only [`Self::max_body`] bounds it. An error response before the end of the body ends the
+    /// transfer.
+    ///
+    /// That holds for the blocks of RFC 7959 over any transport. Bodies in the blocks of RFC 9177, which may come in
+    /// any order, are assembled first.
+    ///
+    /// ```
+    /// use ebbtide::{Code, server::{BodyStream, HandlerError, Router, put}};
+    /// use tokio::io::AsyncWriteExt;
+    ///
+    /// async fn store(mut body: BodyStream) -> Result<Code, HandlerError> {
+    ///     let mut file = tokio::io::sink();
+    ///     while let Some(bytes) = body.next().await? {
+    ///         file.write_all(&bytes).await?;
+    ///     }
+    ///     Ok(Code::CHANGED)
+    /// }
+    ///
+    /// let router: Router = Router::new().route("/firmware", put(store).streamed().max_body(64 << 20));
+    /// ```
+    #[must_use]
+    pub fn streamed(mut self) -> Self {
+        self.streamed = true;
+        self
+    }
+
     /// Bounds the requests a second that are handled of addresses that may be forged. Any others of
     /// such addresses are challenged before anything is done for them (4.01 with Echo, RFC 9175 section
     /// 2.4); a client that answers the challenge is served, and its address verified for an hour. For a
@@ -207,7 +238,15 @@ impl<S: Send + Sync + 'static> Resource<S> {
             Some(with)
         });
         let Self {
-            attributes, subject, hidden, conditional, max_body, authorize, unverified, ..
+            attributes,
+            subject,
+            hidden,
+            conditional,
+            max_body,
+            streamed,
+            authorize,
+            unverified,
+            ..
         } = self;
         Resource {
             handlers,
@@ -216,6 +255,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
             hidden,
             conditional,
             max_body,
+            streamed,
             authorize,
             unverified,
         }

@@ -1,6 +1,7 @@
 //! Which handler a request goes to.
 
 use super::call::{Borrowed, Call, MAX_PARAMS, Params};
+use super::extract::BodyStream;
 use super::layer::Layer;
 use super::resource::Resource;
 use super::well_known;
@@ -93,6 +94,18 @@ impl<'r, 'm> Found<'r, 'm> {
         payload: &[u8],
         with: impl FnOnce(&Call<'_>) -> R,
     ) -> R {
+        self.call_arriving((remote, peer), message, payload, None, with)
+    }
+
+    /// The same with a body that is taken as it arrives.
+    pub(super) fn call_arriving<R>(
+        &self,
+        (remote, peer): (SocketAddr, Option<&Peer>),
+        message: &Message<'m>,
+        payload: &[u8],
+        arriving: Option<&BodyStream>,
+        with: impl FnOnce(&Call<'_>) -> R,
+    ) -> R {
         let Self { route, params } = self;
         let rest = route.rest(message);
         let call = Borrowed {
@@ -103,6 +116,7 @@ impl<'r, 'm> Found<'r, 'm> {
             names: &route.names,
             params: *params,
             rest: rest.as_deref(),
+            arriving,
         };
         with(&call.into())
     }

@@ -58,6 +58,7 @@ pub(super) struct Inner {
     overloaded: AtomicU64,
     handler_panics: AtomicU64,
     pub(super) refusals: Ledger,
+    pub(super) streams: super::streaming::Streams,
     /// See [`super::pace`].
     pub(super) pace: super::pace::Pace,
     /// Something is due earlier than it was.
@@ -95,6 +96,7 @@ impl Service {
             overloaded: AtomicU64::new(0),
             handler_panics: AtomicU64::new(0),
             refusals: Ledger::default(),
+            streams: super::streaming::Streams::default(),
             pace: super::pace::Pace::default(),
             earlier: Arc::default(),
         };
@@ -141,7 +143,10 @@ impl Service {
             let challenge = self.session().challenge_first(now, &verified);
             return self.send(carrier, now, Outgoing::One(challenge));
         }
-        let permitted = verified.permit(route.resource.max_body);
+        let permitted = match route.resource.streamed {
+            true => verified.permit_blocks(route.resource.max_body),
+            false => verified.permit(route.resource.max_body),
+        };
         let assembled = match self.session().assemble(now, permitted) {
             Next::Proceed(assembled) => assembled,
             Next::Handled(handled) => return self.finish(carrier, now, handled, None),
@@ -149,7 +154,11 @@ impl Service {
         };
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
         let from = (assembled.requester().remote, peer.as_ref());
-        match self.call(&found, from, assembled.message(), assembled.body()).0 {
+        let reply = match assembled.block() {
+            Some(part) => self.stream_block(now, &found, from, assembled.message(), &part),
+            None => self.call(&found, from, assembled.message(), assembled.body()),
+        };
+        match reply.0 {
             Answer::Ready(response) => {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, Some((route, began)))
@@ -347,7 +356,7 @@ impl Service {
     }
 
     /// Counts a refusal.
-    fn refused(&self, now: Instant, why: Reason, from: IpAddr) {
+    pub(super) fn refused(&self, now: Instant, why: Reason, from: IpAddr) {
         let class = match why {
             _ if is_stand_in(from) => Class::Dtls,
             // It proves nothing, and is not worth a look-up.

@@ -33,6 +33,9 @@ impl<S: SharedState<ServerState>> Server<S> {
             let answer = Response::new(Code::BAD_REQUEST);
             return Next::Send(Outgoing::One(Finished::response(received.requester, answer)));
         }
+        if received.by_block && facts.block1.is_some() {
+            return Next::Proceed(Assembled(received));
+        }
         match (facts.block1, facts.block2) {
             (Some(block), _) => self.take_block(now, received, block, max_body),
             (None, Some(wanted)) if wanted.num() > 0 => self.later_block(now, received, wanted),

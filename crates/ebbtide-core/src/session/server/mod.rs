@@ -38,7 +38,8 @@ mod withheld;
 pub use complete::Observe;
 pub use limits::{Load, Refusals, SessionConfig};
 pub use stages::{
-    Assembled, Handled, Next, Outgoing, PendingRequest, Permitted, Received, RequestSlot, Verified,
+    Assembled, BodyBlock, Handled, Next, Outgoing, PendingRequest, Permitted, Received,
+    RequestSlot, Verified,
 };
 
 use super::address_validation::AddressValidation;

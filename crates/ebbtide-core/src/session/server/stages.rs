@@ -7,7 +7,7 @@ use crate::session::q_block::{BlockRequest, Part};
 use crate::session::requester::{Facts, Incoming, Requester};
 use crate::session::transport::Transport;
 use crate::time::Instant;
-use crate::wire::{Code, Message};
+use crate::wire::{Block, Code, Message};
 use crate::{endpoint, stream};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -65,6 +65,8 @@ pub(super) struct Arrived<'m> {
     pub(super) part: Option<Part>,
     /// How many bytes its body may have.
     pub(super) max_body: usize,
+    /// Whether the application takes its body block by block.
+    pub(super) by_block: bool,
     pub(super) scheme: BlockScheme,
     /// The body, if it came in several blocks.
     pub(super) body: Option<Bytes>,
@@ -127,6 +129,7 @@ impl<'m> RequestSlot<'m> {
             requester: Requester::new(remote, incoming, &message, facts.unwanted),
             message,
             facts,
+            by_block: false,
             part: None,
             max_body: usize::MAX,
             scheme: BlockScheme::Plain,
@@ -205,6 +208,15 @@ impl<'p, 'm> Verified<'p, 'm> {
     pub fn permit(self, max_body: usize) -> Permitted<'p, 'm> {
         self.0.max_body = max_body;
         Permitted(self.0)
+    }
+
+    /// Permits it, and takes its body block by block if it comes in the blocks of RFC 7959: nothing is stored
+    /// of them, and [`Assembled::block`] says which one it is.
+    #[inline]
+    #[must_use]
+    pub fn permit_blocks(self, max_body: usize) -> Permitted<'p, 'm> {
+        self.0.by_block = true;
+        self.permit(max_body)
     }
 }
 
@@ -309,6 +321,17 @@ impl Request<'_, '_> {
     }
 }
 
+/// A block of a request's body.
+#[derive(Copy, Clone, Debug)]
+pub struct BodyBlock {
+    /// Where it stands in the body, and whether others follow.
+    pub block: Block,
+    /// The length of the whole body, if the client has announced it (Size1).
+    pub announced: Option<u32>,
+    /// Identifies the body among all others: the client's address, and hashes of what its request names.
+    pub transfer: (SocketAddr, u64, u64),
+}
+
 /// A request whose body is whole: the application answers it.
 #[derive(Debug)]
 pub struct Assembled<'p, 'm>(pub(super) &'p mut Arrived<'m>);
@@ -326,6 +349,16 @@ impl<'p, 'm> Assembled<'p, 'm> {
     #[must_use]
     pub fn body(&self) -> &[u8] {
         self.0.body.as_deref().unwrap_or(self.0.message.payload())
+    }
+
+    /// Which block of a longer body this is, if the application takes it
+    /// [block by block](Verified::permit_blocks): the body is this block alone then.
+    #[must_use]
+    pub fn block(&self) -> Option<BodyBlock> {
+        let Arrived { facts, message, requester, by_block, .. } = &*self.0;
+        let block = facts.block1.filter(|block| *by_block && (block.more() || block.num() > 0))?;
+        let transfer = transfer_key(requester.remote, message);
+        Some(BodyBlock { block, announced: facts.size1, transfer })
     }
 
     /// The sender of the request.
