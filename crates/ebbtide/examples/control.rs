@@ -56,7 +56,7 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
     let remote = server.local_addrs()[0];
     tokio::spawn(server.run());
 
-    // For all peers; `ebbtide controls` lists what there is.
+    // For all peers; `ebbtide list congestion-controls` prints the names.
     let client = Client::with_config(Config::with_control(Control::parse("cocoa:nstart=2")?));
     // For one of them, by a name that the registry knows.
     let registry = Registry::new([Custom::new(Threefolds)])?;

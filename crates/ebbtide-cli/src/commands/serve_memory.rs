@@ -24,7 +24,10 @@ pub(crate) fn release_when_free() {
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "the allocator's own function; the C library has no safe form of it")]
+#[expect(
+    unsafe_code,
+    reason = "the allocator's own function; the C library has no safe form of it"
+)]
 fn trim() {
     // SAFETY: `malloc_trim` takes a number of bytes and no pointer, may be called by any thread at
     // any time (it is MT-Safe), and changes no allocated block.
