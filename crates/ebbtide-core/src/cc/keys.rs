@@ -3,7 +3,7 @@
 use super::Algorithm;
 
 impl Algorithm {
-    /// The keys of the settings that apply to this control. [`Config::set`](super::Config::set)
+    /// The keys of the settings that apply to this control. [`ControlConfig::set`](super::ControlConfig::set)
     /// refuses all others.
     #[must_use]
     pub const fn keys(self) -> &'static [&'static str] {

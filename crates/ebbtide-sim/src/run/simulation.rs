@@ -14,7 +14,7 @@ use crate::random::{Streams, uniform};
 use crate::record::{ExchangeRecord, FlowRecord, Handshakes, RunRecord, SparseHistogram, Totals};
 use crate::scenario::units::Time;
 use crate::scenario::{Control, Return, Scenario, WorkloadKind};
-use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
@@ -170,7 +170,7 @@ impl<R: Recorder> Simulation<R> {
         let streams = Streams::new(seed, replication);
         let mut engine = Engine::new(LANES);
         let groups = controls.len().max(1);
-        let fallback = Config::new(Algorithm::Default);
+        let fallback = ControlConfig::new(Algorithm::Default);
         let models: Vec<Model> = (0..groups)
             .map(|group| controls.get(group).cloned())
             .map(|control| control.unwrap_or_else(|| Control::Udp(fallback.clone())))
