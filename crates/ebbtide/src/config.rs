@@ -94,14 +94,16 @@ impl Config {
         self
     }
 
-    /// Sets how often a Confirmable message is repeated (MAX_RETRANSMIT, RFC 7252 section 4.8). Default 4.
+    /// Sets the maximum number of retransmissions of a Confirmable message (MAX_RETRANSMIT, RFC 7252
+    /// section 4.8). Default 4.
     #[must_use]
     pub fn max_retransmit(mut self, repetitions: u8) -> Self {
         self.endpoint.params.max_retransmit = repetitions;
         self
     }
 
-    /// Sets the scope that shares one congestion control.
+    /// Sets the scope of a congestion control, which the peers in it share. Default: each remote
+    /// transport address has its own ([`Scope::TransportAddress`]).
     #[must_use]
     pub fn scope(mut self, scope: Scope) -> Self {
         self.endpoint.scope = scope;
