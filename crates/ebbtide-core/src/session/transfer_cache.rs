@@ -1,4 +1,4 @@
-//! Bodies under way in both directions, with bounded memory: which of them goes when there is no room.
+//! Bodies in transfer in both directions, with bounded memory, and the choice of the one to drop.
 
 use super::key::TransferKey;
 use super::recency::RecencyMap;
@@ -7,8 +7,8 @@ use crate::time::{Duration, Instant};
 /// Transfers in each direction.
 const MAX_TRANSFERS: usize = 1024;
 
-/// Uploads and downloads that take so many bytes at the most, together. The answers of uploads that have
-/// ended have room of their own, one message each: bodies that begin must not push them out.
+/// Uploads and downloads, which together have a limit in bytes. The answers of finished uploads
+/// have memory of their own, one message each, so that new bodies do not displace them.
 #[derive(Debug)]
 pub(super) struct TransferCache<U, D, A> {
     pub(super) uploads: RecencyMap<TransferKey, U>,
@@ -18,9 +18,9 @@ pub(super) struct TransferCache<U, D, A> {
     max_bytes: usize,
     /// How long a transfer may pause.
     lifetime: Duration,
-    /// Whether an upload may be given up for the sake of others.
+    /// Whether an upload may be dropped in favour of others.
     may_go: fn(&U, Instant) -> bool,
-    /// Uploads that were given up for want of room.
+    /// Uploads that were dropped for lack of memory.
     pub(super) evicted: u64,
 }
 
@@ -35,12 +35,13 @@ impl<U, D, A> TransferCache<U, D, A> {
         Self { uploads, downloads, answers, max_bytes, lifetime, may_go, evicted: 0 }
     }
 
-    /// Bytes that there may be.
+    /// The limit in bytes.
     pub(super) const fn max_bytes(&self) -> usize {
         self.max_bytes
     }
 
-    /// Bytes of bodies; uploads, finished ones included; and downloads that are kept.
+    /// The bytes of bodies, the number of uploads including finished ones, and the number of stored
+    /// downloads.
     pub(super) fn held(&mut self, now: Instant) -> (usize, usize, usize) {
         self.expire(now);
         (self.bytes(), self.uploads.len() + self.answers.len(), self.downloads.len())
@@ -50,20 +51,20 @@ impl<U, D, A> TransferCache<U, D, A> {
         self.uploads.bytes() + self.downloads.bytes()
     }
 
-    /// Whether half of the room for uploads is taken.
+    /// Whether half of the memory for uploads is taken.
     pub(super) fn is_half_full(&self) -> bool {
         self.uploads.len().max(self.answers.len()) >= MAX_TRANSFERS / 2
             || self.bytes() >= self.max_bytes / 2
     }
 
-    /// Gives up what has paused for too long.
+    /// Drops transfers that have paused for too long.
     pub(super) fn expire(&mut self, now: Instant) {
         while self.uploads.pop_oldest(now, self.lifetime).is_some() {}
         while self.downloads.pop_oldest(now, self.lifetime).is_some() {}
         while self.answers.pop_oldest(now, self.lifetime).is_some() {}
     }
 
-    /// An upload is answered: its body goes, the answer stays.
+    /// Records the answer to an upload: its body is dropped, and the answer stays.
     pub(super) fn finish(&mut self, now: Instant, key: TransferKey, answer: A) {
         self.uploads.remove(&key);
         self.answers.remove(&key);
@@ -73,7 +74,7 @@ impl<U, D, A> TransferCache<U, D, A> {
         self.answers.insert(now, key, answer, 0);
     }
 
-    /// Begins an upload, in place of what there was under this key. False if there is no room.
+    /// Begins an upload, and replaces the one under this key. Returns false if there is no room.
     pub(super) fn begin_upload(
         &mut self,
         now: Instant,
@@ -90,8 +91,8 @@ impl<U, D, A> TransferCache<U, D, A> {
         true
     }
 
-    /// Makes room for the next bytes of an upload; nothing if it was given up itself, since no other
-    /// may go.
+    /// Makes room for the next bytes of an upload. Returns `None` if the upload itself was dropped,
+    /// since no other one may be.
     pub(super) fn grow_upload(
         &mut self,
         now: Instant,
@@ -107,8 +108,7 @@ impl<U, D, A> TransferCache<U, D, A> {
         self.uploads.get_mut(&key)
     }
 
-    /// Keeps a download, in place of what there was under this key, unless it alone is longer than all
-    /// may be.
+    /// Stores a download, and replaces the one under this key, unless it alone exceeds the limit.
     pub(super) fn keep_download(
         &mut self,
         now: Instant,
@@ -128,8 +128,8 @@ impl<U, D, A> TransferCache<U, D, A> {
         }
     }
 
-    /// Gives up what has not advanced for longest until so many bytes find room: downloads first,
-    /// since the handler can be asked again. False if what is left may not go.
+    /// Drops what has not advanced for longest until so many bytes find room: downloads first,
+    /// since the handler can be called again. Returns false if the rest may not be dropped.
     fn make_room(&mut self, now: Instant, bytes: usize) -> bool {
         while self.bytes() + bytes > self.max_bytes {
             if self.downloads.pop_oldest(now, Duration::ZERO).is_none() && !self.evict_upload(now) {
@@ -139,8 +139,8 @@ impl<U, D, A> TransferCache<U, D, A> {
         true
     }
 
-    /// Of uploads that are never finished, those go that have not advanced for longest: one that
-    /// goes on stays.
+    /// Of uploads, the one that has not advanced for longest is dropped, so that one that advances
+    /// stays.
     fn evict_upload(&mut self, now: Instant) -> bool {
         let may_go = self.may_go;
         let evicted = self.uploads.pop_oldest_of(|upload| may_go(upload, now)).is_some();

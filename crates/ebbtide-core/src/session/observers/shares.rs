@@ -1,4 +1,4 @@
-//! Fair shares of the places of observers.
+//! Fair shares of the observer table.
 
 use crate::exchange::source::{is_fair, source};
 use alloc::boxed::Box;
@@ -7,17 +7,18 @@ use core::hash::BuildHasher;
 use core::net::IpAddr;
 use foldhash::quality::FixedState;
 
-/// Counters of sources. Two sources that share a counter seem to have the observers of both; a client
-/// cannot bring that about without the seed.
+/// Counters by source. Two sources that share a counter appear to have the observers of both; a
+/// client cannot cause that without the seed.
 const COUNTERS: usize = 1 << 16;
 
-/// How many observers each source has. That matters only once half of the places are taken, and is
-/// counted from then on: most sockets and all connections do without these 256 KiB.
+/// The number of observers of each source. It is counted only once half of the table is taken: most
+/// sockets and all connections do without these 256 KiB.
 #[derive(Debug, Default)]
 pub(super) struct Shares(Option<Box<[u32]>>);
 
 impl Shares {
-    /// Whether a source may have one place more, where `taken` of `max` are; `all` are those who have.
+    /// Whether a source may have one more observer, if `taken` of `max` slots are taken; `all`
+    /// iterates over their sources.
     pub(super) fn admit(
         &mut self,
         hasher: &FixedState,
