@@ -26,7 +26,6 @@
 //!
 //! A handler never runs twice for one request: neither for a copy of it, nor because its answer has
 //! to wait until the address has echoed a challenge.
-//! wait until the address has echoed a challenge.
 
 mod assemble;
 mod complete;
