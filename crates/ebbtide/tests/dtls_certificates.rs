@@ -78,7 +78,7 @@ fn client(trust: &Trust, own: Option<&Identity>) -> Client {
 async fn ask(client: &Client, at: SocketAddr) -> Result<String, Failure> {
     match client.get(format!("coaps://{at}/who")).await {
         Ok(response) => Ok(response.text().into_owned()),
-        Err(Error::Dtls { reason, remote }) if remote == at => Err(reason),
+        Err(Error::Dtls { reason, remote, .. }) if remote == at => Err(reason),
         Err(error) => panic!("{error}"),
     }
 }

@@ -168,7 +168,7 @@ fn say(
 
 #[tokio::test]
 async fn a_thousand_sessions_whose_addresses_all_change_keep_their_observations_without_a_handshake()
-{
+ {
     const DEVICES: u32 = 1000;
     let state = Subject::new();
     let (server, at) = serve(&state);

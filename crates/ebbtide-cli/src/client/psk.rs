@@ -100,8 +100,8 @@ pub(crate) struct KeyFile {
 }
 
 impl KeyFile {
-    /// Reads a file of lines `IDENTITY:KEY`. Empty lines and lines that begin with `#` are
-    /// skipped.
+    /// Reads a file of lines `IDENTITY:KEY`, divided at the last colon. Empty lines and lines that
+    /// begin with `#` are skipped.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let keys = read(path).map_err(|error| wrong("--psk-file", &error))?;
         Ok(Self { path: path.into(), keys: Arc::new(RwLock::new(keys)) })

@@ -36,7 +36,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, visible_alias = "cafile", value_name = "FILE", requires = "cert")]
     client_ca: Option<PathBuf>,
     /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, with the key as text or as 0x
-    /// and hexadecimal digits. Read again at SIGHUP. Without --bind, port 5684 is served as well
+    /// and hexadecimal digits; an identity may contain colons, a key may not. Read again at
+    /// SIGHUP. Needs a --bind coaps://ADDR; without any --bind, port 5684 is served as well
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
     /// Append the secrets of DTLS sessions to this file (NSS format: Wireshark decrypts a capture with

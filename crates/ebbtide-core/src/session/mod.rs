@@ -1,7 +1,7 @@
 //! The layer above messages: bodies in blocks, observations, Echo, the stages of a request.
 //!
 //! Nothing here reads a clock, owns a socket or calls a handler: instants and randomness are
-//! arguments, and what has to be done next is a return value. The same code serves a device's loop, an
+//! arguments, and the next action is a return value. The same code serves the loop of a device, an
 //! asynchronous runtime and a simulation.
 
 mod address_validation;

@@ -49,17 +49,6 @@ impl Control {
     }
 }
 
-/// The setting that has the effect of this one in some other controls.
-fn instead(key: &str) -> Option<&'static str> {
-    match key {
-        "initial-rto" => Some("ack-timeout"),
-        "ack-timeout" => Some("initial-rto"),
-        "in-flight" => Some("nstart"),
-        "nstart" => Some("in-flight"),
-        _ => None,
-    }
-}
-
 impl From<ControlConfig> for Control {
     fn from(config: ControlConfig) -> Self {
         Self::Udp(config)
@@ -139,15 +128,10 @@ impl Scenario {
         let mut config = self.custom.parse(name).map_err(wrong)?;
         for (key, value) in settings {
             config.set(key, value).map_err(wrong)?;
-            let read = config.selection.keys();
-            if !read.contains(&key) {
-                let instead = instead(key).filter(|other| read.contains(other));
-                let hint = instead.map_or_else(String::new, |other| format!("; use {other}"));
-                let known = read.join(", ");
-                return Err(fail(&format!(
-                    "{key} has no effect on {}{hint}: it reads {known}",
-                    config.selection.name()
-                )));
+            // `set` refuses such a key for built-in controls only.
+            let (control, keys) = (config.selection.name(), config.selection.keys());
+            if !keys.contains(&key) {
+                return Err(wrong(ConfigError::Unused { key, control, keys }));
             }
         }
         Ok(Control::Udp(config))

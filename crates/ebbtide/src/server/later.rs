@@ -1,4 +1,4 @@
-//! Answers that are sent later: of slow handlers, to groups, and those that wait for room.
+//! Answers that are sent later: those of slow handlers, to groups, and those that wait for room.
 
 use super::carrier::{Carrier, Sink};
 use super::panics;
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long an answer waits for the end of an exchange before it is tried anyway.
+/// How long an answer waits for the end of an exchange before it is tried in any case.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
@@ -58,7 +58,7 @@ impl Drop for Working {
 }
 
 /// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
-/// repeating it (RFC 7252 section 5.2.2).
+/// retransmitting it (RFC 7252 section 5.2.2).
 pub(super) async fn finish<C: Carrier>(
     carrier: Arc<C>,
     working: Working,
@@ -74,7 +74,8 @@ pub(super) async fn finish<C: Carrier>(
         Err(_) => {
             let acknowledgement = pending.acknowledge();
             carrier.with(|state, now| {
-                // An acknowledgement finds room, or is sent for the next copy of the request.
+                // If there is no room for the acknowledgement, it is sent for the next copy of the
+                // request.
                 let _ = state.send(now, &acknowledgement);
             });
             answer.await
@@ -129,7 +130,7 @@ pub(super) fn when_there_is_room<C: Carrier>(
     });
 }
 
-/// Sends an answer, and waits for room as long as it takes.
+/// Sends an answer, after waiting for room for as long as necessary.
 async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
     loop {
         let room = carrier.with(|state, now| match state.send(now, finished) {
@@ -143,13 +144,13 @@ async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
             }
         });
         let Some(room) = room else { return };
-        // An exchange that ended, or the time: both mean to try again.
+        // The end of an exchange and the end of the wait both lead to another attempt.
         let _ = tokio::time::timeout(PATIENCE, room).await;
     }
 }
 
-/// Answers a request to a group: not at once, so that the members' answers do not collide, and
-/// not at all if there is nothing to say (RFC 7252 section 8.2).
+/// Answers a request to a group: after a delay, so that the members' answers do not collide, and
+/// not at all if there is nothing to report (RFC 7252 section 8.2).
 pub(super) fn at_leisure<C: Carrier>(service: &Service, carrier: &Arc<C>, finished: Finished) {
     if !finished.is_useful() {
         return;

@@ -82,13 +82,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves `router` at these addresses, with the default settings. Must be called within a tokio
-    /// runtime.
+    /// Serves `router` at these addresses, with the default settings.
     ///
     /// # Errors
     ///
     /// Returns an error if one of the addresses cannot be resolved or bound, or if the system
     /// provides no randomness.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime with IO and time enabled.
     pub fn bind(
         router: Router,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
@@ -96,12 +99,17 @@ impl Server {
         Self::with_config(router, Config::new(), addresses)
     }
 
-    /// Serves `router` at these addresses.
+    /// Serves `router` at these addresses. Names are resolved, and the stored state is loaded, in
+    /// the calling thread, which they may block.
     ///
     /// # Errors
     ///
     /// Returns an error if one of the addresses cannot be resolved or bound, if the stored state
     /// cannot be loaded, if a worker cannot be started, or if the system provides no randomness.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime with IO and time enabled.
     pub fn with_config(
         router: Router,
         config: Config,
@@ -133,7 +141,7 @@ impl Server {
                     let numbered = (clock, number);
                     let shared =
                         Shared::serving(address, net.socket(), serve, numbered, workers > 1)?;
-                    // Of port 0, the others have the one that the first was given.
+                    // With port 0, further workers use the port that the first one was given.
                     address = shared.local_addr();
                     threads.push(worker);
                     bound.push(shared);
@@ -151,7 +159,7 @@ impl Server {
             secured.map_err(|source| BindError { address, source })?;
             bound.push(shared);
         }
-        // Nobody has set them before.
+        // They have not been set before.
         let _ = service.inner.sockets.set(bound.iter().map(Arc::downgrade).collect());
         if let (Some(store), Some(saved)) = (store, saved) {
             state::restore(&service, &bound, &saved);
@@ -172,7 +180,7 @@ impl Server {
         Ok(Self { service, sockets, listeners: Vec::new(), tally: Arc::default() })
     }
 
-    /// Serves over TCP, TLS or WebSockets as well: the same resources by the same handlers.
+    /// Serves the same resources over TCP, TLS or WebSockets as well.
     ///
     /// ```no_run
     /// # async fn example(router: ebbtide::server::Router) -> Result<(), Box<dyn std::error::Error>> {
@@ -185,7 +193,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the address cannot be bound, or the certificate not be used.
+    /// Returns an error if the address cannot be bound or the certificate cannot be used.
     pub fn listen(mut self, at: Listen) -> Result<Self, BindError> {
         let config = self.service.config();
         let serving = Serving {
@@ -198,14 +206,15 @@ impl Server {
         Ok(self)
     }
 
-    /// Joins a group at the sockets that are bound to all addresses of its family: a request to the
-    /// group's address is answered after a random part of DEFAULT_LEISURE, unless there is nothing
-    /// to say (RFC 7252 section 8.2). `interface` is an interface's index ([`interface_index`]), 0
-    /// for the system's choice.
+    /// Joins a multicast group at the sockets that are bound to all addresses of its family. A
+    /// request to the group's address is answered after a random part of DEFAULT_LEISURE, unless
+    /// there is nothing to report (RFC 7252 section 8.2). `interface` is the index of an interface
+    /// ([`interface_index`]), or 0 for the system's choice.
     ///
     /// # Errors
     ///
-    /// If the address is none of a group, there is no such interface, or no such socket.
+    /// Returns an error if `group` is not a multicast address, or if there is no such interface or
+    /// socket.
     pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         if group::join(self.sockets.iter().map(|(shared, _)| shared), group, interface)? {
             return Ok(());
@@ -214,7 +223,8 @@ impl Server {
         Err(io::Error::new(io::ErrorKind::InvalidInput, why))
     }
 
-    /// Joins [`ALL_COAP_NODES`] as far as there are sockets for them, and says which it has joined.
+    /// Joins [`ALL_COAP_NODES`] of the families for which there are sockets, and returns the joined
+    /// groups.
     ///
     /// # Errors
     ///
@@ -233,13 +243,13 @@ impl Server {
         Ok(joined)
     }
 
-    /// Chooses the congestion control of separate responses and notifications to one peer; it takes
-    /// effect at once, and knows nothing yet.
+    /// Sets the congestion control of separate responses and notifications to one peer. It takes
+    /// effect at once, and starts without measurements.
     ///
     /// # Errors
     ///
-    /// If there is no room for another peer's state, or for another control: a socket has 256
-    /// different ones at most.
+    /// Returns an error if there is no room for another peer's state, or for another control: a
+    /// socket has at most 256 different ones.
     pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), SendError> {
         let same_family = |shared: &Shared| shared.local_addr().is_ipv4() == remote.is_ipv4();
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
@@ -248,13 +258,13 @@ impl Server {
         })
     }
 
-    /// The addresses that it is bound to for `coap`.
+    /// The addresses of the sockets for `coap`.
     #[must_use]
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         self.addresses(false)
     }
 
-    /// The addresses that it is bound to for `coaps`.
+    /// The addresses of the sockets for `coaps`.
     #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_addrs(&self) -> Vec<SocketAddr> {
@@ -273,12 +283,12 @@ impl Server {
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
         let sockets = sockets.filter(|shared| shared.lock().dtls.is_some() == dtls);
         let mut addresses: Vec<_> = sockets.map(|shared| shared.local_addr()).collect();
-        // Workers have one address.
+        // Workers share one address.
         addresses.dedup();
         addresses
     }
 
-    /// Where it listens for connections.
+    /// The schemes and addresses at which it accepts connections.
     #[must_use]
     pub fn listeners(&self) -> Vec<(Scheme, SocketAddr)> {
         self.listeners.iter().map(|listener| (listener.scheme, listener.address)).collect()
@@ -298,7 +308,7 @@ impl Server {
         self.sockets.iter().map(|(shared, _)| shared.lock().endpoint.counters()).collect()
     }
 
-    /// Reads its metrics, also while [`Self::run`] has it.
+    /// Returns a reader of its metrics, which also works while [`Self::run`] owns the server.
     #[must_use]
     pub fn meter(&self) -> Meter {
         let inner: Arc<dyn Reports> = self.service.inner.clone();
@@ -306,7 +316,8 @@ impl Server {
         Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally, report)
     }
 
-    /// Serves until this future is dropped, or the server is ended by its [`Self::handle`].
+    /// Serves until this future is dropped, which closes the sockets, or until the server is ended
+    /// by its [`Self::handle`].
     ///
     /// # Errors
     ///
@@ -315,7 +326,7 @@ impl Server {
     /// error: its request is answered 5.00 (Internal Server Error), and the panic is counted and
     /// logged.
     pub async fn run(mut self) -> io::Result<()> {
-        // Whichever ends first is told: the others never end by themselves.
+        // The first task to end decides, since none of them ends by itself.
         let ended = poll_fn(|cx| {
             let sockets = self.sockets.iter_mut().map(|(_, driver)| driver);
             let listeners = self.listeners.iter_mut().map(|listener| &mut listener.task);
@@ -329,13 +340,13 @@ impl Server {
             if any { Poll::Pending } else { Poll::Ready(Ok(())) }
         });
         match ended.await {
-            // It was closed.
+            // The server was closed.
             Err(error) if error.is_cancelled() => Ok(()),
             ended => ended.map_err(io::Error::other),
         }
     }
 
-    /// Stops serving.
+    /// Stops serving at once.
     pub fn close(&self) {
         for (shared, _) in &self.sockets {
             shared.close();

@@ -9,14 +9,14 @@ use crate::message::Response;
 use ebbtide_core::wire::Code;
 use std::sync::Arc;
 
-/// A handler whose form and arguments are settled.
+/// A handler whose form and arguments are erased.
 type Answer<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
 type Authorize = Arc<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
 
-/// The methods that a resource can have: 0.01 to 0.07.
+/// The number of methods: codes 0.01 to 0.07.
 const METHODS: usize = 7;
 
-/// A resource: a handler per method, and what `/.well-known/core` says about it.
+/// A resource: a handler for each method, and its entry in `/.well-known/core`.
 ///
 /// `S` is the state that its handlers take, see [`Router::with_state`](super::Router::with_state).
 pub struct Resource<S = ()> {
@@ -108,14 +108,15 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Says something about the resource in `/.well-known/core`, such as `rt` (RFC 6690 section 3).
+    /// Adds an attribute to the resource's entry in `/.well-known/core`, such as `rt` (RFC 6690
+    /// section 3).
     #[must_use]
     pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.attributes.push((name.into(), value.into()));
         self
     }
 
-    /// Keeps it out of `/.well-known/core`.
+    /// Omits the resource from `/.well-known/core`.
     #[must_use]
     pub fn hidden(mut self) -> Self {
         self.hidden = true;
@@ -130,17 +131,19 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Says that the handlers obey If-Match and If-None-Match (RFC 7252 section 5.10.8). Otherwise a
-    /// request with one of these is answered 4.02 (Bad Option): a condition is never ignored.
+    /// Declares that the handlers obey If-Match and If-None-Match (RFC 7252 section 5.10.8).
+    /// Without it, a request with one of these options is answered 4.02 (Bad Option): a condition
+    /// is never ignored.
     #[must_use]
     pub fn conditional(mut self) -> Self {
         self.conditional = true;
         self
     }
 
-    /// Bounds the bodies of requests; one that is longer is answered 4.13 (Request Entity Too Large)
-    /// with the bound in Size1, as soon as it is known, before it is stored. The bound of the whole
-    /// server holds as well ([`Config::max_body`](crate::Config::max_body)).
+    /// Sets the maximum length of a request's body. A longer body is answered 4.13 (Request Entity
+    /// Too Large) with the maximum in Size1, as soon as its length is known and before it is
+    /// stored. The server's maximum applies as well
+    /// ([`Config::max_body`](crate::Config::max_body)). Default: no limit.
     #[must_use]
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
@@ -192,9 +195,9 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Asks `authorize` before anything is stored or handled: an `Err` is the answer, such as 4.01 or
-    /// 4.03. It sees every message of a request: of a body in blocks each block, the first one first.
-    /// It must not block.
+    /// Calls `authorize` before a request is stored or handled; an `Err` is the answer, such as
+    /// 4.01 or 4.03. It receives every message of a request, and for a body in blocks each block in
+    /// order. It must not block.
     ///
     /// ```
     /// # use ebbtide::{Code, Response, server::{Call, Router, put}};
@@ -213,8 +216,8 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Puts a layer around all handlers that the resource has by now. Of several, the one that was
-    /// added last sees a request first.
+    /// Adds a layer around all handlers added so far. Of several layers, the one added last
+    /// receives a request first.
     #[must_use]
     pub fn layer(mut self, layer: impl Layer) -> Self {
         let layer = Arc::new(layer);
@@ -227,7 +230,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Gives the handlers their state.
+    /// Sets the state that the handlers take.
     pub(super) fn with_state<T>(self, state: &S) -> Resource<T>
     where
         S: Clone,

@@ -1,4 +1,5 @@
-//! From a request to its response: the session's stages, with the router's handlers between them.
+//! Takes a request to its response, through the session's stages with the router's handlers between
+//! them.
 
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
@@ -43,13 +44,13 @@ pub(super) struct Service {
 pub(super) struct Inner {
     clock: Clock,
     pub(super) router: Router,
-    /// Routes that were added while it serves.
+    /// Routes that were added while the server runs.
     pub(super) added: RwLock<Router>,
     pub(super) config: Config,
     pub(super) session: Server<Locked<ServerState>>,
-    /// The sockets by their numbers: for answers that are due without a request.
+    /// The sockets by number, for answers that are not caused by a request.
     pub(super) sockets: OnceLock<Vec<Weak<Shared>>>,
-    /// Requests that asynchronous handlers are at work on, or whose answers wait for room.
+    /// The number of requests whose asynchronous handlers run, or whose answers wait for room.
     pub(super) working: AtomicUsize,
     /// Of those, the ones that take longer than a moment.
     pub(super) shares: Mutex<FairShares>,
@@ -61,7 +62,7 @@ pub(super) struct Inner {
     pub(super) streams: super::streaming::Streams,
     /// See [`super::pace`].
     pub(super) pace: super::pace::Pace,
-    /// Something is due earlier than it was.
+    /// Signals that a timer was set to an earlier instant.
     pub(super) earlier: Arc<Notify>,
 }
 
@@ -116,7 +117,7 @@ impl Service {
         &self.inner.session
     }
 
-    /// Takes a request through all stages, as far as it goes now.
+    /// Takes a request through as many stages as possible now.
     fn process<'s, C: Carrier>(
         &self,
         carrier: &'s Arc<C>,
@@ -169,8 +170,8 @@ impl Service {
         }
     }
 
-    /// The route of a request; the answer if there is none, or it does not take it. Of a body in blocks
-    /// nothing has been stored yet.
+    /// The route of a request, or the answer if there is no route or it does not accept the
+    /// request. Nothing of a body in blocks has been stored yet.
     fn permit<'m>(
         &self,
         verified: &Verified<'_, 'm>,
@@ -193,7 +194,8 @@ impl Service {
             return Err(Response::new(Code::METHOD_NOT_ALLOWED));
         }
         if verified.is_conditional() && !route.resource.conditional {
-            // RFC 7252 sections 5.4.1 and 5.10.8: both are critical, and this route does not know them.
+            // RFC 7252 sections 5.4.1 and 5.10.8: both are critical, and this route does not
+            // support them.
             return Err(Response::error(Code::BAD_OPTION, "no conditional requests here"));
         }
         if let Some(authorize) = &route.resource.authorize {
@@ -208,7 +210,7 @@ impl Service {
         Ok(found)
     }
 
-    /// The route of a request, with its parameters; the answer if there is none.
+    /// The route of a request with its parameters, or the answer if there is none.
     fn find<'m>(&self, message: &Message<'m>) -> Result<Found<'_, 'm>, Response> {
         if let Some((route, params)) = self.inner.router.look_up(message) {
             return Ok(Found::fixed(route, params));
@@ -241,14 +243,14 @@ impl Service {
             .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)))
     }
 
-    /// The answer of a handler that panicked, counted and logged.
+    /// The answer in place of a handler that panicked. The panic is counted and logged.
     pub(super) fn panicked(&self, caught: &Caught) -> Response {
         self.inner.handler_panics.fetch_add(1, Ordering::Relaxed);
         tracing::error!(reason = %caught, "a handler panicked");
         Response::new(Code::INTERNAL_SERVER_ERROR)
     }
 
-    /// Polls a handler once: most are ready then. A handler that is not ready becomes a task.
+    /// Polls a handler once, since most are ready then. A handler that is not ready becomes a task.
     fn later<'s, C: Carrier>(
         &self,
         carrier: &'s Arc<C>,
@@ -359,7 +361,7 @@ impl Service {
     pub(super) fn refused(&self, now: Instant, why: Reason, from: IpAddr) {
         let class = match why {
             _ if is_stand_in(from) => Class::Dtls,
-            // It proves nothing, and is not worth a look-up.
+            // Such a request proves nothing about its address, so a look-up is not worth its cost.
             Reason::Malformed | Reason::Challenged => Class::of(from, false),
             _ => Class::of(from, self.session().trusts_address(now, from)),
         };
@@ -378,7 +380,7 @@ impl Service {
         }
     }
 
-    /// Sends an answer: now, when there is room, or to a group's client at leisure.
+    /// Sends an answer: now, when there is room, or to a group's client after a delay.
     fn send_one<C: Carrier>(
         &self,
         carrier: &Arc<C>,
@@ -398,7 +400,7 @@ impl Service {
         }
     }
 
-    /// Makes and sends a notification, or starts to.
+    /// Creates and sends a notification, or starts a task that does.
     fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
         match self.state_for(&due, carrier.peer(due.remote).as_ref()).0 {
             Answer::Ready(response) => self.send_notification(&**carrier, now, &due, response),
@@ -417,7 +419,7 @@ impl Service {
 
     /// The state or event to send to an observer.
     fn state_for(&self, due: &Due, peer: Option<&Peer>) -> Reply {
-        // It was a message when it came.
+        // The bytes were a valid message on arrival.
         let Ok(message) = Message::parse(&due.request) else {
             return Reply::now(Response::new(Code::INTERNAL_SERVER_ERROR));
         };
@@ -437,7 +439,7 @@ impl Service {
         due: &Due,
         mut response: Response,
     ) {
-        // It was a message when it came.
+        // The bytes were a valid message on arrival.
         let Ok(message) = Message::parse(&due.request) else { return };
         let session = self.session();
         carrier.with(|state, _| {
@@ -451,7 +453,7 @@ impl Service {
     }
 }
 
-/// Why an answer of the session's own refuses a request, if it does.
+/// The reason for which the session's own answer refuses a request, if it does.
 fn reason(outgoing: &Outgoing) -> Option<Reason> {
     let Outgoing::One(finished) = outgoing else { return None };
     let response = finished.get()?;

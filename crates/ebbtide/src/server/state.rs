@@ -1,4 +1,5 @@
-//! The state of a server that outlives its program: observers, verified addresses, the place of message IDs.
+//! The state of a server that survives a restart: observers, verified addresses, and the position
+//! of message IDs.
 
 use super::observe::Observed as _;
 use super::service::Service;
@@ -15,9 +16,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often it is looked whether there is something to store.
+/// How often the state is checked for changes.
 const EVERY: Duration = Duration::from_millis(100);
-/// The first bytes of a state; the number is that of the format.
+/// The first bytes of a stored state; the number is the version of the format.
 const MAGIC: &[u8] = b"ebbtide state 1\n";
 
 /// A state as it is stored.
@@ -25,15 +26,15 @@ const MAGIC: &[u8] = b"ebbtide state 1\n";
 pub(super) struct Saved {
     /// The secret of the message IDs.
     pub(super) key: u64,
-    /// How often the server was started before.
+    /// The number of earlier starts of the server.
     pub(super) restarts: u32,
-    /// The verified addresses, with the time of their echo in milliseconds of the system's clock.
+    /// The verified addresses, with the time of verification in milliseconds of the system's clock.
     verified: Vec<(IpAddr, u64)>,
     /// By the number of their socket.
     observers: Vec<(u32, SavedObserver)>,
 }
 
-/// Milliseconds of the system's clock, which goes on over a restart.
+/// Milliseconds of the system's clock, which continues over a restart.
 #[expect(clippy::disallowed_methods, reason = "the only clock that goes on after a restart")]
 pub(super) fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -41,12 +42,12 @@ pub(super) fn unix_millis() -> u64 {
 }
 
 impl Saved {
-    /// The stored state, or the state of a server that starts for the first time. The store then knows of
-    /// this start.
+    /// Loads the stored state, or creates that of a first start, and stores that the server was
+    /// started.
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be read or written, or is not a state.
+    /// Returns an error if it cannot be read or written, or is not a valid state.
     pub(super) fn load(store: &dyn StateStore) -> io::Result<Self> {
         let state = match store.load()? {
             Some(state) => {
@@ -164,7 +165,7 @@ fn get_bytes<'i>(input: &mut &'i [u8]) -> Option<&'i [u8]> {
     Some(bytes)
 }
 
-/// Puts a state back, before the sockets are driven.
+/// Restores a state, before the sockets are driven.
 pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &Saved) {
     let (now, unix) = (service.clock().now(), unix_millis());
     service.session().tables().with(|tables| {
@@ -185,7 +186,7 @@ pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &Saved)
     }
 }
 
-/// The state to be stored, with a number that differs once it has changed.
+/// The state to store, with a number that differs after a change.
 fn collect(
     service: &Service,
     sockets: &[Weak<Shared>],
@@ -217,7 +218,7 @@ fn collect(
     Some((version, saved))
 }
 
-/// Stores what has changed, for as long as there is a socket.
+/// Stores changes until the last socket is closed.
 pub(super) async fn keep(
     service: Service,
     sockets: Vec<Weak<Shared>>,

@@ -198,15 +198,15 @@ impl Burst {
         self
     }
 
-    /// After how many messages that failed, or were answered with an error, no more are accepted:
-    /// default 1. It is also how many are kept to be handed back, beside those under way.
+    /// Sets the number of messages that may fail, or be answered with an error, before the burst stops
+    /// accepting messages. Default 1. As many are kept to be returned, in addition to those in flight.
     #[must_use]
     pub fn stop_after(mut self, failures: usize) -> Self {
         self.stop_after = failures.max(1);
         self
     }
 
-    /// Has `report` told what became of each message, in the order in which they were sent.
+    /// Calls `report` with the outcome of each message, in the order in which they were sent.
     #[must_use]
     pub fn on_report(mut self, report: impl FnMut(Report<'_>) + Send + 'static) -> Self {
         self.report = Some(Box::new(report));
@@ -219,11 +219,14 @@ impl Burst {
         self.base.wrapping_add(self.messages.len() as u32)
     }
 
-    /// Accepts a message and gives its sequence number; waits while too many are under way.
+    /// Sends a message and returns its sequence number, after waiting while too many are in flight.
+    ///
+    /// Cancel safe: if the future is dropped, the message has not been sent, but its payload is lost.
+    /// Dropping the burst cancels the messages in flight.
     ///
     /// # Errors
     ///
-    /// If the burst has stopped, or the message cannot be sent; its payload is handed back.
+    /// Returns an error with the payload if the burst has stopped, or if the message cannot be sent.
     pub async fn send(&mut self, payload: impl Into<Bytes>) -> Result<u32, NotAccepted> {
         let payload = payload.into();
         let limit = self.settings.sizes.whole;
@@ -245,7 +248,7 @@ impl Burst {
                     self.messages.push_back(Message { payload, outcome: None });
                     return Ok(sequence);
                 }
-                // The endpoint has enough for this peer: something of it has to end first.
+                // The queue for this peer is full: one of its messages has to end first.
                 Err(error) if is_no_room(&error) && !self.running.is_empty() => {
                     self.progress().await;
                 }
@@ -254,7 +257,7 @@ impl Burst {
         }
     }
 
-    /// Waits until something under way has ended.
+    /// Waits until a message in flight has ended.
     async fn progress(&mut self) {
         let Some((sequence, outcome)) = self.running.next().await else { return };
         let place = sequence.wrapping_sub(self.base) as usize;
@@ -266,7 +269,7 @@ impl Burst {
         }
     }
 
-    /// The first message is over.
+    /// Removes the first message and records its outcome.
     fn settle(&mut self) {
         let Some(message) = self.messages.pop_front() else { return };
         let sequence = self.base;
@@ -287,7 +290,8 @@ impl Burst {
         self.summary.unacknowledged.push(Unacknowledged { sequence, payload, reason });
     }
 
-    /// Waits for all messages under way and says how the burst ended.
+    /// Waits for all messages in flight and returns the outcome of the burst. Dropping the future
+    /// cancels them.
     pub async fn finish(mut self) -> Summary {
         while !self.running.is_empty() {
             self.progress().await;
@@ -295,8 +299,8 @@ impl Burst {
         self.stop()
     }
 
-    /// Ends the burst at once. Messages without an answer are handed back, although the server may
-    /// have accepted them.
+    /// Ends the burst at once. Messages without an answer are returned, although the server may have
+    /// accepted them.
     #[must_use]
     pub fn stop(mut self) -> Summary {
         self.running.clear();
