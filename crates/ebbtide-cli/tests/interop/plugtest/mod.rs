@@ -25,10 +25,6 @@ const PERIOD: Duration = Duration::from_millis(400);
 const PATIENCE: Duration = Duration::from_secs(150);
 /// Losses in percent, each way.
 const LOSSES: &[u32] = &[0, 5, 15];
-/// The same for our client and a server that answers copies with what it has stored: that hides how long
-/// the path takes, and with more losses the timeouts of the default control become many seconds long.
-const FEWER_LOSSES: &[u32] = &[0, 5];
-
 fn losing(lost: u32) -> Trouble {
     Trouble { lost, ..Trouble::default() }
 }
@@ -166,7 +162,7 @@ async fn our_client_passes_every_step_against_californiums_server() {
     if Peer::find("californium").is_none() {
         return;
     }
-    with_losses(FEWER_LOSSES, |lost| async move {
+    with_losses(LOSSES, |lost| async move {
         let (_running, address) = its_server(&Peer::find("californium").unwrap());
         all_steps(address, lost).await;
     })
@@ -191,7 +187,7 @@ async fn californiums_client_passes_every_step_against_our_server() {
 #[tokio::test]
 async fn our_client_passes_every_step_against_the_server_that_is_named() {
     let Ok(server) = std::env::var("PLUGTEST_SERVER") else { return };
-    for &lost in FEWER_LOSSES {
+    for &lost in LOSSES {
         all_steps(server.parse().unwrap(), lost).await;
     }
 }
