@@ -74,7 +74,7 @@ pub trait CertificateVerifier: Send + Sync {
     fn verify(&self, chain: &[&[u8]], name: Option<&str>) -> Result<Verified, CertificateError>;
 }
 
-/// What a verified certificate says.
+/// The contents of a verified certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     /// Its SubjectPublicKeyInfo in DER.

@@ -168,7 +168,7 @@ fn say(
 
 #[tokio::test]
 async fn a_thousand_sessions_whose_addresses_all_change_keep_their_observations_without_a_handshake()
-{
+ {
     const DEVICES: u32 = 1000;
     let state = Subject::new();
     let (server, at) = serve(&state);
@@ -194,8 +194,8 @@ async fn a_thousand_sessions_whose_addresses_all_change_keep_their_observations_
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_forged_hellos_leave_nothing_and_an_honest_client_goes_on() {
-    const HELLOS: u32 = 100_000;
+async fn twenty_thousand_forged_hellos_leave_nothing_and_an_honest_client_goes_on() {
+    const HELLOS: u32 = 20_000;
     let (server, at) = serve(&Subject::new());
     let mut config = Config::default();
     config.dtls.credentials = Some(credentials());
@@ -226,7 +226,7 @@ async fn a_hundred_thousand_forged_hellos_leave_nothing_and_an_honest_client_goe
                 answered += datagram.bytes.len();
             }
         }
-        if first == 10_000 {
+        if first == 2_000 {
             before = counting::bytes_in_use();
         }
     }

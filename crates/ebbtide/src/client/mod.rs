@@ -341,7 +341,7 @@ impl Client {
     }
 
     /// The session with a server over DTLS, to be resumed by another client: put it into the
-    /// [`Credentials`](crate::dtls::Credentials). `None` if there is no session, or the server does not
+    /// [`Credentials`](crate::dtls::Credentials) or the [`Certificates`](crate::dtls::Certificates). `None` if there is no session, or the server does not
     /// resume it. It is as secret as the key.
     #[cfg(feature = "dtls")]
     #[must_use]

@@ -112,10 +112,7 @@ impl DtlsCounts {
                 Kind::Counter,
                 ("ebbtide_dtls_addresses_total", "outcome"),
                 "New addresses of DTLS peers.",
-                numbers([
-                    ("changed", self.addresses_changed),
-                    ("refused", self.addresses_refused),
-                ]),
+                numbers([("changed", self.addresses_changed), ("refused", self.addresses_refused)]),
             ),
         ]
     }

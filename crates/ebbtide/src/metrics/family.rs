@@ -268,6 +268,8 @@ impl Snapshot {
     }
 }
 
-pub(super) fn numbers<const N: usize>(values: [(&'static str, u64); N]) -> [(&'static str, Value); N] {
+pub(super) fn numbers<const N: usize>(
+    values: [(&'static str, u64); N],
+) -> [(&'static str, Value); N] {
     values.map(|(name, value)| (name, Value::Number(value)))
 }
