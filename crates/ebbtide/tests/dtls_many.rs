@@ -194,8 +194,8 @@ async fn a_thousand_sessions_whose_addresses_all_change_keep_their_observations_
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_forged_hellos_leave_nothing_and_an_honest_client_goes_on() {
-    const HELLOS: u32 = 100_000;
+async fn twenty_thousand_forged_hellos_leave_nothing_and_an_honest_client_goes_on() {
+    const HELLOS: u32 = 20_000;
     let (server, at) = serve(&Subject::new());
     let client = Client::with_config(Config::new().credentials(credentials()));
     let uri = format!("coaps://{at}/x");
@@ -224,7 +224,7 @@ async fn a_hundred_thousand_forged_hellos_leave_nothing_and_an_honest_client_goe
                 answered += datagram.bytes.len();
             }
         }
-        if first == 10_000 {
+        if first == 2_000 {
             before = counting::bytes_in_use();
         }
     }

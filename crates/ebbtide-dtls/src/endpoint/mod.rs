@@ -262,14 +262,17 @@ impl Endpoint {
         self.table.get(self.table.find(session)?)?.saved.as_deref().cloned()
     }
 
-    /// Records that the peer has answered a message to its present address, which confirms the
-    /// address. Intended for sessions without RFC 9853 whose application sees such answers.
-    pub fn confirm_address(&mut self, session: SessionId) {
+    /// Records that the peer has answered a message of the application that was first sent at `sent`. If
+    /// it has a new address since before then, and does not support RFC 9853, this confirms the address.
+    pub fn confirm_address(&mut self, session: SessionId, sent: Instant) {
+        let name = session;
         if let Some(index) = self.table.find(session)
             && let Some(session) = self.table.get_mut(index)
-            && session.path.take().is_some()
+            && let Some(path) = session.path.take_if(|path| path.is_confirmed_by(sent))
         {
+            let (from, to) = (path.previous(), session.remote);
             self.counters.addresses_changed += 1;
+            self.events.push_back(Event::AddressChanged { session: name, from, to });
             self.table.rearm(index);
         }
     }

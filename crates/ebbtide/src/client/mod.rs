@@ -341,8 +341,8 @@ impl Client {
     }
 
     /// The session with a server over DTLS, which another client can resume: set it in the
-    /// [`Credentials`](crate::dtls::Credentials). `None` if there is no session, or if the server
-    /// does not resume it. It is as secret as the key.
+    /// [`Credentials`](crate::dtls::Credentials) or the [`Certificates`](crate::dtls::Certificates).
+    /// `None` if there is no session, or if the server does not resume it. It is as secret as the key.
     #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_session(&self, remote: SocketAddr) -> Option<SavedSession> {

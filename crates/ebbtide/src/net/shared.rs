@@ -496,8 +496,11 @@ impl SocketState {
         core::mem::take(&mut self.wake)
     }
 
-    fn learnt(&self, from: SocketAddr, exchange: ExchangeId, sample: Option<&Sample>) {
+    fn learnt(&mut self, from: SocketAddr, exchange: ExchangeId, sample: Option<&Sample>) {
         trace::learnt(from, exchange, sample, || self.endpoint.metrics(from));
+        if let (Some(sessions), Some(sample)) = (&mut self.dtls, sample) {
+            sessions.answered(from, sample.since_first);
+        }
     }
 }
 

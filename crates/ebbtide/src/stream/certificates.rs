@@ -30,7 +30,7 @@ impl Certificates {
             true => Servers::System(OnceLock::new()),
             false => Servers::of(trust)?,
         };
-        Ok(Self { verifier: Arc::new(servers), own })
+        Ok(Self { verifier: Arc::new(servers), own, saved: None })
     }
 }
 

@@ -108,7 +108,8 @@ impl Links {
                 let saved = saved.or_else(|| credentials.saved.clone());
                 Some(Credentials { saved, ..credentials.clone() }.into())
             }
-            (None, Some(Certificates { verifier, own })) => {
+            (None, Some(Certificates { verifier, own, saved: given })) => {
+                let saved = saved.or_else(|| given.clone());
                 let (verifier, own) = (Arc::clone(verifier), own.clone());
                 let server_name = Some(Arc::clone(&link.name));
                 Some(CertificateCredentials { verifier, server_name, own, saved }.into())

@@ -2,7 +2,8 @@
 
 use core::fmt;
 use ebbtide_dtls::{
-    CertificateVerifier, CertifiedKey, Credentials, Psk, PskLookup, ServerCertificates,
+    CertificateVerifier, CertifiedKey, Credentials, Psk, PskLookup, SavedSession,
+    ServerCertificates,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,6 +41,15 @@ impl Default for DtlsConfig {
 pub struct Certificates {
     pub(crate) verifier: Arc<dyn CertificateVerifier>,
     pub(crate) own: Option<Arc<CertifiedKey>>,
+    pub(crate) saved: Option<SavedSession>,
+}
+
+impl Certificates {
+    /// Resumes this session with the first server that knows it.
+    #[must_use]
+    pub fn resuming(self, saved: SavedSession) -> Self {
+        Self { saved: Some(saved), ..self }
+    }
 }
 
 impl fmt::Debug for Certificates {

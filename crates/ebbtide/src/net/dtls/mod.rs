@@ -16,7 +16,7 @@ use super::socket::Outbound;
 use client::Links;
 use config::{DtlsBind, DtlsConfig};
 use ebbtide_core::endpoint::Sent;
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Instant, Micros};
 use ebbtide_dtls::{Endpoint, SendError, SessionId};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -126,6 +126,16 @@ impl Sessions {
         let address = self.endpoint.remote(session)?;
         let identity = self.endpoint.identity(session).filter(|identity| !identity.is_empty());
         Some(Peer { address, identity, certificate: self.endpoint.certificate(session) })
+    }
+
+    /// Records that a peer has answered a message of ours which was first sent so long ago.
+    pub(crate) fn answered(&mut self, stand_in: SocketAddr, after: Micros) {
+        if let Some(session) = self.session(stand_in) {
+            // The span is rounded down.
+            let nanos = after.to_duration().as_nanos() as u64 + 1000;
+            let sent = self.clock.now().as_nanos().saturating_sub(nanos);
+            self.endpoint.confirm_address(session, Instant::from_nanos(sent));
+        }
     }
 
     /// The number of sessions, including those in a handshake.
