@@ -5,7 +5,7 @@ mod wifi;
 
 use ebbtide_core::time::Instant;
 use ebbtide_sim::engine::Engine;
-use ebbtide_sim::medium::ieee80211::{Dcf, WifiEvent, Mac};
+use ebbtide_sim::medium::ieee80211::{Dcf, Mac, WifiEvent};
 use ebbtide_sim::medium::{Air, Frame, FrameCounts, Indication, Outcome, Path};
 use ebbtide_sim::random::Streams;
 use proptest::prelude::*;

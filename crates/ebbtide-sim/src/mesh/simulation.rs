@@ -560,6 +560,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 series: None,
                 flows: Vec::new(),
                 security: None,
+                classes: Vec::new(),
+                links: Vec::new(),
                 mesh: Some(mesh),
                 wifi: None,
                 background: Vec::new(),

@@ -2,6 +2,7 @@
 
 use super::background_cell::background_cell;
 use super::campaign::CellSpec;
+use super::class_cell;
 use super::flow_cell::flow_cell;
 use super::mesh_cell::mesh_cell;
 use super::recorder::Transport;
@@ -21,6 +22,20 @@ use std::collections::BTreeMap;
 /// of transmissions is a matter of luck.
 #[must_use]
 pub fn physical_limit_s(spec: &CellSpec) -> f64 {
+    if has_parts(&spec.scenario) {
+        class_cell::limit_s(spec, limit_alone_s)
+    } else {
+        limit_alone_s(spec)
+    }
+}
+
+/// Whether a scenario is more than one class at one bottleneck.
+const fn has_parts(scenario: &Scenario) -> bool {
+    !scenario.class.is_empty() || !scenario.link.is_empty()
+}
+
+/// The same for one class that has the bottleneck for itself.
+fn limit_alone_s(spec: &CellSpec) -> f64 {
     let scenario = &spec.scenario;
     let w = &scenario.workload;
     if w.kind.keeps_time() || scenario.network.mesh.is_some() {
@@ -45,7 +60,8 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
         + mean(n.down.delay.ends())
         + mean(n.down.beyond.ends())
         + mean(scenario.server.processing.ends())
-        + mean(scenario.clients.processing.ends());
+        + mean(scenario.clients.processing.ends())
+        + class_cell::idle_s(spec);
     if w.kind == WorkloadKind::Transfer {
         let messages: u64 =
             (0..scenario.clients.count).map(|client| u64::from(scenario.messages_of(client))).sum();
@@ -98,6 +114,15 @@ fn background_s(spec: &CellSpec, records: &[RunRecord]) -> f64 {
 
 /// Returns the workload of the network and the capacity of its link, for the judgement.
 fn demand(spec: &CellSpec) -> Demand {
+    if has_parts(&spec.scenario) {
+        class_cell::demand(spec, demand_alone)
+    } else {
+        demand_alone(spec)
+    }
+}
+
+/// The same for one class at the bottleneck.
+fn demand_alone(spec: &CellSpec) -> Demand {
     let scenario = &spec.scenario;
     let (n, w) = (&scenario.network, &scenario.workload);
     let lengths: Vec<(f64, f64)> =
@@ -119,6 +144,7 @@ fn demand(spec: &CellSpec) -> Demand {
         bytes,
         upwards,
         rate_bps: if slower_s > 0.0 { slower_bytes * 8.0 / slower_s } else { 0.0 },
+        link: None,
         buffer: link.buffer.0,
         loss: scenario.average_loss(),
         clients: scenario.clients.count,
@@ -236,13 +262,19 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         probes: summary(&mut over(&|client| client.probes.into())),
         largest_timeout: summary(&mut over(&|c| f64::from(c.largest_timeout.get()) / 1e6)),
         outcome: figures(records, &demand(spec)),
-        command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
         mesh: mesh_cell(records),
         wifi: wifi_cell(records),
         background: background_cell(records),
-        flows: flow_cell(spec, records),
+        // The flows of classes are theirs.
+        flows: if spec.scenario.class.is_empty() { flow_cell(spec, records) } else { None },
         security: handshakes(records),
+        classes: class_cell::classes(spec, records, &command),
+        links: class_cell::links(records),
+        class: String::new(),
+        own_control: None,
+        is_periodic: false,
+        command,
     }
 }
 
@@ -280,6 +312,11 @@ fn packets(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> PacketC
 /// The share of the time until the last client was done that the link worked, at most 1: what is
 /// still in the queue then counts no more.
 fn utilisation(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> f64 {
+    utilisation_of(records, |record| *side(record))
+}
+
+/// The same for any link.
+pub(super) fn utilisation_of(records: &[RunRecord], side: impl Fn(&RunRecord) -> Direction) -> f64 {
     let shares = records
         .iter()
         .map(|record| (side(record).busy_ns as f64 / record.totals.done_ns.max(1) as f64).min(1.0));

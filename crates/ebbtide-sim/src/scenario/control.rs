@@ -75,6 +75,13 @@ impl Scenario {
     /// Returns an error if the name, a key or a value does not exist; the message lists the valid
     /// ones.
     pub fn control_config(&self, text: &str) -> Result<Control, ScenarioError> {
+        if !self.class.is_empty() {
+            // It is for the classes that have no control of their own.
+            for class in self.classes().iter().filter(|class| class.control.is_none()) {
+                class.scenario.control_config(text)?;
+            }
+            return self.parse_control(text);
+        }
         let control = self.parse_control(text)?;
         if let Control::QBlock(_) = control {
             let most = (0..self.clients.count).map(|client| self.messages_of(client)).max();

@@ -5,10 +5,12 @@
 
 mod background;
 mod builtin;
+mod class;
 mod control;
 mod drops;
 mod error;
 mod flow;
+mod link;
 mod load;
 mod mesh;
 mod mesh_validate;
@@ -27,10 +29,12 @@ mod wording;
 
 pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
+pub use class::{Access, Class, ClassView, ClassWorkload};
 pub use control::Control;
 pub use drops::Drops;
 pub use error::ScenarioError;
 pub use flow::{Each, FlowWorkload};
+pub use link::LinkTable;
 pub use load::{Source, load};
 pub use mesh::{Addresses, Curve, DutyCycling, Lowpan, Mesh, MeshWorkload, Radio, Topology};
 pub use nearest::did_you_mean;
@@ -72,6 +76,12 @@ pub struct Scenario {
     /// The hosts that send requests.
     #[serde(default)]
     pub clients: Clients,
+    /// The clients' classes, if they are of several kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class: Vec<Class>,
+    /// The links between the clients and the bottleneck.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<LinkTable>,
     /// The host that responds.
     #[serde(default)]
     pub server: Server,
@@ -179,6 +189,12 @@ pub struct Clients {
     /// response.
     #[serde(default)]
     pub processing: TimeRange,
+    /// The `[[link]]` at which they are; the bottleneck if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// The own link of each client; none if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
 }
 
 /// The host that responds.
@@ -419,6 +435,9 @@ impl Scenario {
     /// How many clients there are: in a low-power network the topology and the workload say so.
     #[must_use]
     pub fn client_count(&self) -> u32 {
+        if !self.class.is_empty() {
+            return self.class.iter().map(|class| class.count).fold(0, u32::saturating_add);
+        }
         let Some(mesh) = &self.network.mesh else { return self.clients.count };
         let others = mesh.topology.nodes().saturating_sub(1);
         match self.workload.kind {
