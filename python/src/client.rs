@@ -6,7 +6,7 @@ use crate::queue::{LoopEvent, Queue};
 use crate::{errors, runtime};
 use ebbtide::stream::{Identity, Trust};
 use ebbtide::{Config, Error};
-use ebbtide_core::cc::Config as Control;
+use ebbtide_core::cc::ControlConfig;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::future::Future;
@@ -43,7 +43,7 @@ impl Settings {
                 };
                 let mut parts = text.split(':');
                 let name = parts.next().unwrap_or_default();
-                let mut control = Control::parse(name).map_err(|error| wrong(&error))?;
+                let mut control = ControlConfig::parse(name).map_err(|error| wrong(&error))?;
                 for part in parts {
                     let (key, value) = part.split_once('=').unwrap_or((part, ""));
                     control.set(key, value).map_err(|error| wrong(&error))?;

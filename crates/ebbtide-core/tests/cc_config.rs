@@ -1,7 +1,7 @@
 //! Controls as text: names, settings, and messages that say what would be right.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
-use ebbtide_core::cc::{Algorithm, Config, ConfigError, Marking, Shell};
+use ebbtide_core::cc::{Algorithm, ConfigError, ControlConfig, Marking, Shell};
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::Micros;
 
@@ -38,8 +38,8 @@ fn every_name_parses_to_the_control_that_prints_it() {
         assert_eq!(algorithm.name().parse::<Algorithm>(), Ok(*algorithm));
         assert_eq!(algorithm.to_string(), algorithm.name());
         assert_eq!(format!("{algorithm:>20}").len(), 20);
-        let config = Config::parse(algorithm.name()).unwrap();
-        assert_eq!(config, Config::new(*algorithm));
+        let config = ControlConfig::parse(algorithm.name()).unwrap();
+        assert_eq!(config, ControlConfig::new(*algorithm));
         assert_eq!(config.to_string(), algorithm.name());
         assert!(!algorithm.about().is_empty() && !algorithm.source().is_empty());
     }
@@ -58,16 +58,16 @@ fn what_a_configuration_prints_is_what_it_was_parsed_from() {
         "rcoap:floor=1s:nstart=8",
         "ebb:mark=option:copies=1:probe-growth=4:margin=20:dither=0",
     ] {
-        assert_eq!(Config::parse(text).unwrap().to_string(), text);
+        assert_eq!(ControlConfig::parse(text).unwrap().to_string(), text);
     }
     // Other spellings of the same settings print in one form.
-    let config = Config::parse("linux-rto:floor=200ms:bound=120").unwrap();
+    let config = ControlConfig::parse("linux-rto:floor=200ms:bound=120").unwrap();
     assert_eq!(config.to_string(), "linux-rto:floor=0.2s");
 }
 
 #[test]
 fn settings_are_read() {
-    let parse = |text| Config::parse(text).unwrap().settings;
+    let parse = |text| ControlConfig::parse(text).unwrap().settings;
     let params = Parameters::DEFAULT;
     assert_eq!(parse("default").bound, None);
     assert_eq!(parse("default:bound=60s").bound, Some(Micros::from_millis(60_000)));
@@ -95,7 +95,7 @@ fn settings_are_read() {
 #[test]
 fn an_unknown_name_is_answered_with_the_names_there_are() {
     for name in ["", "cubic", "Default", "cocoa ", "fasor_token"] {
-        let message = Config::parse(name).unwrap_err().to_string();
+        let message = ControlConfig::parse(name).unwrap_err().to_string();
         let other = name.parse::<Algorithm>().unwrap_err().to_string();
         assert!(message.contains(&format!("'{name}'")), "{message}");
         for algorithm in Algorithm::ALL {
@@ -135,7 +135,7 @@ fn a_wrong_value_is_answered_with_what_would_be_right() {
         ("cocoa:ageing", "ageing", "", "KEY=VALUE"),
         ("cocoa:", "", "", "KEY=VALUE"),
     ] {
-        let message = Config::parse(text).unwrap_err().to_string();
+        let message = ControlConfig::parse(text).unwrap_err().to_string();
         for part in [format!("'{key}'"), format!("'{value}'"), right.to_owned()] {
             assert!(message.contains(&part), "{text}: {message}");
         }
@@ -144,7 +144,7 @@ fn a_wrong_value_is_answered_with_what_would_be_right() {
 
 #[test]
 fn an_unknown_key_is_answered_with_those_of_the_control() {
-    let message = Config::parse("rcoap:foo=1").unwrap_err().to_string();
+    let message = ControlConfig::parse("rcoap:foo=1").unwrap_err().to_string();
     assert!(
         message.starts_with("no setting of rcoap is named 'foo'; there are ipi-min, "),
         "{message}"
@@ -152,7 +152,7 @@ fn an_unknown_key_is_answered_with_those_of_the_control() {
     assert!(!message.contains("history"), "{message}");
     for algorithm in Algorithm::ALL {
         for key in algorithm.keys() {
-            let refused = Config::new(*algorithm).set(key, "");
+            let refused = ControlConfig::new(*algorithm).set(key, "");
             assert!(!matches!(refused, Err(ConfigError::Key { .. })), "{algorithm}: {key}");
         }
     }
@@ -167,6 +167,6 @@ fn only_the_marking_controls_mark() {
             Algorithm::Ebb => Marking::CopyToken,
             _ => Marking::None,
         };
-        assert_eq!(Shell::new(Config::new(*algorithm).build()).marking(), expected);
+        assert_eq!(Shell::new(ControlConfig::new(*algorithm).build()).marking(), expected);
     }
 }

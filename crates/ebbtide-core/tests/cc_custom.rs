@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 use ebbtide_core::cc::{
-    Config, ConfigError, CongestionControl, Context, ControlFactory, Custom, Metrics, NameError,
-    OtherControl, Registry, Sample, SettingError, Slot, Transmission,
+    ConfigError, CongestionControl, Context, ControlConfig, ControlFactory, Custom, DynControl,
+    Metrics, NameError, Registry, Sample, SettingError, Slot, Transmission,
 };
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Reliability, SendError, Sent};
 use ebbtide_core::time::{Instant, Micros};
@@ -34,7 +34,7 @@ impl ControlFactory for Constants {
     fn name(&self) -> &'static str {
         "constant"
     }
-    fn build(&self) -> Box<dyn OtherControl> {
+    fn build(&self) -> Box<dyn DynControl> {
         Box::new(Constant(Micros::from_millis(self.0)))
     }
     fn keys(&self) -> &'static [&'static str] {
@@ -82,7 +82,7 @@ fn first_timeout(endpoint: &mut Endpoint, to: SocketAddr) -> Micros {
     }
 }
 
-fn endpoint(control: Config) -> Endpoint {
+fn endpoint(control: ControlConfig) -> Endpoint {
     let config = EndpointConfig { control, ..EndpointConfig::default() };
     Endpoint::new(config, Box::new(ChaCha8Rng::seed_from_u64(1)))
 }
@@ -96,7 +96,7 @@ fn a_text_names_it_with_settings_of_its_own_and_shared_ones_and_prints_as_it_was
     }
     assert_eq!(
         registry().parse("cocoa:nstart=2").unwrap(),
-        Config::parse("cocoa:nstart=2").unwrap()
+        ControlConfig::parse("cocoa:nstart=2").unwrap()
     );
 }
 
@@ -128,7 +128,7 @@ fn an_endpoint_takes_it_for_all_peers_and_for_one() {
     let mut all = endpoint(registry().parse("constant:wait=70").unwrap());
     assert_eq!(first_timeout(&mut all, peer(1)), Micros::from_millis(70));
 
-    let mut one = endpoint(Config::parse("default").unwrap());
+    let mut one = endpoint(ControlConfig::parse("default").unwrap());
     one.set_control(Instant::ZERO, peer(1), Custom::new(Constants(80)).into()).unwrap();
     assert_eq!(first_timeout(&mut one, peer(1)), Micros::from_millis(80));
     assert!(first_timeout(&mut one, peer(2)) >= Micros::from_millis(2000));
@@ -138,7 +138,7 @@ fn an_endpoint_takes_it_for_all_peers_and_for_one() {
 
 #[test]
 fn equal_factories_are_one_control_however_often_they_are_made() {
-    let mut endpoint = endpoint(Config::parse("default").unwrap());
+    let mut endpoint = endpoint(ControlConfig::parse("default").unwrap());
     for n in 0..1000 {
         let control = Custom::new(Constants(80)).into();
         endpoint.set_control(Instant::ZERO, peer(n), control).unwrap();

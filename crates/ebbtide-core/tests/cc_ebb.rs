@@ -10,7 +10,7 @@ mod common;
 
 use common::float;
 use common::node::{Datagram, Node, PEER, config, message};
-use ebbtide_core::cc::{Config, Context, Kind, Shell, Slot};
+use ebbtide_core::cc::{Context, ControlConfig, Kind, Shell, Slot};
 use ebbtide_core::endpoint::Ignored;
 use ebbtide_core::params::Parameters;
 use ebbtide_core::wire::{Code, Type};
@@ -68,7 +68,7 @@ fn an_exchange_asks_once_whatever_becomes_of_the_copy_after_the_verdict() {
 
 #[test]
 fn without_a_message_id_for_the_probe_copies_are_as_far_apart_as_if_it_had_left() {
-    let config = Config::parse("ebb").expect("a control");
+    let config = ControlConfig::parse("ebb").expect("a control");
     let (params, settings) = (&Parameters::DEFAULT, &config.settings);
     let mut rng = common::Constant::lowest();
     let cx = &mut Context { now: common::at(0.0), params, settings, rng: &mut *rng };
@@ -319,7 +319,7 @@ fn behind_a_queue_a_probe_asks_first_and_timeouts_double_from_the_start() {
 #[test]
 fn a_probe_that_overtakes_a_slow_handler_costs_one_copy_and_the_guard_learns_the_delay() {
     let mut config = config("ebb");
-    config.faithful_peers = true;
+    config.trust_marks = true;
     let mut node = Node::with_rng(config, common::Constant::lowest());
     node.get();
     let request = node.one();
@@ -353,7 +353,7 @@ fn a_probe_that_overtakes_a_slow_handler_costs_one_copy_and_the_guard_learns_the
 
 fn config_faithful() -> ebbtide_core::endpoint::EndpointConfig {
     let mut config = config("ebb");
-    config.faithful_peers = true;
+    config.trust_marks = true;
     config
 }
 
@@ -397,7 +397,7 @@ fn a_slow_peer_that_answers_probes_is_given_time_not_copies() {
 #[test]
 fn a_peer_that_does_not_answer_probes_gets_fasor() {
     let mut config = config("ebb:ageing=off");
-    config.faithful_peers = true;
+    config.trust_marks = true;
     let mut node = Node::with_rng(config, common::Constant::lowest());
     answered(&mut node, 1, 0.1);
     for _ in 0..3 {

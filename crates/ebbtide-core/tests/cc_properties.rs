@@ -4,8 +4,8 @@ mod common;
 
 use common::seeded;
 use ebbtide_core::cc::{
-    Admission, Algorithm, Answered, Config, Context, Departure, Effort, Expiry, Kind, Load,
-    Outcome, ProbeReply, Sample, Shell, Slot,
+    Admission, Algorithm, Answered, Attempts, Context, ControlConfig, Expiry, Kind, Load, Outcome,
+    OutgoingMessage, ProbeReply, Sample, Shell, Slot,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Duration, Instant, Micros};
@@ -74,7 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn config() -> impl Strategy<Value = Config> {
+fn config() -> impl Strategy<Value = ControlConfig> {
     (
         select(Algorithm::ALL),
         prop::option::of(1..5u16),
@@ -85,7 +85,7 @@ fn config() -> impl Strategy<Value = Config> {
         1..=4u8,
     )
         .prop_map(|(algorithm, nstart, bound, initial_rto, ageing, factor, history)| {
-            let mut config = Config::new(algorithm);
+            let mut config = ControlConfig::new(algorithm);
             let settings = &mut config.settings;
             settings.nstart = nstart;
             settings.bound = bound.or(settings.bound);
@@ -110,13 +110,13 @@ proptest! {
         let mut rng = seeded(seed);
         let mut now = Instant::from_nanos(begin);
         let mut shell = Shell::new(config.build());
-        let mut open: Vec<(Slot, Effort)> = Vec::new();
+        let mut open: Vec<(Slot, Attempts)> = Vec::new();
         for step in steps {
             let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
             let bounds = Shell::FLOOR..=Shell::CEILING;
             match step {
                 Step::Confirmable => {
-                    let con = Departure { confirmable: true, bytes: 30 };
+                    let con = OutgoingMessage { confirmable: true, bytes: 30 };
                     match shell.admit(&con, Load::default(), cx) {
                         Admission::Send | Admission::SendAsConfirmable => {
                             let mut slot = Slot::default();
@@ -124,7 +124,7 @@ proptest! {
                             let timeout = shell.on_transmit((Kind::Message, 0), &mut slot, cx);
                             prop_assert!(bounds.contains(&timeout), "{timeout:?}");
                             prop_assert_eq!(slot.armed, timeout);
-                            open.push((slot, Effort { transmissions: 1, ..Effort::default() }));
+                            open.push((slot, Attempts { transmissions: 1, ..Attempts::default() }));
                         }
                         // A control with a rate has a bound of its own below.
                         Admission::Blocked => prop_assert!(shell.open() > 0),
@@ -150,7 +150,7 @@ proptest! {
                         unanswered_since: Instant::from_nanos(since).min(now),
                         probes: 0,
                     };
-                    let non = Departure { confirmable: false, bytes: 30 };
+                    let non = OutgoingMessage { confirmable: false, bytes: 30 };
                     match shell.admit(&non, load, cx) {
                         Admission::SendAsConfirmable => prop_assert!(shell.open() < nstart),
                         Admission::NotBefore(at) => prop_assert!(at > now),
@@ -206,7 +206,7 @@ proptest! {
                     }
                 }
                 Step::Answer { which, outcome, first, last, mark } if which < open.len() => {
-                    let (slot, Effort { transmissions, .. }) = open.remove(which);
+                    let (slot, Attempts { transmissions, .. }) = open.remove(which);
                     let mark = mark.filter(|&ordinal| ordinal < transmissions);
                     let sample = Sample {
                         since_first: first,
@@ -218,11 +218,11 @@ proptest! {
                     shell.close_exchange(&slot, outcome, transmissions - 1, cx);
                 }
                 Step::Cancel(which) if which < open.len() => {
-                    let (slot, Effort { transmissions, .. }) = open.remove(which);
+                    let (slot, Attempts { transmissions, .. }) = open.remove(which);
                     shell.close_exchange(&slot, Outcome::Cancelled, transmissions - 1, cx);
                 }
                 Step::Idle(nanos) => now = now + Duration::from_nanos(nanos),
-                Step::Replace(algorithm) => shell.replace(Config { settings: config.settings, ..Config::new(algorithm) }.build()),
+                Step::Replace(algorithm) => shell.replace(ControlConfig { settings: config.settings, ..ControlConfig::new(algorithm) }.build()),
                 Step::Expire(_) | Step::ProbeReply { .. } | Step::Answer { .. } | Step::Cancel(_) => {}
             }
             prop_assert_eq!(usize::from(shell.open()), open.len());
@@ -231,7 +231,7 @@ proptest! {
         }
         // Everything that is open can end, and then everything is free.
         let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
-        for (slot, Effort { transmissions, .. }) in open.drain(..) {
+        for (slot, Attempts { transmissions, .. }) in open.drain(..) {
             shell.close_exchange(&slot, Outcome::Cancelled, transmissions - 1, cx);
         }
         prop_assert_eq!(shell.open(), 0);

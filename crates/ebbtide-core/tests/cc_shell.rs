@@ -6,8 +6,8 @@ mod common;
 
 use common::{Constant, at, secs};
 use ebbtide_core::cc::{
-    Admission, Config, CongestionControl, Context, Controller, Departure, Effort, Expiry, Kind,
-    Load, Metrics, Outcome, ProbeReply, Sample, Shell, Slot, Transmission,
+    Admission, Attempts, CongestionControl, Context, ControlConfig, Controller, Expiry, Kind, Load,
+    Metrics, Outcome, OutgoingMessage, ProbeReply, Sample, Shell, Slot, Transmission,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
@@ -20,7 +20,7 @@ struct Wrong {
 }
 
 impl CongestionControl for Wrong {
-    fn admit(&mut self, _: &Departure, _: &Load, _: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, _: &OutgoingMessage, _: &Load, _: &mut Context<'_>) -> Admission {
         self.admission
     }
     fn on_transmit(&mut self, _: &Transmission, slot: &mut Slot, _: &mut Context<'_>) -> Micros {
@@ -45,7 +45,7 @@ fn shell(timeout: Micros, admission: Admission) -> Shell {
 
 /// Calls `f` with a context of the default parameters at 100 s.
 fn with<T>(f: impl FnOnce(&mut Context<'_>) -> T) -> T {
-    let config = Config::parse("default").expect("a control");
+    let config = ControlConfig::parse("default").expect("a control");
     let params = Parameters::DEFAULT;
     let mut rng = Constant::lowest();
     let settings = &config.settings;
@@ -53,12 +53,12 @@ fn with<T>(f: impl FnOnce(&mut Context<'_>) -> T) -> T {
 }
 
 /// So many transmissions and no probes.
-fn sent(transmissions: u8) -> Effort {
-    Effort { transmissions, ..Effort::default() }
+fn sent(transmissions: u8) -> Attempts {
+    Attempts { transmissions, ..Attempts::default() }
 }
 
-const CON: Departure = Departure { confirmable: true, bytes: 20 };
-const NON: Departure = Departure { confirmable: false, bytes: 20 };
+const CON: OutgoingMessage = OutgoingMessage { confirmable: true, bytes: 20 };
+const NON: OutgoingMessage = OutgoingMessage { confirmable: false, bytes: 20 };
 
 #[test]
 fn timeouts_are_held_between_floor_and_ceiling() {
@@ -124,7 +124,7 @@ fn max_retransmit_holds_and_a_transmission_count_never_overflows() {
             (1..=6).map(|n| shell.on_expire(sent(n), &slot, cx).is_some()).collect();
         assert_eq!(again, [true, true, true, true, false, false]);
     });
-    let config = Config::parse("default").expect("a control");
+    let config = ControlConfig::parse("default").expect("a control");
     let params = Parameters { max_retransmit: 255, ..Parameters::DEFAULT };
     let mut rng = Constant::lowest();
     let settings = &config.settings;
@@ -140,7 +140,7 @@ fn probes_but_one_share_the_budget_of_retransmissions_until_they_are_answered() 
         let mut shell = shell(secs(1.0), Admission::Send);
         let slot = Slot::default();
         let mut next = |transmissions, probes, answered_probes| {
-            shell.on_expire(Effort { transmissions, probes, answered_probes }, &slot, cx)
+            shell.on_expire(Attempts { transmissions, probes, answered_probes }, &slot, cx)
         };
         // MAX_RETRANSMIT is 4: six datagrams, one of them a probe at least, then the exchange is
         // given up.
@@ -201,11 +201,11 @@ fn a_verdict_buys_no_copy_beyond_max_retransmit() {
 fn a_control_that_takes_over_an_open_exchange_does_not_flood() {
     // The exchange was begun by a control that keeps nothing but the armed timeout.
     for algorithm in ebbtide_core::cc::Algorithm::ALL {
-        let mut shell = Shell::new(Config::parse("default").expect("a control").build());
+        let mut shell = Shell::new(ControlConfig::parse("default").expect("a control").build());
         let mut slot = Slot::default();
         shell.open_exchange();
         with(|cx| assert_eq!(shell.on_transmit((Kind::Message, 0), &mut slot, cx), secs(2.0)));
-        let config = Config::new(*algorithm);
+        let config = ControlConfig::new(*algorithm);
         let params = Parameters::DEFAULT;
         let mut rng = Constant::lowest();
         let settings = &config.settings;

@@ -145,7 +145,7 @@ fn who_names_the_original_although_it_was_repeated_is_believed_once_it_has_named
 #[test]
 fn who_is_vouched_for_is_believed_at_once() {
     let mut config = config("fasor-token");
-    config.faithful_peers = true;
+    config.trust_marks = true;
     let mut node = Node::new(config);
     let (exchange, sent) = sent_times(&mut node, 2);
     let got = node.arrive(&token_answer(&sent[0], 0));

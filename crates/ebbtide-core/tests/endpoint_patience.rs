@@ -12,8 +12,8 @@ mod common;
 use common::node::{Datagram, Node, PEER, config, content};
 use common::{float, secs};
 use ebbtide_core::cc::{
-    Admission, Algorithm, CongestionControl, Context, Custom, Departure, Expiry, Load, Metrics,
-    ProbeReply, Sample, Shell, Slot, Transmission,
+    Admission, Algorithm, CongestionControl, Context, Custom, Expiry, Load, Metrics,
+    OutgoingMessage, ProbeReply, Sample, Shell, Slot, Transmission,
 };
 use ebbtide_core::endpoint::{EndpointConfig, Failure, Reliability};
 use ebbtide_core::time::Micros;
@@ -28,7 +28,7 @@ struct Hasty {
 }
 
 impl CongestionControl for Hasty {
-    fn admit(&mut self, _: &Departure, _: &Load, _: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, _: &OutgoingMessage, _: &Load, _: &mut Context<'_>) -> Admission {
         Admission::Send
     }
     fn on_transmit(&mut self, _: &Transmission, _: &mut Slot, _: &mut Context<'_>) -> Micros {

@@ -9,7 +9,7 @@
 #[path = "common/machine.rs"]
 mod machine;
 
-use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::endpoint::{EndpointConfig, Incoming, Limits, Reliability};
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Duration, Instant};
@@ -84,7 +84,7 @@ impl Soak {
     fn new(control: Algorithm, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let config = |nstart| {
-            let mut control = Config::new(control);
+            let mut control = ControlConfig::new(control);
             control.settings.nstart = Some(nstart);
             EndpointConfig {
                 params: Parameters { max_retransmit: 3, ..Parameters::DEFAULT },

@@ -11,7 +11,7 @@ mod common;
 use common::at;
 use common::node::{Datagram, Node, PEER, config, content, message, peer};
 use ebbtide_core::ExchangeId;
-use ebbtide_core::cc::Config;
+use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{EndpointConfig, Failure, Reliability, Scope, SendError};
 use ebbtide_core::wire::{Code, Type};
 use std::collections::BTreeMap;
@@ -213,7 +213,7 @@ fn a_scope_shares_one_control() {
     let in_prefix: SocketAddr = "10.0.0.77:9".parse().unwrap();
     let elsewhere: SocketAddr = "10.0.1.2:5683".parse().unwrap();
     let cases = [
-        (Scope::Endpoint, [false, false, false]),
+        (Scope::TransportAddress, [false, false, false]),
         (Scope::Address, [true, false, false]),
         (Scope::Prefix { v4: 24, v6: 64 }, [true, true, false]),
         (Scope::Prefix { v4: 16, v6: 64 }, [true, true, true]),
@@ -351,7 +351,7 @@ fn a_control_can_be_chosen_for_a_peer_and_takes_effect_at_once() {
         put(&mut node, PEER, byte).unwrap();
     }
     assert_eq!(node.take().len(), 1);
-    let four = Config::parse("cocoa:nstart=4").unwrap();
+    let four = ControlConfig::parse("cocoa:nstart=4").unwrap();
     node.ep.set_control(node.now, PEER, four).unwrap();
     node.settle();
     // Three more may be open, blind beside each other.
@@ -367,7 +367,7 @@ fn a_control_can_be_chosen_for_a_peer_and_takes_effect_at_once() {
 #[test]
 fn a_control_chosen_for_a_peer_outlives_the_retention_of_what_is_learnt() {
     let mut node = keeping(3);
-    let chosen = Config::parse("default:nstart=4").unwrap();
+    let chosen = ControlConfig::parse("default:nstart=4").unwrap();
     node.ep.set_control(node.now, PEER, chosen.clone()).unwrap();
     for last in 10..40 {
         node.wait(1000.0);
@@ -413,13 +413,13 @@ fn as_many_controls_as_a_byte_can_number() {
     let mut node = Node::under("default");
     for n in 0..255u32 {
         let text = format!("cocoa:nstart={}", n + 1);
-        node.ep.set_control(node.now, PEER, Config::parse(&text).unwrap()).unwrap();
+        node.ep.set_control(node.now, PEER, ControlConfig::parse(&text).unwrap()).unwrap();
     }
-    let one_more = Config::parse("fasor").unwrap();
+    let one_more = ControlConfig::parse("fasor").unwrap();
     let refused = node.ep.set_control(node.now, PEER, one_more);
     assert_eq!(refused, Err(SendError::TooManyPeers));
     // One that is known already is fine.
-    node.ep.set_control(node.now, PEER, Config::parse("default").unwrap()).unwrap();
+    node.ep.set_control(node.now, PEER, ControlConfig::parse("default").unwrap()).unwrap();
 }
 
 #[test]

@@ -9,7 +9,7 @@
 mod common;
 
 use common::node::{Node, PEER, message};
-use ebbtide_core::cc::Config;
+use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{ControlCounters, Histogram};
 use ebbtide_core::time::Micros;
 use ebbtide_core::wire::{Code, Type};
@@ -69,7 +69,7 @@ fn without_a_mark_a_repeated_exchange_tells_no_round_trip() {
 #[test]
 fn each_control_counts_for_itself() {
     let mut node = Node::under("default");
-    node.ep.set_control(node.now, PEER, Config::parse("cocoa").unwrap()).unwrap();
+    node.ep.set_control(node.now, PEER, ControlConfig::parse("cocoa").unwrap()).unwrap();
     node.get();
     node.run_until(1000.0);
     let counted = counted(&node);

@@ -10,7 +10,8 @@
 mod session_common;
 
 use ebbtide_core::session::client::{
-    Loss, Observation, ObservationSettings, Outgoing, TransferError, TransferSettings, Watch,
+    Loss, Observation, ObservationSettings, ObservationStep, Outgoing, TransferError,
+    TransferSettings,
 };
 use ebbtide_core::session::{BlockSizes, Response};
 use ebbtide_core::time::{Duration, Instant};
@@ -45,13 +46,13 @@ impl Driver {
         Self { observation: Observation::new(get(), settings), now: Instant::ZERO, rng }
     }
 
-    fn poll(&mut self) -> Watch {
+    fn poll(&mut self) -> ObservationStep {
         self.observation.poll(self.now, &mut self.rng)
     }
 
     fn sent(&mut self) -> (Outgoing, Option<u32>) {
         match self.poll() {
-            Watch::Send { outgoing, again } => (outgoing, again),
+            ObservationStep::Send { outgoing, again } => (outgoing, again),
             other => panic!("{other:?}"),
         }
     }
@@ -62,16 +63,16 @@ impl Driver {
 
     fn state(&mut self) -> String {
         match self.poll() {
-            Watch::State(response) => response.text().into_owned(),
+            ObservationStep::State(response) => response.text().into_owned(),
             other => panic!("{other:?}"),
         }
     }
 
     /// Lets time pass until something else than waiting is to be done.
-    fn wait(&mut self) -> Watch {
+    fn wait(&mut self) -> ObservationStep {
         loop {
             match self.poll() {
-                Watch::Wait(Some(at)) => self.now = at,
+                ObservationStep::Wait(Some(at)) => self.now = at,
                 other => return other,
             }
         }
@@ -115,7 +116,7 @@ fn states_come_out_unless_others_overtook_them() {
         if fresh {
             assert_eq!(driver.state(), sequence.to_string());
         }
-        assert!(matches!(driver.poll(), Watch::Wait(Some(_))));
+        assert!(matches!(driver.poll(), ObservationStep::Wait(Some(_))));
     }
 }
 
@@ -123,7 +124,7 @@ fn states_come_out_unless_others_overtook_them() {
 fn a_registration_is_renewed_under_its_token_when_the_last_state_is_old() {
     let mut driver = Driver::new(|_| ());
     let id = driver.registered("1");
-    let Watch::Send { outgoing, again } = driver.wait() else { panic!("it is renewed") };
+    let ObservationStep::Send { outgoing, again } = driver.wait() else { panic!("it is renewed") };
     assert_eq!(driver.now, Instant::ZERO + 75 * SECOND);
     assert_eq!((outgoing.options.get_uint(OptionNumber::OBSERVE), again), (Some(0), Some(id)));
     driver.answer(outgoing.id, notification("2", 1), true);
@@ -148,7 +149,7 @@ fn a_long_state_comes_whole_and_the_latest_that_came_meanwhile_follows() {
     driver.answer(sent.id, second_block(2), false);
     assert_eq!(driver.state(), format!("{}b2", "a".repeat(64)));
     assert_eq!(driver.state(), "4");
-    assert!(matches!(driver.poll(), Watch::Wait(Some(_))));
+    assert!(matches!(driver.poll(), ObservationStep::Wait(Some(_))));
 }
 
 #[test]
@@ -159,7 +160,7 @@ fn a_lost_registration_is_made_again_when_the_server_has_been_found_again() {
     let mut pauses = Vec::new();
     for _ in 0..8 {
         let before = driver.now;
-        assert!(matches!(driver.wait(), Watch::Renew));
+        assert!(matches!(driver.wait(), ObservationStep::Renew));
         pauses.push(driver.now.saturating_since(before).as_secs());
         driver.observation.not_renewed();
     }
@@ -167,7 +168,7 @@ fn a_lost_registration_is_made_again_when_the_server_has_been_found_again() {
     for (pause, least) in pauses.iter().zip([1u64, 2, 4, 8, 16, 32, 32, 32]) {
         assert!((least..least + least.div_ceil(2)).contains(pause), "{pauses:?}");
     }
-    assert!(matches!(driver.wait(), Watch::Renew));
+    assert!(matches!(driver.wait(), ObservationStep::Renew));
     driver.observation.renewed(transfer());
     let again = driver.registered("2");
     assert_ne!(again, id);
@@ -178,26 +179,26 @@ fn an_error_ends_it_for_those_who_want_that_and_at_the_first_registration_for_al
     let mut driver = Driver::new(|settings| settings.end_at_error = true);
     let id = driver.registered("1");
     driver.observation.handle_loss(driver.now, id, Loss::Unanswered);
-    assert!(matches!(driver.poll(), Watch::Failed(TransferError::Lost)));
-    assert!(matches!(driver.poll(), Watch::Over));
+    assert!(matches!(driver.poll(), ObservationStep::Failed(TransferError::Lost)));
+    assert!(matches!(driver.poll(), ObservationStep::Over));
 
     let mut driver = Driver::new(|_| ());
     let (sent, _) = driver.sent();
     driver.observation.handle_loss(driver.now, sent.id, Loss::Unanswered);
-    assert!(matches!(driver.poll(), Watch::Failed(TransferError::Lost)));
+    assert!(matches!(driver.poll(), ObservationStep::Failed(TransferError::Lost)));
 }
 
 #[test]
 fn the_time_that_the_caller_gave_holds_for_the_first_answer() {
     let mut driver = Driver::new(|settings| settings.timeout = Some(3 * SECOND));
     let (sent, _) = driver.sent();
-    assert!(matches!(driver.wait(), Watch::Cancel(id) if id == sent.id));
-    assert!(matches!(driver.wait(), Watch::Failed(TransferError::TimedOut)));
+    assert!(matches!(driver.wait(), ObservationStep::Cancel(id) if id == sent.id));
+    assert!(matches!(driver.wait(), ObservationStep::Failed(TransferError::TimedOut)));
     assert_eq!(driver.now, Instant::ZERO + 3 * SECOND);
     // Once it is registered there may be no change for longer.
     let mut driver = Driver::new(|settings| settings.timeout = Some(3 * SECOND));
     driver.registered("1");
-    let Watch::Send { .. } = driver.wait() else { panic!("it is renewed") };
+    let ObservationStep::Send { .. } = driver.wait() else { panic!("it is renewed") };
     assert_eq!(driver.now, Instant::ZERO + 75 * SECOND);
 }
 
@@ -207,7 +208,7 @@ fn what_is_not_registered_gives_one_state() {
     let (sent, _) = driver.sent();
     driver.answer(sent.id, Response::content("once"), false);
     assert_eq!(driver.state(), "once");
-    assert!(matches!(driver.poll(), Watch::Over));
+    assert!(matches!(driver.poll(), ObservationStep::Over));
 }
 
 #[test]
@@ -215,9 +216,9 @@ fn an_error_of_the_server_is_the_last_state() {
     let mut driver = Driver::new(|_| ());
     let id = driver.registered("1");
     driver.answer(id, Response::new(Code::NOT_FOUND), false);
-    let Watch::State(last) = driver.poll() else { panic!("it is told") };
+    let ObservationStep::State(last) = driver.poll() else { panic!("it is told") };
     assert_eq!(last.code(), Code::NOT_FOUND);
-    assert!(matches!(driver.poll(), Watch::Over));
+    assert!(matches!(driver.poll(), ObservationStep::Over));
 }
 
 #[test]
@@ -225,7 +226,7 @@ fn a_server_that_is_not_ready_is_asked_again_after_its_max_age() {
     let mut driver = Driver::new(|_| ());
     let id = driver.registered("1");
     driver.answer(id, Response::new(Code::SERVICE_UNAVAILABLE).max_age(7), false);
-    assert!(matches!(driver.wait(), Watch::Renew));
+    assert!(matches!(driver.wait(), ObservationStep::Renew));
     assert_eq!(driver.now, Instant::ZERO + 7 * SECOND);
 }
 
@@ -236,16 +237,16 @@ fn a_cancelled_observation_is_over_when_the_server_knows() {
     driver.observation.cancel();
     let (sent, again) = driver.sent();
     assert_eq!((sent.options.get_uint(OptionNumber::OBSERVE), again), (Some(1), Some(id)));
-    assert!(matches!(driver.poll(), Watch::Wait(None)));
+    assert!(matches!(driver.poll(), ObservationStep::Wait(None)));
     driver.answer(sent.id, Response::content("1"), false);
-    assert!(matches!(driver.wait(), Watch::Cancel(_)));
-    assert!(matches!(driver.wait(), Watch::Over));
+    assert!(matches!(driver.wait(), ObservationStep::Cancel(_)));
+    assert!(matches!(driver.wait(), ObservationStep::Over));
     // One that was never registered needs no message.
     let mut driver = Driver::new(|_| ());
     let (sent, _) = driver.sent();
     driver.observation.cancel();
-    assert!(matches!(driver.poll(), Watch::Cancel(id) if id == sent.id));
-    assert!(matches!(driver.poll(), Watch::Over));
+    assert!(matches!(driver.poll(), ObservationStep::Cancel(id) if id == sent.id));
+    assert!(matches!(driver.poll(), ObservationStep::Over));
 }
 
 #[test]
@@ -271,7 +272,7 @@ fn a_long_fetch_registers_with_its_last_block() {
         driver.answer(sent.id, answer, !more);
     }
     assert_eq!(driver.state(), "1");
-    assert!(matches!(driver.poll(), Watch::Wait(Some(_))));
+    assert!(matches!(driver.poll(), ObservationStep::Wait(Some(_))));
 }
 
 #[test]
@@ -292,7 +293,7 @@ fn a_notification_that_asks_for_an_echo_is_followed_by_a_registration_with_it() 
     answer.options.push_uint(OptionNumber::OBSERVE, 2);
     driver.answer(again.id, answer, true);
     assert_eq!(driver.state(), "2");
-    assert!(matches!(driver.poll(), Watch::Wait(Some(_))), "it is registered");
+    assert!(matches!(driver.poll(), ObservationStep::Wait(Some(_))), "it is registered");
 }
 
 #[test]

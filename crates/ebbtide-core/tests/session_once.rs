@@ -38,7 +38,7 @@ fn pressed() -> Bench {
     for n in 100..120 {
         server.take(peer(n), &ask(Code::POST, 1, "p").bytes());
     }
-    assert!(server.endpoint.remembers_much());
+    assert!(server.endpoint.is_dedup_half_full());
     server
 }
 

@@ -3,7 +3,7 @@
 //! `cargo run -p ebbtide --example control`; examples/custom-control tries such a control on the simulator.
 
 use ebbtide::core::cc::{
-    Config as Control, CongestionControl, Context, ControlFactory, Custom, Metrics, OtherControl,
+    CongestionControl, Context, ControlConfig, ControlFactory, Custom, DynControl, Metrics,
     Registry, Sample, Slot, Transmission,
 };
 use ebbtide::core::time::Micros;
@@ -45,7 +45,7 @@ impl ControlFactory for Threefolds {
         "threefold"
     }
 
-    fn build(&self) -> Box<dyn OtherControl> {
+    fn build(&self) -> Box<dyn DynControl> {
         Box::new(Threefold::default())
     }
 }
@@ -57,7 +57,7 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.run());
 
     // For all peers; `ebbtide controls` lists what there is.
-    let client = Client::with_config(Config::with_control(Control::parse("cocoa:nstart=2")?));
+    let client = Client::with_config(Config::with_control(ControlConfig::parse("cocoa:nstart=2")?));
     // For one of them, by a name that the registry knows.
     let registry = Registry::new([Custom::new(Threefolds)])?;
     client.set_control(remote, registry.parse("threefold")?)?;

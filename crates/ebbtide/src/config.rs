@@ -5,7 +5,7 @@ use crate::net::dtls::config::DtlsConfig;
 use crate::net::shared::SocketConfig;
 use crate::net::socket::SocketOptions;
 use crate::stream::StreamConfig;
-use ebbtide_core::cc::Config as Control;
+use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{EndpointConfig, Scope};
 use ebbtide_core::q_block::QBlockParameters;
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ impl Config {
 
     /// The defaults with another congestion control.
     #[must_use]
-    pub fn with_control(control: Control) -> Self {
+    pub fn with_control(control: ControlConfig) -> Self {
         let mut config = Self::default();
         config.endpoint.control = control;
         config

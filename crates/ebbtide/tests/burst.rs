@@ -10,7 +10,7 @@
 mod relay;
 
 use ebbtide::client::Reason;
-use ebbtide::core::cc::Config as Control;
+use ebbtide::core::cc::ControlConfig;
 use ebbtide::server::{Call, Router, Server, in_order, post, put};
 use ebbtide::{BurstMark, Client, Code, Config, Request, Response};
 use relay::{Trouble, relay};
@@ -47,7 +47,7 @@ fn serve() -> (Server, SocketAddr, Log) {
 
 /// Under `control`; MAX_RETRANSMIT so large that a bad wire loses nothing for good.
 fn client(control: &str) -> Client {
-    let mut config = Config::with_control(Control::parse(control).unwrap());
+    let mut config = Config::with_control(ControlConfig::parse(control).unwrap());
     config.endpoint.params.max_retransmit = 12;
     Client::with_config(config)
 }
@@ -147,7 +147,7 @@ async fn a_peer_that_answers_nothing_gets_everything_handed_back() {
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
     let client = Client::with_config(Config::with_control(
-        Control::parse("rcoap:initial-rto=100ms").unwrap(),
+        ControlConfig::parse("rcoap:initial-rto=100ms").unwrap(),
     ));
     let mut burst = client.burst(format!("coap://{address}/log")).await.unwrap();
     for number in 0..5 {

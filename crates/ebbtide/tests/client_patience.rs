@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, UdpSocket};
 /// Gives a message up within a second.
 fn hasty() -> Client {
     let mut config = Config::default();
-    config.endpoint.control = ebbtide::core::cc::Config::parse("default").unwrap();
+    config.endpoint.control = ebbtide::core::cc::ControlConfig::parse("default").unwrap();
     config.endpoint.params.ack_timeout = Micros::from_millis(50);
     config.endpoint.params.max_retransmit = 2;
     Client::with_config(config)

@@ -9,7 +9,7 @@
 
 mod eventually;
 
-use ebbtide::core::cc::Config as Control;
+use ebbtide::core::cc::ControlConfig;
 use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, post};
 use ebbtide::{Client, Code, Config, Request, Response};
 use eventually::eventually;
@@ -36,7 +36,7 @@ async fn a_handler_that_panics_is_answered_with_an_error_and_the_others_are_serv
         .route("/fine", get(|_: &Call<'_>| Response::content("fine")));
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     // A GET that is repeated is handled again: this control repeats none within two seconds.
-    let patient = Config::with_control(Control::parse("default").unwrap());
+    let patient = Config::with_control(ControlConfig::parse("default").unwrap());
     let (meter, client) = (server.meter(), Client::with_config(patient));
     let paths = ["/now", "/first", "/later", "/now"].map(|path| uri(&server, path));
     let fine = uri(&server, "/fine");

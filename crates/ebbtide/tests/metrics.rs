@@ -9,7 +9,7 @@
 
 mod eventually;
 
-use ebbtide::core::cc::Config as Control;
+use ebbtide::core::cc::ControlConfig;
 use ebbtide::core::wire::Code;
 use ebbtide::server::{Call, Router, Server, Subject, get, put};
 use ebbtide::{Client, Config, Response};
@@ -29,7 +29,8 @@ async fn both_sides_count_what_went_over_the_wire() {
     let server = Server::bind(router(&state), ["127.0.0.1:0"]).unwrap();
     let base = format!("coap://{}", server.local_addrs()[0]);
     // Its timeouts are seconds: nothing is repeated because a busy machine was late.
-    let client = Client::with_config(Config::with_control(Control::parse("default").unwrap()));
+    let client =
+        Client::with_config(Config::with_control(ControlConfig::parse("default").unwrap()));
     for _ in 0..20 {
         client.get(format!("{base}/x")).await.unwrap();
     }

@@ -53,7 +53,7 @@ async fn ask(server: SocketAddr, path: &str) {
     let relay = relay(server).await;
     for _ in 0..20 {
         let mut config = Config::default();
-        config.endpoint.control = ebbtide::core::cc::Config::parse("ebb").unwrap();
+        config.endpoint.control = ebbtide::core::cc::ControlConfig::parse("ebb").unwrap();
         // A path of microseconds: what takes minutes elsewhere takes seconds.
         config.endpoint.params.ack_timeout = Micros::from_millis(60);
         config.endpoint.params.max_retransmit = 8;

@@ -10,7 +10,7 @@
 
 mod relay;
 
-use ebbtide::core::cc::Config as Control;
+use ebbtide::core::cc::ControlConfig;
 use ebbtide::core::wire::{Block, Message, OptionNumber};
 use ebbtide::{Client, Code, Config, Request};
 use relay::{Trouble, relay};
@@ -104,13 +104,13 @@ fn take(body: &mut Vec<u8>, block: Block, payload: &[u8], gap: Gap) -> Code {
 
 /// Paced, with few in flight on a short path.
 fn paced() -> Client {
-    Client::with_config(Config::with_control(Control::parse("rcoap").unwrap()))
+    Client::with_config(Config::with_control(ControlConfig::parse("rcoap").unwrap()))
 }
 
 /// Always has eight in flight, and timeouts of seconds: nothing is repeated because a busy machine was
 /// late.
 fn steady() -> Client {
-    let mut config = Config::with_control(Control::parse("default").unwrap());
+    let mut config = Config::with_control(ControlConfig::parse("default").unwrap());
     config.endpoint.params.nstart = 8;
     Client::with_config(config)
 }

@@ -6,8 +6,8 @@
 //! [`Server`](ebbtide::Server), and a [`Source`](ebbtide_sim::scenario::Source) of the simulator.
 
 use ebbtide::core::cc::{
-    CongestionControl, Context, ControlFactory, Custom, Metrics, OtherControl, Sample,
-    SettingError, Slot, Transmission,
+    CongestionControl, Context, ControlFactory, Custom, DynControl, Metrics, Sample, SettingError,
+    Slot, Transmission,
 };
 use ebbtide::core::time::Micros;
 use std::fmt;
@@ -64,7 +64,7 @@ impl ControlFactory for Doublings {
         "doubling"
     }
 
-    fn build(&self) -> Box<dyn OtherControl> {
+    fn build(&self) -> Box<dyn DynControl> {
         Box::new(Doubling { factor: self.factor, round_trip: None })
     }
 

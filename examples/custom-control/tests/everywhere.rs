@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 use custom_control::Doublings;
-use ebbtide::core::cc::{Config as Control, Custom, Registry};
+use ebbtide::core::cc::{ControlConfig, Custom, Registry};
 use ebbtide::server::{Call, Router, ServerConfig, get};
 use ebbtide::{Client, Config, Response, Server};
 use ebbtide_sim::run::Campaign;
@@ -64,7 +64,7 @@ async fn a_client_and_a_server_use_it_over_udp() {
     assert!(learnt.to_duration() < Duration::from_secs(2), "the control has learnt: {learnt:?}");
 
     // For one peer only, while the client runs:
-    client.set_control(address, Control::custom(Custom::new(Doublings::default()))).unwrap();
+    client.set_control(address, ControlConfig::custom(Custom::new(Doublings::default()))).unwrap();
     assert_eq!(client.metrics(address).unwrap().srtt, None, "it begins without knowledge");
     client.get(format!("coap://{address}/time")).await.unwrap();
     assert!(client.metrics(address).unwrap().srtt.is_some());

@@ -2,7 +2,7 @@
 //! each with a port of its own and the scenario's number of requests.
 
 use crate::failure::Failure;
-use ebbtide::core::cc::Config as Control;
+use ebbtide::core::cc::ControlConfig;
 use ebbtide::core::time::Duration as Span;
 use ebbtide::{Client, Config, Request, Response, Scheme, Uri};
 use ebbtide_sim::random::{Streams, uniform};
@@ -46,7 +46,7 @@ struct Plan {
 pub(crate) async fn run(
     uri: &Uri,
     scenario: &Scenario,
-    control: Control,
+    control: ControlConfig,
     seed: u64,
 ) -> Result<Vec<Flow>, Failure> {
     let workload = &scenario.workload;

@@ -12,7 +12,7 @@ pub(crate) mod verbose;
 
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::core::cc::Config as Control;
+use ebbtide::core::cc::ControlConfig;
 use ebbtide::{Client, Config};
 use ebbtide_sim::scenario::{Q_BLOCK, TCP, did_you_mean};
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl TalkArgs {
 }
 
 /// The congestion control described by `--cc`.
-pub(crate) fn control(text: &str) -> Result<Control, Failure> {
+pub(crate) fn control(text: &str) -> Result<ControlConfig, Failure> {
     let instead = match text.split(':').next() {
         Some(TCP) => Some("name a coap+tcp:// URI for CoAP over TCP"),
         Some(Q_BLOCK) => Some("use -Q (--q-block) of get, put and post"),
@@ -91,7 +91,7 @@ pub(crate) fn control(text: &str) -> Result<Control, Failure> {
     if let Some(instead) = instead {
         return Err(Failure::usage(format_args!("--cc {text}: in scenarios only; {instead}")));
     }
-    Control::parse(text).map_err(|error| {
+    ControlConfig::parse(text).map_err(|error| {
         let (wanted, known) = error.unknown();
         let hint = did_you_mean(wanted, known.iter().copied());
         Failure::usage(format_args!("--cc {text}: {error}{hint}"))

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::table::significant;
 use clap::Args;
 use ebbtide::Uri;
-use ebbtide::core::cc::Config;
+use ebbtide::core::cc::ControlConfig;
 use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::simulate;
 use ebbtide_sim::scenario::{
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
 /// The simulated flow completion times of all clients of all replications, s.
 fn simulated(
     scenario: &Scenario,
-    control: Config,
+    control: ControlConfig,
     (seed, reps): (u64, u32),
 ) -> Result<Vec<f64>, Failure> {
     let mut each = Vec::new();

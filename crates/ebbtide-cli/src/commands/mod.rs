@@ -21,6 +21,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 mod serve_binds;
 mod serve_files;
+mod serve_memory;
 mod serve_metrics;
 mod serve_resources;
 pub(crate) mod shell;

@@ -1,7 +1,7 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
 use super::serve_binds::Binds;
-use super::{serve_files, serve_metrics, serve_resources};
+use super::{serve_files, serve_memory, serve_metrics, serve_resources};
 use crate::client::flow::over_tcp_as_in_a_scenario;
 use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
@@ -183,6 +183,7 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
             time.changed();
         }
     });
+    serve_memory::release_when_free();
     tokio::select! {
         ended = server.run() => ended?,
         _ = tokio::signal::ctrl_c() => {}

@@ -3,8 +3,8 @@
 
 use super::estimator::{Estimator, Gains};
 use super::{
-    Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Settings,
-    Slot, Transmission, admit_non_at_interval,
+    Admission, CongestionControl, Context, Load, Metrics, Outcome, OutgoingMessage, Sample,
+    Settings, Slot, Transmission, admit_non_at_interval,
 };
 use crate::time::{Instant, Micros};
 
@@ -200,7 +200,7 @@ fn millis(now: Instant) -> u32 {
 }
 
 impl CongestionControl for Cocoa {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         if self.has_sample() {
             self.age(cx);
         }
@@ -278,7 +278,7 @@ impl core::default::Default for Cocoa01 {
 }
 
 impl CongestionControl for Cocoa01 {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         self.cocoa.admit(message, load, cx)
     }
 
@@ -338,7 +338,7 @@ impl CocoaFullBackoff {
 }
 
 impl CongestionControl for CocoaFullBackoff {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         self.cocoa.admit(message, load, cx)
     }
 

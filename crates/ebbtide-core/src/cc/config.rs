@@ -80,7 +80,7 @@ impl fmt::Display for Algorithm {
 /// Parses from and prints as `NAME[:KEY=VALUE]...`, for instance `cocoa-01:nstart=4` or
 /// `cocoa:ageing=off:bound=60s`. Spans are in seconds (`1.5`, `60s`) or milliseconds (`200ms`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct ControlConfig {
     /// The selected control.
     pub selection: Selection,
     /// Its settings.
@@ -127,7 +127,7 @@ const MARKS: [(&str, Marking); 4] = [
     ("none", Marking::None),
 ];
 
-impl Config {
+impl ControlConfig {
     /// The control with the settings of its publication.
     #[must_use]
     pub const fn new(algorithm: Algorithm) -> Self {
@@ -339,9 +339,9 @@ impl Config {
     }
 }
 
-impl fmt::Display for Config {
+impl fmt::Display for ControlConfig {
     /// Writes the name and the settings that differ from the defaults, in the form that
-    /// [`Config::parse`] reads.
+    /// [`ControlConfig::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (s, source) = (&self.settings, &self.unchanged());
         match &self.selection {

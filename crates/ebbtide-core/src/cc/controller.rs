@@ -1,8 +1,8 @@
 //! Dispatch: the built-in controls by enum, others by trait object.
 
 use super::{
-    Admission, Cocoa, Cocoa01, CocoaFullBackoff, CongestionControl, Context, Default, Departure,
-    Ebb, Expiry, Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, PeakHopper,
+    Admission, Cocoa, Cocoa01, CocoaFullBackoff, CongestionControl, Context, Default, Ebb, Expiry,
+    Fasor, FullBackoff, LinuxRto, Load, Marking, Metrics, Outcome, OutgoingMessage, PeakHopper,
     ProbeReply, Rcoap, Sample, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
@@ -32,14 +32,14 @@ pub enum Controller {
     Rcoap(Rcoap),
     /// A control from outside this crate.
     #[cfg(feature = "alloc")]
-    Other(alloc::boxed::Box<dyn OtherControl>),
+    Other(alloc::boxed::Box<dyn DynControl>),
 }
 
 /// The bounds that a control from outside this crate must satisfy to be used in an endpoint.
 #[cfg(feature = "alloc")]
-pub trait OtherControl: CongestionControl + Send + core::fmt::Debug {}
+pub trait DynControl: CongestionControl + Send + core::fmt::Debug {}
 #[cfg(feature = "alloc")]
-impl<T: CongestionControl + Send + core::fmt::Debug> OtherControl for T {}
+impl<T: CongestionControl + Send + core::fmt::Debug> DynControl for T {}
 
 /// Calls the same method on the control, whichever it is.
 macro_rules! dispatch {
@@ -63,7 +63,7 @@ macro_rules! dispatch {
 
 impl CongestionControl for Controller {
     #[inline]
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         dispatch!(self, control => control.admit(message, load, cx))
     }
 

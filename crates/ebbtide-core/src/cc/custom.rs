@@ -1,6 +1,6 @@
 //! Controls from outside this crate: factories with a name and text settings of their own.
 
-use super::{Algorithm, Config, ConfigError, OtherControl, Selection, Settings};
+use super::{Algorithm, ConfigError, ControlConfig, DynControl, Selection, Settings};
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::sync::Arc;
@@ -17,7 +17,7 @@ use core::fmt;
 ///
 /// ```
 /// use ebbtide_core::cc::{
-///     Config, CongestionControl, Context, Custom, Metrics, Registry, Sample, Slot, Transmission,
+///     ControlConfig, CongestionControl, Context, Custom, Metrics, Registry, Sample, Slot, Transmission,
 /// };
 /// use ebbtide_core::time::Micros;
 ///
@@ -35,7 +35,7 @@ use core::fmt;
 /// }
 ///
 /// let constant = Custom::from_fn("constant", || Box::new(Constant));
-/// let config = Config::custom(constant.clone());
+/// let config = ControlConfig::custom(constant.clone());
 /// assert_eq!(config.to_string(), "constant");
 ///
 /// // By name, beside the built-in controls:
@@ -49,7 +49,7 @@ pub trait ControlFactory: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Builds a control without any knowledge, for a new scope.
-    fn build(&self) -> Box<dyn OtherControl>;
+    fn build(&self) -> Box<dyn DynControl>;
 
     /// The keys of the settings that [`ControlFactory::with`] accepts.
     fn keys(&self) -> &'static [&'static str] {
@@ -81,7 +81,7 @@ pub trait ControlFactory: Send + Sync {
 
     /// The shared settings before any of them is changed by text.
     fn settings(&self) -> Settings {
-        Config::new(Algorithm::Default).settings
+        ControlConfig::new(Algorithm::Default).settings
     }
 }
 
@@ -110,7 +110,7 @@ impl Custom {
     /// A control without settings of its own, built by a closure.
     pub fn from_fn(
         name: &'static str,
-        build: impl Fn() -> Box<dyn OtherControl> + Send + Sync + 'static,
+        build: impl Fn() -> Box<dyn DynControl> + Send + Sync + 'static,
     ) -> Self {
         Self::new(FromFn { name, build })
     }
@@ -156,12 +156,12 @@ struct FromFn<F> {
     build: F,
 }
 
-impl<F: Fn() -> Box<dyn OtherControl> + Send + Sync> ControlFactory for FromFn<F> {
+impl<F: Fn() -> Box<dyn DynControl> + Send + Sync> ControlFactory for FromFn<F> {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn build(&self) -> Box<dyn OtherControl> {
+    fn build(&self) -> Box<dyn DynControl> {
         (self.build)()
     }
 }
@@ -203,17 +203,17 @@ impl Registry {
         self.0.iter().map(Custom::name)
     }
 
-    /// Like [`Config::parse`], and also accepts the names in this registry.
+    /// Like [`ControlConfig::parse`], and also accepts the names in this registry.
     ///
     /// # Errors
     ///
     /// Returns an error if the name or a key does not exist, or if a value is outside its range.
-    pub fn parse<'t>(&self, text: &'t str) -> Result<Config, ConfigError<'t>> {
+    pub fn parse<'t>(&self, text: &'t str) -> Result<ControlConfig, ConfigError<'t>> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         match self.get(name) {
-            None => Config::parse(text),
+            None => ControlConfig::parse(text),
             Some(custom) => {
-                let mut config = Config::custom(custom.clone());
+                let mut config = ControlConfig::custom(custom.clone());
                 if text.contains(':') {
                     config.set_all(rest)?;
                 }
@@ -255,13 +255,13 @@ impl fmt::Display for NameError {
 
 impl core::error::Error for NameError {}
 
-impl From<Custom> for Config {
+impl From<Custom> for ControlConfig {
     fn from(custom: Custom) -> Self {
         Self::custom(custom)
     }
 }
 
-impl Config {
+impl ControlConfig {
     /// A control from outside, with the shared settings of its factory.
     #[must_use]
     pub fn custom(custom: Custom) -> Self {

@@ -1,8 +1,8 @@
 //! `default` and `default-b`: the control that RFC 7252 specifies. It learns nothing.
 
 use super::{
-    Admission, CongestionControl, Context, Departure, Load, Metrics, Sample, Slot, Transmission,
-    probing_instant,
+    Admission, CongestionControl, Context, Load, Metrics, OutgoingMessage, Sample, Slot,
+    Transmission, probing_instant,
 };
 use crate::time::Micros;
 
@@ -16,7 +16,7 @@ use crate::time::Micros;
 pub struct Default;
 
 impl CongestionControl for Default {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         admit_non_at_probing_rate(message, load, cx)
     }
 
@@ -51,7 +51,7 @@ pub(super) fn doubled(armed: Micros, cx: &Context<'_>) -> Micros {
 /// PROBING_RATE (RFC 7252 section 4.7): Non-confirmable messages to a peer that does not respond
 /// leave at this many bytes a second on average.
 pub(super) fn admit_non_at_probing_rate(
-    message: &Departure,
+    message: &OutgoingMessage,
     load: &Load,
     cx: &Context<'_>,
 ) -> Admission {

@@ -1,8 +1,8 @@
 //! `ebb`: probe the path before repeating a message (docs/ebb.md).
 
 use super::{
-    Admission, CongestionControl, Context, Departure, Expiry, Fasor, Kind, Load, Marking, Metrics,
-    Outcome, ProbeReply, Sample, Slot, Transmission,
+    Admission, CongestionControl, Context, Expiry, Fasor, Kind, Load, Marking, Metrics, Outcome,
+    OutgoingMessage, ProbeReply, Sample, Slot, Transmission,
 };
 use crate::time::{Duration, Instant, Micros};
 
@@ -308,7 +308,7 @@ impl Ebb {
 }
 
 impl CongestionControl for Ebb {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         self.fasor.admit(message, load, cx)
     }
 

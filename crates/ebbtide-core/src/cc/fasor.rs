@@ -3,8 +3,8 @@
 
 use super::estimator::{Estimator, Gains};
 use super::{
-    Admission, CongestionControl, Context, Departure, Load, Marking, Metrics, Outcome, Sample,
-    Slot, Transmission, admit_non_at_interval,
+    Admission, CongestionControl, Context, Load, Marking, Metrics, Outcome, OutgoingMessage,
+    Sample, Slot, Transmission, admit_non_at_interval,
 };
 use crate::time::Micros;
 
@@ -136,7 +136,7 @@ impl Fasor {
 }
 
 impl CongestionControl for Fasor {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         admit_non_at_interval(message, load, self.fast_rto(cx), cx)
     }
 

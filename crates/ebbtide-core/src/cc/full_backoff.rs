@@ -2,7 +2,7 @@
 
 use super::default::{admit_non_at_probing_rate, doubled, initial_timeout};
 use super::{
-    Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Slot,
+    Admission, CongestionControl, Context, Load, Metrics, Outcome, OutgoingMessage, Sample, Slot,
     Transmission,
 };
 use crate::time::Micros;
@@ -34,7 +34,7 @@ impl FullBackoff {
 }
 
 impl CongestionControl for FullBackoff {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         admit_non_at_probing_rate(message, load, cx)
     }
 

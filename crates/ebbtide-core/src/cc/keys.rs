@@ -3,7 +3,7 @@
 use super::Algorithm;
 
 impl Algorithm {
-    /// The keys of the settings that apply to this control. [`Config::set`](super::Config::set)
+    /// The keys of the settings that apply to this control. [`ControlConfig::set`](super::ControlConfig::set)
     /// accepts the keys of the other controls as well, so that one list of settings can be applied
     /// to several controls.
     #[must_use]

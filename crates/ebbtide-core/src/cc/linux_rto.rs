@@ -2,7 +2,7 @@
 
 use super::karn::Karn;
 use super::{
-    Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Slot,
+    Admission, CongestionControl, Context, Load, Metrics, Outcome, OutgoingMessage, Sample, Slot,
     Transmission, admit_non_at_interval,
 };
 use crate::time::Micros;
@@ -77,7 +77,7 @@ fn from_signed(micros: i64) -> Micros {
 }
 
 impl CongestionControl for LinuxRto {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         admit_non_at_interval(message, load, self.rto(cx), cx)
     }
 

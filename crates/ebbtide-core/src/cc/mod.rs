@@ -24,7 +24,7 @@
 //! can be slow but cannot harm the network, because it runs in a [`Shell`] that bounds its
 //! decisions.
 //!
-//! [`Algorithm`] lists the name and source of every control; [`Config`] selects and tunes a
+//! [`Algorithm`] lists the name and source of every control; [`ControlConfig`] selects and tunes a
 //! control by text.
 
 mod cocoa;
@@ -47,10 +47,10 @@ mod settings;
 mod shell;
 
 pub use cocoa::{Cocoa, Cocoa01, CocoaFullBackoff};
-pub use config::{Algorithm, Config, ConfigError, Selection};
+pub use config::{Algorithm, ConfigError, ControlConfig, Selection};
 pub use controller::Controller;
 #[cfg(feature = "alloc")]
-pub use controller::OtherControl;
+pub use controller::DynControl;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use custom::{ControlFactory, Custom, NameError, Registry, SettingError};
 pub use default::Default;
@@ -127,7 +127,7 @@ pub struct Transmission {
 
 /// A message that is ready to leave and asks for admission.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Departure {
+pub struct OutgoingMessage {
     /// Whether the message is Confirmable and therefore opens an exchange.
     pub confirmable: bool,
     /// Its length in bytes, CoAP header included.
@@ -152,7 +152,7 @@ pub struct Load {
     pub probes: u16,
 }
 
-/// A control's decision on a [`Departure`].
+/// A control's decision on a [`OutgoingMessage`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It may leave now.
@@ -231,7 +231,7 @@ pub struct ProbeReply {
 
 /// The transmissions of an exchange, as counted for MAX_RETRANSMIT.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Effort {
+pub struct Attempts {
     /// Transmissions of the message, the original included.
     pub transmissions: u8,
     /// Probes sent for it.
@@ -240,7 +240,7 @@ pub struct Effort {
     pub answered_probes: u8,
 }
 
-impl Effort {
+impl Attempts {
     /// The number of unanswered transmissions so far. One probe is not counted, so that a message
     /// has as many tries as without probes.
     #[must_use]
@@ -307,7 +307,7 @@ pub trait CongestionControl {
     /// Decides whether a message may leave now. Called for every new message, and again when the
     /// condition of an earlier decision is met. For a Confirmable message, the shell has already
     /// checked that `load.open` is below [`Settings::places`].
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         let _ = (message, load, cx);
         Admission::Send
     }
@@ -386,7 +386,7 @@ pub trait CongestionControl {
 /// SOCNE14, and it satisfies "two of any sixteen" of cocoa-03 as well. PROBING_RATE is always
 /// allowed (RFC 7252 section 4.7).
 fn admit_non_at_interval(
-    message: &Departure,
+    message: &OutgoingMessage,
     load: &Load,
     interval: Micros,
     cx: &Context<'_>,

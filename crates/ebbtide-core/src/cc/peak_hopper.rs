@@ -3,7 +3,7 @@
 
 use super::karn::Karn;
 use super::{
-    Admission, CongestionControl, Context, Departure, Load, Metrics, Outcome, Sample, Slot,
+    Admission, CongestionControl, Context, Load, Metrics, Outcome, OutgoingMessage, Sample, Slot,
     Transmission, admit_non_at_interval,
 };
 use crate::time::Micros;
@@ -69,7 +69,7 @@ impl core::default::Default for PeakHopper {
 }
 
 impl CongestionControl for PeakHopper {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         admit_non_at_interval(message, load, self.timeout(cx), cx)
     }
 

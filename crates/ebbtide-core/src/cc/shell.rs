@@ -1,8 +1,8 @@
 //! The shell, which bounds every control.
 
 use super::{
-    Admission, CongestionControl, Context, Controller, Departure, Effort, Expiry, Kind, Load,
-    Marking, Metrics, Outcome, ProbeReply, Sample, Slot, Transmission,
+    Admission, Attempts, CongestionControl, Context, Controller, Expiry, Kind, Load, Marking,
+    Metrics, Outcome, OutgoingMessage, ProbeReply, Sample, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
 
@@ -58,7 +58,7 @@ impl Shell {
     /// Whether `message` may leave now. Overwrites `load.open` with the shell's own count.
     pub fn admit(
         &mut self,
-        message: &Departure,
+        message: &OutgoingMessage,
         mut load: Load,
         cx: &mut Context<'_>,
     ) -> Admission {
@@ -113,7 +113,7 @@ impl Shell {
     #[inline]
     pub fn on_expire(
         &mut self,
-        effort: Effort,
+        effort: Attempts,
         slot: &Slot,
         cx: &mut Context<'_>,
     ) -> Option<Expiry> {

@@ -1,7 +1,7 @@
 //! Endpoint configuration.
 
 use super::peers::Scope;
-use crate::cc::{Algorithm, Config};
+use crate::cc::{Algorithm, ControlConfig};
 use crate::exchange::hashed::Hashed;
 use crate::params::Parameters;
 use crate::time::Duration;
@@ -26,7 +26,7 @@ pub struct EndpointConfig {
     /// RFC 7252's transmission parameters.
     pub params: Parameters,
     /// The congestion control of every peer without one of its own.
-    pub control: Config,
+    pub control: ControlConfig,
     /// The peers that share one congestion control.
     pub scope: Scope,
     /// Bytes of randomness in the tokens of requests, 0 to 8. A control that marks tokens adds one
@@ -35,7 +35,7 @@ pub struct EndpointConfig {
     /// Whether every peer is known to answer each copy of a request with that copy's own token and
     /// options, as this endpoint does. Otherwise the marks of a peer are trusted only after it has
     /// done so once.
-    pub faithful_peers: bool,
+    pub trust_marks: bool,
     /// The number of the option Rexmit-Cnt, for which no number is assigned. Default 65020, from
     /// the experimental range; elective, safe to forward, not part of the cache key.
     pub rexmit_count_option: OptionNumber,
@@ -51,7 +51,7 @@ pub struct EndpointConfig {
     pub unique_message_ids: bool,
     /// Whether [`Endpoint::controls`](super::Endpoint::controls) counts messages, round trips and
     /// timeouts under each control, which takes 440 bytes for each. Default yes.
-    pub counts_by_control: bool,
+    pub count_per_control: bool,
     /// Bounds on memory.
     pub limits: Limits,
 }
@@ -60,15 +60,15 @@ impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
             params: Parameters::DEFAULT,
-            control: Config::new(Algorithm::FasorToken),
-            scope: Scope::Endpoint,
+            control: ControlConfig::new(Algorithm::FasorToken),
+            scope: Scope::TransportAddress,
             token_length: 4,
-            faithful_peers: false,
+            trust_marks: false,
             rexmit_count_option: OptionNumber(65020),
             q_block: false,
             message_id_start: None,
             unique_message_ids: true,
-            counts_by_control: true,
+            count_per_control: true,
             limits: Limits::default(),
         }
     }

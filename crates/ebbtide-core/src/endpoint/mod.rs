@@ -45,7 +45,7 @@ pub use types::{
     SendError, Sent, Transmit,
 };
 
-use crate::cc::{Config, Context, Metrics, Outcome, Sample, Shell};
+use crate::cc::{Context, ControlConfig, Metrics, Outcome, Sample, Shell};
 use crate::exchange::ExchangeId;
 use crate::exchange::dedup::Dedup;
 use crate::exchange::outbox::Outbox;
@@ -184,7 +184,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         remote: SocketAddr,
-        control: Config,
+        control: ControlConfig,
     ) -> Result<(), SendError> {
         let now = self.advance(now);
         let number = self.controls.number_of(control).ok_or(SendError::TooManyPeers)?;
@@ -271,7 +271,7 @@ impl Endpoint {
     /// remember only messages from remotes whose address is verified (RFC 9175 section 2.4).
     #[inline]
     #[must_use]
-    pub fn remembers_much(&self) -> bool {
+    pub fn is_dedup_half_full(&self) -> bool {
         self.dedup.is_half_full()
     }
 
@@ -310,7 +310,7 @@ impl Endpoint {
     }
 
     fn fresh_marks(&self) -> Marks {
-        Marks { faithful: self.config.faithful_peers, option: OptionSupport::Unknown }
+        Marks { faithful: self.config.trust_marks, option: OptionSupport::Unknown }
     }
 
     /// Finds or creates the peer of a remote's scope.
@@ -397,7 +397,7 @@ fn exchange_lifetime(params: &crate::params::Parameters) -> Duration {
 fn context<'c>(
     now: Instant,
     config: &'c EndpointConfig,
-    control: &'c Config,
+    control: &'c ControlConfig,
     rng: &'c mut dyn Rng,
 ) -> Context<'c> {
     Context { now, params: &config.params, settings: &control.settings, rng }

@@ -1,6 +1,6 @@
 //! Peers: the scopes for which congestion control state is kept.
 
-use crate::cc::{Config, Load, Shell};
+use crate::cc::{ControlConfig, Load, Shell};
 use crate::exchange::hashed::Hashed;
 use crate::exchange::message_id::MessageIds;
 use crate::exchange::table::NONE;
@@ -18,7 +18,7 @@ pub enum Scope {
     /// Each remote transport address has a control of its own (draft-ietf-core-cocoa-03 section
     /// 3).
     #[default]
-    Endpoint,
+    TransportAddress,
     /// All ports of an IP address share one control: several devices behind one address
     /// translator, or several programs of one device.
     Address,
@@ -37,7 +37,7 @@ impl Scope {
     #[inline]
     pub(crate) fn key(self, remote: SocketAddr) -> SocketAddr {
         match self {
-            Self::Endpoint => remote,
+            Self::TransportAddress => remote,
             Self::Address => SocketAddr::new(remote.ip(), 0),
             Self::Prefix { v4, v6 } => {
                 let ip = match remote.ip() {
@@ -200,7 +200,7 @@ impl Peers {
         &mut self,
         now: Instant,
         key: SocketAddr,
-        control: (u8, &Config),
+        control: (u8, &ControlConfig),
         (first_id, marks): (u16, Marks),
     ) -> Option<u32> {
         if let Some(index) = self.find(key) {

@@ -136,8 +136,8 @@ mod tests {
     use super::super::{EndpointConfig, Output, Reliability};
     use super::*;
     use crate::cc::{
-        Admission, CongestionControl, Context, Controller, Departure, Load, Metrics, ProbeReply,
-        Sample, Slot, Transmission,
+        Admission, CongestionControl, Context, Controller, Load, Metrics, OutgoingMessage,
+        ProbeReply, Sample, Slot, Transmission,
     };
     use crate::time::Duration;
     use alloc::boxed::Box;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     impl CongestionControl for Discoverer {
-        fn admit(&mut self, _: &Departure, _: &Load, cx: &mut Context<'_>) -> Admission {
+        fn admit(&mut self, _: &OutgoingMessage, _: &Load, cx: &mut Context<'_>) -> Admission {
             self.next.get_or_insert(cx.now + Duration::from_secs(1));
             match self.replies {
                 0 => Admission::Probe(cx.now + Duration::from_millis(100)),

@@ -4,7 +4,7 @@ use super::peers::OptionSupport;
 use super::types::{Event, Failure, Reliability, SendError, Sent};
 use super::{Endpoint, context};
 use crate::cc::{
-    Admission, Departure, Expiry, Kind, Load, Marking, Outcome, Shell, probing_instant,
+    Admission, Expiry, Kind, Load, Marking, Outcome, OutgoingMessage, Shell, probing_instant,
 };
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{Answers, Due, Exchange, ExchangeState, NONE, Purpose};
@@ -230,7 +230,7 @@ impl Endpoint {
                 index = next;
                 continue;
             }
-            let departure = Departure {
+            let departure = OutgoingMessage {
                 confirmable: exchange.confirmable,
                 bytes: u16::try_from(exchange.datagram.len()).unwrap_or(u16::MAX),
             };

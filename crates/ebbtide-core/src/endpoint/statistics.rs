@@ -2,7 +2,7 @@
 //! numbers in fixed places, so counting does not allocate.
 
 use super::{Counters, Endpoint};
-use crate::cc::{Config, Sample};
+use crate::cc::{ControlConfig, Sample};
 use crate::exchange::table::ExchangeState;
 use crate::time::Micros;
 use crate::wire::{FormatError, ParseError};
@@ -244,8 +244,8 @@ impl Counters {
 impl Endpoint {
     /// The counters of each congestion control that this endpoint uses, the default one first;
     /// none if the configuration says so
-    /// ([`counts_by_control`](super::EndpointConfig::counts_by_control)).
-    pub fn controls(&self) -> impl Iterator<Item = (&Config, &ControlCounters)> {
+    /// ([`count_per_control`](super::EndpointConfig::count_per_control)).
+    pub fn controls(&self) -> impl Iterator<Item = (&ControlConfig, &ControlCounters)> {
         self.controls.counted()
     }
 

@@ -2,7 +2,7 @@
 //! answer.
 
 use super::hashed::Hashed;
-use crate::cc::{Answered, Effort, Marking, ProbeReply, Sample, Slot};
+use crate::cc::{Answered, Attempts, Marking, ProbeReply, Sample, Slot};
 use crate::time::{Instant, Micros};
 use crate::wire::{HEADER_LEN, MessageId, OptionNumber, Token};
 use alloc::boxed::Box;
@@ -160,9 +160,9 @@ impl Exchange {
     }
 
     /// The number of transmissions and probes so far.
-    pub(crate) fn effort(&self) -> Effort {
+    pub(crate) fn effort(&self) -> Attempts {
         let answered = self.probes.iter().filter(|probe| probe.answered).count();
-        Effort {
+        Attempts {
             transmissions: self.transmissions,
             // An open exchange has at most MAX_RETRANSMIT probes.
             probes: self.probes.len() as u8,

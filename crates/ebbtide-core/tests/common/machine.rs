@@ -8,7 +8,7 @@ mod split_mix;
 
 use core::net::{Ipv4Addr, SocketAddr};
 use ebbtide_core::ExchangeId;
-use ebbtide_core::cc::{Algorithm, Config, Sample, Shell};
+use ebbtide_core::cc::{Algorithm, ControlConfig, Sample, Shell};
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Limits, Output, Received, Reliability, Scope,
     SendError, Sent,
@@ -241,7 +241,7 @@ impl Side {
         let mut open: BTreeMap<SocketAddr, u16> = BTreeMap::new();
         for remote in self.open.values() {
             // All remotes of these tests share a prefix.
-            let key = if self.scope == Scope::Endpoint { *remote } else { self.address };
+            let key = if self.scope == Scope::TransportAddress { *remote } else { self.address };
             *open.entry(key).or_default() += 1;
         }
         assert!(open.values().all(|&open| open <= self.nstart), "{open:?} of {}", self.nstart);
@@ -250,20 +250,24 @@ impl Side {
 
 /// Settings from a script, small enough that bounds are reached.
 fn config(script: &mut Script<'_>) -> EndpointConfig {
-    let mut control = Config::new(Algorithm::ALL[script.below(Algorithm::ALL.len())]);
+    let mut control = ControlConfig::new(Algorithm::ALL[script.below(Algorithm::ALL.len())]);
     control.settings.nstart = Some(1 + script.byte() as u16 % 4);
     let bits = script.byte();
     EndpointConfig {
         params: Parameters { max_retransmit: bits % 6, ..Parameters::DEFAULT },
         control,
-        scope: if bits & 8 == 0 { Scope::Endpoint } else { Scope::Prefix { v4: 24, v6: 64 } },
+        scope: if bits & 8 == 0 {
+            Scope::TransportAddress
+        } else {
+            Scope::Prefix { v4: 24, v6: 64 }
+        },
         token_length: script.byte() % 9,
-        faithful_peers: bits & 16 != 0,
+        trust_marks: bits & 16 != 0,
         rexmit_count_option: OptionNumber(65020),
         q_block: false,
         message_id_start: None,
         unique_message_ids: bits & 32 == 0,
-        counts_by_control: bits & 64 == 0,
+        count_per_control: bits & 64 == 0,
         limits: Limits {
             peers: 1 + script.below(4),
             exchanges: 1 + script.below(16),
@@ -515,7 +519,8 @@ fn step(world: &mut World, script: &mut Script<'_>) {
                 world.settle();
             }
             1 => {
-                let mut control = Config::new(Algorithm::ALL[script.below(Algorithm::ALL.len())]);
+                let mut control =
+                    ControlConfig::new(Algorithm::ALL[script.below(Algorithm::ALL.len())]);
                 control.settings.nstart = Some(world.sides[who].nstart);
                 let to = world.other(who);
                 let _ = world.sides[who].ep.set_control(world.now, to, control);

@@ -2,7 +2,7 @@
 
 use super::{at, seeded};
 use ebbtide_core::ExchangeId;
-use ebbtide_core::cc::{Config, Sample};
+use ebbtide_core::cc::{ControlConfig, Sample};
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Failure, Ignored, Incoming, Output, Received, Reliability,
     SendError, Sent,
@@ -329,5 +329,5 @@ impl Node {
 
 /// The default configuration with another control.
 pub(crate) fn config(text: &str) -> EndpointConfig {
-    EndpointConfig { control: Config::parse(text).expect("a control"), ..Default::default() }
+    EndpointConfig { control: ControlConfig::parse(text).expect("a control"), ..Default::default() }
 }

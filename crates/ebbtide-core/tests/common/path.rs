@@ -3,8 +3,8 @@
 
 use super::{Constant, float, secs};
 use ebbtide_core::cc::{
-    Admission, Answered, Config, Context, Departure, Effort, Kind, Load, Metrics, Outcome, Sample,
-    Shell, Slot,
+    Admission, Answered, Attempts, Context, ControlConfig, Kind, Load, Metrics, Outcome,
+    OutgoingMessage, Sample, Shell, Slot,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
@@ -14,7 +14,7 @@ use rand_core::Rng;
 /// unless said otherwise, so that timeouts are exact.
 pub(crate) struct Path {
     pub(crate) shell: Shell,
-    pub(crate) config: Config,
+    pub(crate) config: ControlConfig,
     pub(crate) params: Parameters,
     pub(crate) now: Instant,
     rng: Box<dyn Rng + Send>,
@@ -23,7 +23,7 @@ pub(crate) struct Path {
 impl Path {
     /// The control that `text` names, without knowledge, at 1000 s on the clock.
     pub(crate) fn new(text: &str) -> Self {
-        let config = Config::parse(text).expect("a control");
+        let config = ControlConfig::parse(text).expect("a control");
         Self {
             shell: Shell::new(config.build()),
             config,
@@ -91,7 +91,7 @@ impl Path {
             last = last.saturating_add(timeout);
             self.now = begin + last;
             // A probe that is asked for may not leave here: then the message is repeated.
-            let effort = Effort { transmissions: series.len() as u8, ..Effort::default() };
+            let effort = Attempts { transmissions: series.len() as u8, ..Attempts::default() };
             let (shell, mut cx) = self.parts();
             if shell.on_expire(effort, &slot, &mut cx).is_none() {
                 return (series, slot, last, false);
@@ -181,7 +181,7 @@ impl Path {
     /// What the control says to a message.
     pub(crate) fn admit(&mut self, confirmable: bool, load: Load) -> Admission {
         let (shell, mut cx) = self.parts();
-        shell.admit(&Departure { confirmable, bytes: 20 }, load, &mut cx)
+        shell.admit(&OutgoingMessage { confirmable, bytes: 20 }, load, &mut cx)
     }
 
     pub(crate) fn metrics(&self) -> Metrics {

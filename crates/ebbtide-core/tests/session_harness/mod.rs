@@ -13,7 +13,7 @@ use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability, Remember,
 };
 use ebbtide_core::session::server::{
-    Next, Observe, Outgoing, PendingRequest, Place, Server, SessionConfig, Tables,
+    Next, Observe, Outgoing, PendingRequest, RequestSlot, Server, ServerState, SessionConfig,
 };
 use ebbtide_core::session::{Finished, ObserverId, Observers, Response, Room, Subject, Verify};
 use ebbtide_core::time::Instant;
@@ -49,7 +49,7 @@ type Handler = Box<dyn FnMut(&Message<'_>, &[u8]) -> Does>;
 
 pub(crate) struct Bench {
     pub(crate) endpoint: Endpoint,
-    pub(crate) session: Server<RefCell<Tables>>,
+    pub(crate) session: Server<RefCell<ServerState>>,
     pub(crate) observers: Observers,
     pub(crate) now: Instant,
     pub(crate) max_body: usize,
@@ -71,7 +71,7 @@ impl Bench {
         let mut config = SessionConfig { verify: Verify::All, ..SessionConfig::default() };
         change(&mut config);
         let rng = |seed| Box::new(ChaCha8Rng::seed_from_u64(seed));
-        let tables = RefCell::new(Tables::new(&config, rng(1)));
+        let tables = RefCell::new(ServerState::new(&config, rng(1)));
         Self {
             endpoint: Endpoint::new(EndpointConfig::default(), rng(2)),
             session: Server::new(config, tables),
@@ -88,7 +88,7 @@ impl Bench {
 
     /// Takes a datagram; what leaves because of it.
     pub(crate) fn take(&mut self, from: SocketAddr, datagram: &[u8]) -> Vec<Vec<u8>> {
-        let (now, much) = (self.now, self.endpoint.remembers_much());
+        let (now, much) = (self.now, self.endpoint.is_dedup_half_full());
         let mut vouched = true;
         let session = &self.session;
         let received = self.endpoint.receive(now, from.into(), datagram, |_, message| {
@@ -116,7 +116,7 @@ impl Bench {
 
     fn request(&mut self, incoming: Incoming, message: Message<'_>, vouched: bool) {
         let sizes = self.session.datagram_sizes();
-        let mut place = Place::new();
+        let mut place = RequestSlot::new();
         let received = place.datagram(incoming, message, sizes, 0, None, false);
         if !vouched {
             let challenge = self.session.challenge(self.now, &received);

@@ -6,7 +6,7 @@ use crate::random::Streams;
 use crate::record::RunRecord;
 use crate::run::{Discard, endpoint_config, simulate};
 use crate::scenario::{Control, Scenario, load, parse_set};
-use ebbtide_core::cc::Config;
+use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::time::{Duration, Instant};
 
 const HEADER: u32 = 28;
@@ -36,7 +36,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    fn new(scenario: &Scenario, control: Config, late: Duration) -> Self {
+    fn new(scenario: &Scenario, control: ControlConfig, late: Duration) -> Self {
         let streams = Streams::new(1, 0);
         let setup = |number| ClientSetup {
             number,
@@ -123,7 +123,7 @@ fn send(
     emulation.handle_packet(now, direction, bytes, packet);
 }
 
-fn udp(scenario: &Scenario, name: &str) -> Config {
+fn udp(scenario: &Scenario, name: &str) -> ControlConfig {
     match scenario.control_config(name).unwrap() {
         Control::Udp(config) => config,
         Control::Tcp(_) | Control::QBlock(_) => {

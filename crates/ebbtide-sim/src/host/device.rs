@@ -11,7 +11,7 @@ use crate::run::Recorder;
 use crate::scenario::Scenario;
 use crate::scenario::SecurityMode;
 use crate::scenario::units::Time;
-use ebbtide_core::cc::Config;
+use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
@@ -295,7 +295,7 @@ impl ServerEnd<'_> {
 
 /// The endpoint of a device in a scenario under a control.
 #[must_use]
-pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
+pub fn endpoint_config(scenario: &Scenario, control: ControlConfig) -> EndpointConfig {
     let coap = &scenario.coap;
     let micros = |time: Time| Micros::from_nanos(time.0);
     let params = Parameters {
@@ -313,9 +313,9 @@ pub fn endpoint_config(scenario: &Scenario, control: Config) -> EndpointConfig {
         control,
         token_length: coap.token_length,
         // The server is this program's: it answers each copy with that copy's marks.
-        faithful_peers: true,
+        trust_marks: true,
         // The testbed sees both ends and counts for itself.
-        counts_by_control: false,
+        count_per_control: false,
         ..EndpointConfig::default()
     };
     let mut config = device_config(config, places);

@@ -2,7 +2,7 @@
 
 use super::{digits, endpoint_config};
 use crate::scenario::{Control, QBlock, Scenario, Tcp};
-use ebbtide_core::cc::Config;
+use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::SharedConfig;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Model {
 
 impl ClientModel {
     /// The clients of a scenario under this control.
-    pub(crate) fn new(scenario: &Scenario, control: Config) -> Arc<Self> {
+    pub(crate) fn new(scenario: &Scenario, control: ControlConfig) -> Arc<Self> {
         Arc::new(Self {
             config: endpoint_config(scenario, control).into(),
             path: scenario.workload.path.as_bytes().into(),

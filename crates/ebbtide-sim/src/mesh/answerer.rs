@@ -3,7 +3,7 @@
 use crate::host::{PORT, client_address, client_at, digits};
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received as Datagram};
 use ebbtide_core::session::server::{
-    Assembled, Next, Outgoing, Place, Received, Server, SessionConfig, Tables,
+    Assembled, Next, Outgoing, Received, RequestSlot, Server, ServerState, SessionConfig,
 };
 use ebbtide_core::session::{ContentFormat, Response, Verify};
 use ebbtide_core::time::Instant;
@@ -14,7 +14,7 @@ use std::cell::RefCell;
 /// A host that answers every request with the same payload.
 pub(super) struct Answerer {
     endpoint: Endpoint,
-    session: Server<RefCell<Tables>>,
+    session: Server<RefCell<ServerState>>,
     payload: Vec<u8>,
     /// When it has processed what it has taken.
     pub(super) busy_until: Instant,
@@ -35,7 +35,7 @@ impl Answerer {
             exchange_lifetime: config.params.exchange_lifetime(),
             ..SessionConfig::default()
         };
-        let tables = Tables::new(&session, Box::new(session_rng));
+        let tables = ServerState::new(&session, Box::new(session_rng));
         Self {
             endpoint: Endpoint::new(config, Box::new(rng)),
             session: Server::new(session, RefCell::new(tables)),
@@ -58,7 +58,7 @@ impl Answerer {
             self.endpoint.handle_datagram(now, from, datagram)
         {
             let sizes = self.session.datagram_sizes();
-            let mut place = Place::new();
+            let mut place = RequestSlot::new();
             let received = place.datagram(incoming, message, sizes, 0, None, false);
             let outgoing = self.process(now, received);
             // A refused response is counted by the endpoint; the client asks again.

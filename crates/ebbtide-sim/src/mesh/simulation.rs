@@ -15,7 +15,7 @@ use crate::run::{
     LostAt, Recorder, RunError, Tagged, endpoint_config, new_histogram, sparse, tagged,
 };
 use crate::scenario::{Control, LinkSpec, Scenario, WorkloadKind};
-use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use hdrhistogram::Histogram;
@@ -103,7 +103,7 @@ pub(crate) fn simulate<R: Recorder>(
         Control::Udp(config) => Some(config.clone()),
         Control::Tcp(_) | Control::QBlock(_) => None,
     };
-    let configs: Vec<Config> = controls.iter().filter_map(udp).collect();
+    let configs: Vec<ControlConfig> = controls.iter().filter_map(udp).collect();
     let Some(mut simulation) =
         Simulation::new(scenario, &configs, &Streams::new(seed, replication), recorder)
     else {
@@ -116,7 +116,7 @@ pub(crate) fn simulate<R: Recorder>(
 impl<'s, R: Recorder> Simulation<'s, R> {
     fn new(
         scenario: &'s Scenario,
-        controls: &[Config],
+        controls: &[ControlConfig],
         streams: &Streams,
         recorder: R,
     ) -> Option<Self> {
@@ -124,7 +124,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let w = &scenario.workload;
         let network = Network::new(scenario, mesh, streams);
         let (nodes, root) = (network.topology.nodes(), network.topology.root);
-        let fallback = Config::new(Algorithm::Default);
+        let fallback = ControlConfig::new(Algorithm::Default);
         let groups = controls.len().max(1);
         let control =
             |client: u32| controls.get(client as usize % groups).unwrap_or(&fallback).clone();

@@ -4,7 +4,7 @@ use super::recorder::Transport;
 use crate::host::{Device, Model};
 use crate::random::Streams;
 use crate::scenario::{ClassView, Control, Scenario};
-use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::cc::{Algorithm, ControlConfig};
 
 /// The classes, in the order of their devices' numbers.
 pub(super) struct Roster {
@@ -22,7 +22,7 @@ impl Roster {
     pub(super) fn new(scenario: &Scenario, controls: &[Control]) -> Self {
         let classes = scenario.classes();
         let shared = match controls {
-            [] => vec![Control::Udp(Config::new(Algorithm::Default))],
+            [] => vec![Control::Udp(ControlConfig::new(Algorithm::Default))],
             controls => controls.to_vec(),
         };
         let of = |class: &ClassView| {

@@ -16,7 +16,7 @@ use crate::net::Delay;
 use crate::random::{Streams, uniform};
 use crate::record::{ExchangeRecord, RunRecord, SparseHistogram};
 use crate::scenario::{Control, Return, Scenario, WorkloadKind};
-use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
@@ -210,7 +210,7 @@ impl<R: Recorder> Simulation<R> {
         }
         let background = Flows::new(scenario, &streams, &mut engine);
         let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
-        let server = endpoint_config(scenario, Config::new(Algorithm::Default));
+        let server = endpoint_config(scenario, ControlConfig::new(Algorithm::Default));
         let ends = roster.classes.iter().filter_map(|class| {
             Some((class.scenario.ends()?, class.scenario.workload.flow.fair_from))
         });

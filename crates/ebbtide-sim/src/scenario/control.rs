@@ -5,14 +5,14 @@ use super::q_block::{NOTES, Q_BLOCK, QBlock};
 use super::tcp::{DIFFERENCES, TCP, Tcp};
 use super::{Scenario, did_you_mean, validate};
 use crate::run::Transport;
-use ebbtide_core::cc::{Config, ConfigError};
+use ebbtide_core::cc::{ConfigError, ControlConfig};
 use ebbtide_core::wire::Block;
 
 /// The transport of a client's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Over UDP, under this congestion control.
-    Udp(Config),
+    Udp(ControlConfig),
     /// Over TCP (RFC 8323), whose congestion control is below CoAP.
     Tcp(Tcp),
     /// Over UDP, as the blocks of one body (RFC 9177).
@@ -60,8 +60,8 @@ fn instead(key: &str) -> Option<&'static str> {
     }
 }
 
-impl From<Config> for Control {
-    fn from(config: Config) -> Self {
+impl From<ControlConfig> for Control {
+    fn from(config: ControlConfig) -> Self {
         Self::Udp(config)
     }
 }

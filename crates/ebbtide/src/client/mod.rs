@@ -32,7 +32,7 @@ use crate::net::trace;
 use crate::stream::{Link, Pool, StreamCounters};
 use bytes::Bytes;
 use drive::Drive;
-use ebbtide_core::cc::{Config as Control, Metrics, Sample};
+use ebbtide_core::cc::{ControlConfig, Metrics, Sample};
 use ebbtide_core::endpoint::{Counters, Reliability};
 use ebbtide_core::session::Arrival;
 use ebbtide_core::session::client::RequestParts;
@@ -334,7 +334,7 @@ impl Client {
     ///
     /// If there is no room for another peer's state, or for another control: an endpoint has 256
     /// different ones at most.
-    pub fn set_control(&self, remote: SocketAddr, control: Control) -> Result<(), Error> {
+    pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), Error> {
         let chosen =
             |state: &mut SocketState, now| state.endpoint.set_control(now, remote, control);
         Ok(self.inner.socket(remote)?.with(chosen)?)

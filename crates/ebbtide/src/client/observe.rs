@@ -9,7 +9,7 @@ use crate::net::clock::{Clock, SystemRandom};
 use crate::net::pending::Answer;
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::session::client::{
-    self as core, ObservationSettings, Outgoing, TransferError, Watch,
+    self as core, ObservationSettings, ObservationStep, Outgoing, TransferError,
 };
 use ebbtide_core::time::Instant;
 use futures_util::Stream;
@@ -165,16 +165,16 @@ impl Observation {
             self.poll_renewal(cx);
             self.poll_start(cx);
             match self.machine.poll(self.clock.now(), &mut SystemRandom) {
-                Watch::Send { outgoing, again } => self.send(outgoing, again),
-                Watch::Cancel(id) => self.running.retain(|(running, _)| *running != id),
-                Watch::Renew => self.renew(),
-                Watch::State(response) => return Poll::Ready(Some(Ok(response))),
-                Watch::Failed(error) => return Poll::Ready(Some(Err(self.error(error)))),
-                Watch::Over => {
+                ObservationStep::Send { outgoing, again } => self.send(outgoing, again),
+                ObservationStep::Cancel(id) => self.running.retain(|(running, _)| *running != id),
+                ObservationStep::Renew => self.renew(),
+                ObservationStep::State(response) => return Poll::Ready(Some(Ok(response))),
+                ObservationStep::Failed(error) => return Poll::Ready(Some(Err(self.error(error)))),
+                ObservationStep::Over => {
                     self.running.clear();
                     return Poll::Ready(None);
                 }
-                Watch::Wait(until) => {
+                ObservationStep::Wait(until) => {
                     if !self.poll_answers(cx) && !self.poll_sleep(cx, until) {
                         return Poll::Pending;
                     }

@@ -25,7 +25,7 @@ pub use family::{Family, Kind, Sample, Value};
 use crate::net::shared::Shared;
 use crate::stream::StreamCounters;
 use crate::stream::counters::Tally;
-use ebbtide_core::cc::Config as Control;
+use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{ControlCounters, Counters, Exchanges, Malformed};
 use ebbtide_core::session::server::Refusals;
 use std::sync::{Arc, Weak};
@@ -82,7 +82,7 @@ pub struct Snapshot {
     /// Datagrams that were not valid messages, by reason.
     pub malformed: Malformed,
     /// Counters of each congestion control in use.
-    pub controls: Vec<(Control, ControlCounters)>,
+    pub controls: Vec<(ControlConfig, ControlCounters)>,
     /// Exchanges of our own that have not ended, by state.
     pub exchanges: Exchanges,
     /// Requests of the application that wait for an answer, or whose answers were not fetched yet.
@@ -157,7 +157,7 @@ impl Snapshot {
         snapshot
     }
 
-    fn add_control(&mut self, (control, counters): (&Control, &ControlCounters)) {
+    fn add_control(&mut self, (control, counters): (&ControlConfig, &ControlCounters)) {
         match self.controls.iter_mut().find(|(known, _)| known == control) {
             Some((_, sum)) => sum.add(counters),
             None => self.controls.push((control.clone(), *counters)),

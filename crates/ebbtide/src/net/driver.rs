@@ -194,7 +194,7 @@ impl Driver {
         trace::received(datagram.from, datagram.bytes);
         let to_group = datagram.to.is_some_and(|to| to.is_multicast());
         let arrival = Arrival { from: datagram.from, to_group };
-        let much = state.endpoint.remembers_much();
+        let much = state.endpoint.is_dedup_half_full();
         let mut vouched = true;
         let remember = |incoming: &Incoming, message: &Message<'_>| {
             let Some(service) = &self.shared.service else { return Remember::Yes };

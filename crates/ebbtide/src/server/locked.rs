@@ -1,6 +1,6 @@
 //! State that several threads share, behind a mutex.
 
-use ebbtide_core::session::server::Share;
+use ebbtide_core::session::server::SharedState;
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug)]
@@ -12,7 +12,7 @@ impl<T> Locked<T> {
     }
 }
 
-impl<T> Share<T> for Locked<T> {
+impl<T> SharedState<T> for Locked<T> {
     fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -57,7 +57,7 @@ use crate::net::driver::Driver;
 use crate::net::dtls::{Side, config::DtlsBind};
 use crate::net::shared::Shared;
 use crate::stream::{Listen, Listener, Serving, StreamCounters, StreamLimits, Tally};
-use ebbtide_core::cc::Config as Control;
+use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::MessageIdStart;
 use ebbtide_core::endpoint::{Counters, SendError};
 use later::Working;
@@ -293,7 +293,7 @@ impl Server {
     ///
     /// If there is no room for another peer's state, or for another control: a socket has 256
     /// different ones at most.
-    pub fn set_control(&self, remote: SocketAddr, control: Control) -> Result<(), SendError> {
+    pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), SendError> {
         let same_family = |shared: &Shared| shared.local_addr().is_ipv4() == remote.is_ipv4();
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
         sockets.filter(|shared| same_family(shared)).try_for_each(|shared| {

@@ -19,8 +19,8 @@ use crate::stream::Link;
 use crate::{net, stream};
 use ebbtide_core::endpoint::Remember;
 use ebbtide_core::session::server::{
-    Assembled, Handled, Next, Observe, Outgoing, Place, Received, Refusals, Server, SessionConfig,
-    Tables, Verified,
+    Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, RequestSlot, Server,
+    ServerState, SessionConfig, Verified,
 };
 use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent};
 use ebbtide_core::time::Instant;
@@ -46,7 +46,7 @@ pub(super) struct Inner {
     /// Routes that were added while it serves.
     pub(super) added: RwLock<Router>,
     pub(super) config: ServerConfig,
-    pub(super) session: Server<Locked<Tables>>,
+    pub(super) session: Server<Locked<ServerState>>,
     /// The sockets by their numbers: for answers that are due without a request.
     pub(super) sockets: OnceLock<Vec<Weak<Shared>>>,
     /// Requests that asynchronous handlers are at work on, or whose answers wait for room.
@@ -77,7 +77,7 @@ impl Service {
             exchange_lifetime: config.net.endpoint.params.exchange_lifetime(),
             ..SessionConfig::default()
         };
-        let tables = Locked::new(Tables::new(&session, seeded()?).exempt(is_stand_in));
+        let tables = Locked::new(ServerState::new(&session, seeded()?).exempt(is_stand_in));
         let inner = Inner {
             clock: Clock::start(),
             router,
@@ -105,7 +105,7 @@ impl Service {
         self.inner.clock
     }
 
-    pub(super) fn session(&self) -> &Server<Locked<Tables>> {
+    pub(super) fn session(&self) -> &Server<Locked<ServerState>> {
         &self.inner.session
     }
 
@@ -166,7 +166,7 @@ impl Service {
         if refuses_for > 0 {
             return Err(Response::new(Code::SERVICE_UNAVAILABLE).max_age(refuses_for));
         }
-        if verified.is_for_a_proxy() {
+        if verified.is_proxy_request() {
             // RFC 7252 section 5.10.2.
             return Err(Response::new(Code::PROXYING_NOT_SUPPORTED));
         }
@@ -484,7 +484,7 @@ impl net::serve::Serve for Service {
         }
         drop(state);
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
-        let mut place = Place::new();
+        let mut place = RequestSlot::new();
         let received = place.datagram(incoming, message, sizes, shared.number, local, group);
         if !vouched {
             let challenge = Outgoing::One(self.session().challenge(now, &received));
@@ -511,7 +511,7 @@ impl stream::Serve for Service {
         (incoming, message): (ebbtide_core::stream::Incoming, Message<'_>),
         sizes: BlockSizes,
     ) {
-        let mut place = Place::new();
+        let mut place = RequestSlot::new();
         let received = place.stream(incoming, link.remote, message, sizes);
         drop(self.process(link, now, received, &Span::none()));
     }

@@ -7,7 +7,7 @@ use crate::net::shared::Shared;
 use bytes::{Buf, BufMut};
 use core::fmt;
 use ebbtide_core::session::SavedObserver;
-use ebbtide_core::session::server::Share;
+use ebbtide_core::session::server::SharedState;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Message, Token};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! INITIAL: pings discover the rate.
 
 use super::{Rcoap, RcoapState};
-use crate::cc::{Admission, Context, Departure, Load, Shell};
+use crate::cc::{Admission, Context, Load, OutgoingMessage, Shell};
 use crate::time::{Instant, Micros};
 
 /// The size of a ping with its IPv4 and UDP headers, and the size of those headers alone, in
@@ -40,7 +40,7 @@ impl Rcoap {
     /// INITIAL: decides what leaves in the place of the message that asks.
     pub(super) fn discover(
         &mut self,
-        message: &Departure,
+        message: &OutgoingMessage,
         load: &Load,
         cx: &Context<'_>,
     ) -> Admission {

@@ -8,8 +8,8 @@ mod discovery;
 
 use super::estimator::Gains;
 use super::{
-    Admission, CongestionControl, Context, Departure, Estimator, Expiry, InFlight, Kind, Load,
-    Metrics, ProbeReply, Sample, Slot, Transmission, admit_non_at_interval,
+    Admission, CongestionControl, Context, Estimator, Expiry, InFlight, Kind, Load, Metrics,
+    OutgoingMessage, ProbeReply, Sample, Slot, Transmission, admit_non_at_interval,
 };
 use crate::time::{Duration, Instant, Micros};
 
@@ -263,7 +263,7 @@ impl Default for Rcoap {
 }
 
 impl CongestionControl for Rcoap {
-    fn admit(&mut self, message: &Departure, load: &Load, cx: &mut Context<'_>) -> Admission {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         if !message.confirmable {
             let interval = self.interval.max(self.timeout(cx));
             return admit_non_at_interval(message, load, interval, cx);

@@ -15,7 +15,7 @@ mod step;
 mod transfer;
 mod upload;
 
-pub use observation::{Observation, ObservationSettings, Watch};
+pub use observation::{Observation, ObservationSettings, ObservationStep};
 pub use progress::UploadProgress;
 pub use request::{Patience, RequestParts, RequestTag, TransferSettings};
 pub use step::{Loss, Outgoing, Step, TransferError};

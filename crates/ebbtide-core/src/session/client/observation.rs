@@ -38,7 +38,7 @@ pub struct ObservationSettings {
 
 /// The next step of an observation: an action for the driver, or an event.
 #[derive(Debug)]
-pub enum Watch {
+pub enum ObservationStep {
     /// Start this exchange. With `again` it is to have the token of that older exchange, which it
     /// replaces ([`Endpoint::request_again`](crate::endpoint::Endpoint::request_again)); a driver that
     /// cannot do that starts a new one and cancels the older one.
@@ -104,9 +104,9 @@ impl Part {
         self.names.iter().find(|(name, _)| *name == id).map(|(_, own)| *own)
     }
 
-    fn cancel(&self, own: u32) -> Option<Watch> {
+    fn cancel(&self, own: u32) -> Option<ObservationStep> {
         let (id, _) = self.names.iter().find(|(_, known)| *known == own)?;
-        Some(Watch::Cancel(*id))
+        Some(ObservationStep::Cancel(*id))
     }
 }
 
@@ -138,7 +138,7 @@ pub struct Observation {
     next_id: u32,
     /// The latest notification, while an older one is being fetched.
     next: Option<Response>,
-    told: VecDeque<Watch>,
+    told: VecDeque<ObservationStep>,
 }
 
 impl Observation {
@@ -169,25 +169,25 @@ impl Observation {
     }
 
     /// Returns the next step: an action for the driver, or an event.
-    pub fn poll(&mut self, now: Instant, rng: &mut dyn Rng) -> Watch {
+    pub fn poll(&mut self, now: Instant, rng: &mut dyn Rng) -> ObservationStep {
         loop {
             if let Some(told) = self.told.pop_front() {
                 return told;
             }
             match self.state {
-                ObservationState::Over => return Watch::Over,
-                ObservationState::Renewing => return Watch::Wait(None),
+                ObservationState::Over => return ObservationStep::Over,
+                ObservationState::Renewing => return ObservationStep::Wait(None),
                 ObservationState::Lost { again: None } => {
                     let drawn = pause((PAUSE, LONGEST_PAUSE), self.failures, rng);
                     self.failures = self.failures.saturating_add(1);
                     self.state = ObservationState::Lost { again: Some(now + drawn) };
                 }
                 ObservationState::Lost { again: Some(at) } if now < at => {
-                    return Watch::Wait(Some(at));
+                    return ObservationStep::Wait(Some(at));
                 }
                 ObservationState::Lost { again: Some(_) } => {
                     self.state = ObservationState::Renewing;
-                    return Watch::Renew;
+                    return ObservationStep::Renew;
                 }
                 ObservationState::Registering if self.registering.is_none() => self.register(now),
                 ObservationState::Registered if self.registering.is_none() && now >= self.due() => {
@@ -211,7 +211,7 @@ impl Observation {
 
     /// Returns the next step of the transfers under way, or `None` if the state of the observation may
     /// have changed and [`poll`](Self::poll) has to look at it again.
-    fn poll_parts(&mut self, now: Instant, rng: &mut dyn Rng) -> Option<Watch> {
+    fn poll_parts(&mut self, now: Instant, rng: &mut dyn Rng) -> Option<ObservationStep> {
         let mut wait = (self.state == ObservationState::Registered && self.registering.is_none())
             .then(|| self.due());
         for registers in [true, false] {
@@ -228,7 +228,7 @@ impl Observation {
                     self.next_id += 1;
                     let observes = outgoing.options.get(OptionNumber::OBSERVE).is_some();
                     let again = self.registration.filter(|_| observes);
-                    return Some(Watch::Send { outgoing, again });
+                    return Some(ObservationStep::Send { outgoing, again });
                 }
                 Step::Cancel(own) => return part.cancel(own),
                 Step::Wait(at) => {
@@ -245,7 +245,7 @@ impl Observation {
                 }
             }
         }
-        Some(Watch::Wait(wait))
+        Some(ObservationStep::Wait(wait))
     }
 
     fn register(&mut self, now: Instant) {
@@ -267,7 +267,7 @@ impl Observation {
             (ObservationState::Cancelling, false) => {}
             (_, true) if !self.confirmed => self.not_registered(now, response),
             _ => {
-                self.told.push_back(Watch::State(response));
+                self.told.push_back(ObservationStep::State(response));
                 if let Some(next) = self.next.take() {
                     self.fetching = Some(self.rest_of(now, self.settings.transfer.clone(), next));
                 }
@@ -282,7 +282,7 @@ impl Observation {
             self.registration = None;
             self.state = ObservationState::Lost { again: Some(now + lifetime(&response)) };
         } else {
-            self.told.push_back(Watch::State(response));
+            self.told.push_back(ObservationStep::State(response));
             self.end();
         }
     }
@@ -291,7 +291,7 @@ impl Observation {
     fn lost(&mut self, registers: bool, error: TransferError) {
         self.forget_parts();
         if let Some(id) = self.registration.take() {
-            self.told.push_back(Watch::Cancel(id));
+            self.told.push_back(ObservationStep::Cancel(id));
         }
         let is_broken = match error {
             TransferError::TooLarge { .. } => true,
@@ -302,7 +302,7 @@ impl Observation {
         if self.state == ObservationState::Cancelling && registers {
             self.end();
         } else if ends {
-            self.told.push_back(Watch::Failed(error));
+            self.told.push_back(ObservationStep::Failed(error));
             self.end();
         } else {
             self.state = ObservationState::Lost { again: None };
@@ -312,7 +312,7 @@ impl Observation {
     fn end(&mut self) {
         self.forget_parts();
         if let Some(id) = self.registration.take() {
-            self.told.push_back(Watch::Cancel(id));
+            self.told.push_back(ObservationStep::Cancel(id));
         }
         self.state = ObservationState::Over;
     }

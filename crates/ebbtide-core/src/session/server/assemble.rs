@@ -1,7 +1,7 @@
 //! From a permitted request to one whose body is whole.
 
 use super::stages::{Arrived, Assembled, Next, Outgoing, Permitted};
-use super::{Server, Share, Tables};
+use super::{Server, ServerState, SharedState};
 use crate::session::blocks::{Taken, too_large};
 use crate::session::finished::Finished;
 use crate::session::key::transfer_key;
@@ -9,7 +9,7 @@ use crate::session::message::Response;
 use crate::time::Instant;
 use crate::wire::{Block, Code, OptionNumber};
 
-impl<S: Share<Tables>> Server<S> {
+impl<S: SharedState<ServerState>> Server<S> {
     /// Puts the body of a request together, or answers a request for a later block.
     pub fn assemble<'p, 'm>(
         &self,

@@ -1,7 +1,7 @@
 //! From the application's answer to what is sent.
 
 use super::stages::{Answered, BlockScheme, Handled, Outgoing};
-use super::{Server, Share, Tables};
+use super::{Server, ServerState, SharedState};
 use crate::session::address_validation::{HEADERS, is_short};
 use crate::session::echo::{Challenged, Name};
 use crate::session::finished::Finished;
@@ -40,7 +40,7 @@ pub(super) const OBSERVE: usize = 4;
 /// Bytes of the longest challenge: a header, a token, and an Echo option of twelve bytes.
 const CHALLENGE: usize = HEADER_LEN + 8 + 14;
 
-impl<S: Share<Tables>> Server<S> {
+impl<S: SharedState<ServerState>> Server<S> {
     /// Makes of the application's answer what is sent.
     #[inline]
     pub fn complete(
@@ -199,7 +199,7 @@ pub(super) fn length(requester: &Requester, response: &Response) -> usize {
 /// request alone does not allow `needed` transmissions, or if the answer is a separate response, which
 /// may be retransmitted.
 #[inline]
-pub(super) fn allowance<S: Share<Tables>>(
+pub(super) fn allowance<S: SharedState<ServerState>>(
     server: &Server<S>,
     now: Instant,
     requester: &Requester,
@@ -232,7 +232,7 @@ fn block_of(response: &Response, facts: &Facts) -> Option<(usize, usize)> {
 }
 
 /// The block of a long response that is sent; the whole of it is kept.
-pub(super) fn in_blocks<S: Share<Tables>>(
+pub(super) fn in_blocks<S: SharedState<ServerState>>(
     server: &Server<S>,
     now: Instant,
     key: TransferKey,

@@ -10,7 +10,7 @@
 //!   -> the application -> Handled -> (amplification) Answered -> (blocks, observe) Finished -> sent
 //! ```
 //!
-//! * A [`Place`] takes a request in and gives a [`Received`]. The stages that follow borrow the place.
+//! * A [`RequestSlot`] takes a request in and gives a [`Received`]. The stages that follow borrow the place.
 //! * [`Server::receive`] takes a [`Received`] to [`Verified`].
 //! * The application looks at the request, of whose body maybe only the first block is here, and
 //!   refuses it with [`Verified::refuse`] or permits it with [`Verified::permit`]: nothing has been
@@ -38,7 +38,7 @@ mod withheld;
 pub use complete::Observe;
 pub use limits::{Load, Refusals, SessionConfig};
 pub use stages::{
-    Assembled, Handled, Next, Outgoing, PendingRequest, Permitted, Place, Received, Verified,
+    Assembled, Handled, Next, Outgoing, PendingRequest, Permitted, Received, RequestSlot, Verified,
 };
 
 use super::address_validation::AddressValidation;
@@ -61,19 +61,19 @@ use withheld::Withheld;
 
 /// Where a server keeps what its sockets share: it is reached only when a stage needs it, so that a
 /// driver of several threads locks it as seldom as possible.
-pub trait Share<T> {
+pub trait SharedState<T> {
     /// Changes what is shared. `change` calls nothing that shares again.
     fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R;
 }
 
-impl<T> Share<T> for RefCell<T> {
+impl<T> SharedState<T> for RefCell<T> {
     fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.borrow_mut())
     }
 }
 
 /// The state that all sockets and connections of a server share.
-pub struct Tables {
+pub struct ServerState {
     validation: AddressValidation,
     limiter: Option<RateLimiter>,
     blocks: BlockTransfers,
@@ -82,16 +82,16 @@ pub struct Tables {
     rng: Box<dyn Rng + Send>,
 }
 
-impl fmt::Debug for Tables {
+impl fmt::Debug for ServerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tables")
+        f.debug_struct("ServerState")
             .field("validation", &self.validation)
             .field("limiter", &self.limiter)
             .finish_non_exhaustive()
     }
 }
 
-impl Tables {
+impl ServerState {
     /// The addresses that are verified, and when each was: to be stored.
     pub fn verified(&self) -> impl Iterator<Item = (IpAddr, Instant)> {
         self.validation.saved()
@@ -137,7 +137,7 @@ pub struct Server<S> {
     tables: S,
 }
 
-impl<S: Share<Tables>> Server<S> {
+impl<S: SharedState<ServerState>> Server<S> {
     /// The tables that its requests share.
     pub const fn tables(&self) -> &S {
         &self.tables

@@ -2,7 +2,7 @@
 
 use super::complete::{self, Observe};
 use super::stages::{Arrived, Assembled, BlockScheme, Handled, Next, Outgoing};
-use super::{Server, Share, Tables};
+use super::{Server, ServerState, SharedState};
 use crate::session::blocks::too_large;
 use crate::session::finished::Finished;
 use crate::session::key::{TransferKey, transfer_key};
@@ -14,7 +14,7 @@ use crate::wire::{Block, Code, OptionNumber};
 use alloc::vec;
 use alloc::vec::Vec;
 
-impl<S: Share<Tables>> Server<S> {
+impl<S: SharedState<ServerState>> Server<S> {
     pub(super) fn assemble_q_block<'p, 'm>(
         &self,
         now: Instant,

@@ -2,7 +2,7 @@
 
 use super::stages::{Admitted, Arrived, Handled, Next, Outgoing, Received, Request, Verified};
 use super::withheld::Taken;
-use super::{Server, Share, Tables};
+use super::{Server, ServerState, SharedState};
 use crate::endpoint::Remember;
 use crate::session::echo::{Challenged, Echo, Name};
 use crate::session::finished::Finished;
@@ -14,7 +14,7 @@ use crate::wire::{Code, Message, OptionNumber};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-impl<S: Share<Tables>> Server<S> {
+impl<S: SharedState<ServerState>> Server<S> {
     /// Takes a request past the limits on rates and on what addresses get that may be forged.
     pub fn receive<'p, 'm>(
         &self,
@@ -154,7 +154,7 @@ impl<S: Share<Tables>> Server<S> {
 
     /// How a request that is not idempotent is remembered against its copies
     /// ([`Endpoint::receive`](crate::endpoint::Endpoint::receive)); `much` is whether much is remembered
-    /// already ([`Endpoint::remembers_much`](crate::endpoint::Endpoint)).
+    /// already ([`Endpoint::is_dedup_half_full`](crate::endpoint::Endpoint)).
     ///
     /// Then a request whose address may be forged is better not even remembered, but answered with a
     /// [`Self::challenge`]. Otherwise an attacker with forged addresses could fill that memory, and no
@@ -220,7 +220,7 @@ impl<S: Share<Tables>> Server<S> {
 /// Something that takes the place of processing a request which must not be processed twice: its Echo option
 /// names a message that was challenged before. A withheld answer goes to verified addresses only.
 fn known(
-    tables: &mut Tables,
+    tables: &mut ServerState,
     now: Instant,
     received: &Arrived<'_>,
     echo: Option<Echo>,

@@ -51,7 +51,7 @@ impl Outgoing {
 /// The place where a request stays while it passes its stages. They borrow it: a stage is no larger than
 /// a reference, and nothing of the request is moved.
 #[derive(Debug, Default)]
-pub struct Place<'m>(Option<Arrived<'m>>);
+pub struct RequestSlot<'m>(Option<Arrived<'m>>);
 
 /// A request, and the results of the stages that it has passed.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub(super) struct Arrived<'m> {
 #[derive(Debug)]
 pub struct Received<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
-impl<'m> Place<'m> {
+impl<'m> RequestSlot<'m> {
     /// An empty place.
     #[inline]
     #[must_use]
@@ -175,7 +175,7 @@ impl<'p, 'm> Verified<'p, 'm> {
     /// Whether a proxy is asked to forward it (RFC 7252 section 5.7.2).
     #[inline]
     #[must_use]
-    pub fn is_for_a_proxy(&self) -> bool {
+    pub fn is_proxy_request(&self) -> bool {
         self.0.facts.proxy
     }
 

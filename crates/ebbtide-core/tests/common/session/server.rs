@@ -7,7 +7,8 @@ use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability, Remember,
 };
 use ebbtide_core::session::server::{
-    Handled, Next, Observe, Outgoing, PendingRequest, Place, Server, SessionConfig, Tables,
+    Handled, Next, Observe, Outgoing, PendingRequest, RequestSlot, Server, ServerState,
+    SessionConfig,
 };
 use ebbtide_core::session::{Finished, NotSent, ObserverId, Observers, Response, Room, Subject};
 use ebbtide_core::time::Instant;
@@ -37,7 +38,7 @@ struct Notification {
 
 pub(crate) struct ServerSide {
     pub(crate) endpoint: Endpoint,
-    pub(crate) session: Server<RefCell<Tables>>,
+    pub(crate) session: Server<RefCell<ServerState>>,
     pub(crate) observers: Observers,
     pub(crate) timeout: Option<Instant>,
     limits: ebbtide_core::endpoint::Limits,
@@ -54,7 +55,7 @@ pub(crate) struct ServerSide {
 
 impl ServerSide {
     pub(crate) fn new(endpoint: EndpointConfig, session: SessionConfig, seed: u64) -> Self {
-        let tables = Tables::new(&session, Box::new(SplitMix(seed ^ 1)));
+        let tables = ServerState::new(&session, Box::new(SplitMix(seed ^ 1)));
         Self {
             limits: endpoint.limits,
             endpoint: Endpoint::new(endpoint, Box::new(SplitMix(seed ^ 2))),
@@ -79,7 +80,7 @@ impl ServerSide {
     }
 
     pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        let much = self.endpoint.remembers_much();
+        let much = self.endpoint.is_dedup_half_full();
         let mut vouched = true;
         let session = &self.session;
         let received = self.endpoint.receive(now, from.into(), datagram, |_, message| {
@@ -108,7 +109,7 @@ impl ServerSide {
 
     fn request(&mut self, now: Instant, incoming: Incoming, message: Message<'_>, vouched: bool) {
         let sizes = self.session.datagram_sizes();
-        let mut place = Place::new();
+        let mut place = RequestSlot::new();
         let received = place.datagram(incoming, message, sizes, 0, None, false);
         if !vouched {
             let challenge = self.session.challenge(now, &received);

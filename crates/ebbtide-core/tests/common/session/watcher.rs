@@ -6,7 +6,8 @@ use super::server::ADDRESS as SERVER;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, Reliability, SendError};
 use ebbtide_core::session::client::{
-    Loss, Observation, ObservationSettings, Outgoing, RequestParts, TransferSettings, Watch,
+    Loss, Observation, ObservationSettings, ObservationStep, Outgoing, RequestParts,
+    TransferSettings,
 };
 use ebbtide_core::session::{BlockSizes, Options, Response};
 use ebbtide_core::time::{Duration, Instant};
@@ -73,25 +74,27 @@ impl Watcher {
         let mut progress = false;
         while !self.over {
             match self.observation.poll(now, rng) {
-                Watch::Send { outgoing, again } => self.send(now, endpoint, &outgoing, again),
-                Watch::Cancel(id) => {
+                ObservationStep::Send { outgoing, again } => {
+                    self.send(now, endpoint, &outgoing, again)
+                }
+                ObservationStep::Cancel(id) => {
                     if let Some(at) = self.open.iter().position(|(_, open)| *open == id) {
                         endpoint.cancel(now, self.open.swap_remove(at).0);
                     }
                 }
-                Watch::Renew => self.observation.renewed(transfer()),
-                Watch::Wait(at) => {
+                ObservationStep::Renew => self.observation.renewed(transfer()),
+                ObservationStep::Wait(at) => {
                     self.until = at;
                     return progress;
                 }
-                Watch::State(response) if response.is_success() => {
+                ObservationStep::State(response) if response.is_success() => {
                     let body = response.body();
                     let first = body.first().copied().unwrap_or_default();
                     assert!(*body == state(first), "{} bytes of version {first}", body.len());
                     self.states += 1;
                 }
-                Watch::State(_) | Watch::Failed(_) => {}
-                Watch::Over => {
+                ObservationStep::State(_) | ObservationStep::Failed(_) => {}
+                ObservationStep::Over => {
                     for (exchange, _) in self.open.drain(..) {
                         endpoint.cancel(now, exchange);
                     }

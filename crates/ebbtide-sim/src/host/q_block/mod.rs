@@ -9,7 +9,7 @@ pub(crate) use server::QBlockServer;
 
 use super::endpoint_config;
 use crate::scenario::{QBlock, Scenario};
-use ebbtide_core::cc::{Algorithm, Config};
+use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::wire::Block;
@@ -19,7 +19,7 @@ const OPEN: usize = 64;
 
 /// The endpoint of either side, and how fast it may send.
 fn configs(scenario: &Scenario, settings: QBlock) -> (EndpointConfig, QBlockParameters) {
-    let mut config = endpoint_config(scenario, Config::new(Algorithm::Default));
+    let mut config = endpoint_config(scenario, ControlConfig::new(Algorithm::Default));
     config.q_block = true;
     config.limits.exchanges += OPEN;
     let params = settings.parameters(&config.params);

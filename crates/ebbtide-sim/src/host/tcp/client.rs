@@ -1,7 +1,7 @@
 //! A host that asks over TCP.
 
 use super::connection::{Connection, Message, Repeats, coap_config};
-use super::ledger::Departure;
+use super::ledger::OutgoingMessage;
 use super::segment::Segment;
 use super::socket::{Setup, Socket};
 use crate::host::agenda::{Agenda, Step};
@@ -438,7 +438,7 @@ impl TcpClient {
 /// of them; without any, the exchange that is open or comes next. `leaves` hears of those that leave
 /// for the first time.
 fn tag(
-    departure: &Departure,
+    departure: &OutgoingMessage,
     open: &mut VecDeque<Request>,
     now: Instant,
     fallback: u32,

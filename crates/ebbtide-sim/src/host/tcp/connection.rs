@@ -1,6 +1,6 @@
 //! One end of a connection: CoAP (RFC 8323) over a socket, and the books on it.
 
-use super::ledger::{Arrived, Departure, Sent};
+use super::ledger::{Arrived, OutgoingMessage, Sent};
 use super::segment::Segment;
 use super::socket::Socket;
 use crate::host::Tag;
@@ -186,7 +186,7 @@ impl Connection {
         &mut self,
         now: Instant,
         repeats: &mut Repeats,
-        mut each: impl FnMut(&[u8], Departure, Option<Micros>),
+        mut each: impl FnMut(&[u8], OutgoingMessage, Option<Micros>),
     ) -> Option<Instant> {
         self.flush(now);
         let due = self.socket.timeout(now);

@@ -56,7 +56,7 @@ impl Device {
 
     /// Lets a packet leave that smoltcp did not make.
     pub(super) fn send(&mut self, packet: &[u8]) {
-        phy::TxToken::consume(Departure(&mut self.leaving), packet.len(), |room| {
+        phy::TxToken::consume(OutgoingMessage(&mut self.leaving), packet.len(), |room| {
             room.copy_from_slice(packet);
         });
     }
@@ -74,14 +74,14 @@ impl Device {
 
 impl phy::Device for Device {
     type RxToken<'a> = Arrival;
-    type TxToken<'a> = Departure<'a>;
+    type TxToken<'a> = OutgoingMessage<'a>;
 
-    fn receive(&mut self, _now: Instant) -> Option<(Arrival, Departure<'_>)> {
-        Some((Arrival(self.arriving.take()?), Departure(&mut self.leaving)))
+    fn receive(&mut self, _now: Instant) -> Option<(Arrival, OutgoingMessage<'_>)> {
+        Some((Arrival(self.arriving.take()?), OutgoingMessage(&mut self.leaving)))
     }
 
-    fn transmit(&mut self, _now: Instant) -> Option<Departure<'_>> {
-        Some(Departure(&mut self.leaving))
+    fn transmit(&mut self, _now: Instant) -> Option<OutgoingMessage<'_>> {
+        Some(OutgoingMessage(&mut self.leaving))
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -107,9 +107,9 @@ impl phy::RxToken for Arrival {
 }
 
 /// Room for a packet that leaves.
-pub(super) struct Departure<'d>(&'d mut Leaving);
+pub(super) struct OutgoingMessage<'d>(&'d mut Leaving);
 
-impl phy::TxToken for Departure<'_> {
+impl phy::TxToken for OutgoingMessage<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
         let start = self.0.bytes.len();
         self.0.bytes.resize(start + len, 0);

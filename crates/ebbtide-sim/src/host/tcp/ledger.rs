@@ -35,7 +35,7 @@ struct Piece {
 
 /// The contents of a departing segment.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Departure {
+pub(super) struct OutgoingMessage {
     /// Whether something in it has left before.
     pub(super) is_repeated: bool,
     /// Whether it begins with the earliest data that is not acknowledged.
@@ -63,7 +63,7 @@ impl Sent {
         now: Instant,
         segment: &Segment,
         unacknowledged: u64,
-    ) -> Departure {
+    ) -> OutgoingMessage {
         let earlier_syns = self.syns;
         if segment.syn {
             self.syns = self.syns.saturating_add(1);
@@ -75,10 +75,10 @@ impl Sent {
         while self.pieces.front().is_some_and(|piece| piece.end <= acknowledged) {
             self.pieces.pop_front();
         }
-        let mut departure = Departure {
+        let mut departure = OutgoingMessage {
             is_repeated: repeats_fin || (segment.syn && earlier_syns > 0),
             earlier: if segment.syn { earlier_syns } else { 0 },
-            ..Departure::default()
+            ..OutgoingMessage::default()
         };
         if segment.payload == 0 {
             departure.in_vain = self.in_vain(now, acknowledged, repeats_fin);

@@ -133,8 +133,8 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use ebbtide::core::cc::Config as Control;
-    /// let client = ebbtide::Client::with_config(ebbtide::Config::with_control(Control::parse("rcoap")?));
+    /// use ebbtide::core::cc::ControlConfig;
+    /// let client = ebbtide::Client::with_config(ebbtide::Config::with_control(ControlConfig::parse("rcoap")?));
     /// let mut burst = client.burst("coap://192.0.2.7/log").await?;
     /// for reading in 0..10_000 {
     ///     burst.send(format!("{reading}")).await?;
