@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 /// A server that answers every request of a class of clients with the same payload.
 pub(crate) struct Server {
-    endpoint: Endpoint,
+    pub(super) endpoint: Endpoint,
     /// For each class.
     payloads: Vec<Vec<u8>>,
     /// The class of the client whose request is next.
@@ -21,10 +21,11 @@ impl Server {
     pub(crate) fn new(
         config: EndpointConfig,
         payload_bytes: impl IntoIterator<Item = u32>,
+        stream: &str,
         streams: &Streams,
     ) -> Self {
         Self {
-            endpoint: Endpoint::new(config, Box::new(streams.stream("server"))),
+            endpoint: Endpoint::new(config, Box::new(streams.stream(stream))),
             payloads: payload_bytes.into_iter().map(digits).collect(),
             class: 0,
         }

@@ -28,6 +28,23 @@ pub struct ClassRecord {
     pub access: Option<(Direction, Direction)>,
 }
 
+/// UDP traffic of others on a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossRecord {
+    /// Its name.
+    pub name: String,
+    /// Packets handed to the link.
+    pub sent: u64,
+    /// Packets that passed it.
+    pub delivered: u64,
+    /// Packets that its queue dropped.
+    pub dropped_queue: u64,
+    /// Packets lost after the queue.
+    pub lost_link: u64,
+    /// Bytes handed to the link, headers included.
+    pub bytes: u64,
+}
+
 /// The packets of a link other than the bottleneck.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecord {

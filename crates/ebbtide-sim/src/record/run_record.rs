@@ -1,7 +1,7 @@
 //! The measurements of one replication.
 
 use super::background::BackgroundFlow;
-use super::class::{ClassRecord, LinkRecord};
+use super::class::{ClassRecord, CrossRecord, LinkRecord};
 use super::delivery::Delivery;
 use super::flow::FlowRecord;
 use super::wifi::WifiRecord;
@@ -138,6 +138,9 @@ pub struct Totals {
     /// The links other than the bottleneck, in the order of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkRecord>,
+    /// UDP traffic of others, in the order of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross: Vec<CrossRecord>,
     /// The handshakes of DTLS, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security: Option<Handshakes>,

@@ -139,6 +139,9 @@ pub struct Cell {
     /// The same figures of each class of clients; empty in a scenario without classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<Cell>,
+    /// UDP traffic of others: its name and its packets, summed over replications.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross: Vec<(String, PacketCounts)>,
     /// The links other than the bottleneck, if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkCell>,

@@ -44,6 +44,7 @@ pub(super) fn page(report: &Report) -> String {
         sections.push(("time", "Over time", time::section(&mut context)));
         sections.push(("packets", "Packets", packets::section(&context)));
         sections.push(("links", "Links", classes::links(&context)));
+        sections.push(("cross", "Cross traffic", classes::cross(&context)));
         sections.push(("wifi", "Wi-Fi", wifi::section(&context)));
         sections.push(("background", "Background", background::section(&context)));
     }

@@ -151,7 +151,7 @@ fn demand_alone(spec: &CellSpec) -> Demand {
         in_turn: w.exchanges.div_ceil(u32::from(own.unwrap_or(scenario.coap.nstart).max(1))),
         nstart: own.unwrap_or(scenario.coap.nstart),
         start_window_s: seconds(scenario.clients.start_window.0),
-        period_s: (w.kind == WorkloadKind::Periodic).then(|| seconds(w.period.0)),
+        period_s: w.interval_ns().map(seconds),
         ack_timeout_s: seconds(scenario.coap.ack_timeout.0),
         max_retransmit: scenario.coap.max_retransmit,
         has_deadline: w.deadline.0 > 0,
@@ -194,7 +194,14 @@ pub(super) fn wire_lengths(scenario: &Scenario, transport: Transport) -> (f64, f
             if w.kind.is_flow() { message * (1.0 + header / segment) } else { header + message }
         }
     };
-    (length(path + marked(w.request_payload)), length(1 + marked(w.response_payload)))
+    if w.kind == WorkloadKind::Notifications {
+        // Observe with a value of three bytes; the acknowledgement is a header alone.
+        let empty = f64::from(scenario.network.header + 4);
+        return (empty, length(4 + marked(w.response_payload)));
+    }
+    let request = length(path + marked(w.request_payload));
+    let response = length(1 + marked(w.response_payload));
+    if w.is_from_server() { (response, request) } else { (request, response) }
 }
 
 /// The figures of a cell. `records` are its replications in order.
@@ -271,6 +278,7 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         security: handshakes(records),
         classes: class_cell::classes(spec, records, &command),
         links: class_cell::links(records),
+        cross: class_cell::cross(records),
         class: String::new(),
         own_control: None,
         is_periodic: false,

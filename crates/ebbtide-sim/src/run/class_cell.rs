@@ -3,7 +3,7 @@
 use super::campaign::CellSpec;
 use super::cell::{summarise, utilisation_of, wire_lengths};
 use crate::judge::Demand;
-use crate::record::{Direction, RunRecord};
+use crate::record::{CrossRecord, Direction, RunRecord};
 use crate::report::{Cell, LinkCell, PacketCounts};
 use crate::scenario::{ClassView, LinkSpec, WorkloadKind};
 
@@ -30,6 +30,7 @@ pub(super) fn classes(spec: &CellSpec, records: &[RunRecord], command: &str) -> 
         let mut cell = summarise(&part, &own, command.to_owned());
         (cell.class, cell.own_control) = (class.name, class.control);
         cell.links.clear();
+        cell.cross.clear();
         cell.is_periodic = part.scenario.workload.kind.keeps_time();
         cell
     };
@@ -208,4 +209,22 @@ pub(super) fn links(records: &[RunRecord]) -> Vec<LinkCell> {
         }
     };
     (0..first.totals.links.len()).map(link).collect()
+}
+
+/// The packets of others, summed over replications.
+pub(super) fn cross(records: &[RunRecord]) -> Vec<(String, PacketCounts)> {
+    let Some(first) = records.first() else { return Vec::new() };
+    let sum = |index: usize, field: fn(&CrossRecord) -> u64| {
+        records.iter().filter_map(|record| record.totals.cross.get(index)).map(field).sum()
+    };
+    let source = |(index, source): (usize, &CrossRecord)| {
+        let counts = PacketCounts {
+            sent: sum(index, |one| one.sent),
+            delivered: sum(index, |one| one.delivered),
+            dropped_queue: sum(index, |one| one.dropped_queue),
+            lost_link: sum(index, |one| one.lost_link),
+        };
+        (source.name.clone(), counts)
+    };
+    first.totals.cross.iter().enumerate().map(source).collect()
 }

@@ -77,6 +77,11 @@ pub fn document(campaign: &Campaign, results: &Results) -> Value {
                 let links = serde_json::to_value(&cell.links);
                 object.insert("links".into(), links.unwrap_or_default());
             }
+            if !cell.cross.is_empty() {
+                let of = |(name, counts): &(String, PacketCounts)| (name.clone(), packets(counts));
+                let cross: Map<String, Value> = cell.cross.iter().map(of).collect();
+                object.insert("cross".into(), cross.into());
+            }
             if !cell.classes.is_empty() {
                 let classes = cell.classes.iter().map(class);
                 object.insert("classes".into(), classes.collect());

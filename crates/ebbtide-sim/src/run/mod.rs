@@ -6,6 +6,7 @@ mod campaign;
 mod cell;
 mod chunk;
 mod class_cell;
+mod cross;
 mod discard;
 mod document;
 mod flow_cell;

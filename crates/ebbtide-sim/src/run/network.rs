@@ -1,5 +1,6 @@
 //! The network of a replication: both directions of the bottleneck and the packets under way.
 
+use super::cross::Sources;
 use super::recorder::{Details, Recorder, Tagged, Transport};
 use super::roster::Roster;
 use super::simulation::RunError;
@@ -50,6 +51,8 @@ pub(super) enum NetEvent {
         /// Whether it is the direction to the server.
         upwards: bool,
     },
+    /// A source of cross traffic is due.
+    Cross(u16),
     /// A timer of the server's DTLS sessions may be due.
     SessionTimer,
     /// Something happens in the Wi-Fi cell.
@@ -77,6 +80,9 @@ pub(super) struct Net {
     pub(super) down: Bottleneck<ChaCha8Rng>,
     /// The links other than the bottleneck, if there are any.
     pub(super) topology: Option<Box<Topology>>,
+    pub(super) cross: Sources,
+    /// The number of the first sender of cross traffic; they follow all others.
+    pub(super) first_cross: u32,
     wifi: Option<Cell>,
     /// How many of the clients are CoAP's; TCP in the background counts on from there.
     clients: u32,
@@ -94,7 +100,12 @@ pub(super) struct Net {
 }
 
 impl Net {
-    pub(super) fn new(scenario: &Scenario, roster: &Arc<Roster>, streams: &Streams) -> Self {
+    pub(super) fn new(
+        scenario: &Scenario,
+        roster: &Arc<Roster>,
+        cross: Sources,
+        streams: &Streams,
+    ) -> Self {
         let network = &scenario.network;
         let loss = scenario.loss_model();
         let up = Path::up(network, loss, streams);
@@ -107,6 +118,8 @@ impl Net {
             down: down.link,
             topology: Topology::new(scenario, &roster.classes, streams),
             wifi: network.wifi.as_ref().map(|wifi| Cell::new(wifi, stations, streams)),
+            cross,
+            first_cross: clients + network.background.flows,
             clients,
             stations: if network.wifi.is_some() { stations } else { 0 },
             beyond_up: up.beyond,
@@ -166,9 +179,7 @@ impl Net {
         recorder.client_sent(now, &details);
         if client < self.clients {
             let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
-            let delivery = &mut self.deliveries[self.roster.of(client)];
-            delivery.transmissions += 1;
-            delivery.bytes += bytes;
+            self.count_sent(client, bytes, !self.roster.is_from_server(client));
         }
         let place = self.pool.put((client, transport), datagram, tag);
         if client < self.stations {
@@ -179,6 +190,14 @@ impl Net {
         }
     }
 
+    /// Counts a packet of a client or for it, sent by the host that begins the exchanges or by the other one.
+    #[inline]
+    fn count_sent(&mut self, client: u32, bytes: u64, is_requester: bool) {
+        let delivery = &mut self.deliveries[self.roster.of(client)];
+        *(if is_requester { &mut delivery.transmissions } else { &mut delivery.replies }) += 1;
+        delivery.bytes += bytes;
+    }
+
     /// The link that follows this one for a packet of this client, or of this sender of other
     /// traffic; `None` after the last.
     #[inline]
@@ -187,6 +206,7 @@ impl Net {
             Some(topology) if client < self.clients => {
                 topology.next((client, self.roster.of(client)), link, upwards)
             }
+            Some(topology) => topology.next((client, self.roster.classes.len()), link, upwards),
             _ if link.is_none() => Some(BOTTLENECK),
             _ => None,
         }
@@ -369,6 +389,11 @@ impl Net {
             recorder.at_other_link(now, topology.name(link), &details);
         }
         let client = packet.client;
+        if client >= self.first_cross {
+            // It leaves behind the link.
+            self.cross.decided((client - self.first_cross) as usize, fate);
+            return self.pool.release(place);
+        }
         if client < self.clients && fate != Fate::Dropped {
             let bytes = u64::from(self.bytes_of(packet.transport, packet.length));
             let class = self.roster.of(client);
@@ -411,12 +436,12 @@ impl Net {
         recorder.server_sent(now, &details);
         if client < self.clients {
             let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
-            let delivery = &mut self.deliveries[self.roster.of(client)];
-            delivery.replies += 1;
-            delivery.bytes += bytes;
+            self.count_sent(client, bytes, self.roster.is_from_server(client));
         }
         let place = self.pool.put((client, transport), datagram, tag);
         let processing = match transport {
+            // Its own requests are ready.
+            Transport::Udp if client < self.clients && self.roster.is_from_server(client) => 0,
             Transport::Udp => self.server_processing.0.draw(&mut self.server_processing.1),
             // A host that speaks TCP takes its time before it answers, not before it acknowledges.
             Transport::Tcp => 0,
@@ -462,7 +487,7 @@ pub(super) struct Pool {
 
 impl Pool {
     #[inline]
-    fn put(&mut self, whose: (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
+    pub(super) fn put(&mut self, whose: (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
         let shelf = u32::from(datagram.len() > SHORT);
         self.shelves[shelf as usize].put(whose, datagram, tag) << 1 | shelf
     }

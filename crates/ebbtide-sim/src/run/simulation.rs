@@ -3,19 +3,22 @@
 mod finish;
 
 use super::background::Flows;
+use super::cross::Sources;
 use super::discard::Discard;
 use super::network::{LANES, Net, NetEvent};
 use super::recorder::{Recorder, SeriesRecorder};
-use super::roster::Roster;
+use super::roster::{self, Roster};
 use super::topology::BOTTLENECK;
 use crate::engine::Engine;
-use crate::host::{Device, SecureServer, Server, client_address, endpoint_config, meet_before};
+use crate::host::{
+    Answerer, Device, SecureServer, Server, Timetable, client_address, endpoint_config, meet_before,
+};
 use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
-use crate::random::{Streams, uniform};
+use crate::random::Streams;
 use crate::record::{ExchangeRecord, RunRecord, SparseHistogram};
-use crate::scenario::{Control, Return, Scenario, WorkloadKind};
+use crate::scenario::{Control, Return, Scenario};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
@@ -70,8 +73,12 @@ struct Simulation<R> {
     /// Time that a client's host needs to act on a response.
     processing: (Delay, ChaCha8Rng),
     roster: Arc<Roster>,
-    /// The time between two requests of a client, for each class that keeps time.
-    periods: Vec<Option<Duration>>,
+    /// For each class whose requests go by the clock.
+    timetables: Vec<Option<Timetable>>,
+    /// The endpoint of all devices that observe.
+    observers: Server,
+    /// For each class that downloads, the server.
+    downloads: Vec<Option<Answerer>>,
     /// When the run ends, whatever is under way then.
     until: Option<Instant>,
     /// Whether it has ended: clients do nothing any more.
@@ -190,24 +197,18 @@ impl<R: Recorder> Simulation<R> {
                 meet_before(client, server);
             }
         }
-        let mut periods = Vec::new();
+        let mut timetables = Vec::new();
         for class in &roster.classes {
-            let own = &class.scenario;
-            let is_periodic = own.workload.kind == WorkloadKind::Periodic;
-            let period = is_periodic.then_some(own.workload.period);
-            periods.push(period.map(|period| Duration::from_nanos(period.0)));
-            let window = period.map_or(0, |period| period.0).max(own.clients.start_window.0);
-            for client in class.clients() {
-                let offset = own.start_of(client);
-                let start = offset
-                    + if window == 0 {
-                        0
-                    } else {
-                        uniform(&mut streams.stream(&format!("client/{client}/start")), 0, window)
-                    };
+            let (timetable, starts) = Timetable::new(class, &streams).unzip();
+            let starts = starts.unwrap_or_else(|| roster::starts(class, &streams));
+            for (client, start) in class.clients().zip(starts) {
                 engine.schedule(Instant::from_nanos(start), NetEvent::Act(client));
             }
+            timetables.push(timetable);
         }
+        let observers = roster.observers(&mut clients, &streams);
+        let downloads = roster.downloads(&streams);
+        let cross = Sources::new(scenario, &streams, &mut engine);
         let background = Flows::new(scenario, &streams, &mut engine);
         let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
         let server = endpoint_config(scenario, ControlConfig::new(Algorithm::Default));
@@ -217,14 +218,16 @@ impl<R: Recorder> Simulation<R> {
         let ends = ends.reduce(|(end, fair), one| (end.max(one.0), fair.max(one.1)));
         Self {
             engine,
-            net: Net::new(scenario, &roster, &streams),
+            net: Net::new(scenario, &roster, cross, &streams),
             clients,
-            server: Server::new(server, payloads, &streams),
+            server: Server::new(server, payloads, "server", &streams),
             sessions,
             background,
             recorder,
             processing: (scenario.clients.processing.delay(), streams.stream("clients/processing")),
-            periods,
+            timetables,
+            observers,
+            downloads,
             until: ends.map(|(end, _)| Instant::from_nanos(end.0)),
             is_over: false,
             fair_from: ends.map(|(_, from)| Instant::from_nanos(from.0)),
@@ -254,6 +257,7 @@ impl<R: Recorder> Simulation<R> {
             }
             if self.is_over || self.undone == 0 {
                 self.background.end();
+                self.net.cross.is_over = true;
             }
             self.dispatch(now, event);
             if let Some(error) = self.net.error.take() {
@@ -275,7 +279,7 @@ impl<R: Recorder> Simulation<R> {
             NetEvent::Act(client) => self.act(now, client),
             NetEvent::Timer(client) => self.timer(now, client),
             NetEvent::ServerTimer(client) => self.server_timer(now, client),
-            NetEvent::AtServer(packet) => self.at_server(now, packet),
+            NetEvent::AtServer(packet) => self.at_host(now, packet, true),
             NetEvent::AtDownLink(place) => {
                 let at = (place, BOTTLENECK, false);
                 self.net.onto_link(now, at, &mut self.engine, &mut self.recorder);
@@ -288,10 +292,13 @@ impl<R: Recorder> Simulation<R> {
                 let (engine, recorder) = (&mut self.engine, &mut self.recorder);
                 self.net.enter_cell(now, (packet, false), engine, recorder);
             }
-            NetEvent::AtClient(packet) => self.at_client(now, packet),
+            NetEvent::AtClient(packet) => self.at_host(now, packet, false),
             NetEvent::LinkFree { link, upwards } => {
                 let at = (link, upwards);
                 self.net.link_free(now, at, &mut self.engine, &mut self.recorder);
+            }
+            NetEvent::Cross(index) => {
+                self.net.cross_sends(now, index, &mut self.engine, &mut self.recorder);
             }
             NetEvent::SessionTimer => self.session_timer(now),
             NetEvent::Wifi(event) => self.in_cell(now, event),
@@ -303,10 +310,11 @@ impl<R: Recorder> Simulation<R> {
             return;
         }
         self.clients[client as usize].act(now);
-        if let Some(period) = self.periods[self.roster.of(client)]
+        if let Some(timetable) = &mut self.timetables[self.roster.of(client)]
             && self.clients[client as usize].has_more()
+            && let Some(next) = timetable.next(now, client)
         {
-            self.engine.schedule(now + period, NetEvent::Act(client));
+            self.engine.schedule(next, NetEvent::Act(client));
         }
         if let Some(next) = self.clients[client as usize].flow().and_then(|flow| flow.next(now)) {
             self.engine.schedule(next, NetEvent::Act(client));
@@ -327,9 +335,18 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
-    fn at_server(&mut self, now: Instant, place: u32) {
+    /// A packet arrives at the server or at a client.
+    fn at_host(&mut self, now: Instant, place: u32, upwards: bool) {
         let (packet, datagram) = self.net.pool.get(place);
-        self.recorder.arrived(now, &packet.details(datagram, true, now));
+        self.recorder.arrived(now, &packet.details(datagram, upwards, now));
+        match self.roster.is_from_server(packet.client) == upwards {
+            true => self.at_requester(now, place),
+            false => self.at_responder(now, place, upwards),
+        }
+    }
+
+    fn at_responder(&mut self, now: Instant, place: u32, upwards: bool) {
+        let (packet, datagram) = self.net.pool.get(place);
         let client = packet.client;
         if let Some(mut server) = self.clients[client as usize].server() {
             let arrived = server.receive(now, datagram, packet.tag);
@@ -347,12 +364,22 @@ impl<R: Recorder> Simulation<R> {
             self.delivered(now, client, packet.tag.exchange);
         }
         let from = client_address(client);
-        self.server.serve(self.roster.of(client));
+        let class = self.roster.of(client);
+        self.server.serve(class);
         let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
-        let mut send = |client, datagram: &[u8], tag| {
-            net.server_sends(now, (client, datagram, tag), engine, recorder);
+        let mut send = |client, datagram: &[u8], tag| match upwards {
+            true => net.server_sends(now, (client, datagram, tag), engine, recorder),
+            false => net.client_sends(now, (client, datagram, tag), engine, recorder),
         };
+        if let Some(server) = &mut self.downloads[class] {
+            server.answer(now, (client, &self.request), |to, bytes| send(to, bytes, packet.tag));
+            self.net.pool.release(place);
+            return;
+        }
         match &mut self.sessions {
+            None if self.roster.observes(class) => {
+                self.observers.receive(now, from, &self.request, packet.tag, send);
+            }
             None => self.server.receive(now, from, &self.request, packet.tag, send),
             Some(sessions) => {
                 let datagram = (client, &self.request[..], packet.tag);
@@ -424,9 +451,8 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
-    fn at_client(&mut self, now: Instant, place: u32) {
+    fn at_requester(&mut self, now: Instant, place: u32) {
         let (packet, datagram) = self.net.pool.get(place);
-        self.recorder.arrived(now, &packet.details(datagram, false, now));
         if self.roster.is_named {
             self.recorder.whose(self.roster.of(packet.client));
         }
@@ -462,7 +488,7 @@ impl<R: Recorder> Simulation<R> {
             if !flow.keeps_time() {
                 host.act(now);
             }
-        } else if self.periods[class].is_some() {
+        } else if self.timetables[class].is_some() {
             // The next period comes by itself.
         } else {
             let (delay, rng) = &mut self.processing;
@@ -487,12 +513,17 @@ impl<R: Recorder> Simulation<R> {
     /// Sends what a client has to send and schedules its timer.
     fn drain(&mut self, now: Instant, client: u32) {
         self.note_class(client);
+        let is_from_server = self.roster.is_from_server(client);
         loop {
             let (net, engine) = (&mut self.net, &mut self.engine);
             let host = &mut self.clients[client as usize];
             let (timeout, wants_to_act) =
                 host.drain(now, &mut self.recorder, |recorder, datagram, tag| {
-                    net.client_sends(now, (client, datagram, tag), engine, recorder);
+                    let packet = (client, datagram, tag);
+                    match is_from_server {
+                        false => net.client_sends(now, packet, engine, recorder),
+                        true => net.server_sends(now, packet, engine, recorder),
+                    }
                 });
             if let Some(at) = due(timeout, host.timer(), now) {
                 self.engine.schedule(at, NetEvent::Timer(client));

@@ -17,7 +17,8 @@ const NO_RATE: u64 = u64::MAX;
 pub(super) struct Topology {
     /// The links that devices share, from number 1 on.
     shared: Vec<Shared>,
-    /// For each class, the numbers of the links from its devices to the bottleneck, without that.
+    /// For each class, the numbers of the links from its devices to the bottleneck, without that; then the
+    /// same for TCP in the background.
     routes: Vec<Vec<u16>>,
     /// The links of single devices, up and down, by the number of the device; empty if no class
     /// has such.
@@ -58,6 +59,8 @@ impl Topology {
         let route = |class: &ClassView| {
             scenario.route(class.scenario.clients.link.as_deref()).into_iter().map(number).collect()
         };
+        let background = scenario.route(scenario.network.background.link.as_deref());
+        let background = background.into_iter().map(number).collect();
         let own = |class: &ClassView| -> Vec<_> {
             let both = |device: u32| {
                 let access = class.scenario.clients.access?;
@@ -70,7 +73,7 @@ impl Topology {
         };
         Some(Box::new(Self {
             shared: shared.collect(),
-            routes: classes.iter().map(route).collect(),
+            routes: classes.iter().map(route).chain([background]).collect(),
             own: if has_own { classes.iter().flat_map(own).collect() } else { Vec::new() },
         }))
     }

@@ -29,4 +29,5 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("handover"),
     builtin!("handshake-storm"),
     builtin!("two-bottlenecks"),
+    builtin!("firmware"),
 ];

@@ -2,7 +2,7 @@
 
 use super::units::{Buffer, Rate, Time};
 use super::validate::{self, Check, LONGEST, MAX_CLIENTS, range};
-use super::{FlowWorkload, Scenario, Workload, WorkloadKind};
+use super::{FlowWorkload, Reliability, Requester, Scenario, Workload, WorkloadKind};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -92,6 +92,14 @@ class_workload! {
     batch: [u32; 2],
     /// `periodic`: the time between two requests of a device.
     period: Time,
+    /// `periodic`: how much later than its time a request is made at most.
+    jitter: Time,
+    /// `bursts`: requests at once.
+    burst: u32,
+    /// Whether messages are acknowledged and retransmitted.
+    reliability: Reliability,
+    /// The side that sends the requests.
+    requester: Requester,
     /// The time after a request within which a response is useful.
     deadline: Time,
     /// The requested path.
@@ -218,6 +226,7 @@ fn one(s: &Scenario, class: &Class, view: &ClassView) -> Check {
     };
     validate::workload(&view.scenario).map_err(whose)?;
     super::flow::check(&view.scenario).map_err(whose)?;
+    super::traffic::check(&view.scenario).map_err(whose)?;
     check_access(s, &format!("class.{}", class.name), class.access.as_ref())?;
     if let Some(control) = &class.control {
         let found = view.scenario.control_config(control);

@@ -93,6 +93,10 @@ impl Scenario {
             }
         }
         let is_plain_udp = matches!(control, Control::Udp(_));
+        if let Some(what) = self.workload.only_over_udp().filter(|_| !is_plain_udp) {
+            let message = format!("{what} needs a congestion control over UDP");
+            return Err(ScenarioError::argument("--cc", text, &message));
+        }
         if !self.security.is_none() && !is_plain_udp {
             let message = "security.mode is for congestion controls over UDP";
             return Err(ScenarioError::argument("--cc", text, message));

@@ -98,6 +98,7 @@ impl Scenario {
 /// Checks links that parse but are impossible, and the topology that they form.
 pub(super) fn check(s: &Scenario) -> Check {
     s.check_place("clients.link", s.clients.link.as_deref())?;
+    s.check_place("network.background.link", s.network.background.link.as_deref())?;
     for class in &s.class {
         s.check_place(&format!("class.{}.link", class.name), class.link.as_deref())?;
     }
@@ -121,8 +122,10 @@ pub(super) fn check(s: &Scenario) -> Check {
         circle(s, &link.name)?;
     }
     let views = s.classes();
-    let used: Vec<usize> =
-        views.iter().flat_map(|view| s.route(view.scenario.clients.link.as_deref())).collect();
+    let flows = Some(&s.network.background).filter(|background| background.flows > 0);
+    let places = views.iter().map(|view| view.scenario.clients.link.as_deref());
+    let places = places.chain(flows.map(|background| background.link.as_deref()));
+    let used: Vec<usize> = places.flat_map(|place| s.route(place)).collect();
     for (index, link) in s.link.iter().enumerate() {
         let message = "nothing is attached to this link or behind it: name it as `link` of a class or \
                        of [clients], or remove it";

@@ -176,7 +176,7 @@ impl Source {
         for (index, line) in self.text.lines().enumerate() {
             let line = line.trim();
             if let Some(array) = line.strip_prefix("[[").and_then(|line| line.split(']').next())
-                && matches!(array, "class" | "link")
+                && matches!(array, "class" | "link" | "cross")
             {
                 let rest = self.text.lines().skip(index + 1).map(str::trim);
                 let own = rest.take_while(|line| !line.starts_with('['));

@@ -38,9 +38,11 @@ pub(super) fn check(s: &Scenario) -> Check {
     super::background::check(s)?;
     workload(s)?;
     super::flow::check(s)?;
+    super::traffic::check(s)?;
     super::security::check(s)?;
     super::class::check(s)?;
     super::link::check(s)?;
+    super::cross::check(s)?;
     let c = &s.coap;
     let ack_timeout = (1_000_000..=600_000_000_000).contains(&c.ack_timeout.0);
     range(ack_timeout, "coap.ack_timeout", "must be from 1 ms to 10 min")?;

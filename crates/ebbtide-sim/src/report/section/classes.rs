@@ -119,3 +119,38 @@ fn link_values(link: &LinkCell) -> String {
     ];
     values.iter().flatten().map(|value| format!("<td>{value}</td>")).collect()
 }
+
+/// The UDP traffic of others; empty if there is none.
+pub(crate) fn cross(context: &Context<'_>) -> String {
+    let report = context.report;
+    let keys = varying(report);
+    let all = report.cells.iter().flat_map(|cell| cell.cross.iter().map(move |one| (cell, one)));
+    let rows: String = all
+        .take(MOST_ROWS)
+        .map(|(cell, (name, packets))| {
+            let settings: String =
+                keys.iter().map(|key| format!("<td>{}</td>", escape(cell.setting(key)))).collect();
+            let share = |part: u64| percent(part as f64 / packets.sent.max(1) as f64, 1);
+            let values = [
+                escape(name),
+                count(packets.sent),
+                share(packets.delivered),
+                share(packets.dropped_queue),
+                share(packets.lost_link),
+            ];
+            let values: String = values.iter().map(|value| format!("<td>{value}</td>")).collect();
+            let control = context.name(&cell.cc);
+            format!("<tr>{settings}<th scope=\"row\">{control}</th>{values}</tr>\n")
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads = ["traffic", "packets", "delivered", "dropped", "lost"];
+    let table = table("packets", "Cross traffic", &head(&keys, heads), &rows);
+    let command = command_line(&report.command);
+    format!(
+        "<section id=\"cross\">\n<h2>Cross traffic</h2>\n<p class=\"note\">Packets of others on \
+         their links, summed over replications. Nothing reacts to their fates.</p>\n{table}{command}</section>\n"
+    )
+}

@@ -53,6 +53,7 @@ impl<R: Recorder> Simulation<R> {
                 flows,
                 classes,
                 links: self.net.link_records(),
+                cross: self.net.cross.records(),
                 security: self.security(),
             },
             wall_s: 0.0,
@@ -76,6 +77,7 @@ impl<R> Simulation<R> {
             let flow = flows.get(number as usize).filter(|_| kind.is_flow());
             let asked = match (kind, flow) {
                 (WorkloadKind::Transfer, _) => Some(class.scenario.messages_of(number)),
+                (WorkloadKind::Firmware, _) => Some(class.scenario.workload.exchanges),
                 (_, Some(flow)) => Some(u32::try_from(flow.offered).unwrap_or(u32::MAX)),
                 (_, None) => None,
             };
