@@ -323,7 +323,9 @@ step_bench() {
 # docs/benchmarks.md has them.
 step_floods() {
     cargo build "${locked[@]}" --release -p ebbtide-cli --bins --examples
-    python3 scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood"
+    bash interop/build.sh limit
+    python3 scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood" \
+        --responder "$target/interop/limit/peer"
     python3 scripts/connections.py --ebbtide "$target/release/ebbtide"
     cp "$logs/$step.log" "$logs/floods.txt"
     note "see $logs/floods.txt"

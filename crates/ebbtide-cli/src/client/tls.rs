@@ -3,20 +3,21 @@
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::Config;
-use ebbtide::stream::{Identity, Trust};
+use ebbtide::dtls::Certificates;
+use ebbtide::stream::{Identity, TlsServer, Trust};
 use std::path::{Path, PathBuf};
 
-/// Trust in servers, and our own certificate, with coaps+tcp and coaps+ws
+/// Trust in servers, and our own certificate, with coaps, coaps+tcp and coaps+ws
 #[derive(Args, Debug, Clone)]
 pub(crate) struct TlsArgs {
     /// Trust servers with a certificate of the authorities in this PEM file, instead of the
     /// system's
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    #[arg(long, visible_alias = "cafile", value_name = "FILE", conflicts_with = "insecure")]
     pub(crate) ca: Option<PathBuf>,
     /// Our certificate and the chain to its authority, PEM, for servers that ask for one
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) cert: Option<PathBuf>,
-    /// The certificate's private key, PEM
+    /// The certificate's private key, PEM; for coaps on the curve P-256
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
     /// Dangerous: accept the certificate of any server
@@ -37,6 +38,9 @@ impl TlsArgs {
         }
         self.psk.apply(config)?;
         config.stream.identity = identity(self.cert.as_deref(), self.key.as_deref())?;
+        let certificates = Certificates::new(&config.stream.trust, config.stream.identity.as_ref());
+        // TLS accepts other keys than DTLS, and an identity with a key needs no certificate.
+        config.dtls.certificates = certificates.ok();
         Ok(())
     }
 }
@@ -52,6 +56,20 @@ pub(crate) fn identity(
         let (cert, key) = (cert.display(), key.display());
         Failure::usage(format_args!("--cert {cert} --key {key}: {error}"))
     })
+}
+
+/// A server's certificate, and the authorities of its clients' given by `--ca`.
+pub(crate) fn server(
+    cert: Option<&Path>,
+    key: Option<&Path>,
+    ca: Option<&Path>,
+) -> Result<Option<TlsServer>, Failure> {
+    let Some(identity) = identity(cert, key)? else { return Ok(None) };
+    let tls = TlsServer::new(identity);
+    let Some(path) = ca else { return Ok(Some(tls)) };
+    let required = Trust::authorities(&read("--ca", path)?)
+        .and_then(|authorities| tls.require_client_certificates(&authorities));
+    required.map(Some).map_err(|error| wrong("--ca", path, &error))
 }
 
 fn read(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {

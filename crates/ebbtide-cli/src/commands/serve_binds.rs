@@ -1,7 +1,7 @@
 //! The addresses of `ebbtide serve`: `--bind ADDR` or `--bind SCHEME://ADDR`.
 
 use crate::failure::Failure;
-use ebbtide::stream::{Identity, Listen};
+use ebbtide::stream::{Listen, TlsServer};
 use ebbtide::{DEFAULT_PORT, Scheme};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -22,13 +22,15 @@ impl Binds {
     /// Returns an error if an address is not valid, or if TLS is requested without a certificate.
     pub(crate) async fn read(
         texts: &[String],
-        identity: Option<Identity>,
+        tls: Option<&TlsServer>,
         psk: bool,
     ) -> Result<Self, Failure> {
         if texts.is_empty() {
             let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
             let sockets = any.map(|ip| SocketAddr::new(ip, DEFAULT_PORT)).to_vec();
-            let dtls = match psk {
+            // A certificate that DTLS cannot show is no reason to refuse TLS.
+            let certificate = tls.is_some_and(TlsServer::is_for_dtls);
+            let dtls = match psk || certificate {
                 true => any.map(|ip| SocketAddr::new(ip, Scheme::Coaps.default_port())).to_vec(),
                 false => Vec::new(),
             };
@@ -45,14 +47,16 @@ impl Binds {
             })?;
             for address in found {
                 if scheme == Scheme::Coaps {
-                    if !psk {
-                        let why = format_args!("--bind {text}: DTLS needs --psk-file FILE");
+                    if !psk && tls.is_none() {
+                        let why = format_args!(
+                            "--bind {text}: DTLS needs --psk-file FILE, or --cert FILE and --key FILE"
+                        );
                         return Err(Failure::usage(why));
                     }
                     binds.dtls.push(address);
                     continue;
                 }
-                binds.add(text, scheme, address, identity.as_ref())?;
+                binds.add(text, scheme, address, tls)?;
             }
         }
         Ok(binds)
@@ -63,10 +67,10 @@ impl Binds {
         text: &str,
         scheme: Scheme,
         address: SocketAddr,
-        identity: Option<&Identity>,
+        tls: Option<&TlsServer>,
     ) -> Result<(), Failure> {
         let secure = || {
-            identity.cloned().ok_or_else(|| {
+            tls.cloned().ok_or_else(|| {
                 Failure::usage(format_args!("--bind {text}: TLS needs --cert FILE and --key FILE"))
             })
         };
@@ -74,9 +78,9 @@ impl Binds {
             Scheme::Coap => self.sockets.push(address),
             Scheme::Coaps => self.dtls.push(address),
             Scheme::CoapTcp => self.listeners.push(Listen::Tcp(address)),
-            Scheme::CoapsTcp => self.listeners.push(Listen::Tls(address, secure()?.into())),
+            Scheme::CoapsTcp => self.listeners.push(Listen::Tls(address, secure()?)),
             Scheme::CoapWs => self.listeners.push(Listen::Ws(address)),
-            Scheme::CoapsWs => self.listeners.push(Listen::Wss(address, secure()?.into())),
+            Scheme::CoapsWs => self.listeners.push(Listen::Wss(address, secure()?)),
         }
         Ok(())
     }

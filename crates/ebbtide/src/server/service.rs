@@ -259,10 +259,12 @@ impl Service {
             Err(caught) => self.panicked(&caught),
             Ok(Poll::Pending) => {
                 let subject = route.0.resource.subject.clone().map(|subject| (subject, route.1));
-                let pending = assembled.into_pending();
+                let mut state = carrier.lock();
+                // Before the driver looks at the next datagram, which may be a copy.
+                let pending = state.keep(now, assembled);
                 let task = super::later::finish(carrier.clone(), working, pending, subject, future);
                 tokio::spawn(task.instrument(span.clone()));
-                return carrier.lock();
+                return state;
             }
         };
         self.finish(carrier, now, assembled.handled(response), Some(route))
