@@ -1,25 +1,32 @@
 //! Simulated hosts: real endpoints of `ebbtide-core` under the virtual clock, over UDP or TCP.
 
 mod agenda;
+mod answerer;
 mod book;
 mod client;
 mod device;
 mod exchanges;
+mod firmware;
 mod flow;
 mod model;
+mod observers;
 mod q_block;
 mod secure;
 mod server;
 mod tcp;
+mod traffic;
 
+pub(crate) use answerer::Answerer;
 pub(crate) use book::Book;
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
-pub(crate) use exchanges::{Ended, Exchanges, Step};
+pub(crate) use exchanges::{Ended, Exchanges, Kind, Step};
 pub(crate) use model::{ClientModel, Model};
+pub(crate) use observers::observe_before;
 pub(crate) use secure::{SecureServer, meet_before};
 pub(crate) use server::Server;
 pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
+pub(crate) use traffic::Timetable;
 
 pub(crate) use client::{Client, ClientSetup};
 use q_block::{QBlockClient, QBlockServer};

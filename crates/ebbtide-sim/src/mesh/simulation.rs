@@ -1,11 +1,11 @@
 //! One replication in a low-power network.
 
-use super::answerer::Answerer;
 use super::network::{Ended, Network};
 use super::record::MeshRecord;
 use super::requester::Requester;
 use super::workload::{Application, Plan, SINK, Step, Trigger, next_event, plans};
 use crate::engine::Engine;
+use crate::host::Answerer;
 use crate::host::{Ended as Exchange, Tag, device_config};
 use crate::medium::ieee802154;
 use crate::net::{Delay, Fate, Link, Loss, LossModel};
@@ -560,6 +560,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 series: None,
                 flows: Vec::new(),
                 security: None,
+                classes: Vec::new(),
+                links: Vec::new(),
+                cross: Vec::new(),
                 mesh: Some(mesh),
                 wifi: None,
                 background: Vec::new(),

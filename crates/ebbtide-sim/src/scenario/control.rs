@@ -64,6 +64,13 @@ impl Scenario {
     /// Returns an error if the name, a key or a value does not exist; the message lists the valid
     /// ones.
     pub fn control_config(&self, text: &str) -> Result<Control, ScenarioError> {
+        if !self.class.is_empty() {
+            // It is for the classes that have no control of their own.
+            for class in self.classes().iter().filter(|class| class.control.is_none()) {
+                class.scenario.control_config(text)?;
+            }
+            return self.parse_control(text);
+        }
         let control = self.parse_control(text)?;
         if let Control::QBlock(_) = control {
             let most = (0..self.clients.count).map(|client| self.messages_of(client)).max();
@@ -75,6 +82,10 @@ impl Scenario {
             }
         }
         let is_plain_udp = matches!(control, Control::Udp(_));
+        if let Some(what) = self.workload.only_over_udp().filter(|_| !is_plain_udp) {
+            let message = format!("{what} needs a congestion control over UDP");
+            return Err(ScenarioError::argument("--cc", text, &message));
+        }
         if !self.security.is_none() && !is_plain_udp {
             let message = "security.mode is for congestion controls over UDP";
             return Err(ScenarioError::argument("--cc", text, message));

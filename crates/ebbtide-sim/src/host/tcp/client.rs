@@ -139,8 +139,10 @@ impl TcpClient {
     /// Makes as many requests as the workload has ready. A device that stays the same connects
     /// before its first one.
     pub(crate) fn act(&mut self, now: Instant) {
-        if self.agenda.is_periodic() {
-            self.make_request(now);
+        if self.agenda.is_clocked() {
+            for _ in 0..self.agenda.at_once() {
+                self.make_request(now);
+            }
         } else if self.warms_up && !self.is_warm {
             self.connect(now);
         } else if self.flow.is_some() {
