@@ -102,11 +102,9 @@ async fn both_sides_show_certificates_and_the_handler_knows_the_client() {
     // A client that was restarted resumes the session, and is known without showing its certificate.
     let bytes = client.dtls_session(at).unwrap().to_bytes();
     drop(client);
-    let mut config = Config::default();
     let certificates = Certificates::new(&trust(&authority), None).unwrap();
     let saved = SavedSession::from_bytes(&bytes).unwrap();
-    config.dtls.certificates = Some(certificates.resuming(saved));
-    let restarted = Client::with_config(config);
+    let restarted = Client::with_config(Config::new().certificates(certificates.resuming(saved)));
     assert_eq!(ask(&restarted, at).await.unwrap(), "device-7.example true");
     assert_eq!(server.dtls_counters()[0].resumed, 1);
 }

@@ -36,15 +36,15 @@ impl Download {
         let mut options = Options::new();
         options.push(OptionNumber::URI_PATH, workload.path.as_bytes());
         // Checked to be a power of two from 2^4 to 2^10.
-        let szx = workload.response_payload.max(16).ilog2() as u8 - 4;
+        let block_size = workload.response_payload.max(16) as usize;
         let request = RequestParts {
             code: Code::GET,
             options,
             payload: Vec::new().into(),
-            block_szx: Some(szx),
+            block_size: Some(block_size),
         };
         let body = workload.exchanges as usize * workload.response_payload as usize;
-        let mut settings = TransferSettings::new(BlockSizes::of_datagrams(szx), body);
+        let mut settings = TransferSettings::new(BlockSizes::of_datagrams(block_size), body);
         settings.patience = Patience { until: None, silence: SILENCE };
         Some(Box::new(Self {
             transfer: Transfer::new(request, settings),
