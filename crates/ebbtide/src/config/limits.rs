@@ -4,7 +4,7 @@ use super::setters;
 use std::time::Duration;
 
 setters! {
-    /// Sets the maximum number of peers, or other [scopes](Config::scope), with state. Default
+    /// Sets the maximum number of peers, or other [scopes](crate::Config::scope), with state. Default
     /// 131072. The one that was idle for longest is forgotten; if none is idle, requests fail with
     /// [`Error::Send`](crate::Error::Send).
     max_peers(peers: usize) => endpoint.limits.peers = peers;
