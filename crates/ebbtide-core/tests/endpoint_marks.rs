@@ -76,7 +76,9 @@ fn the_lengths_of_tokens_are_bounded_with_the_mark() {
 #[test]
 fn an_answer_to_a_retransmission_gives_its_own_round_trip() {
     for ordinal in 1..=3u8 {
-        let mut node = Node::under("fasor-token");
+        let mut config = config("fasor-token");
+        config.trust_marks = true;
+        let mut node = Node::new(config);
         let (exchange, sent) = sent_times(&mut node, 3);
         node.wait(0.25);
         let got = node.arrive(&token_answer(&sent[0], ordinal));
@@ -124,19 +126,55 @@ fn a_wrong_rest_of_the_token_is_ignored() {
 }
 
 #[test]
-fn who_names_the_original_although_it_was_repeated_is_believed_once_it_has_named_a_later_one() {
+fn an_answer_that_names_an_earlier_copy_is_believed_after_two_copies_were_answered_as_themselves() {
     let mut node = Node::under("fasor-token");
     let (exchange, sent) = sent_times(&mut node, 1);
     let got = node.arrive(&token_answer(&sent[0], 0));
     assert_eq!(told(got.response_to(exchange)), None, "perhaps a stored response");
-    let (exchange, sent) = sent_times(&mut node, 1);
-    let got = node.arrive(&token_answer(&sent[0], 1));
-    assert!(told(got.response_to(exchange)).is_some());
+    // The second answer names the second copy: none of them was stored.
+    let second = node.arrive(&token_answer(&sent[0], 1));
+    assert_eq!(second.ignored(), Ignored::UnknownExchange);
     let (exchange, sent) = sent_times(&mut node, 1);
     let got = node.arrive(&token_answer(&sent[0], 0));
     assert_eq!(told(got.response_to(exchange)).map(|t| t.0), Some(0));
     // Forgotten, it has to show it again.
     node.ep.forget(PEER);
+    let (exchange, sent) = sent_times(&mut node, 1);
+    let got = node.arrive(&token_answer(&sent[0], 0));
+    assert_eq!(told(got.response_to(exchange)), None);
+}
+
+#[test]
+fn an_answer_that_names_a_copy_shows_nothing_if_the_original_may_have_been_lost() {
+    let mut node = Node::under("fasor-token");
+    let (exchange, sent) = sent_times(&mut node, 2);
+    let got = node.arrive(&token_answer(&sent[0], 1));
+    assert_eq!(
+        told(got.response_to(exchange)),
+        None,
+        "it may be stored, and answer the second copy"
+    );
+    let (exchange, sent) = sent_times(&mut node, 2);
+    let got = node.arrive(&token_answer(&sent[0], 2));
+    assert_eq!(told(got.response_to(exchange)).map(|t| t.0), Some(2), "the last one");
+    let (exchange, sent) = sent_times(&mut node, 1);
+    let got = node.arrive(&token_answer(&sent[0], 0));
+    assert_eq!(told(got.response_to(exchange)), None);
+}
+
+#[test]
+fn two_answers_show_nothing_if_they_name_one_copy_or_one_of_them_is_forged() {
+    let mut node = Node::under("fasor-token");
+    let (_, sent) = sent_times(&mut node, 1);
+    node.arrive(&token_answer(&sent[0], 0));
+    node.arrive(&token_answer(&sent[0], 0));
+    // Another token, another address, and a copy that was never sent.
+    let mut other = sent[1].token();
+    other[2] ^= 1;
+    let id = sent[0].id();
+    node.arrive(&message(Type::Acknowledgement, Code::CONTENT, id, &other, &[], b"x"));
+    node.arrive_from(common::node::peer(9), &token_answer(&sent[0], 1));
+    node.arrive(&token_answer(&sent[0], 2));
     let (exchange, sent) = sent_times(&mut node, 1);
     let got = node.arrive(&token_answer(&sent[0], 0));
     assert_eq!(told(got.response_to(exchange)), None);
@@ -291,6 +329,12 @@ fn the_option_has_the_same_rule_of_trust() {
     let (exchange, sent) = sent_times(&mut node, 1);
     let got = node.arrive(&option_answer(&sent[0], Some(&[1])));
     assert_eq!(told(got.response_to(exchange)).map(|t| t.0), Some(1));
+    // An answer without the option names none.
+    node.arrive(&option_answer(&sent[0], None));
+    let (exchange, sent) = sent_times(&mut node, 1);
+    let got = node.arrive(&option_answer(&sent[0], None));
+    assert_eq!(told(got.response_to(exchange)), None);
+    node.arrive(&option_answer(&sent[0], Some(&[1])));
     let (exchange, sent) = sent_times(&mut node, 1);
     let got = node.arrive(&option_answer(&sent[0], None));
     assert_eq!(told(got.response_to(exchange)).map(|t| t.0), Some(0));

@@ -123,6 +123,80 @@ fn a_slow_request_is_acknowledged_again_whatever_its_method() {
 }
 
 #[test]
+fn a_copy_of_a_request_that_is_answered_later_is_a_duplicate_whatever_its_method_until_it_is_answered()
+ {
+    for kind in [Type::Confirmable, Type::NonConfirmable] {
+        for code in [Code::GET, Code::PUT, Code::POST] {
+            let mut node = Node::under("default");
+            let copy = request(kind, code, 5, b"t");
+            let mut incoming = node.arrive(&copy).request();
+            node.ep.defer(node.now, &mut incoming);
+            for _ in 0..3 {
+                assert_eq!(node.arrive(&copy).ignored(), Ignored::DuplicateRequest, "{code}");
+            }
+            assert!(node.take().is_empty(), "its answer is still to come");
+            // Another message, and the same one of another client, are requests of their own.
+            node.arrive(&request(kind, code, 6, b"t")).request();
+            node.arrive_from(peer(3), &copy).request();
+            node.respond(&incoming, b"late");
+            assert_eq!(node.one().message().payload(), b"late");
+            assert_eq!((node.ep.deferred(), node.ep.counters().duplicates), (0, 3));
+            // From now on the rules are those of a request that was answered at once.
+            match code {
+                Code::POST => drop(node.arrive(&copy).ignored()),
+                _ => drop(node.arrive(&copy).request()),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deferred_request_that_is_acknowledged_rejected_or_dismissed_holds_no_place_in_the_end() {
+    let mut node = Node::under("default");
+    let mut incoming = node.arrive(&con(Code::GET, 1, b"a")).request();
+    node.ep.defer(node.now, &mut incoming);
+    node.acknowledge(&mut incoming);
+    assert_eq!(node.arrive(&con(Code::GET, 1, b"a")).ignored(), Ignored::DuplicateRequest);
+    let heads: Vec<_> = node.take().iter().map(common::node::Datagram::head).collect();
+    assert_eq!(heads, [(Type::Acknowledgement, Code::EMPTY, 1); 2], "acknowledged again");
+    node.respond(&incoming, b"late");
+    assert_eq!((node.ep.deferred(), node.one().kind()), (0, Type::Confirmable));
+    for (id, kind) in [(2, Type::Confirmable), (3, Type::NonConfirmable)] {
+        let mut incoming = node.arrive(&request(kind, Code::GET, id, b"b")).request();
+        node.ep.defer(node.now, &mut incoming);
+        node.ep.dismiss(node.now, &incoming);
+        node.settle();
+        let acknowledgements = usize::from(kind == Type::Confirmable);
+        assert_eq!((node.ep.deferred(), node.take().len()), (0, acknowledgements), "{kind:?}");
+    }
+    let mut incoming = node.arrive(&con(Code::GET, 4, b"c")).request();
+    node.ep.defer(node.now, &mut incoming);
+    node.ep.reset(&incoming);
+    assert_eq!(node.ep.deferred(), 0);
+}
+
+#[test]
+fn the_memory_for_deferred_requests_is_bounded_and_beyond_it_copies_are_processed_again() {
+    let mut config = config("default");
+    config.limits.deferred_requests = 1;
+    let mut node = Node::new(config);
+    let (first, second) = (con(Code::GET, 1, b"t"), con(Code::GET, 2, b"t"));
+    for get in [&first, &second] {
+        let mut incoming = node.arrive(get).request();
+        node.ep.defer(node.now, &mut incoming);
+    }
+    assert_eq!((node.ep.deferred(), node.ep.counters().unstored), (1, 1));
+    assert_eq!(node.arrive(&first).ignored(), Ignored::DuplicateRequest);
+    node.arrive(&second).request();
+    // A request that is never answered holds its place no longer than its message ID.
+    node.wait(247.0);
+    let mut incoming = node.arrive(&second).request();
+    node.ep.defer(node.now, &mut incoming);
+    assert_eq!(node.arrive(&second).ignored(), Ignored::DuplicateRequest);
+    node.arrive(&first).request();
+}
+
+#[test]
 fn a_message_id_is_a_new_request_after_exchange_lifetime_and_from_another_peer() {
     let mut node = Node::under("default");
     let post = con(Code::POST, 5, b"t");

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Pair, SERVER, address, client, client_config, credentials, server};
 use ebbtide_core::time::Instant;
-use ebbtide_dtls::{CipherSuite, Config, Output, Timing};
+use ebbtide_dtls::{CipherSuite, ClientCredentials, Config, Endpoint, Output, Timing};
 use std::time::Duration;
 
 /// The time that `work` takes, of which this thread had the processor or not.
@@ -16,17 +16,17 @@ fn time(work: impl FnOnce()) -> Duration {
     began.elapsed()
 }
 
-#[test]
-#[ignore = "a measurement, for release builds"]
-fn a_handshake_takes_the_server_little_time() {
+/// The time that a server works on a handshake.
+fn handshake_at_the_server(
+    server: &mut Endpoint,
+    credentials: impl Fn() -> ClientCredentials,
+) -> Duration {
     const HANDSHAKES: u32 = 2000;
-    let mut server = server(Config::default(), 1);
     let mut at_server = Duration::ZERO;
     for number in 0..HANDSHAKES {
         let from = std::net::SocketAddr::from((number.to_be_bytes(), 5684));
         let mut client = client(client_config(), number.into());
-        let device = credentials("device", b"secret");
-        client.connect(Instant::ZERO, address(SERVER), device, Timing::default());
+        client.connect(Instant::ZERO, address(SERVER), credentials(), Timing::default());
         loop {
             let mut out = Vec::new();
             while let Output::Transmit { datagram, .. } = client.poll_output() {
@@ -54,14 +54,41 @@ fn a_handshake_takes_the_server_little_time() {
         }
     }
     assert_eq!(server.counters().established, u64::from(HANDSHAKES));
-    println!("a handshake at the server: {:?}", at_server / HANDSHAKES);
+    at_server / HANDSHAKES
+}
+
+#[test]
+#[ignore = "a measurement, for release builds"]
+fn a_handshake_takes_the_server_little_time() {
+    let mut server = server(Config::default(), 1);
+    let took = handshake_at_the_server(&mut server, || credentials("device", b"secret").into());
+    println!("a handshake at the server: {took:?}");
+}
+
+/// Without path validation, which is the application's.
+#[cfg(feature = "certificates")]
+#[test]
+#[ignore = "a measurement, for release builds"]
+fn a_handshake_with_certificates_takes_the_server_little_time() {
+    use common::certificates::{Known, accept, certified, shows};
+    use ebbtide_dtls::ClientCertificates;
+    for own in [None, Some(certified("device"))] {
+        let mut server = server(Config::default(), 1);
+        let clients = match own {
+            Some(_) => ClientCertificates::Required(std::sync::Arc::new(Known)),
+            None => ClientCertificates::None,
+        };
+        accept(&mut server, &certified("server"), clients);
+        let took = handshake_at_the_server(&mut server, || shows(own.clone()).into());
+        println!("a handshake with certificates at the server: {took:?}, both: {}", own.is_some());
+    }
 }
 
 #[test]
 #[ignore = "a measurement, for release builds"]
 fn a_record_takes_little_time() {
     const RECORDS: u32 = 100_000;
-    for suite in CipherSuite::ALL {
+    for suite in CipherSuite::PSK {
         let config = |cid_length| Config { suites: vec![suite], cid_length, ..Config::default() };
         let mut pair = Pair::new(config(Some(0)), config(Some(6)));
         let session = pair.connect(credentials("device", b"secret"));

@@ -1,4 +1,4 @@
-//! DTLS: `coaps` with pre-shared keys.
+//! DTLS: `coaps` with pre-shared keys or certificates.
 //!
 //! ```no_run
 //! use ebbtide::dtls::{Credentials, Psk};
@@ -23,7 +23,8 @@
 //! # server.run().await?; Ok(()) }
 //! ```
 
-pub use crate::net::dtls::config::{DtlsBind, DtlsConfig, KeyLogger, Keys};
+pub use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger, Keys};
 pub use ebbtide_dtls::{
-    CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskLookup, SavedSession,
+    CertificateError, CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskLookup,
+    SavedSession,
 };

@@ -117,7 +117,7 @@ pub enum Error {
         /// The reason.
         reason: ebbtide_dtls::Failure,
     },
-    /// The scheme is `coaps`, but no identity and key are configured.
+    /// The scheme is `coaps`, but neither an identity and its key nor certificates are configured.
     #[non_exhaustive]
     NoCredentials {
         /// The peer.
@@ -313,7 +313,10 @@ impl fmt::Display for Error {
             #[cfg(feature = "dtls")]
             Self::Dtls { remote, reason } => write!(f, "{remote}: {reason}"),
             Self::NoCredentials { remote } => {
-                write!(f, "{remote}: coaps needs an identity and a pre-shared key")
+                write!(
+                    f,
+                    "{remote}: coaps needs an identity with its pre-shared key, or certificates"
+                )
             }
             Self::Network { remote, source } => match source.kind() {
                 io::ErrorKind::ConnectionRefused => {

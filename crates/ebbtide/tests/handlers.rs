@@ -53,6 +53,45 @@ async fn a_handler_that_panics_is_answered_with_an_error_and_the_others_are_serv
 }
 
 #[tokio::test]
+async fn a_slow_handler_runs_once_however_many_copies_of_its_request_arrive() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let slow = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            Response::content("that took a while")
+        }
+    };
+    let config = Config::new().acknowledge_after(Duration::from_millis(100));
+    let router = Router::new().route("/s", get(slow));
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(server.local_addrs()[0]).await.unwrap();
+    let message_id = [0x12, 0x34];
+    // Confirmable: copies before and after the acknowledgement. The token of each is its own, as under a
+    // control that marks copies.
+    for copy in 0..8 {
+        socket.send(&[0x41, 1, message_id[0], message_id[1], copy, 0xb1, b's']).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (mut acknowledged, mut buffer) = (0, [0; 64]);
+    let response = loop {
+        let received = tokio::time::timeout(Duration::from_secs(10), socket.recv(&mut buffer));
+        let length = received.await.expect("a response").unwrap();
+        if buffer[..length] == [0x60, 0, message_id[0], message_id[1]] {
+            acknowledged += 1;
+        } else {
+            break buffer[..length].to_vec();
+        }
+    };
+    assert!(acknowledged >= 1, "the first copy is acknowledged");
+    // A separate response, which is Confirmable, with the token of the first copy.
+    assert_eq!((response[0], response[1], response[4]), (0x41, 0x45, 0));
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
 async fn an_asynchronous_handler_can_be_observed() {
     let (subject, state) = (Subject::new(), Arc::new(AtomicUsize::new(0)));
     let read = state.clone();

@@ -3,20 +3,21 @@
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::Config;
+use ebbtide::dtls::Certificates;
 use ebbtide::stream::{Identity, TlsServer, Trust};
 use std::path::{Path, PathBuf};
 
-/// Trust in servers, and our own certificate, with coaps+tcp and coaps+ws
+/// Trust in servers, and our own certificate, with coaps, coaps+tcp and coaps+ws
 #[derive(Args, Debug, Clone)]
 pub(crate) struct TlsArgs {
     /// Trust servers with a certificate of the authorities in this PEM file, instead of the
     /// system's
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    #[arg(long, visible_alias = "cafile", value_name = "FILE", conflicts_with = "insecure")]
     pub(crate) ca: Option<PathBuf>,
     /// Our certificate and the chain to its authority, PEM, for servers that ask for one
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) cert: Option<PathBuf>,
-    /// The certificate's private key, PEM
+    /// The certificate's private key, PEM; for coaps on the curve P-256
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
     /// Dangerous: accept the certificate of any server
@@ -29,14 +30,17 @@ pub(crate) struct TlsArgs {
 impl TlsArgs {
     /// Applies them to a client's configuration.
     pub(crate) fn apply(&self, mut config: Config) -> Result<Config, Failure> {
-        if let Some(path) = &self.ca {
-            let trust = Trust::authorities(&read("--ca", path)?);
-            config = config.trust(trust.map_err(|error| wrong("--ca", path, &error))?);
-        } else if self.insecure {
-            config = config.trust(Trust::dangerously_anyone());
-        }
+        let trust = match &self.ca {
+            Some(path) => Trust::authorities(&read("--ca", path)?)
+                .map_err(|error| wrong("--ca", path, &error))?,
+            None if self.insecure => Trust::dangerously_anyone(),
+            None => Trust::default(),
+        };
         config = self.psk.apply(config)?;
-        Ok(config.identity(identity(self.cert.as_deref(), self.key.as_deref())?))
+        let own = identity(self.cert.as_deref(), self.key.as_deref())?;
+        let certificates = Certificates::new(&trust, own.as_ref());
+        // TLS accepts other keys than DTLS, and an identity with a key needs no certificate.
+        Ok(config.trust(trust).identity(own).certificates(certificates.ok()))
     }
 }
 
@@ -61,20 +65,20 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// The certificate in `--cert` and `--key`; clients need one of an authority in `--client-ca`.
+    /// The certificate in `--cert` and `--key`; clients need one of an authority in `--ca`.
     pub(crate) fn read(
         cert: Option<&Path>,
         key: Option<&Path>,
-        client_ca: Option<&Path>,
+        ca: Option<&Path>,
     ) -> Result<Option<Self>, Failure> {
         let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
         let Some(own) = identity(Some(cert), Some(key))? else { return Ok(None) };
         let mut server = TlsServer::new(own);
-        if let Some(path) = client_ca {
-            let trust = Trust::authorities(&read("--client-ca", path)?);
+        if let Some(path) = ca {
+            let trust = Trust::authorities(&read("--ca", path)?);
             server = trust
                 .and_then(|trust| server.require_client_certificates(&trust))
-                .map_err(|error| wrong("--client-ca", path, &error))?;
+                .map_err(|error| wrong("--ca", path, &error))?;
         }
         Ok(Some(Self { server, cert: cert.into(), key: key.into() }))
     }

@@ -7,10 +7,12 @@ use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
 use cap_std::fs::Dir;
 use clap::Args;
+use ebbtide::dtls::DtlsBind;
 use ebbtide::server::{StateFile, Subject, interface_index};
-use ebbtide::stream::Listen;
+use ebbtide::stream::{Listen, TlsServer};
 use ebbtide::{Config, Server};
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,22 +24,24 @@ pub(crate) struct ServeArgs {
     /// coaps+tcp://, coap+ws://, coaps+ws://
     #[arg(long, value_name = "ADDR")]
     bind: Vec<String>,
-    /// The certificate for TLS and the chain to its authority, PEM. Read again at SIGHUP
+    /// The certificate for TLS and DTLS and the chain to its authority, PEM. Read again at SIGHUP. Without
+    /// --bind, port 5684 is served as well
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// The certificate's private key, PEM
+    /// The certificate's private key, PEM; for DTLS on the curve P-256
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Refuse TLS clients without a certificate of the authorities in this PEM file
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    client_ca: Option<PathBuf>,
+    /// Require clients over TLS and DTLS to show a certificate of the authorities in this PEM file
+    /// (clients with a pre-shared key excepted)
+    #[arg(long, visible_aliases = ["cafile", "client-ca"], value_name = "FILE", requires = "cert")]
+    ca: Option<PathBuf>,
     /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, with the key as text or as 0x
     /// and hexadecimal digits. Read again at SIGHUP. Without --bind, port 5684 is served as well
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
     /// Append the secrets of DTLS sessions to this file (NSS format: Wireshark decrypts a capture with
     /// them)
-    #[arg(long, value_name = "FILE", requires = "psk_file")]
+    #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
     /// Also answer requests to the All CoAP Nodes groups (224.0.1.187, ff02::fd, ff05::fd), on
     /// this interface or on the one that the system chooses
@@ -166,7 +170,7 @@ async fn serve(args: ServeArgs, config: Config) -> Result<(), Failure> {
         None => None,
     };
     let (cert, key) = (args.cert.as_deref(), args.key.as_deref());
-    let tls = tls::Served::read(cert, key, args.client_ca.as_deref())?;
+    let tls = tls::Served::read(cert, key, args.ca.as_deref())?;
     let keys = args.psk_file.as_deref().map(psk::KeyFile::read).transpose()?;
     let mut binds =
         Binds::read(&args.bind, tls.as_ref().map(tls::Served::server), keys.is_some()).await?;
@@ -175,10 +179,9 @@ async fn serve(args: ServeArgs, config: Config) -> Result<(), Failure> {
     }
     let failed = |error| Failure::work(format_args!("--bind: {error}"));
     let mut config = config;
-    if let Some(keys) = &keys {
-        for at in &binds.dtls {
-            config = config.bind_dtls(keys.clone().serve_at(*at));
-        }
+    let shown = tls.as_ref().map(tls::Served::server);
+    for address in &binds.dtls {
+        config = config.bind_dtls(secured(*address, keys.as_ref(), shown)?);
     }
     let mut server = Server::with_config(router, config, binds.sockets).map_err(failed)?;
     for listener in binds.listeners {
@@ -216,6 +219,26 @@ async fn serve(args: ServeArgs, config: Config) -> Result<(), Failure> {
         _ = tokio::signal::ctrl_c() => {}
     }
     Ok(())
+}
+
+/// A socket over DTLS with the keys, the certificate, or both.
+fn secured(
+    address: SocketAddr,
+    keys: Option<&psk::KeyFile>,
+    tls: Option<&TlsServer>,
+) -> Result<DtlsBind, Failure> {
+    let bind = match (keys, tls) {
+        (Some(keys), None) => return Ok(keys.clone().serve_at(address)),
+        (Some(keys), Some(tls)) => keys.clone().serve_at(address).and_certificates(tls),
+        (None, Some(tls)) => DtlsBind::with_certificates(address, tls),
+        (None, None) => {
+            let why = format_args!(
+                "--bind coaps://{address}: DTLS needs --psk-file FILE, or --cert FILE and --key FILE"
+            );
+            return Err(Failure::usage(why));
+        }
+    };
+    bind.map_err(|error| Failure::usage(format_args!("--cert: {error}")))
 }
 
 /// Opens the folder given by `--dir`.

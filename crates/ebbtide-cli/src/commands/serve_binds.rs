@@ -28,7 +28,9 @@ impl Binds {
         if texts.is_empty() {
             let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
             let sockets = any.map(|ip| SocketAddr::new(ip, DEFAULT_PORT)).to_vec();
-            let dtls = match psk {
+            // A certificate that DTLS cannot show is no reason to refuse TLS.
+            let certificate = tls.is_some_and(TlsServer::is_for_dtls);
+            let dtls = match psk || certificate {
                 true => any.map(|ip| SocketAddr::new(ip, Scheme::Coaps.default_port())).to_vec(),
                 false => Vec::new(),
             };
@@ -45,8 +47,10 @@ impl Binds {
             })?;
             for address in found {
                 if scheme == Scheme::Coaps {
-                    if !psk {
-                        let why = format_args!("--bind {text}: DTLS needs --psk-file FILE");
+                    if !psk && tls.is_none() {
+                        let why = format_args!(
+                            "--bind {text}: DTLS needs --psk-file FILE, or --cert FILE and --key FILE"
+                        );
                         return Err(Failure::usage(why));
                     }
                     binds.dtls.push(address);

@@ -33,8 +33,8 @@ pub struct EndpointConfig {
     /// byte for the ordinal, up to 8 in all. Default 4 (RFC 7252 section 5.3.1: at least 32 bits).
     pub token_length: u8,
     /// Whether every peer is known to answer each copy of a request with that copy's own token and
-    /// options, as this endpoint does. Otherwise the marks of a peer are trusted only after it has
-    /// done so once.
+    /// options, as this endpoint does. Otherwise a mark is trusted only if it names the last copy, until
+    /// the peer has answered two copies of one request with the mark of each.
     pub trust_marks: bool,
     /// The number of the option Rexmit-Cnt, for which no number is assigned. Default 65020, from
     /// the experimental range; elective, safe to forward, not part of the cache key.
@@ -115,6 +115,9 @@ pub struct Limits {
     pub remembered_messages: usize,
     /// Bytes of responses stored for duplicates of non-idempotent requests. Default 8 MiB.
     pub remembered_bytes: usize,
+    /// Requests that the application answers later, whose copies are recognized meanwhile
+    /// ([`Endpoint::defer`](super::Endpoint::defer)). Default 16384.
+    pub deferred_requests: usize,
     /// Bytes of datagrams that wait for the driver. Default 16 MiB.
     pub outbox_bytes: usize,
     /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3).
@@ -131,6 +134,7 @@ impl Default for Limits {
             message_bytes: 1_280,
             remembered_messages: 65_536,
             remembered_bytes: 8 << 20,
+            deferred_requests: 16_384,
             outbox_bytes: 16 << 20,
             peer_retention: Duration::from_secs(255),
         }

@@ -28,6 +28,7 @@ mod block;
 mod config;
 mod controls;
 mod flight;
+mod marks;
 mod peers;
 mod probe;
 mod receive;
@@ -51,12 +52,14 @@ use crate::exchange::dedup::Dedup;
 use crate::exchange::outbox::Outbox;
 use crate::exchange::table::{Due, ExchangeState, Table};
 use crate::exchange::timers::Timers;
+use crate::exchange::under_way::UnderWay;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use controls::Controls;
 use core::net::SocketAddr;
+use marks::FirstAnswers;
 use peers::{Marks, OptionSupport, Peers};
 use rand_core::Rng;
 
@@ -77,6 +80,8 @@ pub struct Endpoint {
     outbox: Outbox<Sent>,
     events: VecDeque<Event>,
     dedup: Dedup,
+    under_way: UnderWay,
+    first_answers: FirstAnswers,
     counters: Counters,
     /// The faults of datagrams; `None` until something was.
     malformed: Option<Box<Malformed>>,
@@ -90,6 +95,7 @@ impl Endpoint {
     pub fn new(config: impl Into<SharedConfig>, mut rng: Box<dyn Rng + Send>) -> Self {
         let config = config.into();
         let limits = config.limits;
+        let [of_peers, of_exchanges, of_messages] = [(); 3].map(|()| rng.next_u64());
         Self {
             controls: Controls::new(config.clone()),
             exchange_lifetime: exchange_lifetime(&config.params),
@@ -99,14 +105,16 @@ impl Endpoint {
             peers: Peers::new(
                 limits.peers,
                 limits.peer_retention.max(exchange_lifetime(&config.params)),
-                rng.next_u64(),
+                of_peers,
             ),
-            table: Table::new(limits.exchanges, rng.next_u64()),
+            table: Table::new(limits.exchanges, of_exchanges),
             timers: Timers::default(),
             epochs: None,
             outbox: Outbox::new(limits.outbox_bytes),
             events: VecDeque::new(),
-            dedup: Dedup::new(limits.remembered_messages, limits.remembered_bytes, rng.next_u64()),
+            dedup: Dedup::new(limits.remembered_messages, limits.remembered_bytes, of_messages),
+            under_way: UnderWay::new(limits.deferred_requests, of_messages),
+            first_answers: FirstAnswers::default(),
             counters: Counters::default(),
             malformed: None,
             config,
@@ -265,6 +273,12 @@ impl Endpoint {
     #[must_use]
     pub fn remembered(&self) -> usize {
         self.dedup.len()
+    }
+
+    /// The number of requests that were [deferred](Self::defer) and not answered.
+    #[must_use]
+    pub fn deferred(&self) -> usize {
+        self.under_way.len()
     }
 
     /// Whether half of the room for remembered messages is in use. From then on a server should

@@ -59,8 +59,8 @@ impl Scope {
 /// Whether a peer's marks can be trusted, as observed from its answers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
-    /// The peer has answered a retransmission with the retransmission's own mark, so it does not
-    /// repeat the first copy's mark in answers to duplicates; or the user vouches for it.
+    /// The peer has answered two copies of one message with the mark of each, so it does not repeat
+    /// the first copy's mark in answers to duplicates; or the user vouches for it.
     pub(crate) faithful: bool,
     /// Whether the peer knows the option Rexmit-Cnt.
     pub(crate) option: OptionSupport,

@@ -1,12 +1,11 @@
 //! Processing of datagrams that arrive (RFC 7252 sections 4.2, 4.3, 4.5 and 5.3).
 
 use super::Endpoint;
-use super::peers::OptionSupport;
 use super::types::{Arrival, Ignored, Incoming, Received, Remember};
 use crate::cc::{Marking, Outcome, Sample};
 use crate::exchange::dedup::{After, Reply};
 use crate::exchange::table::{Answers, ExchangeState, Purpose};
-use crate::exchange::token::{COUNT_PROBE, strip_mark, unmark};
+use crate::exchange::token::{strip_mark, unmark};
 use crate::time::Instant;
 use crate::wire::{Code, Content, Message, OptionNumber, ParseError, Token, Type};
 use core::net::SocketAddr;
@@ -98,12 +97,13 @@ impl Endpoint {
             idempotent: message.is_idempotent(),
             to_group,
             acknowledged: false,
+            deferred: false,
             rexmit_count: message
                 .option(self.config.rexmit_count_option)
                 .and_then(|option| option.as_uint())
                 .and_then(|value| u8::try_from(value).ok()),
         };
-        if self.dedup.lookup(now, from, id).is_some() {
+        if self.dedup.lookup(now, from, id).is_some() || self.under_way.contains(now, from, id) {
             return self.duplicate(now, &incoming);
         }
         if self.has_unknown_critical(&message) {
@@ -137,7 +137,8 @@ impl Endpoint {
         }
     }
 
-    /// A copy of a request that is remembered gets what the first one got (section 4.5).
+    /// A copy of a request that is remembered gets what the first one got (section 4.5). A copy of one
+    /// under way gets nothing yet.
     fn duplicate<'d>(&mut self, now: Instant, incoming: &Incoming) -> Received<'d> {
         self.counters.duplicates += 1;
         let confirmable = incoming.kind == Type::Confirmable;
@@ -168,6 +169,7 @@ impl Endpoint {
         message: Message<'d>,
     ) -> Received<'d> {
         let Some(index) = self.find_open(from, &message) else {
+            self.compare_marks(from, &message);
             return self.unknown();
         };
         // Section 5.3.2: message ID and token must both match.
@@ -403,61 +405,6 @@ impl Endpoint {
             .or_else(|| marked(unmark(token)))
             .or_else(|| marked(strip_mark(token)))
             .or_else(|| self.table.group_by_token(token).map(|index| (index, 0)))
-    }
-
-    /// The ordinal in a token, if the token belongs to the exchange.
-    #[inline]
-    fn match_token(&self, index: u32, token: Token) -> Option<u8> {
-        let exchange = self.table.get(index);
-        let (original, ordinal) = match exchange.marking {
-            Marking::Token => unmark(token)?,
-            Marking::CopyToken if token != exchange.token => {
-                strip_mark(token).filter(|&(_, ordinal)| ordinal > 0)?
-            }
-            Marking::None | Marking::Option | Marking::CopyToken => (token, 0),
-        };
-        let sent = ordinal < exchange.transmissions.max(1);
-        (original == exchange.token && sent).then_some(ordinal)
-    }
-
-    /// The ordinal in the option Rexmit-Cnt of a response. Returns an error if that copy was never
-    /// sent.
-    fn counted(&mut self, index: u32, message: &Message<'_>) -> Result<Option<u8>, ()> {
-        let option = message.option(self.config.rexmit_count_option);
-        let exchange = self.table.get(index);
-        let marks = &mut self.peers.get_mut(exchange.peer).marks;
-        let Some(value) = option.and_then(|option| option.as_uint()) else {
-            if marks.option == OptionSupport::Confirmed {
-                // An original without the option is answered without it.
-                return Ok(Some(0));
-            }
-            marks.option = OptionSupport::Absent;
-            return Ok(None);
-        };
-        // The original carried 255; once support was known it carried nothing, which means 0.
-        let ordinal = match u8::try_from(value) {
-            Ok(COUNT_PROBE) if exchange.probed => 0,
-            Ok(0) if !exchange.probed => 0,
-            Ok(ordinal @ 1..) if ordinal < exchange.transmissions => ordinal,
-            _ => return Err(()),
-        };
-        if marks.option == OptionSupport::Absent && !exchange.probed {
-            // No transmission of this exchange carried the option.
-            return Err(());
-        }
-        marks.option = OptionSupport::Confirmed;
-        Ok(Some(ordinal))
-    }
-
-    /// Returns the mark's ordinal if it can be trusted to identify the answered transmission. Many
-    /// servers answer a duplicate with the stored response, which has the mark of the first copy
-    /// that they saw. An answer that names the original of a repeated message is therefore trusted
-    /// only if the peer has named a later copy before.
-    fn believe(&mut self, index: u32, ordinal: u8) -> Option<u8> {
-        let exchange = self.table.get(index);
-        let marks = &mut self.peers.get_mut(exchange.peer).marks;
-        marks.faithful |= ordinal > 0;
-        (marks.faithful || exchange.transmissions == 1).then_some(ordinal)
     }
 
     /// Records that the peer of an exchange has responded.

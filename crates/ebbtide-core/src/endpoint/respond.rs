@@ -32,9 +32,10 @@ impl Endpoint {
         let now = self.advance(now);
         if incoming.acknowledged {
             let purpose = (Purpose::Response, incoming.token);
-            return self
-                .start(now, incoming.remote, content, Reliability::Confirmable, purpose)
-                .map(Some);
+            let started =
+                self.start(now, incoming.remote, content, Reliability::Confirmable, purpose)?;
+            self.conclude(incoming);
+            return Ok(Some(started));
         }
         let (kind, id) = match incoming.kind {
             Type::Confirmable => (Type::Acknowledgement, incoming.id),
@@ -51,7 +52,36 @@ impl Endpoint {
         if !incoming.idempotent {
             self.store_response(incoming, content);
         }
+        self.conclude(incoming);
         Ok(None)
+    }
+
+    /// Reports that the application answers a request later. Until it has answered, copies of the request
+    /// are duplicates even if it is idempotent (RFC 7252 section 4.5), for at most EXCHANGE_LIFETIME. If
+    /// [`Limits::deferred_requests`](super::Limits::deferred_requests) is reached, copies of an idempotent
+    /// request arrive as requests; this is counted in [`Counters::unstored`](super::Counters).
+    pub fn defer(&mut self, now: Instant, incoming: &mut Incoming) {
+        let now = self.advance(now);
+        let (remote, id) = (incoming.remote, incoming.id);
+        if incoming.deferred || self.dedup.lookup(now, remote, id).is_some() {
+            return;
+        }
+        incoming.deferred = self.under_way.insert(now, self.exchange_lifetime, remote, id);
+        self.counters.unstored += u64::from(!incoming.deferred);
+    }
+
+    /// Ends a request without a response. A Confirmable request is acknowledged all the same (RFC 7967
+    /// section 2.1).
+    pub fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
+        self.acknowledge(now, &mut { *incoming });
+        self.conclude(incoming);
+    }
+
+    /// A request is no longer under way.
+    fn conclude(&mut self, incoming: &Incoming) {
+        if incoming.deferred {
+            self.under_way.remove(incoming.remote, incoming.id);
+        }
     }
 
     /// Acknowledges a Confirmable request whose response will take a while, so that the client
@@ -77,6 +107,7 @@ impl Endpoint {
     /// Rejects a message with a Reset (RFC 7252 section 4.2), because the context needed to
     /// process it is missing.
     pub fn reset(&mut self, incoming: &Incoming) {
+        self.conclude(incoming);
         self.emit_empty(incoming.remote, Type::Reset, incoming.id);
     }
 

@@ -18,6 +18,7 @@ pub enum Reliability {
 
 /// A received request, which the application keeps until it responds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Incoming {
     /// The sender of the request.
     pub remote: SocketAddr,
@@ -36,6 +37,8 @@ pub struct Incoming {
     pub(super) to_group: bool,
     /// Whether an empty ACK has been sent, so that the response must be separate.
     pub(super) acknowledged: bool,
+    /// Whether the application has deferred its answer.
+    pub(super) deferred: bool,
     /// The value of the option Rexmit-Cnt, to be echoed.
     pub(super) rexmit_count: Option<u8>,
 }
@@ -332,7 +335,8 @@ pub struct Counters {
     pub bad_options: u64,
     /// Requests refused because there was no room to remember them.
     pub refused: u64,
-    /// Responses that could not be stored for duplicates.
+    /// Responses that could not be stored for duplicates, and deferred requests whose duplicates cannot
+    /// be recognized.
     pub unstored: u64,
     /// Messages rejected because a queue or table was full.
     pub queue_full: u64,

@@ -10,6 +10,7 @@ pub(crate) mod source;
 pub(crate) mod table;
 pub(crate) mod timers;
 pub(crate) mod token;
+pub(crate) mod under_way;
 
 pub use observe::Freshness;
 pub use table::ExchangeId;

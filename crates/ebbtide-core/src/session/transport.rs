@@ -21,6 +21,9 @@ pub trait Transport {
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent>;
 
+    /// The request is answered later: copies of it are duplicates until then.
+    fn defer(&mut self, now: Instant, incoming: &mut Incoming);
+
     /// Tells the client that its request has arrived, if that makes sense here: a response may
     /// follow, or not.
     fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming);
@@ -40,15 +43,22 @@ impl Transport for endpoint::Endpoint {
         Self::respond(self, now, incoming, content).map_err(NotSent::Datagram)
     }
 
+    fn defer(&mut self, now: Instant, incoming: &mut Incoming) {
+        if let Incoming::Datagram(incoming) = incoming {
+            Self::defer(self, now, incoming);
+        }
+    }
+
     fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming) {
         if let Incoming::Datagram(incoming) = incoming {
             Self::acknowledge(self, now, incoming);
         }
     }
 
-    /// A Confirmable request is acknowledged all the same (RFC 7967 section 2.1).
     fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
-        Transport::acknowledge(self, now, &mut { *incoming });
+        if let Incoming::Datagram(incoming) = incoming {
+            Self::dismiss(self, now, incoming);
+        }
     }
 }
 
@@ -63,6 +73,9 @@ impl Transport for stream::Connection {
         Self::respond(self, now, incoming, content).map_err(NotSent::Stream)?;
         Ok(None)
     }
+
+    /// Over a connection there are no copies.
+    fn defer(&mut self, _: Instant, _: &mut Incoming) {}
 
     fn acknowledge(&mut self, _: Instant, _: &mut Incoming) {}
 

@@ -275,6 +275,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
             message_bytes: if bits & 64 == 0 { 1280 } else { 60 },
             remembered_messages: script.below(6),
             remembered_bytes: script.below(128),
+            deferred_requests: 16,
             outbox_bytes: if bits & 128 == 0 { 4096 } else { 64 },
             peer_retention: Duration::from_secs(u64::from(script.byte())),
         },

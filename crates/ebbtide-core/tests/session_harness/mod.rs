@@ -138,7 +138,10 @@ impl Bench {
         };
         self.calls += 1;
         match (self.handler)(assembled.message(), assembled.body()) {
-            Does::Waits => self.pending.push(assembled.into_pending()),
+            Does::Waits => {
+                let pending = assembled.into_pending(self.now, &mut self.endpoint);
+                self.pending.push(pending);
+            }
             Does::Answers(response) | Does::Refuses(response) => {
                 let handled = assembled.handled(response);
                 let observe = Observe {

@@ -49,7 +49,7 @@ impl Session {
         match uri.scheme() {
             Scheme::Coap => return Self::of_datagrams(inner, remote),
             #[cfg(feature = "dtls")]
-            Scheme::Coaps => return Self::over_dtls(inner, remote).await,
+            Scheme::Coaps => return Self::over_dtls(inner, remote, uri.host()).await,
             _ => {}
         }
         let link = inner.connections.link(&inner.config.stream, uri, remote).await?;
@@ -59,8 +59,8 @@ impl Session {
 
     #[cfg(feature = "dtls")]
     /// A session over DTLS, once its handshake is complete.
-    async fn over_dtls(inner: &Arc<Inner>, address: SocketAddr) -> Result<Self, Error> {
-        let (shared, remote) = super::dtls::session(inner, address).await?;
+    async fn over_dtls(inner: &Arc<Inner>, address: SocketAddr, name: &str) -> Result<Self, Error> {
+        let (shared, remote) = super::dtls::session(inner, address, name).await?;
         Ok(Self { inner: inner.clone(), remote, address, over: Over::Datagrams(shared) })
     }
 

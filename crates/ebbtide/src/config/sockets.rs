@@ -2,7 +2,7 @@
 
 use super::{Config, setters};
 #[cfg(feature = "dtls")]
-use crate::net::dtls::config::{DtlsBind, DtlsConfig, KeyLogger};
+use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger};
 #[cfg(feature = "dtls")]
 use ebbtide_dtls::Credentials;
 use std::net::SocketAddr;
@@ -46,6 +46,10 @@ setters! {
     /// Sets a client's identity and key for `coaps`; the same for all servers.
     credentials(credentials: impl Into<Option<Credentials>>) => dtls.credentials = credentials.into();
 
+    /// Sets a client's trust in servers with certificates over DTLS, and its own; not used if there are
+    /// [`credentials`](Config::credentials).
+    certificates(certificates: impl Into<Option<Certificates>>) => dtls.certificates = certificates.into();
+
     /// Sets what receives the secrets of each DTLS session.
     key_log(logger: impl Into<Option<KeyLogger>>) => dtls.key_log = logger.into();
 
@@ -70,6 +74,7 @@ mod tests {
     use socket2::SockRef;
     use std::sync::Arc;
 
+    #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
     fn opened(address: &str, config: &Config) -> Arc<Shared> {
         Shared::new(address.parse().unwrap(), config.socket(), None).unwrap()
     }

@@ -50,12 +50,12 @@ pub enum Value {
 }
 
 impl Family {
-    fn number(kind: Kind, name: &'static str, help: &'static str, value: u64) -> Self {
+    pub(super) fn number(kind: Kind, name: &'static str, help: &'static str, value: u64) -> Self {
         let samples = vec![Sample { labels: Vec::new(), value: Value::Number(value) }];
         Self { name, kind, help, samples }
     }
 
-    fn labelled<L: Into<String>>(
+    pub(super) fn labelled<L: Into<String>>(
         kind: Kind,
         (name, label): (&'static str, &'static str),
         help: &'static str,
@@ -133,6 +133,7 @@ impl Snapshot {
         ];
         families.extend(self.control_families());
         families.extend(self.connection_families());
+        families.extend(self.dtls.families());
         families.extend([
             Family::labelled(
                 Gauge,
@@ -271,6 +272,8 @@ impl Snapshot {
     }
 }
 
-fn numbers<const N: usize>(values: [(&'static str, u64); N]) -> [(&'static str, Value); N] {
+pub(super) fn numbers<const N: usize>(
+    values: [(&'static str, u64); N],
+) -> [(&'static str, Value); N] {
     values.map(|(name, value)| (name, Value::Number(value)))
 }

@@ -16,10 +16,12 @@
 //! # Ok(()) }
 //! ```
 
+mod dtls;
 mod exposition;
 mod family;
 
 pub use crate::refusals::RefusalCounts;
+pub use dtls::DtlsCounts;
 pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
@@ -107,6 +109,8 @@ pub struct Snapshot {
     /// Connections over TCP, TLS and WebSockets (RFC 8323). The messages of open connections are
     /// not counted in it yet.
     pub connections: StreamCounters,
+    /// Sessions and handshakes over DTLS.
+    pub dtls: DtlsCounts,
 }
 
 /// The length of a queue.
@@ -145,6 +149,10 @@ impl Snapshot {
             let endpoint = &state.endpoint;
             snapshot.counters.add(&endpoint.counters());
             snapshot.malformed.add(&endpoint.malformed());
+            #[cfg(feature = "dtls")]
+            if let Some(sessions) = &state.dtls {
+                snapshot.dtls.add(sessions.count(), &sessions.counters());
+            }
             endpoint.controls().for_each(|counted| snapshot.add_control(counted));
             snapshot.exchanges.add(&endpoint.exchanges());
             snapshot.calls += state.pending.calls();

@@ -115,13 +115,13 @@ impl Call<'_> {
     }
 
     /// The identity that the client has proved to have the key of: over DTLS that of its pre-shared
-    /// key, over TLS the first DNS name of its certificate.
+    /// key, over TLS and DTLS the first DNS name of its certificate.
     #[must_use]
     pub fn identity(&self) -> Option<&[u8]> {
         self.peer()?.identity.as_deref()
     }
 
-    /// The X.509 certificate that the client has proved to have the key of, over TLS, in DER.
+    /// The X.509 certificate that the client has proved to have the key of, over TLS or DTLS, in DER.
     #[must_use]
     pub fn certificate(&self) -> Option<&[u8]> {
         self.peer()?.certificate.as_deref()

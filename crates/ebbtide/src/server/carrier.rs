@@ -8,6 +8,7 @@ use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, SocketState};
 use crate::stream::{self, Link};
 use ebbtide_core::endpoint::Reliability;
+use ebbtide_core::session::server::{Assembled, PendingRequest};
 use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent, Observers, Response, Room};
 use ebbtide_core::stream::SendError;
 use ebbtide_core::time::Instant;
@@ -38,6 +39,9 @@ pub(super) trait Sink {
 
     /// The sizes that fit into one message.
     fn sizes(&self, datagrams: BlockSizes) -> BlockSizes;
+
+    /// Keeps a request that is answered later, and recognizes copies of it until then.
+    fn keep(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest;
 
     /// Sends an answer.
     fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent>;
@@ -114,6 +118,10 @@ impl Sink for SocketState {
 
     fn sizes(&self, datagrams: BlockSizes) -> BlockSizes {
         datagrams
+    }
+
+    fn keep(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest {
+        request.into_pending(now, &mut self.endpoint)
     }
 
     fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent> {
@@ -202,6 +210,10 @@ impl Sink for stream::LinkState {
 
     fn sizes(&self, _: BlockSizes) -> BlockSizes {
         BlockSizes::of_connection(&self.connection, 0)
+    }
+
+    fn keep(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest {
+        request.into_pending(now, &mut self.connection)
     }
 
     fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent> {

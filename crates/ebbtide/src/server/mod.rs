@@ -55,7 +55,7 @@ use crate::message::Scheme;
 use crate::metrics::{Meter, Reports};
 use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
-use crate::net::dtls::{Side, config::DtlsBind};
+use crate::net::dtls::Side;
 use crate::net::shared::Shared;
 use crate::stream::{Listen, Listener, Serving, StreamCounters, Tally};
 use ebbtide_core::cc::ControlConfig;
@@ -141,12 +141,13 @@ impl Server {
             }
         }
         #[cfg(feature = "dtls")]
-        for DtlsBind { address, keys } in dtls {
+        for bind in dtls {
+            let address = bind.address;
             let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
             let number = bound.len() as u32;
             let numbered = (service.clock(), number);
             let shared = Shared::serving(address, net.socket(), serve, numbered, false)?;
-            let secured = shared.secure(Side::Server(Box::new(keys)), &net.dtls);
+            let secured = shared.secure(Side::Server(bind), &net.dtls);
             secured.map_err(|source| BindError { address, source })?;
             bound.push(shared);
         }

@@ -274,10 +274,13 @@ impl Service {
             Err(caught) => self.panicked(&caught),
             Ok(Poll::Pending) => {
                 let subject = route.0.resource.subject.clone().map(|subject| (subject, route.1));
-                let (pending, working) = (assembled.into_pending(), working.hold(from));
+                let working = working.hold(from);
+                let mut state = carrier.lock();
+                // Before the driver looks at the next datagram, which may be a copy.
+                let pending = state.keep(now, assembled);
                 let task = super::later::finish(carrier.clone(), working, pending, subject, future);
                 tokio::spawn(task.instrument(span.clone()));
-                return carrier.lock();
+                return state;
             }
         };
         self.finish(carrier, now, assembled.handled(response), Some(route))

@@ -7,6 +7,8 @@
 
 mod budget;
 mod calls;
+#[cfg(feature = "dtls-cert")]
+mod certificates;
 mod config;
 mod connect;
 pub(crate) mod counters;

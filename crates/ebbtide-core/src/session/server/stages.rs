@@ -5,6 +5,8 @@ use crate::session::key::{TransferKey, fingerprint, transfer_key};
 use crate::session::message::{BlockSizes, Response};
 use crate::session::q_block::{BlockRequest, Part};
 use crate::session::requester::{Facts, Incoming, Requester};
+use crate::session::transport::Transport;
+use crate::time::Instant;
 use crate::wire::{Block, Code, Message};
 use crate::{endpoint, stream};
 use alloc::boxed::Box;
@@ -373,8 +375,10 @@ impl<'p, 'm> Assembled<'p, 'm> {
         Handled { request: Request::Here(self.0), response }
     }
 
-    /// The application answers later.
-    pub fn into_pending(self) -> PendingRequest {
+    /// The application answers later. `transport`, by which the request came, recognizes copies of it until
+    /// then.
+    pub fn into_pending(self, now: Instant, transport: &mut impl Transport) -> PendingRequest {
+        transport.defer(now, &mut self.0.requester.incoming);
         let Arrived { requester, message, facts, scheme, .. } = self.0;
         PendingRequest(Box::new(Kept {
             requester: *requester,

@@ -378,6 +378,7 @@ impl World {
         let id = MessageId(0);
         assert!(!self.server.endpoint.is_remembered(later, SERVER, id));
         assert_eq!(self.server.endpoint.remembered(), 0);
+        assert_eq!(self.server.endpoint.deferred(), 0);
         let mut summary = Summary::default();
         for client in &mut self.clients {
             assert_eq!(client.at_work(), 0, "a request that never ends");

@@ -12,7 +12,7 @@ use ebbtide_core::session::server::{
 };
 use ebbtide_core::session::{Finished, NotSent, ObserverId, Observers, Response, Room, Subject};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Message, Opt, OptionNumber, Token, encode_uint};
+use ebbtide_core::wire::{Code, Message, MessageId, Opt, OptionNumber, Token, encode_uint};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -27,6 +27,7 @@ const MAX_BODY: usize = 1500;
 /// A request that waits, and what it will be answered.
 struct Waiting {
     request: PendingRequest,
+    message: (SocketAddr, MessageId),
     response: Response,
 }
 
@@ -135,6 +136,9 @@ impl ServerSide {
             let handled = assembled.handled(Response::content(state(self.version)));
             return self.complete(now, handled);
         }
+        let copy = (incoming.remote, incoming.id);
+        let handled = self.waiting.iter().any(|waiting| waiting.message == copy);
+        assert!(!handled, "the handler is called for a copy of a request under way: {copy:?}");
         let body = assembled.body();
         let Some(number) = number(body) else { panic!("{code} with {body:02x?}") };
         assert!(body == pattern(number, request_length(number)), "{number}: {} bytes", body.len());
@@ -153,7 +157,10 @@ impl ServerSide {
             _ => Response::new(answers).payload(answer(number)),
         };
         match fate >> 4 & 7 {
-            0..3 => self.waiting.push(Waiting { request: assembled.into_pending(), response }),
+            0..3 => {
+                let request = assembled.into_pending(now, &mut self.endpoint);
+                self.waiting.push(Waiting { request, message: copy, response });
+            }
             3 => {}
             _ => self.complete(now, assembled.handled(response)),
         }
@@ -200,7 +207,7 @@ impl ServerSide {
     /// One that waits is answered.
     pub(crate) fn answer(&mut self, now: Instant, at: usize) {
         if at < self.waiting.len() {
-            let Waiting { request, response } = self.waiting.remove(at);
+            let Waiting { request, response, .. } = self.waiting.remove(at);
             self.complete(now, request.handled(response));
         }
     }
