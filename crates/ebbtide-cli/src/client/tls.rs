@@ -67,16 +67,16 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// The certificate in `--cert` and `--key`; clients need one of an authority in `--client-ca`.
+    /// The certificate in `--cert` and `--key`; clients need one of an authority in `--ca`.
     pub(crate) fn read(
         cert: Option<&Path>,
         key: Option<&Path>,
-        client_ca: Option<&Path>,
+        ca: Option<&Path>,
     ) -> Result<Option<Self>, Failure> {
         let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
         let Some(own) = identity(Some(cert), Some(key))? else { return Ok(None) };
         let mut server = TlsServer::new(own);
-        if let Some(path) = client_ca {
+        if let Some(path) = ca {
             let trust = Trust::authorities(&read("--client-ca", path)?);
             server = trust
                 .and_then(|trust| server.require_client_certificates(&trust))
@@ -134,7 +134,7 @@ mod tests {
     fn an_authority_that_cannot_be_used_is_named_with_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing.pem");
-        assert!(said(&missing).contains("--ca") && said(&missing).contains("missing.pem"));
+        assert!(said(&missing).contains("--client-ca") && said(&missing).contains("missing.pem"));
         assert!(said(&missing).contains("No such file"), "{}", said(&missing));
         for (name, text) in [("empty.pem", ""), ("text.pem", "not a certificate")] {
             let path = folder.path().join(name);
