@@ -67,7 +67,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// The certificate in `--cert` and `--key`; clients need one of an authority in `--ca`.
+    /// The certificate in `--cert` and `--key`; clients need one of an authority in `--client-ca`.
     pub(crate) fn read(
         cert: Option<&Path>,
         key: Option<&Path>,
@@ -134,7 +134,7 @@ mod tests {
     fn an_authority_that_cannot_be_used_is_named_with_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing.pem");
-        assert!(said(&missing).contains("--client-ca") && said(&missing).contains("missing.pem"));
+        assert!(said(&missing).contains("--ca") && said(&missing).contains("missing.pem"));
         assert!(said(&missing).contains("No such file"), "{}", said(&missing));
         for (name, text) in [("empty.pem", ""), ("text.pem", "not a certificate")] {
             let path = folder.path().join(name);
