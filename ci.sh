@@ -161,7 +161,7 @@ step_clippy() {
 # lowest Rust that they allow.
 step_features() {
     local features
-    for features in "" serde dtls tls ws tls,ws; do
+    for features in "" udp tcp serde dtls dtls-cert tls ws tls,ws; do
         echo "--- ebbtide with '$features'"
         RUSTFLAGS="-D warnings" cargo check "${locked[@]}" -p ebbtide --no-default-features \
             --features "$features" --target-dir "$target/features"
@@ -323,7 +323,9 @@ step_bench() {
 # docs/benchmarks.md has them.
 step_floods() {
     cargo build "${locked[@]}" --release -p ebbtide-cli --bins --examples
-    python3 scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood"
+    bash interop/build.sh limit
+    python3 scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood" \
+        --responder "$target/interop/limit/peer"
     python3 scripts/connections.py --ebbtide "$target/release/ebbtide"
     cp "$logs/$step.log" "$logs/floods.txt"
     note "see $logs/floods.txt"

@@ -27,7 +27,7 @@ import tempfile
 import time
 
 KINDS = ["get", "long-get", "folder-list", "post", "observe", "block1", "q-block1", "ack", "reset",
-         "ping", "malformed", "mix"]
+         "ping", "malformed", "mix", "client-hello"]
 SERVER, CLIENT, NOBODY = "192.0.2.1", "192.0.2.2", "192.0.2.99"
 FILES = 2000
 
@@ -106,16 +106,22 @@ def serve(stack, spaces, options, arguments, responder=None):
     return server
 
 
+def over_dtls(kind):
+    return kind == "client-hello"
+
+
 def measure(spaces, options, kind, to, pid):
     core = ["taskset", "-c", "1"] if os.cpu_count() > 1 else []
     span, began = options.seconds + 1, processor(pid)
     path = "/hello.txt" if kind == "folder-list" else "/test"
+    scheme, port = ("coaps", 5684) if over_dtls(kind) else ("coap", 5683)
+    key = ["-u", "device", "-k", "secret"] if over_dtls(kind) else []
     flood = subprocess.Popen(
-        spaces.inside(spaces.client, *core, options.flood, kind, f"{to}:5683", str(options.rate),
+        spaces.inside(spaces.client, *core, options.flood, kind, f"{to}:{port}", str(options.rate),
                       str(span), str(options.sources)), stdout=subprocess.PIPE, text=True)
     time.sleep(0.5)
     bench = subprocess.run(
-        spaces.inside(spaces.client, *core, options.ebbtide, "bench", f"coap://{SERVER}{path}",
+        spaces.inside(spaces.client, *core, options.ebbtide, "bench", f"{scheme}://{SERVER}{path}", *key,
                       "--duration", str(options.seconds), "--json"),
         capture_output=True, text=True, timeout=60 + 10 * span)
     sent = int(flood.communicate(timeout=60)[0] or 0)
@@ -146,6 +152,10 @@ def row(kind, options, responder=None):
             for number in range(FILES):
                 (folder / f"{number:04}.txt").write_text("x")
             arguments = ["--dir", str(folder)]
+        if over_dtls(kind):
+            keys = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())) / "keys"
+            keys.write_text("device:secret\n")
+            arguments = ["--bind", f"coaps://{SERVER}:5684", "--psk-file", str(keys)]
         server = serve(stack, spaces, options, arguments, responder)
         ratios, honest, p99, sent, lost = [], [], [], [], []
         controls, floods = [], []
@@ -197,7 +207,7 @@ def main():
     missed = []
     for kind in options.kinds or KINDS:
         got = row(kind, options)
-        bare = f"{row(kind, options, options.responder)['ratio']:.2f}" if options.responder else ""
+        bare = f"{row(kind, options, options.responder)['ratio']:.2f}" if options.responder and not over_dtls(kind) else ""
         print(f"| {kind} | {got['sent']:,.0f} | {got['honest']:,.0f} | {got['ratio']:.2f} | {bare} | "
               f"{got['p99_ratio']:.2f} | {got['costs'][0]:.1f} + {got['costs'][1]:.1f} | {got['dropped']:,.0f} | {got['memory']:.0f} |", flush=True)
         if not got["alive"] or got["ratio"] < options.least or got["memory"] > options.megabytes:

@@ -6,12 +6,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log"
 	"math/bits"
+	"net"
 	"net/url"
 	"os"
 	"strconv"
@@ -37,11 +40,34 @@ const (
 	ipatch      = codes.Code(7)
 )
 
-func psk() *dtls.Config {
+// The pre-shared key or, with a folder of them, certificates.
+func security(host string) *dtls.Config {
 	config := &dtls.Config{
 		PSK:             func([]byte) ([]byte, error) { return []byte("sesame-of-interop"), nil },
 		PSKIdentityHint: []byte("matrix"),
 		CipherSuites:    []dtls.CipherSuiteID{dtls.TLS_PSK_WITH_AES_128_CCM_8},
+	}
+	if folder := os.Getenv("INTEROP_CERTIFICATES"); folder != "" {
+		own, err := tls.LoadX509KeyPair(folder+"/peer.pem", folder+"/peer.pem")
+		if err != nil {
+			log.Fatal(err)
+		}
+		authorities, err := os.ReadFile(folder + "/authority.pem")
+		if err != nil {
+			log.Fatal(err)
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(authorities)
+		config = &dtls.Config{
+			Certificates: []tls.Certificate{own},
+			RootCAs:      pool,
+			ClientCAs:    pool,
+			ClientAuth:   dtls.RequireAndVerifyClientCert,
+			ServerName:   host,
+			CipherSuites: []dtls.CipherSuiteID{
+				dtls.TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8, dtls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+			},
+		}
 	}
 	// The length of its own connection IDs; without it, none are negotiated.
 	if length, err := strconv.Atoi(os.Getenv("INTEROP_CID")); err == nil && length > 0 {
@@ -135,7 +161,7 @@ func matrixServe(address, scheme string) {
 		fmt.Println("ready")
 		log.Fatal(tcp.NewServer(options.WithMux(router)).Serve(listener))
 	case "coaps":
-		listener, err := coapnet.NewDTLSListener("udp", address, psk())
+		listener, err := coapnet.NewDTLSListener("udp", address, security(""))
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -146,6 +172,11 @@ func matrixServe(address, scheme string) {
 	}
 }
 
+func host(address string) string {
+	name, _, _ := net.SplitHostPort(address)
+	return name
+}
+
 func dial(scheme, address string, szx blockwise.SZX) (mux.Conn, error) {
 	blocks := options.WithBlockwise(true, szx, 8*time.Second)
 	switch scheme {
@@ -154,7 +185,7 @@ func dial(scheme, address string, szx blockwise.SZX) (mux.Conn, error) {
 	case "coap+tcp":
 		return tcp.Dial(address)
 	case "coaps":
-		return coapdtls.Dial(address, psk(), transmission, often, blocks)
+		return coapdtls.Dial(address, security(host(address)), transmission, often, blocks)
 	}
 	os.Exit(unsupported)
 	return nil, nil

@@ -30,10 +30,12 @@ enum Kind {
     Reset,
     Ping,
     Malformed,
+    /// Of DTLS.
+    ClientHello,
     Mix,
 }
 
-const KINDS: [(&str, Kind); 12] = [
+const KINDS: [(&str, Kind); 13] = [
     ("get", Kind::Get),
     ("long-get", Kind::LongGet),
     ("folder-list", Kind::FolderList),
@@ -45,7 +47,9 @@ const KINDS: [(&str, Kind); 12] = [
     ("reset", Kind::Reset),
     ("ping", Kind::Ping),
     ("malformed", Kind::Malformed),
+    // The mix is of those above.
     ("mix", Kind::Mix),
+    ("client-hello", Kind::ClientHello),
 ];
 
 fn main() -> Result<(), Failure> {
@@ -136,8 +140,9 @@ impl Kind {
                 bytes[0] = 0x48;
                 return Ok(4);
             }
+            Self::ClientHello => return Ok(client_hello(number, bytes)),
             Self::Mix => {
-                let others = &KINDS[..KINDS.len() - 1];
+                let others = &KINDS[..KINDS.len() - 2];
                 let (_, other) = others[(number % others.len() as u64) as usize];
                 return other.datagram(number, bytes);
             }
@@ -149,4 +154,21 @@ impl Kind {
         let content = Content { code, options, payload };
         Ok(content.encode(bytes, reliable, MessageId(number as u16), token)?.len)
     }
+}
+
+/// A ClientHello of DTLS 1.2 that offers suites with keys and with certificates, without a cookie. Only its
+/// random value depends on the number.
+fn client_hello(number: u64, bytes: &mut [u8]) -> usize {
+    const BODY: usize = 2 + 32 + 1 + 1 + 2 + 4 + 2 + 2 + 26;
+    let mut hello = vec![22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12 + BODY as u8];
+    hello.extend([1, 0, 0, BODY as u8, 0, 0, 0, 0, 0, 0, 0, BODY as u8, 0xfe, 0xfd]);
+    hello.extend([7; 24]);
+    hello.extend(number.to_be_bytes());
+    // No session, no cookie; PSK and ECDHE_ECDSA with AES_128_CCM_8; no compression.
+    hello.extend([0, 0, 0, 4, 0xc0, 0xa8, 0xc0, 0xae, 1, 0]);
+    // Extended master secret, P-256, its points, ECDSA with SHA-256.
+    hello.extend([0, 26, 0, 23, 0, 0, 0, 10, 0, 4, 0, 2, 0, 23, 0, 11, 0, 2, 1, 0, 0, 13, 0, 4]);
+    hello.extend([0, 2, 4, 3]);
+    bytes[..hello.len()].copy_from_slice(&hello);
+    hello.len()
 }

@@ -13,6 +13,18 @@ impl AlertDescription {
     pub const UNEXPECTED_MESSAGE: Self = Self(10);
     /// The two sides have no acceptable parameters in common, for example no common cipher suite.
     pub const HANDSHAKE_FAILURE: Self = Self(40);
+    /// The certificate is malformed, or its signature is wrong.
+    pub const BAD_CERTIFICATE: Self = Self(42);
+    /// The certificate is of a type that is not supported.
+    pub const UNSUPPORTED_CERTIFICATE: Self = Self(43);
+    /// The certificate was revoked.
+    pub const CERTIFICATE_REVOKED: Self = Self(44);
+    /// The certificate has expired or is not valid yet.
+    pub const CERTIFICATE_EXPIRED: Self = Self(45);
+    /// The certificate is not accepted for another reason.
+    pub const CERTIFICATE_UNKNOWN: Self = Self(46);
+    /// The certificate was issued by an authority that is not trusted.
+    pub const UNKNOWN_CA: Self = Self(48);
     /// A field contradicts another one.
     pub const ILLEGAL_PARAMETER: Self = Self(47);
     /// A Finished message that does not verify: the keys differ.
@@ -49,7 +61,13 @@ impl AlertDescription {
             20 => "bad_record_mac",
             22 => "record_overflow",
             40 => "handshake_failure",
+            42 => "bad_certificate",
+            43 => "unsupported_certificate",
+            44 => "certificate_revoked",
+            45 => "certificate_expired",
+            46 => "certificate_unknown",
             47 => "illegal_parameter",
+            48 => "unknown_ca",
             49 => "access_denied",
             50 => "decode_error",
             51 => "decrypt_error",

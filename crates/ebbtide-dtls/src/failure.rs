@@ -1,6 +1,7 @@
 //! The reasons why handshakes and sessions end.
 
 use crate::alert::AlertDescription;
+use crate::certificate::CertificateError;
 use core::fmt;
 
 /// The reason why a handshake failed or a session ended early.
@@ -16,11 +17,13 @@ pub enum Failure {
     NoCommonSuite,
     /// The peer does not speak DTLS 1.2.
     NoCommonVersion,
-    /// The peer's key does not match its identity.
+    /// The peer's key does not match its identity or its certificate.
     WrongKey,
     /// The look-up has no key for the peer's identity. The peer receives the same alert as with
     /// [`Failure::WrongKey`], at the same moment.
     UnknownIdentity,
+    /// The peer's certificate is not accepted.
+    Certificate(CertificateError),
     /// The peer violated the protocol.
     IllegalParameter,
     /// A new handshake of the same peer replaced it.
@@ -42,6 +45,7 @@ impl Failure {
             // RFC 4279 section 2 allows a server to answer an unknown identity with decrypt_error,
             // so that an attacker does not learn which identities exist.
             Self::WrongKey | Self::UnknownIdentity => AlertDescription::DECRYPT_ERROR,
+            Self::Certificate(error) => error.alert(),
             Self::IllegalParameter => AlertDescription::ILLEGAL_PARAMETER,
             Self::SequenceNumbersUsedUp => AlertDescription::CLOSE_NOTIFY,
             Self::NoAnswer
@@ -61,10 +65,11 @@ impl fmt::Display for Failure {
                 f.write_str("the peer refused the DTLS handshake (decrypt_error): the identity is unknown to it or the key is wrong")
             }
             Self::Refused(alert) => write!(f, "the peer refused the DTLS session: {alert}"),
-            Self::NoCommonSuite => f.write_str("no common cipher suite: only PSK with AES-128 in CCM_8, CCM and GCM is supported"),
+            Self::NoCommonSuite => f.write_str("no common cipher suite: only PSK and ECDHE_ECDSA on P-256, with AES-128 in CCM_8, CCM and GCM, are supported, as far as keys and certificates are configured"),
             Self::NoCommonVersion => f.write_str("the peer does not speak DTLS 1.2"),
-            Self::WrongKey => f.write_str("the peer's key does not match its identity"),
+            Self::WrongKey => f.write_str("the peer's key does not match its identity or its certificate"),
             Self::UnknownIdentity => f.write_str("the peer's identity is unknown"),
+            Self::Certificate(error) => error.fmt(f),
             Self::IllegalParameter => f.write_str("the peer violated the DTLS protocol"),
             Self::Replaced => f.write_str("the peer began a new handshake"),
             Self::Evicted => f.write_str("the limit of DTLS sessions was reached"),

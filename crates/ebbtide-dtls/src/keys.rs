@@ -1,4 +1,4 @@
-//! The secrets derived from a pre-shared key: premaster and master secret, the keys of both directions,
+//! The secrets derived from a pre-shared key or a key exchange: premaster and master secret, the keys of both directions,
 //! Finished.
 
 use crate::CipherSuite;
@@ -23,7 +23,7 @@ impl Psk {
     }
 
     /// The premaster secret of a plain PSK exchange (RFC 4279 section 2).
-    fn premaster(&self) -> Zeroizing<Vec<u8>> {
+    pub(crate) fn premaster(&self) -> Zeroizing<Vec<u8>> {
         let length = (self.0.len() as u16).to_be_bytes();
         let mut secret = Zeroizing::new(Vec::with_capacity(4 + 2 * self.0.len()));
         secret.extend_from_slice(&length);
@@ -61,18 +61,18 @@ impl MasterSecret {
     }
 
     /// RFC 5246 section 8.1.
-    pub(crate) fn classic(psk: &Psk, randoms: &Randoms) -> Self {
-        Self::derive(psk, b"master secret", &[&randoms.client, &randoms.server])
+    pub(crate) fn classic(premaster: &[u8], randoms: &Randoms) -> Self {
+        Self::derive(premaster, b"master secret", &[&randoms.client, &randoms.server])
     }
 
     /// RFC 7627 section 4: bound to the hash of the handshake up to the ClientKeyExchange.
-    pub(crate) fn extended(psk: &Psk, session_hash: &[u8; 32]) -> Self {
-        Self::derive(psk, b"extended master secret", &[session_hash])
+    pub(crate) fn extended(premaster: &[u8], session_hash: &[u8; 32]) -> Self {
+        Self::derive(premaster, b"extended master secret", &[session_hash])
     }
 
-    fn derive(psk: &Psk, label: &[u8], seed: &[&[u8]]) -> Self {
+    fn derive(premaster: &[u8], label: &[u8], seed: &[&[u8]]) -> Self {
         let mut master = Zeroizing::new([0; 48]);
-        prf(&psk.premaster(), label, seed, &mut *master);
+        prf(premaster, label, seed, &mut *master);
         Self(master)
     }
 

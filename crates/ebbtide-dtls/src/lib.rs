@@ -1,14 +1,17 @@
-//! Sans-IO DTLS 1.2 (RFC 6347) with pre-shared keys, as used by constrained devices.
+//! Sans-IO DTLS 1.2 (RFC 6347) with pre-shared keys and X.509 certificates, as used by constrained
+//! devices.
 //!
 //! * `TLS_PSK_WITH_AES_128_CCM_8`, `_CCM` and `_GCM_SHA256`, with the extended master secret
 //!   (RFC 7627);
+//! * with the feature `certificates`, `TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8`, `_CCM` and `_GCM_SHA256` on
+//!   P-256, with certificates of the server or of both sides;
 //! * connection IDs in both directions (RFC 9146) and the return routability check (RFC 9853), so
 //!   that a session survives a change of its peer's address;
 //! * stateless cookies: the server keeps no state for a client that has not shown that it receives
 //!   at its address;
 //! * sessions that are resumed by their ID; an idle session takes less than 500 bytes.
 //!
-//! Not supported: certificates, raw public keys, DTLS 1.3, renegotiation (refused), compression.
+//! Not supported: raw public keys, DTLS 1.3, renegotiation (refused), compression.
 //!
 //! # Contract
 //!
@@ -39,13 +42,20 @@ extern crate alloc;
 extern crate std;
 
 mod alert;
+mod certificate;
 mod cid;
 mod config;
 mod cookie;
+#[cfg(feature = "certificates")]
+mod ec;
+#[cfg(not(feature = "certificates"))]
+#[path = "no_ec.rs"]
+mod ec;
 mod endpoint;
 mod failure;
 mod flight;
 mod handshake;
+mod key_exchange;
 mod key_log;
 mod keys;
 mod message;
@@ -59,11 +69,16 @@ mod suite;
 mod wire;
 
 pub use alert::AlertDescription;
+pub use certificate::{
+    CertificateError, CertificateVerifier, CertifiedKey, ClientCertificates, ServerCertificates,
+    Verified,
+};
 pub use config::{Config, Limits, PskLookup, Timing};
+pub use ec::SigningKey;
 pub use endpoint::{Counters, Endpoint, Event, Output, SendError, SessionId};
 pub use failure::Failure;
 pub use flight::RoundTrip;
-pub use handshake::Credentials;
+pub use handshake::{CertificateCredentials, ClientCredentials, Credentials};
 pub use key_log::KeyLog;
 pub use keys::{Psk, Role};
 pub use session::SavedSession;

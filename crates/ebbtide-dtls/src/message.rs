@@ -1,13 +1,14 @@
 //! The header of handshake messages (RFC 6347 section 4.2.2) and the messages that are not hellos.
 
+use crate::certificate::MAX_CHAIN;
 use crate::wire::{Reader, put_u16, put_u24, put_vector16};
 use alloc::vec::Vec;
 
 /// Bytes of a handshake message's header.
 pub(crate) const HEADER: usize = 12;
-/// The longest message that is reassembled. With pre-shared keys the hellos are the longest
-/// messages; those of other implementations have at most 500 bytes.
-pub(crate) const MAX_MESSAGE: usize = 2048;
+/// The longest message that is reassembled, except Certificate. The hellos of other implementations have
+/// at most 500 bytes.
+const MAX_MESSAGE: usize = 2048;
 /// The longest identity; RFC 4279 section 5.3 requires at least 128 bytes.
 pub(crate) const MAX_IDENTITY: usize = 128;
 
@@ -17,8 +18,11 @@ pub(crate) enum HandshakeType {
     ClientHello,
     ServerHello,
     HelloVerifyRequest,
+    Certificate,
     ServerKeyExchange,
+    CertificateRequest,
     ServerHelloDone,
+    CertificateVerify,
     ClientKeyExchange,
     Finished,
 }
@@ -30,8 +34,11 @@ impl HandshakeType {
             Self::ClientHello => 1,
             Self::ServerHello => 2,
             Self::HelloVerifyRequest => 3,
+            Self::Certificate => 11,
             Self::ServerKeyExchange => 12,
+            Self::CertificateRequest => 13,
             Self::ServerHelloDone => 14,
+            Self::CertificateVerify => 15,
             Self::ClientKeyExchange => 16,
             Self::Finished => 20,
         }
@@ -43,12 +50,23 @@ impl HandshakeType {
             1 => Self::ClientHello,
             2 => Self::ServerHello,
             3 => Self::HelloVerifyRequest,
+            11 => Self::Certificate,
             12 => Self::ServerKeyExchange,
+            13 => Self::CertificateRequest,
             14 => Self::ServerHelloDone,
+            15 => Self::CertificateVerify,
             16 => Self::ClientKeyExchange,
             20 => Self::Finished,
             _ => return None,
         })
+    }
+
+    /// The length of the longest message of this type that is reassembled.
+    const fn max_length(self) -> usize {
+        match self {
+            Self::Certificate => MAX_CHAIN,
+            _ => MAX_MESSAGE,
+        }
     }
 }
 
@@ -65,7 +83,7 @@ pub(crate) struct Fragment<'a> {
 
 impl<'a> Fragment<'a> {
     /// The next fragment of a record. `None` if it is malformed, of an unknown type, or of a message
-    /// longer than [`MAX_MESSAGE`].
+    /// that is too long.
     pub(crate) fn parse(reader: &mut Reader<'a>) -> Option<Self> {
         let kind = HandshakeType::from_number(reader.u8()?)?;
         let total = reader.u24()? as usize;
@@ -73,7 +91,7 @@ impl<'a> Fragment<'a> {
         let offset = reader.u24()? as usize;
         let length = reader.u24()? as usize;
         let bytes = reader.take(length)?;
-        let fits = total <= MAX_MESSAGE && offset.checked_add(length)? <= total;
+        let fits = total <= kind.max_length() && offset.checked_add(length)? <= total;
         // An empty fragment of a non-empty message carries nothing.
         let useful = length > 0 || total == 0;
         (fits && useful).then_some(Self { kind, total, sequence, offset, bytes })

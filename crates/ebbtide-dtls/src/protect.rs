@@ -227,7 +227,7 @@ mod tests {
 
     fn pair(client_cid: &[u8], server_cid: &[u8]) -> (Protection, Protection) {
         let randoms = Randoms { client: [1; 32], server: [2; 32] };
-        let master = MasterSecret::classic(&Psk::new(b"secret").unwrap(), &randoms);
+        let master = MasterSecret::classic(&Psk::new(b"secret").unwrap().premaster(), &randoms);
         let make = |role, own: &[u8], peer| {
             let keys = master.keys(role, &randoms);
             Protection::new(CipherSuite::PskAes128Ccm8, keys, OwnCid::new(own), peer)

@@ -2,10 +2,10 @@
 //! new one saves a round trip and the look-up of the identity.
 
 use crate::CipherSuite;
+use crate::certificate::Identity;
 use crate::keys::MasterSecret;
 use crate::wire::{Reader, put_u16, put_vector8, put_vector16};
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use ebbtide_core::time::{Duration, Instant};
@@ -60,7 +60,7 @@ impl fmt::Debug for SavedSession {
 pub(crate) struct Resumable {
     pub(crate) suite: CipherSuite,
     pub(crate) master: MasterSecret,
-    pub(crate) identity: Arc<[u8]>,
+    pub(crate) identity: Identity,
     made: Instant,
 }
 
@@ -94,7 +94,7 @@ impl SessionCache {
         &mut self,
         now: Instant,
         id: ServerSessionId,
-        (suite, master, identity): (CipherSuite, MasterSecret, Arc<[u8]>),
+        (suite, master, identity): (CipherSuite, MasterSecret, Identity),
     ) {
         while self.order.len() >= self.max.max(1) {
             if let Some(oldest) = self.order.pop_front() {

@@ -1,4 +1,4 @@
-//! The cipher suites: AES-128 with CCM or GCM under a pre-shared key.
+//! The cipher suites: AES-128 with CCM or GCM, with a pre-shared key or with certificates.
 
 use aes::Aes128Enc;
 use aes_gcm::{AesGcm, aead};
@@ -21,11 +21,40 @@ pub enum CipherSuite {
     PskAes128Ccm,
     /// `TLS_PSK_WITH_AES_128_GCM_SHA256` (RFC 5487).
     PskAes128GcmSha256,
+    /// `TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8` (RFC 7251): mandatory for CoAP with certificates (RFC 7252
+    /// section 9.1.3.3), with the smallest overhead.
+    EcdheEcdsaAes128Ccm8,
+    /// `TLS_ECDHE_ECDSA_WITH_AES_128_CCM` (RFC 7251): a tag of 16 bytes.
+    EcdheEcdsaAes128Ccm,
+    /// `TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256` (RFC 5289).
+    EcdheEcdsaAes128GcmSha256,
 }
 
 impl CipherSuite {
-    /// All suites in order of preference.
-    pub const ALL: [Self; 3] = [Self::PskAes128Ccm8, Self::PskAes128GcmSha256, Self::PskAes128Ccm];
+    /// The suites with pre-shared keys in order of preference.
+    pub const PSK: [Self; 3] = [Self::PskAes128Ccm8, Self::PskAes128GcmSha256, Self::PskAes128Ccm];
+
+    /// The suites with certificates in order of preference.
+    pub const ECDHE_ECDSA: [Self; 3] =
+        [Self::EcdheEcdsaAes128Ccm8, Self::EcdheEcdsaAes128GcmSha256, Self::EcdheEcdsaAes128Ccm];
+
+    /// All suites in order of preference. Those with pre-shared keys need the fewest bytes and the least
+    /// computation.
+    pub const ALL: [Self; 6] = [
+        Self::PskAes128Ccm8,
+        Self::PskAes128GcmSha256,
+        Self::PskAes128Ccm,
+        Self::EcdheEcdsaAes128Ccm8,
+        Self::EcdheEcdsaAes128GcmSha256,
+        Self::EcdheEcdsaAes128Ccm,
+    ];
+
+    /// Whether the server, and on request the client, shows a certificate. Otherwise both have a
+    /// pre-shared key.
+    #[must_use]
+    pub fn has_certificates(self) -> bool {
+        Self::ECDHE_ECDSA.contains(&self)
+    }
 
     /// The number in the registry.
     #[must_use]
@@ -34,6 +63,9 @@ impl CipherSuite {
             Self::PskAes128Ccm8 => 0xc0a8,
             Self::PskAes128Ccm => 0xc0a4,
             Self::PskAes128GcmSha256 => 0x00a8,
+            Self::EcdheEcdsaAes128Ccm8 => 0xc0ae,
+            Self::EcdheEcdsaAes128Ccm => 0xc0ac,
+            Self::EcdheEcdsaAes128GcmSha256 => 0xc02b,
         }
     }
 
@@ -50,15 +82,26 @@ impl CipherSuite {
             Self::PskAes128Ccm8 => "TLS_PSK_WITH_AES_128_CCM_8",
             Self::PskAes128Ccm => "TLS_PSK_WITH_AES_128_CCM",
             Self::PskAes128GcmSha256 => "TLS_PSK_WITH_AES_128_GCM_SHA256",
+            Self::EcdheEcdsaAes128Ccm8 => "TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8",
+            Self::EcdheEcdsaAes128Ccm => "TLS_ECDHE_ECDSA_WITH_AES_128_CCM",
+            Self::EcdheEcdsaAes128GcmSha256 => "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
         }
     }
 
     /// The length of the authentication tag in bytes.
     #[must_use]
     pub const fn tag_length(self) -> usize {
+        match self.aead() {
+            Aead::Ccm8 => 8,
+            Aead::Ccm | Aead::Gcm => 16,
+        }
+    }
+
+    const fn aead(self) -> Aead {
         match self {
-            Self::PskAes128Ccm8 => 8,
-            Self::PskAes128Ccm | Self::PskAes128GcmSha256 => 16,
+            Self::PskAes128Ccm8 | Self::EcdheEcdsaAes128Ccm8 => Aead::Ccm8,
+            Self::PskAes128Ccm | Self::EcdheEcdsaAes128Ccm => Aead::Ccm,
+            Self::PskAes128GcmSha256 | Self::EcdheEcdsaAes128GcmSha256 => Aead::Gcm,
         }
     }
 
@@ -71,10 +114,10 @@ impl CipherSuite {
         data: &mut [u8],
         tag: &mut [u8],
     ) -> Result<(), aead::Error> {
-        match self {
-            Self::PskAes128Ccm8 => seal::<Aes128Ccm8>(key, nonce, aad, data, tag),
-            Self::PskAes128Ccm => seal::<Aes128Ccm>(key, nonce, aad, data, tag),
-            Self::PskAes128GcmSha256 => seal::<Aes128Gcm>(key, nonce, aad, data, tag),
+        match self.aead() {
+            Aead::Ccm8 => seal::<Aes128Ccm8>(key, nonce, aad, data, tag),
+            Aead::Ccm => seal::<Aes128Ccm>(key, nonce, aad, data, tag),
+            Aead::Gcm => seal::<Aes128Gcm>(key, nonce, aad, data, tag),
         }
     }
 
@@ -88,12 +131,19 @@ impl CipherSuite {
         data: &mut [u8],
         tag: &[u8],
     ) -> Result<(), aead::Error> {
-        match self {
-            Self::PskAes128Ccm8 => open::<Aes128Ccm8>(key, nonce, aad, data, tag),
-            Self::PskAes128Ccm => open::<Aes128Ccm>(key, nonce, aad, data, tag),
-            Self::PskAes128GcmSha256 => open::<Aes128Gcm>(key, nonce, aad, data, tag),
+        match self.aead() {
+            Aead::Ccm8 => open::<Aes128Ccm8>(key, nonce, aad, data, tag),
+            Aead::Ccm => open::<Aes128Ccm>(key, nonce, aad, data, tag),
+            Aead::Gcm => open::<Aes128Gcm>(key, nonce, aad, data, tag),
         }
     }
+}
+
+/// The cipher of a suite.
+enum Aead {
+    Ccm8,
+    Ccm,
+    Gcm,
 }
 
 /// A cipher is created for each record from the key's 16 bytes. Its key schedule (176 bytes for

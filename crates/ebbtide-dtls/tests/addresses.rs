@@ -95,6 +95,18 @@ fn an_address_that_never_answers_is_left_after_three_challenges() {
 }
 
 #[test]
+fn a_session_moves_over_a_network_whose_round_trip_takes_half_a_minute() {
+    let (mut pair, client, session) = connected(Config::default());
+    let old = pair.client_address;
+    pair.delay = Duration::from_secs(15);
+    pair.client_address = address(NEW);
+    pair.send_from_client(client, &[0; 100]);
+    pair.run(Duration::from_secs(10_000));
+    assert_eq!(pair.server.remote(session), Some(address(NEW)));
+    assert_eq!(changes(&pair), [(old, address(NEW))]);
+}
+
+#[test]
 fn answers_to_challenges_that_come_too_late_begin_no_further_check() {
     let (mut pair, client, session) = connected(Config::default());
     let old = pair.client_address;
@@ -114,6 +126,7 @@ fn without_the_check_a_new_address_gets_three_times_its_bytes_until_it_is_confir
     let (mut pair, client, session) = connected(config);
     pair.client_address = address(NEW);
     pair.send_from_client(client, b"0123456789");
+    let moved = pair.now;
     pair.run(LONG);
     assert_eq!(pair.at_server.sent, []);
     let mut record = Vec::new();
@@ -122,7 +135,11 @@ fn without_the_check_a_new_address_gets_three_times_its_bytes_until_it_is_confir
     let refused = pair.server.send(pair.now, session, &large, &mut record);
     assert_eq!(refused, Err(SendError::Unverified));
     assert_eq!(pair.server.counters().unverified_withheld, 1);
-    pair.server.confirm_address(session);
+    pair.server.confirm_address(session, moved);
+    let refused = pair.server.send(pair.now, session, &large, &mut record);
+    assert_eq!(refused, Err(SendError::Unverified), "an answer to what was sent elsewhere");
+    pair.server.confirm_address(session, moved + Duration::from_millis(1));
+    assert_eq!(changes(&pair), []);
     assert_eq!(pair.server.send(pair.now, session, &large, &mut record), Ok(address(NEW)));
 }
 

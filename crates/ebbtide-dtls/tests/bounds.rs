@@ -67,6 +67,39 @@ fn an_idle_session_with_a_connection_id_takes_less_than_500_bytes() {
     assert!(each < 500, "{each} bytes a session");
 }
 
+/// With the state for its resumption; of the client's chain only its own certificate is kept, here of
+/// six bytes.
+#[cfg(feature = "certificates")]
+#[test]
+fn an_idle_session_with_a_certificate_takes_less_than_600_bytes_beside_it() {
+    use common::certificates::{Known, accept, certified, shows};
+    const SESSIONS: u32 = 256;
+    let mut server = server(Config::default(), 1);
+    let clients = ebbtide_dtls::ClientCertificates::Required(std::sync::Arc::new(Known));
+    accept(&mut server, &certified("server"), clients);
+    let device = certified("device");
+    let carried = |server: &mut Endpoint| {
+        for number in 0..SESSIONS {
+            let mut endpoint = client(client_config(), number.into());
+            let shown = shows(Some(device.clone()));
+            let to = address(common::SERVER);
+            let id = endpoint.connect(Instant::ZERO, to, shown, Timing::default());
+            carry(Instant::ZERO, nth(number), &mut endpoint, server);
+            let mut record = Vec::new();
+            assert!(endpoint.send(Instant::ZERO, id, b"hello", &mut record).is_ok());
+            server.handle_datagram(Instant::ZERO, nth(number), &mut record, &mut |_, _| {});
+            while !matches!(server.poll_output(), Output::Timeout(_)) {}
+        }
+    };
+    carried(&mut server);
+    assert_eq!(server.sessions(), SESSIONS as usize);
+    let before = counting::bytes_in_use();
+    drop(server);
+    let each = (before - counting::bytes_in_use()) / SESSIONS as isize;
+    println!("{each} bytes a session with a certificate of 6 bytes");
+    assert!(each < 606, "{each} bytes a session");
+}
+
 #[test]
 fn a_hundred_thousand_forged_hellos_leave_nothing_and_get_no_more_bytes_than_they_had() {
     let mut pair = Pair::new(client_config(), Config::default());

@@ -185,6 +185,49 @@ proptest! {
     }
 }
 
+#[cfg(feature = "certificates")]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The same with certificates on both sides, which come in several datagrams.
+    #[test]
+    fn a_handshake_with_certificates_ends_and_the_next_one_over_a_good_network_succeeds(
+        faults in proptest::collection::vec(fault(), 0..24),
+        theirs in prop_oneof![Just(None), Just(Some(6))],
+        mtu in 256_usize..1300,
+        requires in any::<bool>(),
+    ) {
+        use common::certificates::{Known, accept, certified, shows};
+        use ebbtide_dtls::ClientCertificates;
+        let config = |cid_length| Config { cid_length, mtu, ..Config::default() };
+        let mut pair = Pair::new(config(Some(0)), config(theirs));
+        let clients = match requires {
+            true => ClientCertificates::Required(std::sync::Arc::new(Known)),
+            false => ClientCertificates::None,
+        };
+        accept(&mut pair.server, &certified("server"), clients);
+        let session = pair.connect(shows(Some(certified("device"))));
+        run(&mut pair, LONG, &mut faults.into_iter());
+        let ended = !pair.at_client.ended().is_empty();
+        let established = pair.client.is_established(session);
+        prop_assert!(ended != established, "{:?}", pair.at_client.events);
+        prop_assert!(pair.server.sessions() <= 1);
+        for (at_server, _) in pair.at_server.established() {
+            // Whatever was damaged, nobody is taken for another.
+            let shown = pair.server.certificate(at_server);
+            let expected: Option<&[u8]> = requires.then_some(b"device");
+            prop_assert_eq!(shown.as_deref(), expected);
+        }
+        let session = pair.connect(shows(Some(certified("device"))));
+        pair.run(LONG);
+        let found = pair.at_client.established();
+        prop_assert!(found.iter().any(|(found, _)| *found == session), "{:?}", pair.at_client.events);
+        pair.send_from_client(session, &0_u32.to_be_bytes());
+        pair.run(LONG);
+        prop_assert_eq!(intact(&pair.at_server, 1)?.len(), 1);
+    }
+}
+
 #[test]
 fn every_datagram_of_a_handshake_may_be_replayed_later_without_effect() {
     let mut pair = Pair::new(client_config(), Config::default());

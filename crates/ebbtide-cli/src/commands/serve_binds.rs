@@ -1,7 +1,7 @@
 //! The addresses of `ebbtide serve`: `--bind ADDR` or `--bind SCHEME://ADDR`.
 
 use crate::failure::Failure;
-use ebbtide::stream::{Identity, Listen};
+use ebbtide::stream::{Listen, TlsServer};
 use ebbtide::{DEFAULT_PORT, Scheme};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -19,16 +19,19 @@ impl Binds {
     ///
     /// # Errors
     ///
-    /// Returns an error if an address is not valid, or if TLS is requested without a certificate.
+    /// Returns an error if an address is not valid, if TLS is requested without a certificate, or
+    /// if there are pre-shared keys but no address for DTLS.
     pub(crate) async fn read(
         texts: &[String],
-        identity: Option<Identity>,
+        tls: Option<&TlsServer>,
         psk: bool,
     ) -> Result<Self, Failure> {
         if texts.is_empty() {
             let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
             let sockets = any.map(|ip| SocketAddr::new(ip, DEFAULT_PORT)).to_vec();
-            let dtls = match psk {
+            // A certificate that DTLS cannot show is no reason to refuse TLS.
+            let certificate = tls.is_some_and(TlsServer::is_for_dtls);
+            let dtls = match psk || certificate {
                 true => any.map(|ip| SocketAddr::new(ip, Scheme::Coaps.default_port())).to_vec(),
                 false => Vec::new(),
             };
@@ -45,15 +48,23 @@ impl Binds {
             })?;
             for address in found {
                 if scheme == Scheme::Coaps {
-                    if !psk {
-                        let why = format_args!("--bind {text}: DTLS needs --psk-file FILE");
+                    if !psk && tls.is_none() {
+                        let why = format_args!(
+                            "--bind {text}: DTLS needs --psk-file FILE, or --cert FILE and --key FILE"
+                        );
                         return Err(Failure::usage(why));
                     }
                     binds.dtls.push(address);
                     continue;
                 }
-                binds.add(text, scheme, address, identity.as_ref())?;
+                binds.add(text, scheme, address, tls)?;
             }
+        }
+        if psk && binds.dtls.is_empty() {
+            return Err(Failure::usage(
+                "--psk-file: no --bind is an address for DTLS; add one, such as --bind \
+                 coaps://127.0.0.1:5684, or omit --bind to serve ports 5683 and 5684 at all addresses",
+            ));
         }
         Ok(binds)
     }
@@ -63,10 +74,10 @@ impl Binds {
         text: &str,
         scheme: Scheme,
         address: SocketAddr,
-        identity: Option<&Identity>,
+        tls: Option<&TlsServer>,
     ) -> Result<(), Failure> {
         let secure = || {
-            identity.cloned().ok_or_else(|| {
+            tls.cloned().ok_or_else(|| {
                 Failure::usage(format_args!("--bind {text}: TLS needs --cert FILE and --key FILE"))
             })
         };
@@ -74,9 +85,9 @@ impl Binds {
             Scheme::Coap => self.sockets.push(address),
             Scheme::Coaps => self.dtls.push(address),
             Scheme::CoapTcp => self.listeners.push(Listen::Tcp(address)),
-            Scheme::CoapsTcp => self.listeners.push(Listen::Tls(address, secure()?.into())),
+            Scheme::CoapsTcp => self.listeners.push(Listen::Tls(address, secure()?)),
             Scheme::CoapWs => self.listeners.push(Listen::Ws(address)),
-            Scheme::CoapsWs => self.listeners.push(Listen::Wss(address, secure()?.into())),
+            Scheme::CoapsWs => self.listeners.push(Listen::Wss(address, secure()?)),
         }
         Ok(())
     }
@@ -131,5 +142,17 @@ mod tests {
             let error = format!("{error:?}");
             assert!(error.contains(expected) && error.contains(text), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn keys_without_an_address_for_dtls_are_refused() {
+        let addresses = ["127.0.0.1:5683".to_owned(), "coap+tcp://127.0.0.1".to_owned()];
+        let error = Binds::read(&addresses, None, true).await.unwrap_err();
+        assert!(format!("{error:?}").contains("add one, such as --bind coaps://"), "{error:?}");
+        let addresses = ["127.0.0.1:5683".to_owned(), "coaps://127.0.0.1".to_owned()];
+        let binds = Binds::read(&addresses, None, true).await.unwrap();
+        assert_eq!((binds.sockets.len(), binds.dtls.len()), (1, 1));
+        let binds = Binds::read(&[], None, true).await.unwrap();
+        assert_eq!((binds.sockets.len(), binds.dtls.len()), (2, 2), "the default serves both");
     }
 }

@@ -14,6 +14,7 @@ mod both_ways;
 mod burst;
 mod californium_tcp;
 mod dtls;
+mod dtls_certificates;
 mod dtls_peers;
 mod libcoap;
 mod multicast;

@@ -10,7 +10,7 @@ use siphasher::sip::SipHasher13;
 /// of one request with different bodies are neighbours. The hashes have no secret: a client that finds two
 /// requests with the same hash confuses only its own transfers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct TransferKey {
+pub struct TransferKey {
     /// The client.
     pub(super) remote: SocketAddr,
     /// A hash of the code and of the options that identify the request (RFC 7959 section 2.3), Request-Tag
@@ -50,8 +50,9 @@ fn body_hash(message: &Message<'_>) -> u64 {
     hasher.finish()
 }
 
-/// A hash that tells a request from others of the same client, whether it carries an Echo option or not, and
-/// whichever tag it has: a body that is sent again after a challenge has a new one.
+/// A hash that distinguishes a request from others of the same client. It does not depend on the
+/// Echo option, nor on the Request-Tag, since a body that is sent again after a challenge has a new
+/// one.
 pub(super) fn fingerprint(message: &Message<'_>) -> u32 {
     let mut hasher = hash(message, |number| number == OptionNumber::REQUEST_TAG);
     hasher.write(message.payload());

@@ -8,12 +8,13 @@ mod types;
 pub use types::{Counters, Event, Output, SendError, SessionId};
 
 use crate::alert::{self, AlertDescription, AlertLevel};
+use crate::certificate::ServerCertificates;
 use crate::cid::OwnCid;
 use crate::config::{Config, PskLookup, Timing};
 use crate::cookie::Cookies;
 use crate::failure::Failure;
 use crate::flight::RoundTrip;
-use crate::handshake::{Context, Credentials, Handshake};
+use crate::handshake::{ClientCredentials, Context, Handshake};
 use crate::key_log::KeyLog;
 use crate::keys::Role;
 use crate::outbox::Outbox;
@@ -36,7 +37,7 @@ pub struct Endpoint {
     config: Config,
     rng: Box<dyn CryptoRng + Send>,
     lookup: Option<Box<dyn PskLookup + Send>>,
-    nobody: Nobody,
+    certificates: Option<ServerCertificates>,
     key_log: Option<Box<KeyLog>>,
     now: Instant,
     cookies: Cookies,
@@ -47,15 +48,6 @@ pub struct Endpoint {
     round_trips: Vec<RoundTrip>,
     refused: Option<(SocketAddr, Failure)>,
     counters: Counters,
-}
-
-/// The look-up of an endpoint that does not accept clients.
-struct Nobody;
-
-impl PskLookup for Nobody {
-    fn key(&mut self, _: &[u8]) -> Option<crate::Psk> {
-        None
-    }
 }
 
 impl Endpoint {
@@ -79,7 +71,7 @@ impl Endpoint {
             config,
             rng,
             lookup: None,
-            nobody: Nobody,
+            certificates: None,
             key_log: None,
             now: Instant::ZERO,
             events: VecDeque::new(),
@@ -89,9 +81,16 @@ impl Endpoint {
         }
     }
 
-    /// Accepts handshakes with the keys of `lookup`. Without this call ClientHellos are ignored.
+    /// Accepts handshakes with the keys of `lookup`. Without this call and
+    /// [`Self::accept_certificates`] ClientHellos are ignored.
     pub fn accept(&mut self, lookup: Box<dyn PskLookup + Send>) {
         self.lookup = Some(lookup);
+    }
+
+    /// Accepts handshakes with certificates; nothing else about those with keys changes. Without the
+    /// feature `certificates` there is no [`CertifiedKey`](crate::CertifiedKey) to show.
+    pub fn accept_certificates(&mut self, certificates: ServerCertificates) {
+        self.certificates = Some(certificates);
     }
 
     /// Passes the secrets of each handshake from now on to `log`, as lines of an NSS key log. They
@@ -115,7 +114,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         remote: SocketAddr,
-        credentials: Credentials,
+        credentials: impl Into<ClientCredentials>,
         timing: Timing,
     ) -> SessionId {
         self.advance(now);
@@ -125,7 +124,7 @@ impl Endpoint {
         self.make_room();
         let own_cid = self.fresh_cid();
         let mut cx = self.context(remote);
-        let handshake = Handshake::connect(&mut cx, (credentials, timing), own_cid);
+        let handshake = Handshake::connect(&mut cx, (credentials.into(), timing), own_cid);
         let index = self.begin(Session::new((Role::Client, remote), now, handshake));
         self.table.name(index)
     }
@@ -217,10 +216,18 @@ impl Endpoint {
         Some(self.table.get(self.table.find(session)?)?.remote)
     }
 
-    /// The identity of a session; at a server, the peer's.
+    /// The identity of a session: with a key, the client's; with certificates, the name that the verifier
+    /// found in the peer's. It is empty if the peer has not shown one.
     #[must_use]
     pub fn identity(&self, session: SessionId) -> Option<Arc<[u8]>> {
-        Some(Arc::clone(&self.table.get(self.table.find(session)?)?.identity))
+        Some(Arc::clone(self.table.get(self.table.find(session)?)?.identity.name()))
+    }
+
+    /// The certificate that the peer has shown in the full handshake, in DER. A client that resumes a
+    /// session sees none.
+    #[must_use]
+    pub fn certificate(&self, session: SessionId) -> Option<Arc<[u8]>> {
+        self.table.get(self.table.find(session)?)?.identity.certificate().cloned()
     }
 
     /// Whether its handshake is complete.
@@ -255,14 +262,17 @@ impl Endpoint {
         self.table.get(self.table.find(session)?)?.saved.as_deref().cloned()
     }
 
-    /// Records that the peer has answered a message to its present address, which confirms the
-    /// address. Intended for sessions without RFC 9853 whose application sees such answers.
-    pub fn confirm_address(&mut self, session: SessionId) {
+    /// Records that the peer has answered a message of the application that was first sent at `sent`. If
+    /// it has a new address since before then, and does not support RFC 9853, this confirms the address.
+    pub fn confirm_address(&mut self, session: SessionId, sent: Instant) {
+        let name = session;
         if let Some(index) = self.table.find(session)
             && let Some(session) = self.table.get_mut(index)
-            && session.path.take().is_some()
+            && let Some(path) = session.path.take_if(|path| path.is_confirmed_by(sent))
         {
+            let (from, to) = (path.previous(), session.remote);
             self.counters.addresses_changed += 1;
+            self.events.push_back(Event::AddressChanged { session: name, from, to });
             self.table.rearm(index);
         }
     }
@@ -291,15 +301,12 @@ impl Endpoint {
 
     /// The context of one step of a handshake with `remote`.
     fn context(&mut self, remote: SocketAddr) -> Context<'_> {
-        let lookup: &mut dyn PskLookup = match &mut self.lookup {
-            Some(lookup) => &mut **lookup,
-            None => &mut self.nobody,
-        };
         Context {
             now: self.now,
             rng: &mut *self.rng,
             config: &self.config,
-            lookup,
+            lookup: self.lookup.as_deref_mut(),
+            certificates: self.certificates.as_ref(),
             cache: &mut self.cache,
             out: &mut self.out,
             remote,
@@ -390,11 +397,13 @@ impl Endpoint {
             self.counters.handshakes_failed += 1;
             self.counters.unknown_identities += u64::from(reason == Failure::UnknownIdentity);
             self.counters.wrong_keys += u64::from(reason == Failure::WrongKey);
+            self.counters.certificates_refused +=
+                u64::from(matches!(reason, Failure::Certificate(_)));
         }
         self.events.push_back(Event::Ended {
             session: name,
             remote: session.remote,
-            identity: session.identity,
+            identity: Arc::clone(session.identity.name()),
             established: session.established,
             reason,
         });

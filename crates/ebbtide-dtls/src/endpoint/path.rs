@@ -15,8 +15,9 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::{Duration, Instant};
 
-/// How long to wait for an answer to a challenge. RFC 9853 section 5.5 has 1 s for peers whose round trip is
-/// unknown, and lets profiles of constrained networks, whose round trips take seconds, have another value.
+/// How long to wait for an answer to the first challenge, doubled for each further one: 35 s in all. RFC
+/// 9853 section 5.5 has 1 s for peers whose round trip is unknown, and lets profiles of constrained networks,
+/// whose round trips take seconds, have another value.
 const CHALLENGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often an address is challenged.
 const CHALLENGES: u8 = 3;
@@ -31,6 +32,8 @@ const PATH_DROP: u8 = 2;
 /// The state of a session while the peer's address is new.
 #[derive(Debug)]
 pub(crate) struct NewPath {
+    /// When the peer was first seen there.
+    began: Instant,
     /// The address at which the peer was last confirmed.
     previous: SocketAddr,
     /// Bytes that may still be sent to the new address; not counted once it is confirmed.
@@ -43,6 +46,16 @@ pub(crate) struct NewPath {
 }
 
 impl NewPath {
+    /// Whether an answer to a message that was sent at `sent` confirms the address. With RFC 9853 the
+    /// answer to a challenge does.
+    pub(crate) fn is_confirmed_by(&self, sent: Instant) -> bool {
+        self.cookies.is_none() && sent > self.began
+    }
+
+    pub(crate) const fn previous(&self) -> SocketAddr {
+        self.previous
+    }
+
     pub(crate) const fn due(&self) -> Option<Instant> {
         self.due
     }
@@ -93,6 +106,7 @@ impl Endpoint {
         });
         session.remote = from;
         session.path = Some(Box::new(NewPath {
+            began: self.now,
             previous,
             budget: allowance,
             confirmed: false,
@@ -110,8 +124,8 @@ impl Endpoint {
         let remote = session.remote;
         let Some(path) = &mut session.path else { return };
         let Some([new, previous]) = path.cookies else { return };
+        path.due = Some(self.now + CHALLENGE_TIMEOUT.saturating_mul(1 << path.challenges));
         path.challenges += 1;
-        path.due = Some(self.now + CHALLENGE_TIMEOUT);
         let targets = [(remote, new), (path.previous, previous)];
         for (to, cookie) in targets {
             self.send_check(index, to, PATH_CHALLENGE, cookie);
@@ -157,7 +171,7 @@ impl Endpoint {
         if cookie == new && kind == PATH_RESPONSE && from == session.remote && !path.confirmed {
             path.confirmed = true;
             // As long as an answer from the previous address may still arrive.
-            path.due = Some(self.now + CHALLENGE_TIMEOUT);
+            path.due = Some(self.now + CHALLENGE_TIMEOUT.saturating_mul(1 << CHALLENGES));
             let event = (path.previous, session.remote);
             self.counters.addresses_changed += 1;
             let session = self.table.name(index);

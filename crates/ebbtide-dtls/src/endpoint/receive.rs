@@ -85,7 +85,7 @@ impl Endpoint {
         match header.content {
             ContentType::Handshake => {
                 let hello = body.first() == Some(&HandshakeType::ClientHello.number());
-                if hello && self.lookup.is_some() {
+                if hello && (self.lookup.is_some() || self.certificates.is_some()) {
                     self.handle_hello(from, body, header.sequence);
                 } else if let Some(index) = self.table.handshakes.get(&from).copied() {
                     self.step(index, |handshake, cx, protection| {
@@ -331,7 +331,7 @@ impl Endpoint {
         }
         if let Some(session) = self.table.get_mut(index) {
             session.protection = protection;
-            session.identity = alloc::sync::Arc::clone(handshake.identity());
+            session.identity = handshake.identity().clone();
             session.handshake = Some(handshake);
         }
         match result {

@@ -3,6 +3,7 @@
 
 use super::path::NewPath;
 use super::types::SessionId;
+use crate::certificate::Identity;
 use crate::cid::OwnCid;
 use crate::handshake::Handshake;
 use crate::keys::Role;
@@ -10,7 +11,6 @@ use crate::protect::Protection;
 use crate::session::{SavedSession, ServerSessionId};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::Instant;
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     pub(crate) established: bool,
     /// Whether both sides support RFC 9853.
     pub(crate) return_routability: bool,
-    pub(crate) identity: Arc<[u8]>,
+    pub(crate) identity: Identity,
     pub(crate) resumption: Option<ServerSessionId>,
     /// At a client: the secrets for resumption.
     pub(crate) saved: Option<Box<SavedSession>>,
@@ -52,7 +52,7 @@ impl Session {
             role,
             remote,
             protection: None,
-            identity: Arc::clone(handshake.identity()),
+            identity: handshake.identity().clone(),
             handshake: Some(handshake),
             established: false,
             return_routability: false,

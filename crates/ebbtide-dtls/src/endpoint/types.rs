@@ -62,7 +62,8 @@ pub enum Event {
         session: SessionId,
         /// The peer's last address.
         remote: SocketAddr,
-        /// The peer's identity at a server, our own at a client; empty if it was not sent yet.
+        /// As [`Endpoint::identity`](crate::Endpoint::identity) returned it; empty if it was not sent
+        /// yet.
         identity: Arc<[u8]>,
         /// Whether the handshake had been complete.
         established: bool,
@@ -135,6 +136,8 @@ pub struct Counters {
     pub unknown_identities: u64,
     /// Failed handshakes with a wrong key.
     pub wrong_keys: u64,
+    /// Failed handshakes in which the peer's certificate was not accepted, or missing.
+    pub certificates_refused: u64,
     /// Handshakes and sessions dropped because a limit was reached.
     pub evicted: u64,
     /// Records that are not valid, or belong to no session.

@@ -1,9 +1,11 @@
 //! The client's side of a handshake.
 
+use super::certificates::{CertificateCredentials, Certificates};
 use super::hello::{Offer, ServerHello, parse_verify_request};
 use super::reassembly::Message;
 use super::{Context, Handshake, Step};
 use crate::CipherSuite;
+use crate::certificate::Identity;
 use crate::cid::OwnCid;
 use crate::config::{Config, Timing};
 use crate::failure::Failure;
@@ -15,6 +17,7 @@ use crate::session::SavedSession;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 /// A client's credentials: its identity and key, and an earlier session if there is one to resume.
 #[derive(Clone, Debug)]
@@ -35,21 +38,58 @@ impl Credentials {
     }
 }
 
+/// How a client authenticates itself and its server.
+#[derive(Clone, Debug)]
+pub enum ClientCredentials {
+    /// By a pre-shared key.
+    Key(Credentials),
+    /// By certificates.
+    Certificate(CertificateCredentials),
+}
+
+impl From<Credentials> for ClientCredentials {
+    fn from(credentials: Credentials) -> Self {
+        Self::Key(credentials)
+    }
+}
+
+impl From<CertificateCredentials> for ClientCredentials {
+    fn from(credentials: CertificateCredentials) -> Self {
+        Self::Certificate(credentials)
+    }
+}
+
 impl Handshake {
     /// Sends the first ClientHello.
     pub(crate) fn connect(
         cx: &mut Context<'_>,
-        (credentials, timing): (Credentials, Timing),
+        (credentials, timing): (ClientCredentials, Timing),
         own_cid: OwnCid,
     ) -> Box<Self> {
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
         let mut handshake = Self::new(Role::Client, timing, (random, [0; 32]), (0, 0), own_cid);
-        handshake.identity = credentials.identity;
-        handshake.psk = Some(credentials.psk);
-        handshake.saved = credentials.saved.filter(|saved| cx.config.suites.contains(&saved.suite));
+        let saved = match credentials {
+            ClientCredentials::Key(credentials) => {
+                handshake.identity = Identity::Key(credentials.identity);
+                handshake.psk = Some(credentials.psk);
+                credentials.saved
+            }
+            ClientCredentials::Certificate(mut credentials) => {
+                let saved = credentials.saved.take();
+                handshake.certificates = Some(Certificates::of_client(credentials).into());
+                saved
+            }
+        };
+        handshake.saved = saved.filter(|saved| handshake.offers(cx.config, saved.suite));
         handshake.say_hello(cx, &mut None, &[]);
         handshake
+    }
+
+    /// Whether a client offers this suite.
+    fn offers(&self, config: &Config, suite: CipherSuite) -> bool {
+        let with_key = self.psk.is_some();
+        config.suites.contains(&suite) && suite.has_certificates() != with_key
     }
 
     fn say_hello(
@@ -59,10 +99,16 @@ impl Handshake {
         cookie: &[u8],
     ) {
         let config: &Config = cx.config;
+        let suites: Vec<CipherSuite> =
+            config.suites.iter().copied().filter(|suite| self.offers(config, *suite)).collect();
+        let credentials = self.certificates.as_ref().and_then(|state| state.credentials.as_ref());
+        let name = credentials.and_then(|credentials| credentials.server_name.as_deref());
         let offer = Offer {
             random: self.randoms.client,
             session_id: self.saved.as_ref().map_or(&[], |saved| &saved.id),
-            suites: &config.suites,
+            suites: &suites,
+            // Addresses are not names (RFC 6066 section 3).
+            server_name: name.filter(|name| name.len() <= 255 && name.parse::<IpAddr>().is_err()),
             connection_id: config.cid_length.map(|_| self.own_cid.as_slice()),
             return_routability: config.cid_length.is_some() && config.return_routability,
         };
@@ -102,7 +148,7 @@ impl Handshake {
             return Err(Failure::NoCommonVersion);
         }
         let suite = CipherSuite::from_number(hello.suite);
-        let suite = suite.filter(|suite| cx.config.suites.contains(suite));
+        let suite = suite.filter(|suite| self.offers(cx.config, *suite));
         self.suite = suite.ok_or(Failure::IllegalParameter)?;
         let extensions = hello.extensions;
         // The server must not send extensions that were not requested (RFC 5246 section 7.4.1.4).
@@ -133,6 +179,8 @@ impl Handshake {
             self.resumed = true;
             self.install(cx, saved.master, protection);
             self.step = Step::Finished;
+        } else if self.suite.has_certificates() {
+            self.step = Step::Certificate;
         } else {
             self.step = Step::ServerHelloDone;
         }
@@ -148,13 +196,17 @@ impl Handshake {
         if !message.body.is_empty() {
             return Ok(false);
         }
-        let Some(psk) = self.psk.take() else { return Ok(false) };
         self.note(message);
         self.flight.clear();
-        let identity: Vec<u8> = psk_exchange(&self.identity);
-        self.push(HandshakeType::ClientKeyExchange, identity, false);
-        let master = self.new_master(&psk);
-        self.install(cx, master, protection);
+        if self.suite.has_certificates() {
+            self.answer_certificate(cx, protection)?;
+        } else {
+            let Some(psk) = self.psk.take() else { return Ok(false) };
+            let identity: Vec<u8> = psk_exchange(self.identity.name());
+            self.push(HandshakeType::ClientKeyExchange, identity, false);
+            let master = self.new_master(&psk.premaster());
+            self.install(cx, master, protection);
+        }
         self.finish_flight();
         self.start(cx, protection, Some(self.timing));
         self.step = Step::Finished;
@@ -163,11 +215,11 @@ impl Handshake {
 
     /// The master secret of a full handshake, after the ClientKeyExchange was added to the
     /// transcript.
-    pub(super) fn new_master(&self, psk: &Psk) -> MasterSecret {
+    pub(super) fn new_master(&self, premaster: &[u8]) -> MasterSecret {
         if self.extended_master_secret {
-            MasterSecret::extended(psk, &self.transcript.hash())
+            MasterSecret::extended(premaster, &self.transcript.hash())
         } else {
-            MasterSecret::classic(psk, &self.randoms)
+            MasterSecret::classic(premaster, &self.randoms)
         }
     }
 }

@@ -2,6 +2,7 @@
 //! 4.2.1), with the extensions that this implementation uses.
 
 use crate::CipherSuite;
+use crate::key_exchange::{ECDSA_SHA256, OFFERED_SIGNATURES, SECP256R1, contains};
 use crate::record::{DTLS_1_0, DTLS_1_2};
 use crate::wire::{Reader, put_u16, put_vector8, put_vector16};
 use alloc::vec::Vec;
@@ -9,8 +10,16 @@ use alloc::vec::Vec;
 /// TLS_EMPTY_RENEGOTIATION_INFO_SCSV (RFC 5746 section 3.3): shorter than the extension.
 const RENEGOTIATION_SCSV: u16 = 0x00ff;
 
-// IANA's registry "TLS ExtensionType Values": RFC 7627 section 7, RFC 9146 section 10, RFC 9853 section
+/// The uncompressed point format (RFC 8422 section 5.1.2).
+const UNCOMPRESSED: u8 = 0;
+
+// IANA's registry "TLS ExtensionType Values": RFC 6066 section 1.1, RFC 8422 section 5.1, RFC 5246
+// section 7.4.1.4.1, RFC 7627 section 7, RFC 9146 section 10, RFC 9853 section
 // 10.2 (`rrc`) and RFC 5746 section 6.
+const SERVER_NAME: u16 = 0;
+const SUPPORTED_GROUPS: u16 = 10;
+const POINT_FORMATS: u16 = 11;
+const SIGNATURE_ALGORITHMS: u16 = 13;
 const EXTENDED_MASTER_SECRET: u16 = 23;
 const CONNECTION_ID: u16 = 54;
 const RETURN_ROUTABILITY: u16 = 61;
@@ -29,6 +38,14 @@ pub(crate) struct Extensions<'a> {
     pub(crate) return_routability: bool,
     /// RFC 5746, by extension or by SCSV.
     pub(crate) renegotiation_info: bool,
+    /// RFC 6066 section 3: the server's name, in a client's offer.
+    pub(crate) server_name: Option<&'a str>,
+    /// RFC 8422 section 5.1.1: groups, as pairs of bytes.
+    pub(crate) groups: Option<&'a [u8]>,
+    /// RFC 8422 section 5.1.2.
+    pub(crate) point_formats: Option<&'a [u8]>,
+    /// RFC 5246 section 7.4.1.4.1: pairs of bytes.
+    pub(crate) signatures: Option<&'a [u8]>,
     /// An extension that this implementation never requests.
     pub(crate) unknown: bool,
 }
@@ -47,13 +64,12 @@ impl<'a> Extensions<'a> {
                 EXTENDED_MASTER_SECRET if data.is_empty() => found.extended_master_secret = true,
                 RETURN_ROUTABILITY if data.is_empty() => found.return_routability = true,
                 EXTENDED_MASTER_SECRET | RETURN_ROUTABILITY => return None,
-                CONNECTION_ID => {
-                    let mut inner = Reader::new(data);
-                    found.connection_id = Some(inner.vector8()?);
-                    if !inner.is_empty() {
-                        return None;
-                    }
-                }
+                CONNECTION_ID => found.connection_id = Some(vector8(data)?),
+                SUPPORTED_GROUPS => found.groups = Some(vector16(data)?),
+                SIGNATURE_ALGORITHMS => found.signatures = Some(vector16(data)?),
+                POINT_FORMATS => found.point_formats = Some(vector8(data)?),
+                // The server has the same certificate under all names. An answer to our own is empty.
+                SERVER_NAME => {}
                 // In an initial handshake the verify_data is empty (RFC 5746 section 3.4, 3.6).
                 RENEGOTIATION_INFO if data == [0] => found.renegotiation_info = true,
                 RENEGOTIATION_INFO => return None,
@@ -69,6 +85,28 @@ impl<'a> Extensions<'a> {
         if self.renegotiation_info {
             put_u16(&mut list, RENEGOTIATION_INFO);
             put_vector16(&mut list, &[0]);
+        }
+        if let Some(name) = self.server_name {
+            // ServerNameList, NameType host_name.
+            put_u16(&mut list, SERVER_NAME);
+            put_u16(&mut list, name.len() as u16 + 5);
+            put_u16(&mut list, name.len() as u16 + 3);
+            list.push(0);
+            put_vector16(&mut list, name.as_bytes());
+        }
+        for (kind, pairs) in
+            [(SUPPORTED_GROUPS, self.groups), (SIGNATURE_ALGORITHMS, self.signatures)]
+        {
+            if let Some(pairs) = pairs {
+                put_u16(&mut list, kind);
+                put_u16(&mut list, pairs.len() as u16 + 2);
+                put_vector16(&mut list, pairs);
+            }
+        }
+        if let Some(formats) = self.point_formats {
+            put_u16(&mut list, POINT_FORMATS);
+            put_u16(&mut list, formats.len() as u16 + 1);
+            put_vector8(&mut list, formats);
         }
         if self.extended_master_secret {
             put_u16(&mut list, EXTENDED_MASTER_SECRET);
@@ -88,6 +126,19 @@ impl<'a> Extensions<'a> {
             put_vector16(out, &list);
         }
     }
+}
+
+/// The only contents of an extension, a vector.
+fn vector8(data: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(data);
+    let bytes = reader.vector8()?;
+    reader.is_empty().then_some(bytes)
+}
+
+fn vector16(data: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(data);
+    let bytes = reader.vector16()?;
+    reader.is_empty().then_some(bytes)
 }
 
 /// A parsed ClientHello.
@@ -120,8 +171,7 @@ impl<'a> ClientHello<'a> {
         if !well_formed || !compressions.contains(&0) || !reader.is_empty() {
             return None;
         }
-        let signals = numbers(suites).any(|number| number == RENEGOTIATION_SCSV);
-        extensions.renegotiation_info |= signals;
+        extensions.renegotiation_info |= contains(suites, RENEGOTIATION_SCSV);
         Some(Self {
             version,
             random,
@@ -139,15 +189,24 @@ impl<'a> ClientHello<'a> {
         self.version <= DTLS_1_2 && self.version >> 8 == 0xfe
     }
 
-    /// The first suite of ours that the client offers.
-    pub(crate) fn choose(&self, ours: &[CipherSuite]) -> Option<CipherSuite> {
-        let offered = |suite: &CipherSuite| numbers(self.suites).any(|n| n == suite.number());
-        ours.iter().copied().find(offered)
+    /// The first suite of ours that the client offers with everything that it requires.
+    pub(crate) fn choose(&self, ours: impl Iterator<Item = CipherSuite>) -> Option<CipherSuite> {
+        let mut ours = ours;
+        ours.find(|suite| self.offers(*suite) && (!suite.has_certificates() || self.knows_p256()))
+    }
+
+    /// Whether the client can use our curve and our signature (RFC 8422 section 5.1; without the list of
+    /// signatures it knows SHA-1 only, RFC 5246 section 7.4.1.4.1).
+    fn knows_p256(&self) -> bool {
+        let Extensions { groups, point_formats, signatures, .. } = self.extensions;
+        groups.is_none_or(|groups| contains(groups, SECP256R1))
+            && point_formats.is_none_or(|formats| formats.contains(&UNCOMPRESSED))
+            && signatures.is_some_and(|signatures| contains(signatures, ECDSA_SHA256))
     }
 
     /// Whether this suite is offered.
     pub(crate) fn offers(&self, suite: CipherSuite) -> bool {
-        numbers(self.suites).any(|number| number == suite.number())
+        contains(self.suites, suite.number())
     }
 
     /// The fields that must be unchanged when the client returns with the cookie.
@@ -157,16 +216,13 @@ impl<'a> ClientHello<'a> {
     }
 }
 
-fn numbers(suites: &[u8]) -> impl Iterator<Item = u16> {
-    suites.as_chunks::<2>().0.iter().map(|pair| u16::from_be_bytes(*pair))
-}
-
 /// A client's offer, the same in both of its hellos except for the cookie.
 #[derive(Debug)]
 pub(crate) struct Offer<'a> {
     pub(crate) random: [u8; 32],
     pub(crate) session_id: &'a [u8],
     pub(crate) suites: &'a [CipherSuite],
+    pub(crate) server_name: Option<&'a str>,
     pub(crate) connection_id: Option<&'a [u8]>,
     pub(crate) return_routability: bool,
 }
@@ -185,8 +241,14 @@ impl Offer<'_> {
         }
         put_u16(&mut body, RENEGOTIATION_SCSV);
         put_vector8(&mut body, &[0]);
+        let certificates = self.suites.iter().any(|suite| suite.has_certificates());
+        let groups = SECP256R1.to_be_bytes();
         let extensions = Extensions {
             extended_master_secret: true,
+            server_name: self.server_name,
+            groups: certificates.then_some(&groups),
+            point_formats: certificates.then_some(&[UNCOMPRESSED]),
+            signatures: certificates.then_some(&OFFERED_SIGNATURES),
             connection_id: self.connection_id,
             return_routability: self.return_routability,
             ..Extensions::default()

@@ -1,5 +1,5 @@
-//! Handshakes with a pre-shared key: the state of an association until it has keys, and shortly
-//! after.
+//! Handshakes: the state of an association until it has keys, and shortly after. With a pre-shared key
+//! (`certificates` shows the messages of the others):
 //!
 //! ```text
 //! client                          server
@@ -15,6 +15,7 @@
 //! A resumed session continues after the second ClientHello with `ServerHello [CCS] Finished` and
 //! `[CCS] Finished`.
 
+mod certificates;
 mod client;
 pub(crate) mod hello;
 pub(crate) mod reassembly;
@@ -22,6 +23,7 @@ mod server;
 mod transcript;
 
 use crate::CipherSuite;
+use crate::certificate::{Identity, ServerCertificates};
 use crate::cid::OwnCid;
 use crate::config::{Config, PskLookup, Timing};
 use crate::failure::Failure;
@@ -34,7 +36,6 @@ use crate::protect::Protection;
 use crate::session::{SavedSession, ServerSessionId, SessionCache};
 use crate::wire::Reader;
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::{Duration, Instant};
@@ -43,7 +44,8 @@ use reassembly::{Added, Message, Reassembly};
 use subtle::ConstantTimeEq;
 use transcript::Transcript;
 
-pub use client::Credentials;
+pub use certificates::CertificateCredentials;
+pub use client::{ClientCredentials, Credentials};
 
 /// How long the last flight is kept for a peer that did not receive it: twice TCP's maximum segment
 /// lifetime (RFC 6347 section 4.2.4).
@@ -54,7 +56,8 @@ pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
     pub(crate) rng: &'a mut dyn CryptoRng,
     pub(crate) config: &'a Config,
-    pub(crate) lookup: &'a mut dyn PskLookup,
+    pub(crate) lookup: Option<&'a mut (dyn PskLookup + Send + 'static)>,
+    pub(crate) certificates: Option<&'a ServerCertificates>,
     pub(crate) cache: &'a mut SessionCache,
     pub(crate) out: &'a mut Outbox,
     pub(crate) remote: SocketAddr,
@@ -68,10 +71,16 @@ pub(crate) struct Context<'a> {
 enum Step {
     /// At the client: ServerHello or HelloVerifyRequest.
     ServerHello,
-    /// At the client: ServerKeyExchange or ServerHelloDone.
+    Certificate,
+    /// At the client, with certificates.
+    ServerKeyExchange,
+    /// At the client: ServerHelloDone, before it with a key ServerKeyExchange, and with certificates
+    /// CertificateRequest.
     ServerHelloDone,
     /// At the server.
     ClientKeyExchange,
+    /// At the server, from a client with a certificate.
+    CertificateVerify,
     /// The peer's Finished.
     Finished,
     /// None: both Finished messages were valid.
@@ -101,10 +110,11 @@ pub(crate) struct Handshake {
     peer_cid: Vec<u8>,
     /// Whether both sides support RFC 9853.
     return_routability: bool,
-    identity: Arc<[u8]>,
+    identity: Identity,
     session_id: Vec<u8>,
     /// At the client.
     psk: Option<Psk>,
+    certificates: Option<Box<certificates::Certificates>>,
     saved: Option<SavedSession>,
     /// At the server: the identity is unknown and the key is random.
     unknown_identity: bool,
@@ -137,7 +147,7 @@ impl Handshake {
         self.return_routability
     }
 
-    pub(crate) fn identity(&self) -> &Arc<[u8]> {
+    pub(crate) const fn identity(&self) -> &Identity {
         &self.identity
     }
 
@@ -225,7 +235,10 @@ impl Handshake {
             (Role::Client, Step::Finished, HandshakeType::ServerHelloDone)
                 | (
                     Role::Server,
-                    Step::ClientKeyExchange | Step::Finished,
+                    Step::Certificate
+                        | Step::ClientKeyExchange
+                        | Step::CertificateVerify
+                        | Step::Finished,
                     HandshakeType::ClientHello
                 )
                 | (_, Step::Done, HandshakeType::Finished)
@@ -286,7 +299,19 @@ impl Handshake {
             (Step::ServerHello, HandshakeType::ServerHello) => {
                 self.on_server_hello(cx, protection, message)
             }
-            (Step::ServerHelloDone, HandshakeType::ServerKeyExchange) => {
+            (Step::Certificate, HandshakeType::Certificate) => self.on_certificate(cx, message),
+            (Step::ServerKeyExchange, HandshakeType::ServerKeyExchange) => {
+                self.on_signed_key_exchange(message)
+            }
+            (Step::ServerHelloDone, HandshakeType::CertificateRequest) => {
+                Ok(self.on_certificate_request(message))
+            }
+            (Step::CertificateVerify, HandshakeType::CertificateVerify) => {
+                self.on_certificate_verify(message)
+            }
+            (Step::ServerHelloDone, HandshakeType::ServerKeyExchange)
+                if !self.suite.has_certificates() =>
+            {
                 let good = crate::message::parse_hint(&message.body).is_some();
                 if good {
                     self.note(message);
@@ -297,7 +322,7 @@ impl Handshake {
                 self.on_server_hello_done(cx, protection, message)
             }
             (Step::ClientKeyExchange, HandshakeType::ClientKeyExchange) => {
-                Ok(self.on_client_key_exchange(cx, protection, message))
+                self.on_client_key_exchange(cx, protection, message)
             }
             (Step::Finished, HandshakeType::Finished) => self.on_finished(cx, protection, message),
             _ => Ok(false),
@@ -333,7 +358,7 @@ impl Handshake {
             && !self.resumed
             && let (Some(id), Some(master)) = (self.server_session_id(), self.master.clone())
         {
-            let session = (self.suite, master, Arc::clone(&self.identity));
+            let session = (self.suite, master, self.identity.clone());
             cx.cache.insert(cx.now, id, session);
         }
         Ok(true)
@@ -428,9 +453,10 @@ impl Handshake {
             own_cid,
             peer_cid: Vec::new(),
             return_routability: false,
-            identity: Arc::from([].as_slice()),
+            identity: Identity::none(),
             session_id: Vec::new(),
             psk: None,
+            certificates: None,
             saved: None,
             unknown_identity: false,
             forgeries: 0,

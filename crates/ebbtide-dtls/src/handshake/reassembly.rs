@@ -8,6 +8,8 @@ use alloc::vec::Vec;
 /// The number of messages that may be kept before the next one in order has arrived. A flight has
 /// at most five.
 const AHEAD: u16 = 5;
+/// Bytes of the messages that are kept.
+const MAX_BYTES: usize = 16_384;
 
 /// A message in one piece.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub(crate) enum Added {
     Kept,
     /// Its message was processed before; the peer retransmits a flight.
     Repeated,
-    /// Too far ahead.
+    /// It is too far ahead, or too much is kept.
     Dropped,
 }
 
@@ -40,9 +42,7 @@ pub(crate) struct Reassembly {
 struct Partial {
     kind: HandshakeType,
     body: Vec<u8>,
-    /// One bit per received byte. A message has at most
-    /// [`MAX_MESSAGE`](crate::message::MAX_MESSAGE) bytes, so this needs at most an eighth of
-    /// that.
+    /// One bit per received byte.
     received: Vec<u8>,
     missing: usize,
 }
@@ -59,6 +59,12 @@ impl Reassembly {
             return Added::Dropped;
         }
         let index = usize::from(ahead);
+        let others = self.slots.iter().enumerate().filter(|(other, _)| *other != index);
+        let kept: usize = others.filter_map(|(_, slot)| Some(slot.as_ref()?.body.len())).sum();
+        // The next message in order always has room.
+        if index > 0 && kept + fragment.total > MAX_BYTES {
+            return Added::Dropped;
+        }
         while self.slots.len() <= index {
             self.slots.push_back(None);
         }

@@ -3,6 +3,8 @@
 use super::hello::{ClientHello, Extensions, ServerHello};
 use super::reassembly::Message;
 use super::{Context, Handshake, Step};
+use crate::CipherSuite;
+use crate::certificate::Identity;
 use crate::cid::OwnCid;
 use crate::failure::Failure;
 use crate::keys::{Psk, Role};
@@ -21,7 +23,13 @@ impl Handshake {
         record_sequence: u64,
         own_cid: OwnCid,
     ) -> Result<Box<Self>, Failure> {
-        let suite = hello.choose(&cx.config.suites).ok_or(Failure::NoCommonSuite)?;
+        let own = cx.certificates.and_then(|certificates| (certificates.own)());
+        let usable = |suite: &CipherSuite| match suite.has_certificates() {
+            true => own.is_some(),
+            false => cx.lookup.is_some(),
+        };
+        let ours = cx.config.suites.iter().copied().filter(usable);
+        let suite = hello.choose(ours).ok_or(Failure::NoCommonSuite)?;
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
         // Our messages continue after the HelloVerifyRequest, which had the first hello's number.
@@ -61,7 +69,8 @@ impl Handshake {
                 connection_id: peer_cid.map(|_| own_cid.as_slice()),
                 return_routability: handshake.return_routability,
                 renegotiation_info: hello.extensions.renegotiation_info,
-                unknown: false,
+                point_formats: hello.extensions.point_formats.filter(|_| suite.has_certificates()),
+                ..Extensions::default()
             },
         };
         let answer = answer.encode();
@@ -72,7 +81,11 @@ impl Handshake {
             handshake.install(cx, master, protection);
             handshake.finish_flight();
         } else {
-            // There is no ServerKeyExchange, since there is no hint to send (RFC 4279 section 2).
+            if suite.has_certificates() {
+                let shown = own.and_then(|own| handshake.show_certificate(cx, &own));
+                shown.ok_or(Failure::NoCommonSuite)?;
+            }
+            // With a key there is no ServerKeyExchange, since there is no hint to send (RFC 4279 section 2).
             handshake.push(HandshakeType::ServerHelloDone, alloc::vec::Vec::new(), false);
         }
         let timing = handshake.timing;
@@ -96,9 +109,16 @@ impl Handshake {
         {
             return None;
         }
-        cx.lookup.key(&session.identity)?;
+        if session.suite.has_certificates() {
+            let required = cx.certificates?.clients.is_required();
+            if required && session.identity.certificate().is_none() {
+                return None;
+            }
+        } else {
+            cx.lookup.as_mut()?.key(session.identity.name())?;
+        }
         self.suite = session.suite;
-        self.identity = Arc::clone(&session.identity);
+        self.identity = session.identity.clone();
         self.session_id = hello.session_id.to_vec();
         Some(session.master.clone())
     }
@@ -108,21 +128,24 @@ impl Handshake {
         cx: &mut Context<'_>,
         protection: &mut Option<Protection>,
         message: &Message,
-    ) -> bool {
-        let Some(identity) = parse_identity(&message.body) else { return false };
-        self.identity = Arc::from(identity);
+    ) -> Result<bool, Failure> {
+        if self.suite.has_certificates() {
+            return self.on_public_value(cx, protection, message);
+        }
+        let Some(identity) = parse_identity(&message.body) else { return Ok(false) };
+        self.identity = Identity::Key(Arc::from(identity));
         // An unknown identity gets a random key. Its handshake fails in the same way and at the
         // same moment as one with a wrong key (RFC 4279 section 2).
         let mut nobody = [0; 16];
         cx.rng.fill_bytes(&mut nobody);
-        let found = cx.lookup.key(identity);
+        let found = cx.lookup.as_mut().and_then(|lookup| lookup.key(identity));
         self.unknown_identity = found.is_none();
-        let Some(psk) = found.or_else(|| Psk::new(&nobody)) else { return false };
+        let Some(psk) = found.or_else(|| Psk::new(&nobody)) else { return Ok(false) };
         self.answered(cx);
         self.note(message);
-        let master = self.new_master(&psk);
+        let master = self.new_master(&psk.premaster());
         self.install(cx, master, protection);
         self.step = Step::Finished;
-        true
+        Ok(true)
     }
 }

@@ -2,8 +2,13 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "shared by tests, which each use a part of it")]
 
+#[cfg(feature = "certificates")]
+pub(crate) mod certificates;
+
 use ebbtide_core::time::{Duration, Instant};
-use ebbtide_dtls::{Config, Credentials, Endpoint, Event, Output, Psk, SessionId, Timing};
+use ebbtide_dtls::{
+    ClientCredentials, Config, Credentials, Endpoint, Event, Output, Psk, SessionId, Timing,
+};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::BTreeMap;
@@ -101,7 +106,7 @@ impl Pair {
         }
     }
 
-    pub(crate) fn connect(&mut self, credentials: Credentials) -> SessionId {
+    pub(crate) fn connect(&mut self, credentials: impl Into<ClientCredentials>) -> SessionId {
         self.client.connect(self.now, self.server_address, credentials, Timing::default())
     }
 

@@ -5,6 +5,7 @@ use ebbtide_core::endpoint::{ControlCounters, Histogram};
 
 /// The type of a metric.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// A value that only grows, from 0 at the start.
     Counter,
@@ -16,6 +17,7 @@ pub enum Kind {
 
 /// A metric: a name and its values.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Family {
     /// The name, with the unit at its end.
     pub name: &'static str,
@@ -29,6 +31,7 @@ pub struct Family {
 
 /// A value of a metric.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Sample {
     /// The labels and their values, if the metric has any.
     pub labels: Vec<(&'static str, String)>,
@@ -38,6 +41,7 @@ pub struct Sample {
 
 /// The value of a sample: a number or a distribution.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Value {
     /// The value of a counter or a gauge.
     Number(u64),
@@ -46,12 +50,12 @@ pub enum Value {
 }
 
 impl Family {
-    fn number(kind: Kind, name: &'static str, help: &'static str, value: u64) -> Self {
+    pub(super) fn number(kind: Kind, name: &'static str, help: &'static str, value: u64) -> Self {
         let samples = vec![Sample { labels: Vec::new(), value: Value::Number(value) }];
         Self { name, kind, help, samples }
     }
 
-    fn labelled<L: Into<String>>(
+    pub(super) fn labelled<L: Into<String>>(
         kind: Kind,
         (name, label): (&'static str, &'static str),
         help: &'static str,
@@ -129,6 +133,7 @@ impl Snapshot {
         ];
         families.extend(self.control_families());
         families.extend(self.connection_families());
+        families.extend(self.dtls.families());
         families.extend([
             Family::labelled(
                 Gauge,
@@ -267,6 +272,8 @@ impl Snapshot {
     }
 }
 
-fn numbers<const N: usize>(values: [(&'static str, u64); N]) -> [(&'static str, Value); N] {
+pub(super) fn numbers<const N: usize>(
+    values: [(&'static str, u64); N],
+) -> [(&'static str, Value); N] {
     values.map(|(name, value)| (name, Value::Number(value)))
 }

@@ -16,10 +16,12 @@
 //! # Ok(()) }
 //! ```
 
+mod dtls;
 mod exposition;
 mod family;
 
 pub use crate::refusals::RefusalCounts;
+pub use dtls::DtlsCounts;
 pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
@@ -76,6 +78,7 @@ impl Meter {
 
 /// Counters up to an instant, and gauges at it, summed over all sockets.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// Counters of the message layer.
     pub counters: Counters,
@@ -106,10 +109,13 @@ pub struct Snapshot {
     /// Connections over TCP, TLS and WebSockets (RFC 8323). The messages of open connections are
     /// not counted in it yet.
     pub connections: StreamCounters,
+    /// Sessions and handshakes over DTLS.
+    pub dtls: DtlsCounts,
 }
 
 /// The length of a queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Queue {
     /// The number of datagrams.
     pub datagrams: usize,
@@ -119,6 +125,7 @@ pub struct Queue {
 
 /// State that a server holds for unfinished requests.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Load {
     /// Requests in progress at asynchronous handlers.
     pub working: usize,
@@ -142,6 +149,10 @@ impl Snapshot {
             let endpoint = &state.endpoint;
             snapshot.counters.add(&endpoint.counters());
             snapshot.malformed.add(&endpoint.malformed());
+            #[cfg(feature = "dtls")]
+            if let Some(sessions) = &state.dtls {
+                snapshot.dtls.add(sessions.count(), &sessions.counters());
+            }
             endpoint.controls().for_each(|counted| snapshot.add_control(counted));
             snapshot.exchanges.add(&endpoint.exchanges());
             snapshot.calls += state.pending.calls();

@@ -4,6 +4,7 @@
 //! endpoint's timeout comes. It then does all pending work, receives and sends in batches, and
 //! sleeps again. Receiving does not allocate.
 
+use super::dtls::address::is_stand_in;
 use super::serve::Request;
 use super::shared::{Shared, SocketState};
 use super::socket::{Datagram, Inbox};
@@ -171,6 +172,11 @@ impl Driver {
         let now = self.shared.clock.now();
         let mut state = self.shared.lock();
         for datagram in self.inbox.datagrams() {
+            if is_stand_in(datagram.from.ip()) {
+                // Nobody has such an address; whoever forges it must not pass for a DTLS session.
+                self.count(now, Ignored::Malformed, datagram.from);
+                continue;
+            }
             let Some(opened) = state.open(now, datagram.from, datagram.bytes) else {
                 state = self.handle_message(state, now, datagram);
                 continue;

@@ -4,7 +4,7 @@ use super::peer::Peer;
 use super::shared::SocketState;
 use super::socket::Outbound;
 use ebbtide_core::endpoint::Sent;
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Instant, Micros};
 use std::net::{IpAddr, SocketAddr};
 
 /// There are none.
@@ -48,6 +48,10 @@ impl Sessions {
     }
 
     pub(crate) fn handle_timeout(&mut self, _: Instant) {
+        match *self {}
+    }
+
+    pub(crate) fn answered(&mut self, _: SocketAddr, _: Micros) {
         match *self {}
     }
 

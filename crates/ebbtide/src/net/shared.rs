@@ -115,6 +115,12 @@ impl Shared {
         shared: bool,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
+        if !cfg!(feature = "udp") {
+            return Err(failed(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "it needs the feature 'udp' of ebbtide",
+            )));
+        }
         let options = SocketOptions { shared, ..config.options };
         let socket = Socket::bind_with(address, &options)?;
         // The client chooses the length of a response's blocks (RFC 7959 section 2.4) and does not
@@ -524,8 +530,11 @@ impl SocketState {
         core::mem::take(&mut self.wake)
     }
 
-    fn learnt(&self, from: SocketAddr, exchange: ExchangeId, sample: Option<&Sample>) {
+    fn learnt(&mut self, from: SocketAddr, exchange: ExchangeId, sample: Option<&Sample>) {
         trace::learnt(from, exchange, sample, || self.endpoint.metrics(from));
+        if let (Some(sessions), Some(sample)) = (&mut self.dtls, sample) {
+            sessions.answered(from, sample.since_first);
+        }
     }
 }
 

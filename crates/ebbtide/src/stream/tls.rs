@@ -57,6 +57,16 @@ impl Trust {
         Self(Roots::Nobody)
     }
 
+    #[cfg(feature = "dtls-cert")]
+    pub(super) const fn is_system(&self) -> bool {
+        matches!(self.0, Roots::System)
+    }
+
+    #[cfg(feature = "dtls-cert")]
+    pub(super) const fn is_anyone(&self) -> bool {
+        matches!(self.0, Roots::Nobody)
+    }
+
     /// The authorities; none if anyone is trusted.
     pub(super) fn roots(&self) -> Result<RootCertStore, TlsError> {
         let mut roots = RootCertStore::empty();
@@ -101,6 +111,16 @@ impl Identity {
         let identity = Self { chain, key: Arc::new(key) };
         identity.certified()?;
         Ok(identity)
+    }
+
+    #[cfg(feature = "dtls-cert")]
+    pub(super) fn chain(&self) -> &[CertificateDer<'static>] {
+        &self.chain
+    }
+
+    #[cfg(feature = "dtls-cert")]
+    pub(super) fn key_der(&self) -> &[u8] {
+        self.key.secret_der()
     }
 
     /// The certificate and the key as rustls shows them.
@@ -208,6 +228,8 @@ pub enum TlsError {
     NoKey,
     /// The operating system trusts no authorities.
     NoSystemRoots,
+    /// DTLS needs a key on the curve P-256, and a chain of at most 8192 bytes.
+    NotForDtls,
     /// The certificate or the key is not accepted.
     Rejected(Error),
 }
@@ -219,6 +241,9 @@ impl fmt::Display for TlsError {
             Self::NoKey => f.write_str("no private key: a PEM text has BEGIN PRIVATE KEY"),
             Self::NoSystemRoots => f.write_str(
                 "the system trusts no authority: install its certificates, or name one to trust",
+            ),
+            Self::NotForDtls => f.write_str(
+                "DTLS needs a key on the curve P-256 (prime256v1), and a chain of at most 8192 bytes",
             ),
             Self::Rejected(error) => write!(f, "certificate or key not accepted: {error}"),
         }

@@ -31,19 +31,23 @@ use tokio_rustls::server::TlsStream;
 #[derive(Clone)]
 pub struct TlsServer {
     shown: Arc<Shown>,
-    clients: Clients,
+    pub(super) clients: Clients,
 }
 
 /// Of which clients a certificate is asked for.
 #[derive(Clone)]
-enum Clients {
+pub(super) enum Clients {
     None,
     Optional(Arc<RootCertStore>),
     Required(Arc<RootCertStore>),
 }
 
 /// The certificate that is shown. A connection shows the one that there is when it begins.
-struct Shown(RwLock<Option<Arc<CertifiedKey>>>);
+struct Shown(RwLock<Option<Arc<CertifiedKey>>>, #[cfg(feature = "dtls-cert")] ForDtls);
+
+/// The same for DTLS, if DTLS can show it.
+#[cfg(feature = "dtls-cert")]
+type ForDtls = RwLock<Option<Arc<ebbtide_dtls::CertifiedKey>>>;
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
@@ -80,8 +84,25 @@ impl TlsServer {
     #[must_use]
     pub fn new(identity: Identity) -> Self {
         // It was accepted when it was read.
-        let shown = Arc::new(Shown(RwLock::new(identity.certified().ok())));
-        Self { shown, clients: Clients::None }
+        let shown = Shown(
+            RwLock::new(identity.certified().ok()),
+            #[cfg(feature = "dtls-cert")]
+            RwLock::new(identity.for_dtls().ok()),
+        );
+        Self { shown: Arc::new(shown), clients: Clients::None }
+    }
+
+    /// Whether the certificate can also be shown over DTLS, which needs a key on the curve P-256.
+    #[cfg(feature = "dtls-cert")]
+    #[must_use]
+    pub fn is_for_dtls(&self) -> bool {
+        self.shown_over_dtls().is_some()
+    }
+
+    /// The certificate that is shown over DTLS.
+    #[cfg(feature = "dtls-cert")]
+    pub(super) fn shown_over_dtls(&self) -> Option<Arc<ebbtide_dtls::CertifiedKey>> {
+        self.shown.1.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Asks clients for a certificate of one of these authorities, and refuses those without one. The
@@ -114,6 +135,10 @@ impl TlsServer {
     pub fn set_identity(&self, identity: &Identity) -> Result<(), TlsError> {
         let certified = identity.certified()?;
         *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = Some(certified);
+        #[cfg(feature = "dtls-cert")]
+        if let Ok(certified) = identity.for_dtls() {
+            *self.shown.1.write().unwrap_or_else(PoisonError::into_inner) = Some(certified);
+        }
         Ok(())
     }
 
@@ -158,6 +183,11 @@ impl Acceptor {
 pub(super) fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let parsed = shown.and_then(|shown| webpki::EndEntityCert::try_from(shown).ok());
-    let name = parsed.and_then(|parsed| Some(parsed.valid_dns_names().next()?.as_bytes().into()));
+    let name = parsed.and_then(|parsed| name_in(&parsed)).map(Arc::from);
     Peer { address, identity: name, certificate: shown.map(|shown| shown.as_ref().into()) }
+}
+
+/// The name by which a certificate's owner is known.
+pub(super) fn name_in(certificate: &webpki::EndEntityCert<'_>) -> Option<Vec<u8>> {
+    Some(certificate.valid_dns_names().next()?.as_bytes().to_vec())
 }

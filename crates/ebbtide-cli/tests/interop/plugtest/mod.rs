@@ -13,7 +13,6 @@ use super::peers::{Peer, Running, free_address};
 use super::relay::{Trouble, relay};
 use super::tap::Tap;
 use ebbtide::core::wire::{Message, MessageId, Token, Type};
-use ebbtide::server::ServerConfig;
 use ebbtide::{Client, Code, Request, Response};
 use resources::Plugtest;
 use std::net::SocketAddr;
@@ -129,7 +128,7 @@ async fn all_steps(server: SocketAddr, lost: u32) {
 fn our_server() -> SocketAddr {
     let address = free_address("127.0.0.1");
     let plugtest = Plugtest::new(PERIOD);
-    let config = ServerConfig { net: patient(), ..ServerConfig::default() };
+    let config = patient();
     tokio::spawn(async move { plugtest.serve(&config, address).await.unwrap() });
     address
 }

@@ -3,10 +3,14 @@
 
 use super::Sessions;
 use super::address;
+use super::config::Certificates;
 use ebbtide_core::endpoint::{Flight, Sent};
-use ebbtide_dtls::{Credentials, Failure, SavedSession, SessionId};
+use ebbtide_dtls::{
+    CertificateCredentials, ClientCredentials, Credentials, Failure, SavedSession, SessionId,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// The maximum number of messages that wait for a server's session. Congestion control lets few
@@ -16,9 +20,11 @@ const MAX_WAITING: usize = 16;
 /// All servers of a client's socket.
 #[derive(Debug)]
 pub(super) struct Links {
-    pub(super) credentials: Option<Credentials>,
+    credentials: Option<Credentials>,
+    certificates: Option<Certificates>,
     links: Vec<Link>,
-    by_remote: BTreeMap<SocketAddr, usize>,
+    /// By address and, with certificates, by name: a certificate is valid for names.
+    by_remote: BTreeMap<(SocketAddr, Arc<str>), usize>,
     by_session: BTreeMap<SessionId, usize>,
 }
 
@@ -26,6 +32,8 @@ pub(super) struct Links {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) remote: SocketAddr,
+    /// The server's name or address.
+    name: Arc<str>,
     pub(super) session: Option<SessionId>,
     /// Whether its session is needed but was not begun yet.
     pub(super) wanted: bool,
@@ -40,9 +48,13 @@ pub(super) struct Link {
 }
 
 impl Links {
-    pub(super) const fn new(credentials: Option<Credentials>) -> Self {
+    pub(super) const fn new(
+        credentials: Option<Credentials>,
+        certificates: Option<Certificates>,
+    ) -> Self {
         Self {
             credentials,
+            certificates,
             links: Vec::new(),
             by_remote: BTreeMap::new(),
             by_session: BTreeMap::new(),
@@ -86,10 +98,25 @@ impl Links {
         }
     }
 
-    /// The links whose session is needed.
-    pub(super) fn next_wanted(&mut self) -> Option<(u64, &mut Link)> {
+    /// The links whose session is needed, with the credentials for it.
+    pub(super) fn next_wanted(&mut self) -> Option<(u64, &mut Link, Option<ClientCredentials>)> {
         let index = self.links.iter().position(|link| link.wanted)?;
-        Some((index as u64, self.links.get_mut(index)?))
+        let link = self.links.get_mut(index)?;
+        let saved = link.saved.take();
+        let credentials = match (&self.credentials, &self.certificates) {
+            (Some(credentials), _) => {
+                let saved = saved.or_else(|| credentials.saved.clone());
+                Some(Credentials { saved, ..credentials.clone() }.into())
+            }
+            (None, Some(Certificates { verifier, own, saved: given })) => {
+                let saved = saved.or_else(|| given.clone());
+                let (verifier, own) = (Arc::clone(verifier), own.clone());
+                let server_name = Some(Arc::clone(&link.name));
+                Some(CertificateCredentials { verifier, server_name, own, saved }.into())
+            }
+            (None, None) => None,
+        };
+        Some((index as u64, link, credentials))
     }
 
     pub(super) fn begun(&mut self, number: u64, session: SessionId) {
@@ -111,9 +138,10 @@ impl Links {
 }
 
 impl Link {
-    fn new(remote: SocketAddr) -> Self {
+    fn new(remote: SocketAddr, name: Arc<str>) -> Self {
         Self {
             remote,
+            name,
             session: None,
             wanted: false,
             established: false,
@@ -131,11 +159,13 @@ impl Link {
 }
 
 impl Sessions {
-    /// The stand-in for a server. Begins a session if there is none.
-    pub(crate) fn want(&mut self, remote: SocketAddr) -> Option<SocketAddr> {
+    /// The stand-in for a server, of which `name` is the name or the address in a URI. Begins a session
+    /// if there is none.
+    pub(crate) fn want(&mut self, remote: SocketAddr, name: &str) -> Option<SocketAddr> {
         let links = self.links.as_mut()?;
-        let index = *links.by_remote.entry(remote).or_insert_with(|| {
-            links.links.push(Link::new(remote));
+        let name: Arc<str> = Arc::from(if links.credentials.is_some() { "" } else { name });
+        let index = *links.by_remote.entry((remote, Arc::clone(&name))).or_insert_with(|| {
+            links.links.push(Link::new(remote, name));
             links.links.len() - 1
         });
         let link = links.links.get_mut(index)?;
@@ -147,7 +177,9 @@ impl Sessions {
     /// The secrets with which the session with a server can be resumed later.
     pub(crate) fn saved(&self, remote: SocketAddr) -> Option<SavedSession> {
         let links = self.links.as_ref()?;
-        links.links.get(*links.by_remote.get(&remote)?)?.saved.clone()
+        let from = (remote, Arc::from(""));
+        let mut found = links.by_remote.range(from..).take_while(|((at, _), _)| *at == remote);
+        found.find_map(|(_, index)| links.links.get(*index)?.saved.clone())
     }
 
     /// Whether the session that [`Self::want`] began is established.

@@ -1,15 +1,22 @@
 //! Settings of DTLS.
 
 use core::fmt;
-use ebbtide_dtls::{Credentials, Psk, PskLookup};
+use ebbtide_dtls::{
+    CertificateVerifier, CertifiedKey, Credentials, Psk, PskLookup, SavedSession,
+    ServerCertificates,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The DTLS settings of clients and servers.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DtlsConfig {
     /// A client's identity and key; the same for all servers.
     pub credentials: Option<Credentials>,
+    /// A client's trust in servers with certificates, and its own; not used if there are
+    /// [`credentials`](Self::credentials).
+    pub certificates: Option<Certificates>,
     /// A client's settings. By default a client has no connection ID of its own, since it has one
     /// session with each server from a socket of its own. It uses the server's connection ID in
     /// its records.
@@ -24,17 +31,42 @@ impl Default for DtlsConfig {
     fn default() -> Self {
         let server = ebbtide_dtls::Config::default();
         let client = ebbtide_dtls::Config { cid_length: Some(0), ..server.clone() };
-        Self { credentials: None, client, server, key_log: None }
+        Self { credentials: None, certificates: None, client, server, key_log: None }
     }
 }
 
-/// A socket of a server that speaks DTLS, with the keys of its clients.
+/// The servers that a client accepts by their certificates, and its own certificate. It is created from
+/// the authorities and the certificate of TLS, with the feature `dtls-cert`.
+#[derive(Clone)]
+pub struct Certificates {
+    pub(crate) verifier: Arc<dyn CertificateVerifier>,
+    pub(crate) own: Option<Arc<CertifiedKey>>,
+    pub(crate) saved: Option<SavedSession>,
+}
+
+impl Certificates {
+    /// Resumes this session with the first server that knows it.
+    #[must_use]
+    pub fn resuming(self, saved: SavedSession) -> Self {
+        Self { saved: Some(saved), ..self }
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates").field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+/// A socket of a server that speaks DTLS, with the keys of its clients, its certificate, or both.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DtlsBind {
     /// The address of its socket.
     pub address: SocketAddr,
     /// The keys of its clients.
-    pub keys: Keys,
+    pub keys: Option<Keys>,
+    pub(crate) certificates: Option<ServerCertificates>,
 }
 
 impl DtlsBind {
@@ -43,7 +75,8 @@ impl DtlsBind {
         address: impl Into<SocketAddr>,
         keys: impl Fn(&[u8]) -> Option<Psk> + Send + Sync + 'static,
     ) -> Self {
-        Self { address: address.into(), keys: Keys(Arc::new(keys)) }
+        let keys = Some(Keys(Arc::new(keys)));
+        Self { address: address.into(), keys, certificates: None }
     }
 }
 

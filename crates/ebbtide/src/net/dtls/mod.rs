@@ -14,10 +14,10 @@ use super::clock::{Clock, seeded_for_secrets};
 use super::peer::Peer;
 use super::socket::Outbound;
 use client::Links;
-use config::DtlsConfig;
+use config::{DtlsBind, DtlsConfig};
 use ebbtide_core::endpoint::Sent;
-use ebbtide_core::time::Instant;
-use ebbtide_dtls::{Endpoint, PskLookup, SendError, SessionId};
+use ebbtide_core::time::{Instant, Micros};
+use ebbtide_dtls::{Endpoint, SendError, SessionId};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -26,8 +26,8 @@ use std::ops::Range;
 pub(crate) enum Side {
     /// It opens sessions.
     Client,
-    /// It accepts sessions with clients whose keys are known.
-    Server(Box<dyn PskLookup + Send>),
+    /// It accepts sessions.
+    Server(DtlsBind),
 }
 
 /// The sessions of a socket.
@@ -73,12 +73,17 @@ impl Sessions {
         let rng = seeded_for_secrets()?;
         let (mut endpoint, links) = match side {
             Side::Client => {
-                let links = Links::new(config.credentials.clone());
+                let links = Links::new(config.credentials.clone(), config.certificates.clone());
                 (Endpoint::new(config.client.clone(), rng), Some(links))
             }
-            Side::Server(lookup) => {
+            Side::Server(DtlsBind { keys, certificates, .. }) => {
                 let mut endpoint = Endpoint::new(config.server.clone(), rng);
-                endpoint.accept(lookup);
+                if let Some(keys) = keys {
+                    endpoint.accept(Box::new(keys));
+                }
+                if let Some(certificates) = certificates {
+                    endpoint.accept_certificates(certificates);
+                }
                 (endpoint, None)
             }
         };
@@ -119,8 +124,23 @@ impl Sessions {
     pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<Peer> {
         let session = self.session(stand_in)?;
         let address = self.endpoint.remote(session)?;
-        let identity = Some(self.endpoint.identity(session)?);
-        Some(Peer { address, identity, certificate: None })
+        let identity = self.endpoint.identity(session).filter(|identity| !identity.is_empty());
+        Some(Peer { address, identity, certificate: self.endpoint.certificate(session) })
+    }
+
+    /// Records that a peer has answered a message of ours which was first sent so long ago.
+    pub(crate) fn answered(&mut self, stand_in: SocketAddr, after: Micros) {
+        if let Some(session) = self.session(stand_in) {
+            // The span is rounded down.
+            let nanos = after.to_duration().as_nanos() as u64 + 1000;
+            let sent = self.clock.now().as_nanos().saturating_sub(nanos);
+            self.endpoint.confirm_address(session, Instant::from_nanos(sent));
+        }
+    }
+
+    /// The number of sessions, including those in a handshake.
+    pub(crate) const fn count(&self) -> usize {
+        self.endpoint.sessions()
     }
 
     /// The counters of the sessions.

@@ -56,16 +56,13 @@ impl SocketState {
         let now = sessions.clock.now();
         let is_ipv4 = sessions.is_ipv4;
         let Some(links) = &mut sessions.links else { return };
-        let credentials = links.credentials.clone();
-        while let Some((number, link)) = links.next_wanted() {
+        while let Some((number, link, credentials)) = links.next_wanted() {
             link.wanted = false;
-            let Some(credentials) = &credentials else {
+            let Some(credentials) = credentials else {
                 link.failed = Some(Failure::UnknownIdentity);
                 self.wake.append(&mut link.wakers);
                 continue;
             };
-            let mut credentials = credentials.clone();
-            credentials.saved = link.saved.take().or(credentials.saved);
             link.flight = self.endpoint.begin_flight(now, address::stand_in(is_ipv4, number));
             let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
             let session = sessions.endpoint.connect(now, link.remote, credentials, timing);

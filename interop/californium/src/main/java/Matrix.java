@@ -29,7 +29,11 @@ import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
 import org.eclipse.californium.scandium.DTLSConnector;
 import org.eclipse.californium.scandium.config.DtlsConfig;
 import org.eclipse.californium.scandium.config.DtlsConnectorConfig;
+import org.eclipse.californium.elements.util.SslContextUtil;
+import org.eclipse.californium.scandium.dtls.CertificateType;
 import org.eclipse.californium.scandium.dtls.pskstore.AdvancedMultiPskStore;
+import org.eclipse.californium.scandium.dtls.x509.SingleCertificateProvider;
+import org.eclipse.californium.scandium.dtls.x509.StaticNewAdvancedCertificateVerifier;
 
 /** The adapter of Californium for the interoperability matrix; ../README.md describes it. */
 public class Matrix {
@@ -41,12 +45,16 @@ public class Matrix {
             builder.setConnector(server
                 ? new TcpServerConnector(address, configuration) : new TcpClientConnector(configuration));
         else if (scheme.equals("coaps")) {
-            AdvancedMultiPskStore keys = new AdvancedMultiPskStore();
-            byte[] key = "sesame-of-interop".getBytes(StandardCharsets.US_ASCII);
-            keys.setKey("matrix", key);
-            if (address != null && !server) keys.addKnownPeer(address, "matrix", key);
             DtlsConnectorConfig.Builder dtls = DtlsConnectorConfig.builder(configuration);
-            dtls.setAdvancedPskStore(keys);
+            String certificates = System.getenv("INTEROP_CERTIFICATES");
+            if (certificates != null) show(dtls, certificates);
+            else {
+                AdvancedMultiPskStore keys = new AdvancedMultiPskStore();
+                byte[] key = "sesame-of-interop".getBytes(StandardCharsets.US_ASCII);
+                keys.setKey("matrix", key);
+                if (address != null && !server) keys.addKnownPeer(address, "matrix", key);
+                dtls.setAdvancedPskStore(keys);
+            }
             dtls.setAddress(server ? address : new InetSocketAddress(0));
             dtls.set(DtlsConfig.DTLS_ROLE,
                 server ? DtlsConfig.DtlsRole.SERVER_ONLY : DtlsConfig.DtlsRole.CLIENT_ONLY);
@@ -56,6 +64,20 @@ public class Matrix {
             builder.setConnector(new DTLSConnector(dtls.build()));
         } else if (server) builder.setInetSocketAddress(address);
         return builder.build();
+    }
+
+    /** Its own certificate, and the authority of the others, from a folder. */
+    static void show(DtlsConnectorConfig.Builder dtls, String folder) {
+        try {
+            SslContextUtil.Credentials own = SslContextUtil.loadCredentials(folder + "/peer.pem");
+            dtls.setCertificateIdentityProvider(new SingleCertificateProvider(
+                own.getPrivateKey(), own.getCertificateChain(), CertificateType.X_509));
+            dtls.setAdvancedCertificateVerifier(StaticNewAdvancedCertificateVerifier.builder()
+                .setTrustedCertificates(SslContextUtil.loadTrustedCertificates(folder + "/authority.pem"))
+                .build());
+        } catch (Exception error) {
+            throw new IllegalArgumentException(error);
+        }
     }
 
     static class Text extends CoapResource {
