@@ -212,12 +212,12 @@ impl BlockTransfers {
     /// Whether a body of so many bytes fits in addition to those that advance, at their full sizes,
     /// and into the share of its source.
     fn has_room_for(&self, now: Instant, key: &TransferKey, bytes: usize) -> bool {
-        let from = source(key.0.ip());
+        let from = source(key.remote.ip());
         let (mut promised, mut own) = (0, 0);
         for (other, upload) in self.bodies.uploads.entries() {
             if other != key && !upload.may_go(now) {
                 promised += upload.promised();
-                own += if source(other.0.ip()) == from { upload.promised() } else { 0 };
+                own += if source(other.remote.ip()) == from { upload.promised() } else { 0 };
             }
         }
         is_fair(own, bytes, self.bodies.max_bytes().saturating_sub(promised))
@@ -233,9 +233,8 @@ impl BlockTransfers {
         sizes: BlockSizes,
     ) -> Option<Response> {
         self.bodies.expire(now);
-        let (remote, options, body) = key;
         let key = match self.bodies.downloads.get(&key) {
-            None if body == 0 => self.bodies.downloads.newest(key..=(remote, options, u64::MAX))?,
+            None if key.has_no_body() => self.bodies.downloads.newest(key.with_later_bodies())?,
             _ => key,
         };
         let part = slice(self.bodies.downloads.get(&key)?, wanted, sizes);

@@ -3,20 +3,41 @@
 use crate::wire::{Message, OptionNumber};
 use core::hash::Hasher;
 use core::net::SocketAddr;
+use core::ops::RangeInclusive;
 use siphasher::sip::SipHasher13;
 
-/// The key of the transfer to which a request belongs: the client's address, a hash of the code and
-/// options, and a hash of the body. The options are those that identify the request (RFC 7959
-/// section 2.3), including Request-Tag (RFC 9175 section 3.3). A body that fits into one message is
-/// hashed because it may name the requested resource (RFC 8132 section 2.1); 0 stands for no body,
-/// or one in blocks. The hashes have no secret: a client that finds two requests with the same hash
-/// confuses only its own transfers.
-pub(super) type TransferKey = (SocketAddr, u64, u64);
+/// The key of the transfer that a request belongs to. Keys are in the order of their fields, so that those
+/// of one request with different bodies are neighbours. The hashes have no secret: a client that finds two
+/// requests with the same hash confuses only its own transfers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TransferKey {
+    /// The client.
+    pub(super) remote: SocketAddr,
+    /// A hash of the code and of the options that identify the request (RFC 7959 section 2.3), Request-Tag
+    /// among them (RFC 9175 section 3.3).
+    request: u64,
+    /// A hash of the body, if it fits into one message: it may name what is requested (RFC 8132 section
+    /// 2.1). 0 stands for no body, or one in blocks.
+    body: u64,
+}
+
+impl TransferKey {
+    /// Whether the key names no body.
+    pub(super) const fn has_no_body(&self) -> bool {
+        self.body == 0
+    }
+
+    /// The keys of the same request with this body and with all that follow it.
+    pub(super) fn with_later_bodies(self) -> RangeInclusive<Self> {
+        self..=Self { body: u64::MAX, ..self }
+    }
+}
 
 /// The key of all blocks of a transfer.
 pub(super) fn transfer_key(remote: SocketAddr, message: &Message<'_>) -> TransferKey {
     let left_out = |number| number == OptionNumber::OBSERVE || is_of_blocks(number);
-    (remote, hash(message, left_out).finish(), body_hash(message))
+    let request = hash(message, left_out).finish();
+    TransferKey { remote, request, body: body_hash(message) }
 }
 
 fn body_hash(message: &Message<'_>) -> u64 {

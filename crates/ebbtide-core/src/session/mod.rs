@@ -24,6 +24,7 @@ mod transport;
 
 pub use address_validation::{AddressValidation, Verify};
 pub use finished::Finished;
+pub use key::TransferKey;
 pub use message::{Arrival, BlockSizes, BurstMark, ContentFormat, Options, Response, StatusError};
 #[cfg(feature = "serde")]
 pub use message::{DataError, from_cbor, from_json, to_cbor, to_json};

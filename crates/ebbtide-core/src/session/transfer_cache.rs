@@ -122,7 +122,7 @@ impl<U, D, A> TransferCache<U, D, A> {
         if bytes > self.max_bytes {
             return;
         }
-        let (from, one) = (source(key.0.ip()), |_| 1);
+        let (from, one) = (source(key.remote.ip()), |_| 1);
         if self.downloads.len() >= MAX_TRANSFERS {
             self.evict_download(one, |other| usize::from(*other == from));
         }
@@ -153,7 +153,7 @@ impl<U, D, A> TransferCache<U, D, A> {
         weigh: impl Fn(usize) -> usize,
         extra: impl Fn(&IpAddr) -> usize,
     ) -> bool {
-        let of = |key: &TransferKey| source(key.0.ip());
+        let of = |key: &TransferKey| source(key.remote.ip());
         let oldest = self.downloads.oldest_of_largest(of, weigh, extra);
         oldest.is_some_and(|key| self.downloads.remove(&key).is_some())
     }

@@ -11,6 +11,7 @@ use crate::message::Response;
 use crate::net::peer::Peer;
 use crate::refusals::Reason;
 use bytes::Bytes;
+use ebbtide_core::session::TransferKey;
 use ebbtide_core::session::server::BodyBlock;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
@@ -27,7 +28,7 @@ const MAX: usize = 1024;
 
 /// The bodies that are arriving, by the key of their transfer.
 #[derive(Debug, Default)]
-pub(super) struct Streams(Mutex<BTreeMap<(SocketAddr, u64, u64), Arriving>>);
+pub(super) struct Streams(Mutex<BTreeMap<TransferKey, Arriving>>);
 
 #[derive(Debug)]
 struct Arriving {
@@ -45,7 +46,7 @@ struct Arriving {
 }
 
 impl Streams {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(SocketAddr, u64, u64), Arriving>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TransferKey, Arriving>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,7 +87,7 @@ impl Service {
     }
 
     /// Whether a first block is a copy of the one with which a body began.
-    fn has_begun(&self, now: Instant, key: &(SocketAddr, u64, u64), payload: &[u8]) -> bool {
+    fn has_begun(&self, now: Instant, key: &TransferKey, payload: &[u8]) -> bool {
         let lifetime = self.config().endpoint.params.exchange_lifetime();
         let mut streams = self.inner.streams.lock();
         streams.retain(|_, arriving| now.saturating_since(arriving.heard) < lifetime);

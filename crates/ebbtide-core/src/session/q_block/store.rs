@@ -101,12 +101,11 @@ impl QBlockTransfers {
     /// The body that a request of this key refers to: a request without the body of the first one
     /// refers to the latest.
     pub(in crate::session) fn latest(&self, key: TransferKey) -> TransferKey {
-        let (remote, options, body) = key;
         let downloads = &self.bodies.downloads;
-        if body != 0 || downloads.get(&key).is_some() {
+        if !key.has_no_body() || downloads.get(&key).is_some() {
             return key;
         }
-        downloads.newest(key..=(remote, options, u64::MAX)).unwrap_or(key)
+        downloads.newest(key.with_later_bodies()).unwrap_or(key)
     }
 
     /// Whether a body is stored in blocks of this size.

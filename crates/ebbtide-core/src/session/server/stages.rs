@@ -328,8 +328,8 @@ pub struct BodyBlock {
     pub block: Block,
     /// The length of the whole body, if the client has announced it (Size1).
     pub announced: Option<u32>,
-    /// Identifies the body among all others: the client's address, and hashes of what its request names.
-    pub transfer: (SocketAddr, u64, u64),
+    /// Identifies the body among all others.
+    pub transfer: TransferKey,
 }
 
 /// A request with a complete body, which the application answers.
