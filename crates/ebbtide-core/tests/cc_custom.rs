@@ -158,7 +158,7 @@ impl ControlFactory for Versioned {
     fn name(&self) -> &'static str {
         "versioned"
     }
-    fn build(&self) -> Box<dyn OtherControl> {
+    fn build(&self) -> Box<dyn DynControl> {
         Box::new(Constant(Micros::from_millis(80)))
     }
     fn version(&self) -> &str {

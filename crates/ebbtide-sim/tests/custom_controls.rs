@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ebbtide_core::cc::{
-    CongestionControl, Context, ControlFactory, Custom, Metrics, OtherControl, Registry, Sample,
+    CongestionControl, Context, ControlFactory, Custom, DynControl, Metrics, Registry, Sample,
     Slot, Transmission,
 };
 use ebbtide_core::time::Micros;
@@ -35,7 +35,7 @@ impl ControlFactory for Constants {
     fn name(&self) -> &'static str {
         "constant"
     }
-    fn build(&self) -> Box<dyn OtherControl> {
+    fn build(&self) -> Box<dyn DynControl> {
         Box::new(Constant(self.wait))
     }
     fn version(&self) -> &str {
