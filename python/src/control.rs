@@ -5,11 +5,11 @@
 //! raises it ([`Raised`]).
 
 use crate::control_args::{
-    Context, DRAWS, Departure, Load, ProbeReply, Sample, Slot, Transmission, micros,
+    Context, DRAWS, Load, OutgoingMessage, ProbeReply, Sample, Slot, Transmission, micros,
 };
 use ebbtide_core::cc::{
-    self, Admission, CongestionControl, ControlFactory, Custom, Expiry, Marking, Metrics,
-    OtherControl, Outcome, Registry, SettingError,
+    self, Admission, CongestionControl, ControlFactory, Custom, DynControl, Expiry, Marking,
+    Metrics, Outcome, Registry, SettingError,
 };
 use ebbtide_core::time::{Instant, Micros};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -178,7 +178,7 @@ impl ControlFactory for Factory {
         self.class.name
     }
 
-    fn build(&self) -> Box<dyn OtherControl> {
+    fn build(&self) -> Box<dyn DynControl> {
         match self.object() {
             Ok(object) => {
                 let (class, raised) = (self.class.clone(), self.raised.clone());
@@ -296,7 +296,7 @@ impl Control {
 impl CongestionControl for Control {
     fn admit(
         &mut self,
-        message: &cc::Departure,
+        message: &cc::OutgoingMessage,
         load: &cc::Load,
         cx: &mut cc::Context<'_>,
     ) -> Admission {
@@ -304,7 +304,7 @@ impl CongestionControl for Control {
             return Admission::Send;
         }
         self.with(cx, |_, object, context| {
-            let (message, load) = (Departure::from(message), Load::from(load));
+            let (message, load) = (OutgoingMessage::from(message), Load::from(load));
             self.admission(&object.call_method1("admit", (message, load, context))?)
         })
     }

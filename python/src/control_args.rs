@@ -165,13 +165,13 @@ impl From<&cc::Transmission> for Transmission {
 
 /// A message that is ready to leave.
 #[pyclass(frozen, get_all)]
-pub(crate) struct Departure {
+pub(crate) struct OutgoingMessage {
     confirmable: bool,
     bytes: u16,
 }
 
-impl From<&cc::Departure> for Departure {
-    fn from(message: &cc::Departure) -> Self {
+impl From<&cc::OutgoingMessage> for OutgoingMessage {
+    fn from(message: &cc::OutgoingMessage) -> Self {
         Self { confirmable: message.confirmable, bytes: message.bytes }
     }
 }

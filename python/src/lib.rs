@@ -30,7 +30,9 @@ mod _ebbtide {
     #[pymodule_export]
     use crate::control::PythonControl;
     #[pymodule_export]
-    use crate::control_args::{Context, Departure, Load, ProbeReply, Sample, Slot, Transmission};
+    use crate::control_args::{
+        Context, Load, OutgoingMessage, ProbeReply, Sample, Slot, Transmission,
+    };
     #[pymodule_export]
     use crate::errors::{
         ConnectionLost, EbbtideError, NoAnswer, ProtocolError, ResetError, RunError, TooLargeError,

@@ -160,8 +160,8 @@ def test_the_interpreter_goes_on_while_a_scenario_runs() -> None:
         "ebbtide.Campaign('nb-iot', {'clients': 400, 'exchanges': 1000}, 'all', 100,"
         " folder=sys.argv[1]).run(jobs=2)",
         "ebbtide.map(networks=1000)",
-        "ebbtide.run('nb-iot', set={'clients': 400, 'exchanges': 1000}, reps=100, cc=type('Patient',"
-        " (ebbtide.Control,), {'on_transmit': lambda self, transmission, slot, cx: 9.0}))",
+        "ebbtide.run('nb-iot', set={'clients': 400, 'exchanges': 1000}, reps=100,"
+        " cc=type('Patient', (ebbtide.Control,), {'on_transmit': lambda *arguments: 9.0}))",
     ],
     ids=["run", "campaign", "map", "control in Python"],
 )

@@ -186,7 +186,7 @@ class Transmission:
         """The number of other Confirmable exchanges that are open with the peer."""
 
 @final
-class Departure:
+class OutgoingMessage:
     """A message that is ready to leave and asks for admission."""
 
     @property

@@ -35,15 +35,15 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ebbtide import _ebbtide
-from ebbtide._ebbtide import Context, Departure, Load, ProbeReply, Sample, Slot, Transmission
+from ebbtide._ebbtide import Context, Load, OutgoingMessage, ProbeReply, Sample, Slot, Transmission
 
 __all__ = [
     "Admission",
     "Context",
     "Control",
     "ControlLike",
-    "Departure",
     "Load",
+    "OutgoingMessage",
     "ProbeReply",
     "Sample",
     "Slot",
@@ -95,7 +95,7 @@ class Control:
         made._settings = dict(_signature(cls).bind(*arguments, **settings).arguments)
         return made
 
-    def admit(self, message: Departure, load: Load, cx: Context) -> Admission:
+    def admit(self, message: OutgoingMessage, load: Load, cx: Context) -> Admission:
         """Decide whether a message may leave now. By default every message may."""
         return None
 
