@@ -38,7 +38,7 @@ fn clients_without_a_certificate_are_refused_and_a_new_certificate_is_shown_afte
     certificates(folder.path(), &["server", "client"]);
     let (own, secret, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
     let tls = ["--bind", "coaps+tcp://127.0.0.1:0", "--cert", &own, "--key", &secret];
-    let mut server = Serving::start(&[&tls[..], &["--client-ca", &ca]].concat());
+    let mut server = Serving::start(&[&tls[..], &["--ca", &ca]].concat());
     let address = server.after("serving at coaps+tcp://");
     let port = address.rsplit(':').next().unwrap();
     let uri = format!("coaps+tcp://localhost:{port}/test");
@@ -89,7 +89,7 @@ fn an_authority_of_clients_that_cannot_be_used_is_named() {
     certificates(folder.path(), &["server"]);
     let (cert, key, none) = (file("server.pem"), file("server.key"), file("none.pem"));
     let tls = ["serve", "--bind", "coaps+tcp://127.0.0.1:0", "--cert", &cert, "--key", &key];
-    let refused = [&tls[..], &["--client-ca", &none]].concat();
-    common::refuse(&refused, &["--client-ca", "none.pem"]);
+    let refused = [&tls[..], &["--ca", &none]].concat();
+    common::refuse(&refused, &["--ca", "none.pem"]);
     common::refuse(&["serve", "--workers", "0"], &["--workers"]);
 }

@@ -16,6 +16,14 @@ fn time(work: impl FnOnce()) -> Duration {
     began.elapsed()
 }
 
+/// The time that this thread has had a processor, which is precise on a busy machine; zero where the system
+/// does not tell.
+fn on_processor() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = stat.split(' ').next().and_then(|text| text.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_default())
+}
+
 /// The time that a server works on a handshake.
 fn handshake_at_the_server(
     server: &mut Endpoint,
@@ -35,11 +43,11 @@ fn handshake_at_the_server(
             if out.is_empty() {
                 break;
             }
-            at_server += time(|| {
-                for datagram in &mut out {
-                    server.handle_datagram(Instant::ZERO, from, datagram, &mut |_, _| {});
-                }
-            });
+            let before = on_processor();
+            for datagram in &mut out {
+                server.handle_datagram(Instant::ZERO, from, datagram, &mut |_, _| {});
+            }
+            at_server += on_processor() - before;
             loop {
                 match server.poll_output() {
                     Output::Transmit { datagram, .. } => {

@@ -71,12 +71,12 @@ impl Served {
     pub(crate) fn read(
         cert: Option<&Path>,
         key: Option<&Path>,
-        client_ca: Option<&Path>,
+        ca: Option<&Path>,
     ) -> Result<Option<Self>, Failure> {
         let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
         let Some(own) = identity(Some(cert), Some(key))? else { return Ok(None) };
         let mut server = TlsServer::new(own);
-        if let Some(path) = client_ca {
+        if let Some(path) = ca {
             let trust = Trust::authorities(&read("--client-ca", path)?);
             server = trust
                 .and_then(|trust| server.require_client_certificates(&trust))

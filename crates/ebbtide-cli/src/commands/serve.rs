@@ -33,7 +33,7 @@ pub(crate) struct ServeArgs {
     key: Option<PathBuf>,
     /// Refuse clients over TLS and DTLS without a certificate of the authorities in this PEM file
     /// (clients with a pre-shared key excepted)
-    #[arg(long, visible_alias = "cafile", value_name = "FILE", requires = "cert")]
+    #[arg(long, visible_aliases = ["cafile", "ca"], value_name = "FILE", requires = "cert")]
     client_ca: Option<PathBuf>,
     /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, with the key as text or as 0x
     /// and hexadecimal digits; an identity may contain colons, a key may not. Read again at

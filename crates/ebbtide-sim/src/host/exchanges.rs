@@ -1,7 +1,7 @@
 //! The exchanges of an endpoint that asks, and what is measured of them: of a client on a link as of
 //! a host in a mesh.
 
-use super::{Book, Tag, count};
+use super::{Book, Counts, Tag, count};
 use crate::random::Frugal;
 use crate::record::{ClientRecord, ExchangeRecord};
 use crate::run::{Recorder, tagged};
@@ -12,6 +12,7 @@ use ebbtide_core::endpoint::{
 };
 use ebbtide_core::time::{Duration, Instant, Micros};
 use ebbtide_core::wire::{Content, Message, Token};
+use smallvec::SmallVec;
 use std::net::SocketAddr;
 
 /// An endpoint that asks, with its measurements.
@@ -20,7 +21,7 @@ pub(crate) struct Exchanges {
     /// The request in each place of the endpoint's table.
     requests: Vec<Request>,
     /// Exchanges by the number of retransmissions that they took.
-    pub(crate) by_retransmissions: Vec<u64>,
+    pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
     pub(crate) book: Book,
 }
@@ -31,7 +32,7 @@ struct Request {
     /// When the application asked.
     made: Instant,
     /// When each transmission left.
-    sent: Vec<Instant>,
+    sent: SmallVec<[Instant; 2]>,
 }
 
 impl Request {
@@ -122,7 +123,7 @@ impl Exchanges {
         Self {
             endpoint: Endpoint::new(config, Box::new(rng)),
             requests: Vec::new(),
-            by_retransmissions: Vec::new(),
+            by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
             book: Book::default(),
         }
@@ -206,10 +207,6 @@ impl Exchanges {
                 };
                 let request = &mut self.requests[exchange.index()];
                 if !probe {
-                    if request.sent.capacity() == 0 {
-                        // Most are sent once.
-                        request.sent.reserve_exact(1);
-                    }
                     request.sent.push(now);
                 }
                 let ordinal = u8::try_from(request.sent.len().saturating_sub(1));

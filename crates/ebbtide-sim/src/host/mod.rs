@@ -30,6 +30,7 @@ pub(crate) use traffic::Timetable;
 
 pub(crate) use client::{Client, ClientSetup};
 use q_block::{QBlockClient, QBlockServer};
+use smallvec::SmallVec;
 use std::net::{Ipv4Addr, SocketAddr};
 use tcp::{TcpClient, TcpServer};
 
@@ -65,8 +66,12 @@ pub(crate) fn client_at(address: SocketAddr) -> Option<u32> {
     }
 }
 
+/// The exchanges of a client by the number of retransmissions that they took: few clients take more
+/// than three, and only these need memory of their own.
+pub(crate) type Counts = SmallVec<[u32; 4]>;
+
 /// Counts one more exchange that took `retransmissions`.
-fn count(by_retransmissions: &mut Vec<u64>, retransmissions: usize) {
+fn count(by_retransmissions: &mut Counts, retransmissions: usize) {
     if retransmissions >= by_retransmissions.len() {
         by_retransmissions.resize(retransmissions + 1, 0);
     }

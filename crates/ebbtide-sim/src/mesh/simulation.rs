@@ -526,7 +526,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             if counts.len() > by_retransmissions.len() {
                 by_retransmissions.resize(counts.len(), 0);
             }
-            by_retransmissions.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            for (sum, count) in by_retransmissions.iter_mut().zip(counts) {
+                *sum += u64::from(*count);
+            }
         }
         let mut mesh = self.record;
         mesh.nodes = self.network.records(now);

@@ -7,6 +7,7 @@ use super::simulation::RunError;
 use super::topology::{BOTTLENECK, OWN, Topology};
 use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
+use crate::growth::room;
 use crate::host::{self, Tag};
 use crate::medium::ieee80211;
 use crate::net::queue;
@@ -523,7 +524,10 @@ impl Shelf {
             self.widen(datagram.len());
         }
         let place = self.free.pop_front().unwrap_or_else(|| {
+            let more = room(self.packets.len(), self.packets.capacity());
+            self.packets.reserve_exact(more);
             self.packets.push(Packet::default());
+            self.bytes.reserve_exact(more * self.stride);
             self.bytes.resize(self.packets.len() * self.stride, 0);
             // As many as fit in memory, far below 2^31.
             (self.packets.len() - 1) as u32
@@ -547,6 +551,7 @@ impl Shelf {
     /// The place may be used again.
     #[inline]
     fn release(&mut self, place: u32) {
+        self.free.reserve_exact(room(self.free.len(), self.free.capacity()));
         self.free.push_back(place);
     }
 

@@ -181,9 +181,9 @@ impl Client {
         let non = request.reliability == Reliability::NonConfirmable;
         let limit = request.timeout.or_else(|| non.then(|| Session::non_timeout(&self.inner)));
         let asked = OnceLock::new();
-        let work = self.ask(&request, &asked);
-        let Some(limit) = limit else { return work.await };
-        tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        // Awaited where it is made: moving a future costs as much as all other work on a request.
+        let Some(limit) = limit else { return self.ask(&request, &asked).await };
+        tokio::time::timeout(limit, self.ask(&request, &asked)).await.unwrap_or_else(|_| {
             Err(Error::TimedOut { remote: asked.get().copied().unwrap_or(UNRESOLVED) })
         })
     }
@@ -237,7 +237,8 @@ impl Client {
         if request.q_block
             && session.socket().is_some()
             && !session.remote.ip().is_multicast()
-            && let Some(response) = q_block::run(&session, request).await?
+            // What is rare is in a box, or it would make every request's future larger.
+            && let Some(response) = Box::pin(q_block::run(&session, request)).await?
         {
             return Ok(response);
         }
@@ -246,8 +247,11 @@ impl Client {
             // The connection ended meanwhile, most often before the request, which noticed it. An
             // idempotent request may be repeated (RFC 7252 section 5.1).
             Err(error) if error.is_lost_connection() && request.parts().is_idempotent() => {
-                let session = Session::open(&self.inner, &request.uri, session.address).await?;
-                Drive::of(&session, request).run().await
+                let again = async {
+                    let session = Session::open(&self.inner, &request.uri, session.address).await?;
+                    Drive::of(&session, request).run().await
+                };
+                Box::pin(again).await
             }
             answered => answered,
         }

@@ -49,10 +49,10 @@ impl Session {
         match uri.scheme() {
             Scheme::Coap => return Self::of_datagrams(inner, remote),
             #[cfg(feature = "dtls")]
-            Scheme::Coaps => return Self::over_dtls(inner, remote, uri.host()).await,
+            Scheme::Coaps => return Box::pin(Self::over_dtls(inner, remote, uri.host())).await,
             _ => {}
         }
-        let link = inner.connections.link(&inner.config.stream, uri, remote).await?;
+        let link = Box::pin(inner.connections.link(&inner.config.stream, uri, remote)).await?;
         let over = Over::Connection(link);
         Ok(Self { inner: inner.clone(), remote, address: remote, over })
     }

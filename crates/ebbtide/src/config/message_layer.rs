@@ -9,7 +9,7 @@ use ebbtide_core::wire::OptionNumber;
 use std::time::Duration;
 
 setters! {
-    /// Sets the congestion control of every peer for which none is chosen by `set_control`. Default
+    /// Sets the congestion control of every peer for which `set_control` sets no other. Default
     /// `fasor-token`.
     control(control: ControlConfig) => endpoint.control = control;
 
@@ -21,24 +21,25 @@ setters! {
     /// 4.7). At least 1, which is the default and appropriate for shared networks.
     nstart(exchanges: u16) => endpoint.params.nstart = exchanges.max(1);
 
-    /// Sets the first timeout of a Confirmable message to a peer of which nothing is known (ACK_TIMEOUT,
-    /// RFC 7252 section 4.8). Default 2 s.
+    /// Sets the first timeout of a Confirmable message to an unknown peer (ACK_TIMEOUT, RFC 7252
+    /// section 4.8). Default 2 s.
     ack_timeout(span: Duration) => endpoint.params.ack_timeout = Micros::from_duration(span);
 
-    /// Sets by how much first timeouts are spread: over 1 to `factor` times ACK_TIMEOUT
-    /// (ACK_RANDOM_FACTOR, RFC 7252 section 4.8). At least 1; default 1.5.
+    /// Sets the spread of first timeouts: 1 to `factor` times ACK_TIMEOUT (ACK_RANDOM_FACTOR, RFC
+    /// 7252 section 4.8). At least 1; default 1.5.
     ack_random_factor(factor: f64) => endpoint.params.ack_random_permille =
         (factor.clamp(1.0, 1000.0) * 1000.0).round().max(1000.0) as u32;
 
-    /// Sets how often a Confirmable message is repeated (MAX_RETRANSMIT, RFC 7252 section 4.8). Default 4.
+    /// Sets the maximum number of retransmissions of a Confirmable message (MAX_RETRANSMIT, RFC
+    /// 7252 section 4.8). Default 4.
     max_retransmit(repetitions: u8) => endpoint.params.max_retransmit = repetitions;
 
     /// Sets the average rate, in bytes a second, towards a peer that does not respond (PROBING_RATE, RFC
     /// 7252 section 4.7). At least 1, which is the default.
     probing_rate(bytes: u32) => endpoint.params.probing_rate = bytes.max(1);
 
-    /// Sets the longest time that a datagram may take (MAX_LATENCY, RFC 7252 section 4.8.2), from which
-    /// EXCHANGE_LIFETIME follows. Default 100 s.
+    /// Sets the maximum time for which a datagram may be in the network (MAX_LATENCY, RFC 7252
+    /// section 4.8.2), from which EXCHANGE_LIFETIME follows. Default 100 s.
     max_latency(span: Duration) => endpoint.params.max_latency = Micros::from_duration(span);
 
     /// Sets the span over which a server spreads its answers to a group (DEFAULT_LEISURE, RFC 7252 section
@@ -50,9 +51,9 @@ setters! {
     /// were published switches it off.
     patience(yes: bool) => endpoint.params.patience = yes;
 
-    /// Sets whether every peer is known to answer each copy of a request with that copy's own token and
-    /// options, as Ebbtide does. Otherwise the marks of a peer are trusted only after it has done so once.
-    /// Default false.
+    /// Sets whether to trust that every peer answers each copy of a request with that copy's own
+    /// token and options, as Ebbtide does. Otherwise the marks of a peer are trusted only once it
+    /// has shown this. Default false.
     trust_marks(yes: bool) => endpoint.trust_marks = yes;
 
     /// Sets the number of the option Rexmit-Cnt, for which no number is assigned. Default 65020, from the
@@ -67,8 +68,8 @@ setters! {
     /// takes 440 bytes for each. Default true.
     count_per_control(yes: bool) => endpoint.count_per_control = yes;
 
-    /// Sets the length of the longest body that is assembled from blocks, in either direction. Default
-    /// 16 MiB.
+    /// Sets the maximum length of a body that is assembled from blocks, in either direction.
+    /// Default 16 MiB.
     max_body(bytes: usize) => max_body = bytes;
 
     /// Sets the length of the blocks that are sent over UDP: 16, 32, 64, 128, 256, 512 or 1024 bytes (RFC

@@ -7,40 +7,44 @@ use std::sync::Arc;
 use std::time::Duration;
 
 setters! {
-    /// Sets how long a handler may take before its request is acknowledged, and answered by a separate
-    /// response later (RFC 7252 section 5.2.2). Default 50 ms: below the timeouts of clients that
-    /// measure the round trip.
+    /// Sets how long a handler may take before its request is acknowledged, and answered later by a
+    /// separate response (RFC 7252 section 5.2.2). Default 50 ms, which is shorter than the
+    /// timeouts of clients that measure the round trip.
     acknowledge_after(span: Duration) => acknowledge_after = span;
 
-    /// Sets how many requests asynchronous handlers may work on at once; an IPv4 address or IPv6 prefix of 64 bits
-    /// holds at most as many places as are free. Further requests are answered 5.03 (Service Unavailable) with
-    /// Max-Age 1. Default 10000.
+    /// Sets the maximum number of requests that asynchronous handlers work on concurrently; an IPv4
+    /// address or IPv6 /64 holds at most as many as are free. Further requests are answered 5.03
+    /// (Service Unavailable) with Max-Age 1. Default 10000.
     max_working(requests: usize) => max_working = requests;
 
-    /// Sets how many bytes a server keeps of bodies in parts, uploads and downloads together, and as many again
-    /// of those in Non-confirmable blocks. Default 64 MiB.
+    /// Sets the maximum number of bytes of a server's block-wise transfers in progress, uploads and
+    /// downloads together; those in Non-confirmable blocks have the same limit again. Default 64
+    /// MiB.
     max_block_bytes(bytes: usize) => max_block_bytes = bytes;
 
-    /// Sets how many observers a socket of a server has; who registers beyond that is answered once. Default
-    /// 131072.
+    /// Sets the maximum number of observers of each socket of a server; further clients are
+    /// answered once and not registered. Default 131072.
     max_observers(observers: usize) => max_observers = observers;
 
-    /// Sets how many requests a second one address may send to a server; more are answered 4.29 (RFC 8516).
-    /// Default: no limit.
+    /// Sets the maximum number of requests per second from one address; further ones are answered
+    /// 4.29 (RFC 8516). Default: no limit.
     max_rate(requests: u32) => max_rate = Some(requests);
 
-    /// Sets which addresses get no more than three times the bytes they sent before they have echoed a
-    /// challenge (RFC 9175 section 2.4).
+    /// Sets the address validation: which addresses receive at most three times the bytes they sent
+    /// until they have echoed a challenge (RFC 9175 section 2.4). Default: all but loopback
+    /// addresses.
     verify(verify: Verify) => verify = verify;
 
-    /// Sets how many sockets a server has for each address, each with an endpoint and a thread of its own, among
-    /// which the system divides the peers (SO_REUSEPORT). Default 1, which is driven by the runtime in which the
-    /// server was bound. More than one is an error elsewhere than on Linux. An address of DTLS has one socket.
+    /// Sets the number of sockets of a server for each address, each with an endpoint and a thread
+    /// of its own; the system divides the peers among them (SO_REUSEPORT). Default 1, which is
+    /// driven by the runtime in which the server is bound. More than one is an error on other
+    /// systems than Linux. An address of DTLS has one socket.
     workers(workers: usize) => workers = workers;
 }
 
 impl Config {
-    /// Sets where a server stores what it must know after a restart, such as who observes what. Default: nowhere.
+    /// Sets the storage for the state of a server that survives a restart, such as observers.
+    /// Default: none.
     pub fn state(mut self, store: impl StateStore) -> Self {
         self.state = Some(Arc::new(store));
         self

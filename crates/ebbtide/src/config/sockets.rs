@@ -75,6 +75,7 @@ mod tests {
     use socket2::SockRef;
     use std::sync::Arc;
 
+    #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
     fn opened(address: &str, config: &Config) -> Arc<Shared> {
         Shared::new(address.parse().unwrap(), config.socket(), None).unwrap()
     }

@@ -1,4 +1,5 @@
-//! Bodies that handlers take as they arrive: each block is passed on, and answered when there is room.
+//! Bodies that handlers receive as they arrive: each block is passed on, and answered when there is
+//! room.
 
 use super::extract::{BodyStream, Feed};
 use super::later::Working;
@@ -20,24 +21,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::watch;
 
-/// Bodies at once, those included whose answers are remembered for copies of the last block.
+/// The maximum number of bodies, including those whose answers are remembered for copies of the
+/// last block.
 const MAX: usize = 1024;
 
-/// The bodies that arrive, by what identifies a transfer.
+/// The bodies that are arriving, by the key of their transfer.
 #[derive(Debug, Default)]
 pub(super) struct Streams(Mutex<BTreeMap<(SocketAddr, u64, u64), Arriving>>);
 
 #[derive(Debug)]
 struct Arriving {
-    /// Takes the chunks; none after the last block.
+    /// Receives the chunks; `None` after the last block.
     feed: Option<Feed>,
-    /// A hash of the first block, of which a late copy begins nothing.
+    /// A hash of the first block, so that a late copy of it does not begin another body.
     first: u64,
-    /// Where the next block begins.
+    /// The offset of the next block.
     next: u64,
     /// Whether a chunk waits for room.
     is_full: Arc<watch::Sender<bool>>,
-    /// The handler's answer, once there is one.
+    /// The handler's answer, once it is ready.
     answer: watch::Receiver<Option<Response>>,
     heard: Instant,
 }
@@ -49,7 +51,8 @@ impl Streams {
 }
 
 impl Service {
-    /// Takes a block of a body that a handler takes as it arrives. The first one starts the handler.
+    /// Accepts a block of a body that a handler receives as it arrives. The first block starts the
+    /// handler.
     pub(super) fn stream_block(
         &self,
         now: Instant,
@@ -82,7 +85,7 @@ impl Service {
         arriving.take(offset, payload, block.more())
     }
 
-    /// Whether a first block is a copy of that which a body began with.
+    /// Whether a first block is a copy of the one with which a body began.
     fn has_begun(&self, now: Instant, key: &(SocketAddr, u64, u64), payload: &[u8]) -> bool {
         let lifetime = self.config().endpoint.params.exchange_lifetime();
         let mut streams = self.inner.streams.lock();
@@ -108,7 +111,7 @@ impl Service {
         {
             let mut streams = self.inner.streams.lock();
             if streams.len() >= MAX {
-                // One that is answered is remembered only for copies.
+                // An answered body is remembered only for copies.
                 let answered =
                     streams.iter().filter(|(_, arriving)| arriving.answer.borrow().is_some());
                 let oldest = answered.min_by_key(|(_, arriving)| arriving.heard);
@@ -142,11 +145,11 @@ impl Service {
 }
 
 impl Arriving {
-    /// Takes a block of the body; the last one is answered by the handler.
+    /// Accepts a block of the body; the handler answers the last one.
     fn take(&mut self, offset: u64, payload: &[u8], more: bool) -> Reply {
         let early = self.answer.borrow().clone();
         if let Some(answer) = early.filter(|answer| !answer.is_success()) {
-            // The rest is not wanted.
+            // The handler does not want the rest.
             return Reply::now(answer);
         }
         let end = offset + payload.len() as u64;
@@ -156,7 +159,7 @@ impl Arriving {
         }
         let is_full = *self.is_full.borrow();
         if is_new && is_full {
-            // The block before is not answered yet: only who does not wait for that comes here.
+            // The block before is not answered yet, so the client has not waited for its answer.
             return Reply::now(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1));
         }
         let wait = if is_new { self.pass_on(end, payload, more) } else { None };
@@ -173,7 +176,7 @@ impl Arriving {
             }
             if let Some((feed, chunks, is_full)) = wait {
                 for chunk in chunks {
-                    // A handler that has answered takes no more.
+                    // A handler that has answered accepts no more.
                     let _ = feed.0.send(chunk).await;
                 }
                 is_full.send_replace(false);
@@ -186,7 +189,8 @@ impl Arriving {
         })
     }
 
-    /// Passes a block on to the handler. Chunks without room are returned, to be sent when there is some.
+    /// Passes a block on to the handler. Returns chunks without room, to be sent when there is
+    /// some.
     fn pass_on(&mut self, end: u64, payload: &[u8], more: bool) -> Option<Waits> {
         self.next = end;
         let feed = self.feed.as_ref()?;
@@ -196,7 +200,7 @@ impl Arriving {
         for chunk in chunk.map(Bytes::copy_from_slice).into_iter().chain(end) {
             match feed.0.try_send(chunk) {
                 Err(TrySendError::Full(chunk)) => chunks.push(chunk),
-                // A handler that has answered takes no more.
+                // A handler that has answered accepts no more.
                 Ok(()) | Err(TrySendError::Closed(_)) => {}
             }
         }
@@ -216,7 +220,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The answer to a body that is too long: with the size that would be accepted (RFC 7959 section 2.9.3).
+/// The answer to a body that is too long, with the accepted size (RFC 7959 section 2.9.3).
 fn too_large(max: usize) -> Response {
     let mut response = Response::new(Code::REQUEST_ENTITY_TOO_LARGE);
     response.options.push_uint(OptionNumber::SIZE1, u32::try_from(max).unwrap_or(u32::MAX));

@@ -6,6 +6,7 @@ use crate::record::{
     ClassRecord, Delivery, FlowRecord, Handshakes, RunRecord, SparseHistogram, Totals,
 };
 use crate::run::Recorder;
+use crate::run::network::Pool;
 use crate::scenario::{ClassView, WorkloadKind};
 use ebbtide_core::time::{Duration, Instant};
 use std::ops::Range;
@@ -16,6 +17,8 @@ impl<R: Recorder> Simulation<R> {
         if let Some(until) = self.until {
             self.done_at = until;
         }
+        // The records of many clients take the room that their packets had.
+        self.net.pool = Pool::default();
         let flows = self.flows();
         let mut by_retransmissions: Vec<u64> = Vec::new();
         let mut delivery = Delivery::default();
@@ -25,7 +28,7 @@ impl<R: Recorder> Simulation<R> {
         for ((index, class), own) in roster.classes.iter().enumerate().zip(deliveries) {
             let own = self.finish_class(class, own, &flows);
             delivery += &own.delivery;
-            add_up(&mut by_retransmissions, &own.by_retransmissions);
+            add_up(&mut by_retransmissions, own.by_retransmissions.iter().copied());
             if roster.is_named {
                 let topology = self.net.topology.as_ref();
                 let access = topology.and_then(|topology| topology.own_record(class));
@@ -87,7 +90,7 @@ impl<R> Simulation<R> {
                 let (low, high) = delivery.gave_up_ns.unwrap_or((u64::MAX, 0));
                 delivery.gave_up_ns = Some((low.min(nanos(least)), high.max(nanos(most))));
             }
-            add_up(&mut by_retransmissions, client.finish());
+            add_up(&mut by_retransmissions, client.finish().iter().copied().map(u64::from));
         }
         ClassRecord {
             name: class.name.clone(),
@@ -110,6 +113,9 @@ impl<R> Simulation<R> {
 
     /// Completes the clients' flows and returns their records.
     fn flows(&mut self) -> Vec<FlowRecord> {
+        if self.clients.iter_mut().all(|client| client.flow().is_none()) {
+            return Vec::new();
+        }
         let end = self.until.unwrap_or_else(|| self.engine.now());
         let spans: Vec<Range<Instant>> =
             self.clients.iter_mut().filter_map(|client| client.flow_span(end)).collect();
@@ -133,7 +139,7 @@ impl<R> Simulation<R> {
 }
 
 /// Adds counts place by place.
-fn add_up(sums: &mut Vec<u64>, counts: &[u64]) {
+fn add_up(sums: &mut Vec<u64>, counts: impl ExactSizeIterator<Item = u64>) {
     if counts.len() > sums.len() {
         sums.resize(counts.len(), 0);
     }
