@@ -41,6 +41,21 @@ impl<T> Drop for Promise<T> {
     }
 }
 
+/// Runs `work` on a thread of its own and waits for it, as [`wait`] does.
+pub(crate) fn run<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> PyResult<T> + Send + 'static,
+    glance: impl FnMut(Python<'_>) -> PyResult<()>,
+) -> PyResult<T> {
+    let begin = |promise: Promise<PyResult<T>>| {
+        std::thread::Builder::new().name("ebbtide".into()).spawn(move || {
+            promise.keep(work());
+        })?;
+        Ok(())
+    };
+    wait(py, begin, glance)?
+}
+
 /// Waits for the value that `begin` promises, without holding the interpreter lock. `glance` is
 /// called about ten times a second.
 ///

@@ -3,8 +3,8 @@
 use crate::attended::{self, Promise};
 use crate::message::{How, Response, request};
 use crate::queue::{LoopEvent, Queue};
+use crate::security::Security;
 use crate::{errors, runtime};
-use ebbtide::stream::{Identity, Trust};
 use ebbtide::{Config, Error};
 use ebbtide_core::cc::ControlConfig;
 use pyo3::exceptions::PyValueError;
@@ -26,10 +26,7 @@ pub(crate) struct Settings {
     control: Option<String>,
     nstart: Option<u16>,
     busy_poll: f64,
-    ca: Option<Vec<u8>>,
-    insecure: bool,
-    certificate: Option<Vec<u8>>,
-    key: Option<Vec<u8>>,
+    pub(crate) security: Security,
 }
 
 impl Settings {
@@ -60,26 +57,7 @@ impl Settings {
             Duration::try_from_secs_f64(self.busy_poll)
                 .map_err(|error| PyValueError::new_err(format!("busy_poll: {error}")))?,
         );
-        let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
-        if self.insecure {
-            config = config.trust(Trust::dangerously_anyone());
-        } else if let Some(pem) = &self.ca {
-            config = config.trust(Trust::authorities(pem).map_err(|error| wrong(&error))?);
-        }
-        config = config.identity(self.identity()?);
-        Ok(config)
-    }
-
-    /// The certificate, if one is given.
-    pub(crate) fn identity(&self) -> PyResult<Option<Identity>> {
-        match (&self.certificate, &self.key) {
-            (None, None) => Ok(None),
-            (Some(chain), key) => {
-                let identity = Identity::from_pem(chain, key.as_ref().unwrap_or(chain));
-                identity.map(Some).map_err(|error| PyValueError::new_err(error.to_string()))
-            }
-            (None, Some(_)) => Err(PyValueError::new_err("key: a certificate belongs to it")),
-        }
+        self.security.apply(config)
     }
 }
 
@@ -177,8 +155,8 @@ impl Client {
     }
 
     /// Exchanges that have not ended.
-    fn open_exchanges(&self) -> usize {
-        self.client.open_exchanges()
+    fn open_exchanges(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.client.open_exchanges())
     }
 }
 

@@ -68,9 +68,11 @@ pub(crate) fn request(error: &ebbtide::Error) -> PyErr {
             }
             _ => PyConnectionError::new_err(text),
         },
-        Error::NotSent { .. } | Error::Connection { .. } | Error::Tls { .. } => {
-            ConnectionLost::new_err(text)
-        }
+        Error::NoCredentials { .. } => PyValueError::new_err(text),
+        Error::NotSent { .. }
+        | Error::Connection { .. }
+        | Error::Tls { .. }
+        | Error::Dtls { .. } => ConnectionLost::new_err(text),
         Error::Reset { .. } => ResetError::new_err(text),
         Error::Protocol { .. } => ProtocolError::new_err(text),
         Error::TooLarge { .. } => TooLargeError::new_err(text),

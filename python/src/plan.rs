@@ -1,15 +1,15 @@
 //! The testbed: plans, runs, reads and reports on campaigns.
 
+use crate::control::{PythonControl, Raised, registry};
+use crate::pool::{Cancel, in_pool};
 use crate::{attended, errors};
-use ebbtide_core::cc::Algorithm;
 use ebbtide_sim::record::{AIR, Capture, Claim, Only, PLACES, Store, Tap, Trace};
 use ebbtide_sim::report::{Report, render};
 use ebbtide_sim::reproduce::{Paper, check_statements, compare, pages, plan, replications};
 use ebbtide_sim::run::{
-    Campaign, CellSpec, Most, Progress, Results, Shard, document, left_out, report, simulate_with,
+    Campaign, CellSpec, Most, Results, Shard, document, left_out, report, simulate_with,
 };
-use ebbtide_sim::scenario::units::in_base_unit;
-use ebbtide_sim::scenario::{self, Axis, BUILTIN, Q_BLOCK, Q_BLOCK_ABOUT, Source, TCP, TCP_ABOUT};
+use ebbtide_sim::scenario::{self, Axis, ScenarioError, Source};
 use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -18,72 +18,44 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Tells the work on other threads not to begin anything more.
-#[pyclass(frozen, from_py_object)]
-#[derive(Clone, Default)]
-pub(crate) struct Cancel {
-    told: Arc<AtomicBool>,
-    finished: Arc<AtomicU64>,
-}
-
-#[pymethods]
-impl Cancel {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-
-    /// Lets replications that have begun end, and begins no other.
-    fn cancel(&self) {
-        self.told.store(true, Ordering::Relaxed);
-    }
-
-    /// The number of finished replications.
-    #[getter]
-    fn finished(&self) -> u64 {
-        self.finished.load(Ordering::Relaxed)
-    }
-}
-
-impl Progress for Cancel {
-    fn finished(&self, _simulated_s: f64) {
-        self.finished.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.told.load(Ordering::Relaxed)
-    }
-}
 
 /// A campaign, with every key and value validated.
 #[pyclass(frozen)]
 pub(crate) struct Plan {
     campaign: Arc<Campaign>,
+    raised: Raised,
 }
 
 #[pymethods]
 impl Plan {
     #[new]
-    #[pyo3(signature = (place, text, axes, cc, reps=None, seed=None))]
+    #[pyo3(signature = (place, text, axes, cc, controls, reps=None, seed=None))]
     fn new(
+        py: Python<'_>,
         place: String,
         text: String,
         axes: Vec<(String, Vec<String>)>,
         cc: Vec<String>,
+        controls: Vec<Py<PythonControl>>,
         reps: Option<u32>,
         seed: Option<u64>,
     ) -> PyResult<Self> {
         let axes = axes.into_iter().map(|(key, values)| Axis { key, values }).collect();
-        let planned = Campaign::plan(Source::new(place, text), axes, cc, (reps, seed));
-        Self::of(planned.map_err(|error| errors::argument(&error))?)
+        let (registry, raised) = registry(py, &controls)?;
+        let source = Source::new(place, text).with_controls(registry);
+        let plan = move || Campaign::plan(source, axes, cc, (reps, seed));
+        Self::planned(py, raised, plan)
     }
 
     /// The experiments of papers.
     #[staticmethod]
     #[pyo3(signature = (papers, reps=None, seed=None))]
-    fn of_papers(papers: Vec<String>, reps: Option<u32>, seed: Option<u64>) -> PyResult<Self> {
+    fn of_papers(
+        py: Python<'_>,
+        papers: Vec<String>,
+        reps: Option<u32>,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
         let known: Vec<&str> = Paper::ALL.iter().map(|paper| paper.name()).collect();
         if let Some(name) = papers.iter().find(|name| !known.contains(&name.as_str())) {
             let hint = scenario::did_you_mean(name, known.iter().copied());
@@ -91,17 +63,21 @@ impl Plan {
             let text = format!("papers: '{name}' cannot be reproduced; there are {known}{hint}");
             return Err(PyValueError::new_err(text));
         }
-        let planned = plan(&Paper::named(&papers), (reps, seed));
-        Self::of(planned.map_err(|error| errors::argument(&error))?)
+        let papers = Paper::named(&papers);
+        Self::planned(py, Raised::default(), move || plan(&papers, (reps, seed)))
     }
 
     /// The campaign of a folder of results.
     #[staticmethod]
-    fn of_folder(folder: PathBuf) -> PyResult<Self> {
+    fn of_folder(
+        py: Python<'_>,
+        folder: PathBuf,
+        controls: Vec<Py<PythonControl>>,
+    ) -> PyResult<Self> {
         let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
         let manifest = store.load_manifest().map_err(|error| errors::store(&error))?;
-        let planned = Campaign::from_manifest(&manifest);
-        Self::of(planned.map_err(|error| errors::argument(&error))?)
+        let (registry, raised) = registry(py, &controls)?;
+        Self::planned(py, raised, move || Campaign::from_manifest_with(&manifest, registry))
     }
 
     /// The same campaign with other numbers of replications, one per cell.
@@ -114,7 +90,7 @@ impl Plan {
         for (spec, reps) in campaign.cells.iter_mut().zip(reps) {
             spec.reps = reps;
         }
-        Ok(Self { campaign: Arc::new(campaign) })
+        Ok(Self { campaign: Arc::new(campaign), raised: self.raised.clone() })
     }
 
     #[getter]
@@ -271,7 +247,7 @@ impl Plan {
         pcap: Option<PathBuf>,
     ) -> PyResult<()> {
         let spec = self.cell(cell)?.clone();
-        let seed = self.campaign.seed;
+        let (seed, raised) = (self.campaign.seed, self.raised.clone());
         let work = move || -> Result<(), PyErr> {
             let lines = trace.as_deref().map(create).transpose()?;
             let capture = match &pcap {
@@ -287,13 +263,7 @@ impl Plan {
             let (_, trace) = ran.map_err(|error| errors::RunError::new_err(error.to_string()))?;
             Ok(trace.finish()?)
         };
-        let begin = |promise: attended::Promise<_>| {
-            std::thread::Builder::new().name("ebbtide".into()).spawn(move || {
-                promise.keep(work());
-            })?;
-            Ok(())
-        };
-        attended::wait(py, begin, |_| Ok(()))?
+        attended::run(py, move || raised.during(work), |_| Ok(()))
     }
 }
 
@@ -302,8 +272,16 @@ impl Plan {
 type Figures = (String, String, Option<String>, u64);
 
 impl Plan {
-    fn of(campaign: Campaign) -> PyResult<Self> {
-        Ok(Self { campaign: Arc::new(campaign) })
+    /// Plans on another thread: a plan of ten thousand cells takes seconds.
+    fn planned(
+        py: Python<'_>,
+        raised: Raised,
+        plan: impl FnOnce() -> Result<Campaign, ScenarioError> + Send + 'static,
+    ) -> PyResult<Self> {
+        let keeps = raised.clone();
+        let work = move || keeps.during(|| plan().map_err(|error| errors::argument(&error)));
+        let campaign = attended::run(py, work, |_| Ok(()))?;
+        Ok(Self { campaign: Arc::new(campaign), raised })
     }
 
     fn cell(&self, index: usize) -> PyResult<&CellSpec> {
@@ -321,12 +299,9 @@ impl Plan {
         shard: Option<Shard>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Figures> {
-        let cancel = Cancel::default();
-        let (campaign, hears) = (self.campaign.clone(), cancel.clone());
-        let work = move || -> PyResult<Figures> {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
-            let pool = pool.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-            let ran = pool.install(|| campaign.run(Some(&store), shard, &hears));
+        let campaign = self.campaign.clone();
+        let work = move |cancel: &Cancel| -> PyResult<Figures> {
+            let ran = campaign.run(Some(&store), shard, cancel);
             let results = ran.map_err(|error| errors::campaign(&error))?;
             save_report(&store, &campaign, &results)?;
             drop(claim);
@@ -334,22 +309,8 @@ impl Plan {
             let per_run = per_run(&results).to_string();
             Ok((document, per_run, left_out(&campaign, &results), results.reused))
         };
-        let begin = |promise: attended::Promise<_>| {
-            std::thread::Builder::new().name("ebbtide".into()).spawn(move || {
-                promise.keep(work());
-            })?;
-            Ok(())
-        };
         let all = self.campaign.runs();
-        let glance = |py: Python<'_>| match &progress {
-            None => Ok(()),
-            Some(progress) => progress.call1(py, (cancel.finished(), all)).map(drop),
-        };
-        let ended = attended::wait(py, begin, glance);
-        if ended.is_err() {
-            cancel.cancel();
-        }
-        ended?
+        in_pool(py, Cancel::of(&self.raised), (jobs, all, progress), work)
     }
 }
 
@@ -426,19 +387,20 @@ type Done = (Vec<String>, Vec<(String, String, u32, String, String)>, f64);
 
 /// Runs a piece of work on this thread without holding the interpreter lock, and writes one file.
 #[pyfunction]
-#[pyo3(signature = (place, text, seed, work, folder, cancel=None))]
+#[pyo3(signature = (scenario, seed, work, controls, folder, cancel=None))]
 pub(crate) fn run_chunk(
     py: Python<'_>,
-    place: String,
-    text: String,
+    scenario: (String, String),
     seed: u64,
     work: Work,
+    controls: Vec<Py<PythonControl>>,
     folder: PathBuf,
     cancel: Option<Cancel>,
 ) -> PyResult<Done> {
-    let cancel = cancel.unwrap_or_default();
-    py.detach(move || {
-        let source = Source::new(place, text);
+    let (registry, raised) = registry(py, &controls)?;
+    let cancel = cancel.unwrap_or_default().with(&raised);
+    let source = Source::new(scenario.0, scenario.1).with_controls(registry);
+    let run = move || {
         let mut whole: Option<Campaign> = None;
         let mut tasks = Vec::new();
         for (settings, cc, replications) in work {
@@ -458,54 +420,6 @@ pub(crate) fn run_chunk(
         let failed = done.failed.into_iter();
         let failed = failed.map(|run| (run.key, run.cell, run.replication, run.error, run.replay));
         Ok((done.keys, failed.collect(), done.wall_s))
-    })
-}
-
-/// A built-in scenario or a file: its place and its validated text.
-#[pyfunction]
-pub(crate) fn scenario_of_name(name: &str) -> PyResult<(String, String)> {
-    let source = scenario::load(name).map_err(|error| errors::argument(&error))?;
-    Ok((source.place, source.text))
-}
-
-/// A scenario from JSON, as validated TOML text.
-#[pyfunction]
-pub(crate) fn scenario_of_json(place: String, json: &str) -> PyResult<String> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        PyValueError::new_err(format!("{place}: is not a scenario: {error}"))
     };
-    let table: toml::Table = serde_json::from_str(json).map_err(|error| wrong(&error))?;
-    let text = toml::to_string(&table).map_err(|error| wrong(&error))?;
-    let source = Source::new(place.clone(), text);
-    source.scenario(&[]).map_err(|error| errors::argument(&error))?;
-    Ok(source.text)
-}
-
-/// The built-in scenarios: name, title, and the short names of their settings.
-#[pyfunction]
-pub(crate) fn scenarios() -> PyResult<Vec<(&'static str, String, Vec<String>)>> {
-    BUILTIN
-        .iter()
-        .map(|builtin| {
-            let scenario = scenario::load(builtin.name).and_then(|source| source.scenario(&[]));
-            let scenario = scenario.map_err(|error| errors::argument(&error))?;
-            Ok((builtin.name, scenario.title, scenario.keys.into_keys().collect()))
-        })
-        .collect()
-}
-
-/// The values of `cc`: name, source and description.
-#[pyfunction]
-pub(crate) fn controls() -> Vec<(&'static str, &'static str, &'static str)> {
-    let controls = Algorithm::ALL.iter().map(|a| (a.name(), a.source(), a.about()));
-    controls
-        .chain([(TCP, scenario::TCP_SOURCE, TCP_ABOUT)])
-        .chain([(Q_BLOCK, scenario::Q_BLOCK_SOURCE, Q_BLOCK_ABOUT)])
-        .collect()
-}
-
-/// A quantity such as `30 kbit/s` in its base unit: 30000.0 and `bit/s`.
-#[pyfunction]
-pub(crate) fn quantity(text: &str) -> Option<(f64, &'static str)> {
-    in_base_unit(text)
+    py.detach(move || raised.during(run))
 }

@@ -4,6 +4,7 @@ use crate::client::Settings;
 use crate::message::{Options, code_of, dotted};
 use crate::queue::{LoopEvent, Queue};
 use crate::runtime;
+use crate::security::{self, Keys};
 use bytes::Bytes;
 use ebbtide::server::{Call, Resource, Router};
 use ebbtide::stream::Listen;
@@ -32,17 +33,19 @@ impl Subject {
     }
 
     /// The state changed: every observer receives the current response of the GET handler.
-    fn changed(&self) -> PyResult<()> {
+    fn changed(&self, py: Python<'_>) -> PyResult<()> {
         let runtime = runtime::handle()?;
-        let _inside = runtime.enter();
-        self.0.changed();
+        py.detach(|| {
+            let _inside = runtime.enter();
+            self.0.changed();
+        });
         Ok(())
     }
 
     /// The number of observers.
     #[getter]
-    fn observers(&self) -> usize {
-        self.0.observers()
+    fn observers(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.observers())
     }
 }
 
@@ -72,6 +75,13 @@ impl Incoming {
     #[getter]
     fn remote(&self) -> (String, u16) {
         (self.call.remote().ip().to_string(), self.call.remote().port())
+    }
+
+    /// The identity that the client has proved to have the key of.
+    #[getter]
+    fn identity<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let identity = py.detach(|| self.call.identity().map(<[u8]>::to_vec));
+        identity.map(|identity| PyBytes::new(py, &identity))
     }
 
     #[getter]
@@ -125,11 +135,14 @@ pub(crate) struct Server {
 impl Server {
     /// Serves `routes` at `addresses`, each a scheme, a host and a port.
     #[new]
+    #[pyo3(signature = (queue, routes, addresses, settings, keys=None))]
     fn new(
+        py: Python<'_>,
         queue: &Queue,
         routes: Vec<Route>,
         addresses: Vec<(String, String, u16)>,
         settings: Settings,
+        keys: Option<Keys>,
     ) -> PyResult<Self> {
         let router = routes.into_iter().enumerate().fold(Ok(Router::new()), |router, each| {
             let (index, (path, methods, attributes, subject)) = each;
@@ -145,36 +158,50 @@ impl Server {
             }
             Ok::<_, PyErr>(router?.route(&path, resource))
         })?;
-        let config = settings.config()?;
-        let runtime = runtime::handle()?;
-        let _inside = runtime.enter();
-        let (datagrams, streams): (Vec<_>, Vec<_>) =
-            addresses.into_iter().partition(|(scheme, _, _)| scheme == "coap");
-        let datagrams = datagrams.into_iter().map(|(_, host, port)| (host, port));
-        let failed = |error: ebbtide::BindError| PyOSError::new_err(error.to_string());
-        let mut server = ebbtide::Server::with_config(router, config, datagrams).map_err(failed)?;
-        for (scheme, host, port) in streams {
+        let mut config = settings.config()?;
+        let keys = keys.map(Keys::look_up).transpose()?;
+        let tls = settings.security.tls_server()?;
+        let (mut datagrams, mut streams) = (Vec::new(), Vec::new());
+        for (scheme, host, port) in addresses {
+            let tls_server = || {
+                let missing = "bind: coaps+tcp and coaps+ws need certificate and key";
+                tls.clone().ok_or_else(|| PyValueError::new_err(missing))
+            };
+            if scheme == "coap" {
+                datagrams.push((host, port));
+                continue;
+            }
             let mut found = (host.as_str(), port).to_socket_addrs()?;
             let missing = || PyOSError::new_err(format!("'{host}' has no address"));
             let at = found.next().ok_or_else(missing)?;
-            let identity = || {
-                let missing = "bind: coaps+tcp and coaps+ws need certificate and key";
-                settings.identity()?.ok_or_else(|| PyValueError::new_err(missing))
-            };
-            let at = match scheme.as_str() {
+            streams.push(match scheme.as_str() {
+                "coaps" => {
+                    let bound = security::bind(at, keys.as_ref(), tls.as_ref())?;
+                    config = config.bind_dtls(bound);
+                    continue;
+                }
                 "coap+tcp" => Listen::Tcp(at),
-                "coaps+tcp" => Listen::Tls(at, identity()?.into()),
+                "coaps+tcp" => Listen::Tls(at, tls_server()?),
                 "coap+ws" => Listen::Ws(at),
-                "coaps+ws" => Listen::Wss(at, identity()?.into()),
+                "coaps+ws" => Listen::Wss(at, tls_server()?),
                 _ => {
                     return Err(PyValueError::new_err(format!(
-                        "bind: '{scheme}' is not one of coap, coap+tcp, coaps+tcp, coap+ws, coaps+ws"
+                        "bind: '{scheme}' is not one of coap, coaps, coap+tcp, coaps+tcp, coap+ws, \
+                         coaps+ws"
                     )));
                 }
-            };
-            server = server.listen(at).map_err(failed)?;
+            });
         }
+        let runtime = runtime::handle()?;
+        let bound = py.detach(|| {
+            let _inside = runtime.enter();
+            let server = ebbtide::Server::with_config(router, config, datagrams)?;
+            streams.into_iter().try_fold(server, ebbtide::Server::listen)
+        });
+        let server =
+            bound.map_err(|error: ebbtide::BindError| PyOSError::new_err(error.to_string()))?;
         let udp = server.local_addrs().into_iter().map(|at| ("coap".to_owned(), at));
+        let udp = udp.chain(server.dtls_addrs().into_iter().map(|at| ("coaps".to_owned(), at)));
         let streams = server.listeners().into_iter();
         let streams = streams.map(|(scheme, at)| (scheme.to_string(), at));
         let addresses =
@@ -189,11 +216,27 @@ impl Server {
         self.addresses.clone()
     }
 
-    fn close(&self) -> PyResult<()> {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         let runtime = runtime::handle()?;
-        let _inside = runtime.enter();
-        drop(self.server.lock().unwrap_or_else(PoisonError::into_inner).take());
+        py.detach(|| {
+            let _inside = runtime.enter();
+            drop(self.server.lock().unwrap_or_else(PoisonError::into_inner).take());
+        });
         Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Without a runtime there are no sockets to close.
+        let Ok(runtime) = runtime::handle() else { return };
+        let server = self.server.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        Python::attach(|py| {
+            py.detach(|| {
+                let _inside = runtime.enter();
+                drop(server);
+            });
+        });
     }
 }
 

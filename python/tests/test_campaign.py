@@ -69,7 +69,8 @@ def test_replications_that_are_there_twice_count_once(campaign: Make, tmp_path: 
 
     settings = [(key, str(value)) for key, value in SMALL.items()]
     found = ebbtide.scenario("nb-iot")
-    run_chunk(found.place, found.text, 1, [(settings, "default", [2, 1])], made.folder)
+    work = [(settings, "default", [2, 1])]
+    run_chunk((found.place, found.text), 1, work, [], made.folder)
     assert len(list((made.folder / "chunks").glob("*.parquet"))) > 1
     assert rows(made) == before
     assert made.sql("SELECT count(*) AS n FROM runs")["n"][0] == len(before)

@@ -151,6 +151,30 @@ fn equal_factories_are_one_control_however_often_they_are_made() {
     assert_eq!(refused, Some(SendError::TooManyPeers), "256 different ones are the most");
 }
 
+/// A control whose version is not visible in its text.
+struct Versioned(&'static str);
+
+impl ControlFactory for Versioned {
+    fn name(&self) -> &'static str {
+        "versioned"
+    }
+    fn build(&self) -> Box<dyn DynControl> {
+        Box::new(Constant(Micros::from_millis(80)))
+    }
+    fn version(&self) -> &str {
+        self.0
+    }
+}
+
+#[test]
+fn two_versions_of_a_control_are_two_controls_with_the_same_text() {
+    let [one, same, two] = ["1", "1", "2"].map(|version| Custom::new(Versioned(version)));
+    assert_eq!((&one, one.to_string()), (&same, two.to_string()));
+    assert_ne!(one, two);
+    assert_ne!(format!("{one:?}"), format!("{two:?}"));
+    assert_eq!(format!("{:?}", Custom::new(Versioned(""))), "Custom(versioned)");
+}
+
 #[test]
 fn the_shell_bounds_it_as_it_does_the_built_in_ones() {
     let mut endpoint = endpoint(registry().parse("constant:wait=0").unwrap());

@@ -11,11 +11,13 @@ A client::
 
     print(ebbtide.get("coap://192.0.2.7/temperature").text)
 
-Modules: :mod:`ebbtide.aio` (asyncio), :mod:`ebbtide.figures` (matplotlib).
+Modules: :mod:`ebbtide.aio` (asyncio), :mod:`ebbtide.control` (congestion controls in Python),
+:mod:`ebbtide.figures` (matplotlib).
 """
 
 from __future__ import annotations
 
+from ebbtide import control
 from ebbtide._campaign import Campaign, Failed, Missing
 from ebbtide._coap import (
     Call,
@@ -42,9 +44,11 @@ from ebbtide._ebbtide import (
     Subject,
     TooLargeError,
 )
+from ebbtide._map import Map, map
 from ebbtide._results import Result, replay, reproduce, run
 from ebbtide._scenario import Scenario, controls, scenario, scenarios
 from ebbtide._tuning import Calibration, Tuning, calibrate, tune
+from ebbtide.control import Control
 
 #: The version; results carry it, since another one may compute others.
 __version__ = VERSION
@@ -55,8 +59,10 @@ __all__ = [
     "Campaign",
     "Client",
     "ConnectionLost",
+    "Control",
     "EbbtideError",
     "Failed",
+    "Map",
     "Missing",
     "NoAnswer",
     "Observation",
@@ -75,8 +81,10 @@ __all__ = [
     "Tuning",
     "__version__",
     "calibrate",
+    "control",
     "controls",
     "get",
+    "map",
     "post",
     "put",
     "replay",

@@ -16,6 +16,7 @@ from ebbtide._extras import need
 from ebbtide._results import Result
 from ebbtide._scenario import ScenarioLike, Settings, count_of, plan_of
 from ebbtide._stopping import Until, mean_and_half_width
+from ebbtide.control import Control, ControlLike, Written, named
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,13 @@ class Campaign:
     campaign.
     """
 
+    _classes: list[Written]
+
     def __init__(
         self,
         scenario: ScenarioLike,
         axes: Settings | None = None,
-        controls: str | Sequence[str] | None = None,
+        controls: ControlLike | Sequence[ControlLike] | None = None,
         reps: int | str | None = None,
         *,
         folder: str | os.PathLike[str],
@@ -76,14 +79,18 @@ class Campaign:
         self._until = Until.parse(reps) if isinstance(reps, str) else None
         count = self._until.least if self._until else reps
         assert not isinstance(count, str)
-        self._plan = plan_of(scenario, axes, controls, count, seed)
+        self._plan, self._classes = plan_of(scenario, axes, controls, count, seed)
         self._folder = Path(folder)
         self._check_folder()
         self._resume_until()
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Campaign:
+    def open(
+        cls, folder: str | os.PathLike[str], *, controls: Sequence[type[Control]] = ()
+    ) -> Campaign:
         """Return the campaign that a folder is of: of a Campaign, or of ``ebbtide run --out``.
+
+        ``controls``: the classes of the campaign's controls that are written in Python.
 
         Raises OSError if there is none, ValueError if this version does not understand it.
         """
@@ -92,7 +99,9 @@ class Campaign:
             raise FileNotFoundError(f"{path}: is not the folder of a campaign: no manifest.json")
         campaign = cls.__new__(cls)
         campaign._until = None
-        campaign._plan = _ebbtide.Plan.of_folder(path)
+        _, campaign._classes = named(controls)
+        native = [written.native() for written in campaign._classes]
+        campaign._plan = _ebbtide.Plan.of_folder(path, native)
         campaign._folder = path
         campaign._check_folder()
         return campaign
@@ -105,6 +114,7 @@ class Campaign:
         """Compute everything again into another folder; give the keys whose files differ."""
         again = Campaign.__new__(Campaign)
         again._until, again._plan, again._folder = None, self._plan, Path(folder)
+        again._classes = self._classes
         again.run()
         return self._plan.differing(self._folder, folder)
 
@@ -221,10 +231,11 @@ class Campaign:
             # One cheap replication first, to know how long a piece is: of the middle of the costs.
             ordered = sorted(runs, key=lambda run: cells[run[0]][3])
             probe = ordered[len(ordered) // 2]
-            done = _chunks.run_piece(self._piece([probe]))
-            heard(done)
+            probed: list[_chunks.Done] = []
+            _chunks.Pool(None, 1, probed.append).run(iter([self._piece([probe])]))
+            heard(probed[0])
             rest = [run for run in runs if run != probe]
-            rate = max(done.wall_s, 1e-4) / cells[probe[0]][3]
+            rate = max(probed[0].wall_s, 1e-4) / cells[probe[0]][3]
         pool = _chunks.Pool(executor, jobs, heard)
         whole = rate * sum(cells[cell][3] for cell, _ in rest)
         most = min(chunk_seconds, max(whole / (pool.workers * _chunks.PER_WORKER), 0.2))
@@ -242,7 +253,8 @@ class Campaign:
                 last = cell
             work[-1][2].append(replication)
         plan, folder = self._plan, str(self._folder.resolve())
-        return _chunks.Piece(plan.place, plan.text, plan.seed, _ebbtide.VERSION, work, folder)
+        classes, version = self._classes, _ebbtide.VERSION
+        return _chunks.Piece(plan.place, plan.text, plan.seed, version, work, classes, folder)
 
     @property
     def _cells(self) -> list[tuple[str, list[tuple[str, str]], int, int]]:

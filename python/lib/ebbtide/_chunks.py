@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import concurrent.futures as futures
 import os
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ebbtide import _ebbtide
+from ebbtide.control import Written
 
 #: How long a piece shall take, s: long against what an executor spends on it, short against what is
 #: lost when a worker dies.
@@ -18,6 +21,8 @@ CHUNK_SECONDS = 30.0
 PER_WORKER = 8
 #: How often a piece is given to an executor whose workers die under it.
 ATTEMPTS = 5
+
+T = TypeVar("T")
 
 #: Cells of one piece: settings, control, replications.
 Work = list[tuple[list[tuple[str, str]], str, list[int]]]
@@ -32,6 +37,8 @@ class Piece:
     seed: int
     version: str
     work: Work
+    #: The controls that are written in Python.
+    classes: list[Written]
     folder: str
 
     @property
@@ -56,9 +63,8 @@ def run_piece(piece: Piece, cancel: _ebbtide.Cancel | None = None) -> Done:
             f"this worker has ebbtide {_ebbtide.VERSION}, the campaign is of {piece.version}: "
             "install the same on all machines"
         )
-    return Done(
-        *_ebbtide.run_chunk(piece.place, piece.text, piece.seed, piece.work, piece.folder, cancel)
-    )
+    scenario, native = (piece.place, piece.text), [one.native() for one in piece.classes]
+    return Done(*_ebbtide.run_chunk(scenario, piece.seed, piece.work, native, piece.folder, cancel))
 
 
 def cut(
@@ -91,6 +97,45 @@ def workers_of(executor: futures.Executor) -> int:
         return os.cpu_count() or 1
 
 
+class Threads(futures.Executor):
+    """Threads that do not keep the interpreter from ending, as those of the standard library do.
+
+    A replication may take minutes, and after Ctrl-C nobody waits for it.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._max_workers = count
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        for number in range(count):
+            threading.Thread(target=self._work, name=f"ebbtide-{number}", daemon=True).start()
+
+    def _work(self) -> None:
+        while (work := self._queue.get()) is not None:
+            work()
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> futures.Future[T]:
+        """Run a function on one of the threads."""
+        future: futures.Future[T] = futures.Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._queue.put(work)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the threads end after what is queued."""
+        for _ in range(self._max_workers):
+            self._queue.put(None)
+
+
 class Pool:
     """Runs pieces on an executor: few at a time are handed over, those whose worker died again."""
 
@@ -103,7 +148,7 @@ class Pool:
         self._own = executor is None
         self._cancel = _ebbtide.Cancel() if executor is None else None
         count = jobs or os.cpu_count() or 1
-        self._executor = executor or futures.ThreadPoolExecutor(count, "ebbtide")
+        self._executor = executor or Threads(count)
         self.workers = workers_of(self._executor)
         self._progress = progress
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -16,10 +17,21 @@ from ebbtide._ebbtide import Response, Subject
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE", "FETCH", "PATCH", "iPATCH"]
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "DELETE", "FETCH", "PATCH", "iPATCH")
 
+_log = logging.getLogger("ebbtide")
+
 CONTENT_FORMAT = 12
 URI_QUERY = 15
 MAX_AGE = 14
 ETAG = 4
+
+
+#: The default ports of RFC 7252 section 6 and RFC 8323 section 8.
+PORTS = {"coap": 5683, "coaps": 5684, "coap+tcp": 5683, "coaps+tcp": 5684}
+PORTS |= {"coap+ws": 80, "coaps+ws": 443}
+
+#: The keys of a server's clients by identity: a table, or a function that returns None for an
+#: identity that it does not know.
+Keys: TypeAlias = "Mapping[str | bytes, str | bytes] | Callable[[bytes], bytes | str | None]"
 
 
 def settings_of(
@@ -30,28 +42,68 @@ def settings_of(
     insecure: bool = False,
     certificate: bytes | None = None,
     key: bytes | None = None,
+    identity: str | bytes | None = None,
+    psk: str | bytes | None = None,
+    cid: bool | int = True,
 ) -> dict[str, object]:
     """Return settings as the native half takes them."""
-    return {
-        "control": control,
-        "nstart": nstart,
-        "busy_poll": float(busy_poll),
+    if control is not None and not isinstance(control, str):
+        takes = "a name; controls written in Python run in the testbed only"
+        raise TypeError(f"control: takes {takes}, not {type(control).__name__}")
+    if not isinstance(cid, int) or (cid is not True and not 0 <= cid <= 8):
+        raise ValueError(f"cid: takes True, False, or a length from 0 to 8 bytes, not {cid!r}")
+    if (identity is None) != (psk is None):
+        missing = "psk" if psk is None else "identity"
+        raise ValueError(f"{missing}: identity and psk belong together")
+    credentials = None
+    if identity is not None and psk is not None:
+        credentials = (bytes_of(identity, "identity"), bytes_of(psk, "psk"))
+    security = {
         "ca": ca,
         "insecure": insecure,
         "certificate": certificate,
         "key": key,
+        "credentials": credentials,
+        "cid": cid,
+    }
+    return {
+        "control": control,
+        "nstart": nstart,
+        "busy_poll": float(busy_poll),
+        "security": security,
     }
 
 
-def bytes_of(payload: bytes | bytearray | memoryview | str) -> bytes:
-    """Return a payload's bytes; text as UTF-8. Raises TypeError for anything else."""
+def keys_of(psk: Keys | None) -> dict[bytes, bytes] | Callable[[bytes], bytes | None] | None:
+    """Return the keys of clients as the native half takes them."""
+    if psk is None:
+        return None
+    if isinstance(psk, Mapping):
+        return {bytes_of(name, "psk"): bytes_of(key, "psk") for name, key in psk.items()}
+    if not callable(psk):
+        takes = "a dict of identities and keys, or a function from an identity to a key"
+        raise TypeError(f"psk: takes {takes}, not {type(psk).__name__}")
+
+    def look_up(identity: bytes) -> bytes | None:
+        try:
+            key = psk(identity)
+            return None if key is None else bytes_of(key, "psk")
+        except Exception:
+            _log.exception("psk: the function failed, so %r is not known", identity)
+            return None
+
+    return look_up
+
+
+def bytes_of(payload: bytes | bytearray | memoryview | str, name: str = "payload") -> bytes:
+    """Return an argument's bytes; text as UTF-8. Raises TypeError for anything else."""
     if isinstance(payload, bytes):
         return payload
     if isinstance(payload, str):
         return payload.encode()
     if isinstance(payload, (bytearray, memoryview)):
         return bytes(payload)
-    raise TypeError(f"payload: takes bytes or text, not {type(payload).__name__}")
+    raise TypeError(f"{name}: takes bytes or text, not {type(payload).__name__}")
 
 
 def how_of(how: Mapping[str, Any]) -> dict[str, object] | None:
@@ -83,8 +135,11 @@ class Client:
     ``control``: congestion control as ``--cc`` has it, such as ``"fasor-token"`` (the default).
     ``nstart``: how many exchanges with one peer may be open at once (RFC 7252 section 4.7),
     default 1. ``busy_poll``: seconds that a socket goes on asking for datagrams before it sleeps.
-    For ``coaps+tcp`` and ``coaps+ws``: ``ca`` (PEM) instead of the system's authorities,
-    ``insecure`` to trust anybody, ``certificate`` and ``key`` (PEM) of our own.
+    For ``coaps``: ``identity`` and ``psk``, the pre-shared key (text or bytes, a key of at most 64
+    bytes), and ``cid``: the length of this endpoint's connection IDs (RFC 9146), 0 to 8 bytes; True
+    for the default, False to do without them. For ``coaps+tcp`` and ``coaps+ws``, and for ``coaps``
+    if there is no ``psk``: ``ca`` (PEM) instead of the system's authorities, ``insecure`` to trust
+    anybody, ``certificate`` and ``key`` (PEM) of our own; ``coaps`` needs a key on the curve P-256.
 
     Raises ValueError for settings that are not possible.
     """
@@ -99,10 +154,13 @@ class Client:
         insecure: bool = False,
         certificate: bytes | None = None,
         key: bytes | None = None,
+        identity: str | bytes | None = None,
+        psk: str | bytes | None = None,
+        cid: bool | int = True,
     ) -> None:
-        self._native = _ebbtide.Client(
-            settings_of(control, nstart, busy_poll, ca, insecure, certificate, key)
-        )
+        tls = (ca, insecure, certificate, key)
+        dtls = (identity, psk, cid)
+        self._native = _ebbtide.Client(settings_of(control, nstart, busy_poll, *tls, *dtls))
 
     def request(self, method: Method, uri: str, payload: bytes | str = b"", **how: Any) -> Response:
         """Send a request and wait for its response.
@@ -115,8 +173,9 @@ class Client:
         A response with an error code is not an exception: see ``Response.is_success``.
 
         Raises ValueError for what is not possible, TimeoutError (NoAnswer) if nothing answers,
-        ConnectionRefusedError if no program listens at that port, ConnectionError otherwise, and
-        OSError if a name has no address.
+        ConnectionRefusedError if no program listens at that port, ConnectionError otherwise (such
+        as ConnectionLost if the server does not know the key), and OSError if a name has no
+        address.
         """
         return self._native.request(method, uri, bytes_of(payload), how_of(how))
 
@@ -275,6 +334,11 @@ class Call:
         return self._native.remote
 
     @property
+    def identity(self) -> bytes | None:
+        """Whom the client has proved to be: by its pre-shared key, or by its certificate."""
+        return self._native.identity
+
+    @property
     def options(self) -> list[tuple[int, bytes]]:
         """The options: number and value."""
         return self._native.options
@@ -376,7 +440,7 @@ def address_of(bind: str) -> tuple[str, str, int]:
         parts = urlsplit(f"//{rest}")
         if not parts.hostname or parts.path:
             raise ValueError
-        port = parts.port if parts.port is not None else 5683
+        port = parts.port if parts.port is not None else PORTS.get(scheme or "coap", 5683)
     except ValueError:
         example = "'127.0.0.1:5683' or 'coap+tcp://[::]:5683'"
         raise ValueError(f"bind: '{bind}' is not an address such as {example}") from None
@@ -387,9 +451,12 @@ class Server:
     """A CoAP server on a thread of its own, for programs without an asyncio loop.
 
     Handlers run one after the other on that thread; coroutines run in its loop. ``bind``: addresses
-    such as ``"127.0.0.1:5683"`` or ``"coaps+tcp://0.0.0.0:5684"``; port 0 takes a free one
-    (:attr:`addresses`). The other arguments are those of :class:`Client`. Use it in a ``with``
-    statement, or call :meth:`close`.
+    such as ``"127.0.0.1:5683"`` or ``"coaps://0.0.0.0:5684"``; port 0 takes a free one
+    (:attr:`addresses`). ``psk``, for ``coaps``: the keys of the clients, a dict of identities and
+    keys, or a function from an identity (bytes) to its key or None. The function must return
+    quickly and must not use the server: the socket waits for it. ``ca``: clients have to show a
+    certificate of these authorities. The other arguments are those of :class:`Client`. Use it in a
+    ``with`` statement, or call :meth:`close`.
 
     Raises OSError if an address cannot be bound, ValueError for what is not possible.
     """

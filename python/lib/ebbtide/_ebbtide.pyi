@@ -33,6 +33,7 @@ class Plan:
         text: str,
         axes: Sequence[tuple[str, Sequence[str]]],
         cc: Sequence[str],
+        controls: Sequence[PythonControl],
         reps: int | None = None,
         seed: int | None = None,
     ) -> Plan: ...
@@ -41,7 +42,7 @@ class Plan:
         papers: Sequence[str], reps: int | None = None, seed: int | None = None
     ) -> Plan: ...
     @staticmethod
-    def of_folder(folder: str | PathLike[str]) -> Plan: ...
+    def of_folder(folder: str | PathLike[str], controls: Sequence[PythonControl]) -> Plan: ...
     def with_reps(self, reps: Sequence[int]) -> Plan: ...
     @property
     def place(self) -> str: ...
@@ -81,10 +82,10 @@ class Plan:
     ) -> None: ...
 
 def run_chunk(
-    place: str,
-    text: str,
+    scenario: tuple[str, str],
     seed: int,
     work: _Work,
+    controls: Sequence[PythonControl],
     folder: str | PathLike[str],
     cancel: Cancel | None = None,
 ) -> tuple[list[str], list[tuple[str, str, int, str, str]], float]: ...
@@ -93,6 +94,176 @@ def scenario_of_json(place: str, json: str) -> str: ...
 def scenarios() -> list[tuple[str, str, list[str]]]: ...
 def controls() -> list[tuple[str, str, str]]: ...
 def quantity(text: str) -> tuple[float, str] | None: ...
+
+@final
+class MapPlan:
+    def __new__(
+        cls,
+        preset: str,
+        ranges: Sequence[str],
+        cc: Sequence[str],
+        against: Sequence[str] | None,
+        draw: tuple[int, int, int, int],
+        controls: Sequence[PythonControl],
+    ) -> MapPlan: ...
+    def run(
+        self,
+        folder: str | PathLike[str] | None = None,
+        within: float | None = None,
+        jobs: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> tuple[str, str]: ...
+
+@final
+class PythonControl:
+    def __new__(
+        cls,
+        build: Callable[[Sequence[tuple[str, str]]], object],
+        name: str,
+        keys: Sequence[tuple[str, str]],
+        version: str,
+        methods: Sequence[str],
+        marking: str,
+    ) -> PythonControl: ...
+
+@final
+class Context:
+    """The arguments common to all calls to a control."""
+
+    @property
+    def now(self) -> float:
+        """The time of the call, s since the simulation began."""
+
+    @property
+    def ack_timeout(self) -> float:
+        """ACK_TIMEOUT as it applies to this control, s."""
+
+    @property
+    def ack_random_factor(self) -> float:
+        """ACK_RANDOM_FACTOR."""
+
+    @property
+    def max_retransmit(self) -> int:
+        """MAX_RETRANSMIT."""
+
+    @property
+    def nstart(self) -> int:
+        """NSTART as it applies to this control."""
+
+    @staticmethod
+    def uniform(low: float, high: float) -> float:
+        """Draw a number of seconds from ``low`` to ``high``, both included.
+
+        Raises ValueError for numbers below 0, RuntimeError outside of a call.
+        """
+
+@final
+class Slot:
+    """The state of one exchange, kept from one transmission to the next."""
+
+    @property
+    def armed(self) -> float:
+        """The timeout that was armed last, s; 0 before the first transmission."""
+    base: float
+    """The timeout of the original transmission, or the base of the series, s: yours to define."""
+    tag: int
+    """A number from 0 to 255 that the control defines."""
+
+@final
+class Transmission:
+    """A transmission that is about to leave."""
+
+    @property
+    def kind(self) -> str:
+        """``"message"`` or ``"probe"``, a CoAP ping."""
+
+    @property
+    def ordinal(self) -> int:
+        """0 for the original, 1 for the first retransmission; probes have a count of their own."""
+
+    @property
+    def beside(self) -> int:
+        """The number of other Confirmable exchanges that are open with the peer."""
+
+@final
+class OutgoingMessage:
+    """A message that is ready to leave and asks for admission."""
+
+    @property
+    def confirmable(self) -> bool:
+        """Whether it is Confirmable and therefore opens an exchange."""
+
+    @property
+    def bytes(self) -> int:
+        """Its length, CoAP header included."""
+
+@final
+class Load:
+    """The traffic that is under way when a message asks for admission."""
+
+    @property
+    def open(self) -> int:
+        """Open Confirmable exchanges."""
+
+    @property
+    def last_non(self) -> float | None:
+        """When the last Non-confirmable message left, s; None if none has."""
+
+    @property
+    def nons_since_con(self) -> int:
+        """Non-confirmable messages since the last Confirmable one."""
+
+    @property
+    def unanswered_bytes(self) -> int:
+        """Bytes of Non-confirmable messages since the peer last responded."""
+
+    @property
+    def unanswered_since(self) -> float | None:
+        """When the first of these bytes left, s."""
+
+    @property
+    def probes(self) -> int:
+        """Unanswered probes for the message that asks."""
+
+@final
+class Sample:
+    """The measurements of an acknowledgement; all times end when it arrives."""
+
+    @property
+    def since_first(self) -> float:
+        """The time since the original transmission, s."""
+
+    @property
+    def since_last(self) -> float:
+        """The time since the last transmission, s."""
+
+    @property
+    def transmissions(self) -> int:
+        """Transmissions, at least 1."""
+
+    @property
+    def retransmissions(self) -> int:
+        """Retransmissions: one less."""
+
+    @property
+    def answered(self) -> tuple[int, float] | None:
+        """The ordinal of the transmission that was answered and the time since, if a mark tells."""
+
+@final
+class ProbeReply:
+    """The measurements of an answer to a probe."""
+
+    @property
+    def since(self) -> float:
+        """The time since the probe left, s."""
+
+    @property
+    def since_last(self) -> float:
+        """The time since the last transmission of the message, s; 0 before the first one."""
+
+    @property
+    def transmissions(self) -> int:
+        """Transmissions of the message; 0 if it waits for admission."""
 
 @final
 class Response:
@@ -186,6 +357,8 @@ class Incoming:
     @property
     def payload(self) -> bytes: ...
     @property
+    def identity(self) -> bytes | None: ...
+    @property
     def options(self) -> list[tuple[int, bytes]]: ...
     def param(self, name: str) -> str | None: ...
     def reply(self, code: str, payload: bytes, options: Sequence[tuple[int, bytes]]) -> None: ...
@@ -198,6 +371,7 @@ class Server:
         routes: Sequence[tuple[str, Sequence[str], Sequence[tuple[str, str]], Subject | None]],
         addresses: Sequence[tuple[str, str, int]],
         settings: Mapping[str, object],
+        keys: Mapping[bytes, bytes] | Callable[[bytes], bytes | None] | None = None,
     ) -> Server: ...
     @property
     def addresses(self) -> list[tuple[str, str, int]]: ...

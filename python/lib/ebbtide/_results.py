@@ -18,6 +18,7 @@ from ebbtide._scenario import (
     plan_of,
     seed_of,
 )
+from ebbtide.control import ControlLike
 
 #: Hears of finished replications and how many there are.
 ProgressCallback = Callable[[int, int], object]
@@ -135,7 +136,7 @@ def run(
     scenario: ScenarioLike,
     *,
     set: Settings | None = None,
-    cc: str | Sequence[str] | None = None,
+    cc: ControlLike | Sequence[ControlLike] | None = None,
     reps: int | None = None,
     seed: int | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -148,9 +149,10 @@ def run(
     It is ``ebbtide run``: the same files, byte for byte, for the same arguments and seed.
 
     ``scenario``: a built-in's name, a path, or a dict. ``set``: keys of the scenario; several
-    values make a sweep. ``cc``: congestion controls, ``"all"``, or None for those that the command
-    line compares. ``reps``, ``seed``: None for the scenario's. ``out``: a folder; what it already
-    has is not run again. ``jobs``: threads, None for one per core. ``shard``: ``(i, n)`` computes
+    values make a sweep. ``cc``: congestion controls, by name or as classes
+    (:class:`ebbtide.Control`), ``"all"``, or None for those that the command line compares.
+    ``reps``, ``seed``: None for the scenario's. ``out``: a folder; what it already has is not run
+    again. ``jobs``: threads, None for one per core. ``shard``: ``(i, n)`` computes
     only part i (from 1) of n of the replications, into ``out``. ``progress``: called with finished
     and all replications, about ten times a second.
 
@@ -158,7 +160,7 @@ def run(
     OSError if results cannot be kept (what is finished stays); RunError if a replication fails.
     Ctrl-C raises KeyboardInterrupt within a second; the same call again completes the work.
     """
-    plan = plan_of(scenario, set, cc, reps, seed)
+    plan, _ = plan_of(scenario, set, cc, reps, seed)
     part = None
     if shard is not None:
         index, of = shard
@@ -197,7 +199,7 @@ def reproduce(
 def replay(
     scenario: ScenarioLike,
     *,
-    cc: str,
+    cc: ControlLike,
     set: Settings | None = None,
     replication: int = 0,
     seed: int | None = None,
@@ -214,7 +216,7 @@ def replay(
     pandas = need("pandas", "dataframe")
     if isinstance(replication, bool) or not isinstance(replication, int) or replication < 0:
         raise ValueError(f"replication: takes a number from 0, not {replication!r}")
-    plan = plan_of(scenario, set, [cc], 1, seed)
+    plan, _ = plan_of(scenario, set, [cc], 1, seed)
     if swept := plan.swept():
         raise ValueError(f"set: {swept[0]}: a replay takes one value per key")
     with tempfile.TemporaryDirectory(prefix="ebbtide-") as folder:

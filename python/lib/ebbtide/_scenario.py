@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ebbtide import _ebbtide
+from ebbtide.control import Control, ControlLike, Written, named
 
 #: One value of a setting: what a scenario file has, such as ``100``, ``"30 kbit/s"`` or a range of
 #: times as text, ``"[10 ms, 20 ms]"``.
@@ -100,23 +101,28 @@ def axes_of(settings: Settings | None) -> list[tuple[str, list[str]]]:
     return axes
 
 
-def controls_of(cc: str | Sequence[str] | None) -> list[str]:
-    """Return the names of controls as the planner takes them."""
+def controls_of(
+    cc: ControlLike | Sequence[ControlLike] | None,
+) -> tuple[list[str], list[Written]]:
+    """Return the names of controls as the planner takes them, and the classes among them."""
     if cc is None:
-        return list(DEFAULT_CONTROLS)
+        return list(DEFAULT_CONTROLS), []
     if cc == "all":
         transports = {"tcp", "q-block"}
-        return [name for name, _, _ in _ebbtide.controls() if name not in transports]
-    names = [name.strip() for name in cc.split(",")] if isinstance(cc, str) else list(cc)
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"cc: takes names of congestion controls, not {type(name).__name__}")
+        return [name for name, _, _ in _ebbtide.controls() if name not in transports], []
+    if isinstance(cc, str):
+        several: Iterable[ControlLike] = cc.split(",")
+    elif isinstance(cc, (type, Control)) or not isinstance(cc, Iterable):
+        several = [cc]
+    else:
+        several = cc
+    names, classes = named(several)
     if not names:
         raise ValueError("cc: takes at least one congestion control")
     for index, name in enumerate(names):
         if name in names[:index]:
             raise ValueError(f"cc: '{name}' is named twice")
-    return names
+    return names, classes
 
 
 def count_of(name: str, value: object) -> int | None:
@@ -144,12 +150,14 @@ def seed_of(value: object) -> int | None:
 def plan_of(
     what: ScenarioLike,
     settings: Settings | None,
-    cc: str | Sequence[str] | None,
+    cc: ControlLike | Sequence[ControlLike] | None,
     reps: int | None,
     seed: int | None,
-) -> _ebbtide.Plan:
-    """Plan a campaign, everything checked."""
+) -> tuple[_ebbtide.Plan, list[Written]]:
+    """Plan a campaign, everything checked; also the controls in Python that it runs."""
     found = scenario(what)
-    axes, names = axes_of(settings), controls_of(cc)
+    axes, (names, classes) = axes_of(settings), controls_of(cc)
     reps, seed = count_of("reps", reps), seed_of(seed)
-    return _ebbtide.Plan(found.place, found.text, axes, names, reps, seed)
+    native = [written.native() for written in classes]
+    plan = _ebbtide.Plan(found.place, found.text, axes, names, native, reps, seed)
+    return plan, classes

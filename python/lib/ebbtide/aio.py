@@ -28,12 +28,14 @@ from ebbtide._coap import (
     Answer,
     Call,
     Handler,
+    Keys,
     Method,
     Reply,
     Router,
     address_of,
     bytes_of,
     how_of,
+    keys_of,
     settings_of,
 )
 from ebbtide._ebbtide import Response
@@ -88,10 +90,13 @@ class Client:
         insecure: bool = False,
         certificate: bytes | None = None,
         key: bytes | None = None,
+        identity: str | bytes | None = None,
+        psk: str | bytes | None = None,
+        cid: bool | int = True,
     ) -> None:
-        self._native = _ebbtide.Client(
-            settings_of(control, nstart, busy_poll, ca, insecure, certificate, key)
-        )
+        tls = (ca, insecure, certificate, key)
+        dtls = (identity, psk, cid)
+        self._native = _ebbtide.Client(settings_of(control, nstart, busy_poll, *tls, *dtls))
 
     def request(
         self, method: Method, uri: str, payload: bytes | str = b"", **how: Any
@@ -207,8 +212,11 @@ class Server:
         control: str | None = None,
         nstart: int | None = None,
         busy_poll: float = 0.0,
+        ca: bytes | None = None,
         certificate: bytes | None = None,
         key: bytes | None = None,
+        psk: Keys | None = None,
+        cid: bool | int = True,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         # A server's queue is its own: what it is asked is not the client's.
@@ -221,9 +229,12 @@ class Server:
             self._handlers.append(resource.handlers)
             methods = list(resource.handlers)
             routes.append((path, methods, resource.attributes, resource.subject))
-        settings = settings_of(control, nstart, busy_poll, certificate=certificate, key=key)
+        settings = settings_of(
+            control, nstart, busy_poll, ca, certificate=certificate, key=key, cid=cid
+        )
         addresses = [address_of(one) for one in bind or ("0.0.0.0:5683", "[::]:5683")]
-        self._native = _ebbtide.Server(self._bridge.queue, routes, addresses, settings)
+        keys = keys_of(psk)
+        self._native = _ebbtide.Server(self._bridge.queue, routes, addresses, settings, keys)
         self._closed = self._loop.create_future()
 
     @property

@@ -3,10 +3,10 @@
 use super::campaign::in_pool;
 use super::run::controls;
 use crate::failure::Failure;
-use crate::output::map::{document, write};
+use crate::output::map::write;
 use crate::output::progress::Bar;
 use clap::Args;
-use ebbtide_sim::map::{MapError, Plan, Ranges, WORK, render};
+use ebbtide_sim::map::{MapError, Plan, Ranges, WORK, document, render};
 use ebbtide_sim::run::Progress;
 use ebbtide_sim::scenario::load;
 use std::io::{Write, stdout};
@@ -79,16 +79,15 @@ pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
     let map = in_pool(args.jobs, || plan.run(args.out.as_deref(), &watch))?;
     let map = map.map_err(|error: MapError| Failure::work(error))?;
     let interrupted = watch.bar.finish();
-    let command = args.command();
     let mut out = stdout().lock();
     if args.json {
-        writeln!(out, "{:#}", document(&plan, &map, &command))?;
+        writeln!(out, "{:#}", document(&plan, &map))?;
     } else {
         write(&mut out, &plan, &map)?;
     }
     if let Some(folder) = &args.out {
         let path = folder.join("map.html");
-        std::fs::write(&path, render(&plan, &map, &command)).map_err(Failure::work)?;
+        std::fs::write(&path, render(&plan, &map)).map_err(Failure::work)?;
         if !args.json {
             writeln!(out, "\nPage: {}", path.display())?;
         }
@@ -97,18 +96,6 @@ pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
         return Err(Failure::work("interrupted; with --out the same command continues"));
     }
     Ok(())
-}
-
-impl MapArgs {
-    /// The command that computes the same map.
-    fn command(&self) -> String {
-        let mut words = vec![format!("ebbtide map --preset {}", self.preset)];
-        words.extend(self.range.iter().map(|range| format!("--range '{range}'")));
-        words.push(format!("--networks {} --cc {}", self.networks, self.cc));
-        words.extend(self.against.iter().map(|against| format!("--against {against}")));
-        words.push(format!("--reps {} --seed {} --work {}", self.reps, self.seed, self.work));
-        words.join(" ")
-    }
 }
 
 /// A progress bar that stops the work when the time limit is reached.

@@ -83,6 +83,12 @@ pub trait ControlFactory: Send + Sync {
     fn settings(&self) -> Settings {
         ControlConfig::new(Algorithm::Default).settings
     }
+
+    /// Text that distinguishes versions of the control whose name and settings are the same, such as
+    /// a hash of its code; empty by default. The testbed does not reuse results of another version.
+    fn version(&self) -> &str {
+        ""
+    }
 }
 
 /// The reason why a factory rejected a setting.
@@ -138,14 +144,19 @@ impl fmt::Display for Custom {
 
 impl fmt::Debug for Custom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Custom({self})")
+        match self.0.version() {
+            "" => write!(f, "Custom({self})"),
+            version => write!(f, "Custom({self}, version {version})"),
+        }
     }
 }
 
 impl PartialEq for Custom {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-            || self.name() == other.name() && self.to_string() == other.to_string()
+            || self.name() == other.name()
+                && self.0.version() == other.0.version()
+                && self.to_string() == other.to_string()
     }
 }
 

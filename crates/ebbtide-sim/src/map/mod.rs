@@ -6,6 +6,7 @@
 //! each control with the best published one of the network ([`Regret`]) and over all networks
 //! ([`Summary`]).
 
+mod document;
 mod journal;
 mod measures;
 mod network;
@@ -16,6 +17,7 @@ mod result;
 mod run;
 mod sobol;
 
+pub use document::document;
 pub use measures::Measures;
 pub use network::Network;
 pub use page::render;

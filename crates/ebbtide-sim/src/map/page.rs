@@ -8,10 +8,10 @@ use std::fmt::Write;
 
 /// Renders the page. The same map gives the same bytes.
 #[must_use]
-pub fn render(plan: &Plan, map: &Map, command: &str) -> String {
+pub fn render(plan: &Plan, map: &Map) -> String {
     let title = format!("Map of {} networks: {}", map.cells.len(), plan.preset);
     let mut body = String::new();
-    body.push_str(&introduction(plan, map, command));
+    body.push_str(&introduction(plan, map));
     body.push_str(&table(&map.summaries()));
     body.push_str(&panels(map, &LOSS));
     body.push_str(&panels(map, &TIME));
@@ -42,7 +42,7 @@ svg text { font: 11px system-ui, sans-serif; fill: currentColor; }\n\
 .c4 { fill: var(--c4); } .off { fill: var(--off); }\n\
 code { font-size: 12px; overflow-wrap: anywhere; } footer { margin-top: 2rem; opacity: .7; }\n";
 
-fn introduction(plan: &Plan, map: &Map, command: &str) -> String {
+fn introduction(plan: &Plan, map: &Map) -> String {
     let mut text = format!(
         "<p>Each control in {} networks, {} replications, seed {}. In each network a control is \
          compared with the best of {} there: with the largest delivered share, and with the shortest \
@@ -52,7 +52,7 @@ fn introduction(plan: &Plan, map: &Map, command: &str) -> String {
         plan.reps,
         plan.seed,
         escape(&plan.published.join(", ")),
-        escape(command),
+        escape(plan.command_line()),
     );
     if !map.left_out.is_empty() {
         let numbers: Vec<String> = map.left_out.iter().map(u32::to_string).collect();

@@ -114,6 +114,8 @@ pub struct Ranges {
     choices: Vec<(Property, Vec<Choice>)>,
     /// The ranges in their notation, in the order of the properties.
     written: Vec<(&'static str, String)>,
+    /// The ranges that replace the preset's, as `KEY=VALUES`.
+    changes: Vec<String>,
 }
 
 impl Ranges {
@@ -134,7 +136,8 @@ impl Ranges {
             let message = format!("no such preset; there are {}", names.join(", "));
             return Err(ScenarioError::argument("--preset", preset, &message));
         };
-        let mut ranges = Self { choices: Vec::new(), written: Vec::new() };
+        let mut ranges =
+            Self { choices: Vec::new(), written: Vec::new(), changes: changes.to_vec() };
         for (property, name, text) in PROPERTIES {
             let text = own.iter().find(|(own, _)| *own == property).map_or(text, |(_, text)| text);
             ranges.choices.push((property, parse(property, name, text)?));
@@ -158,6 +161,12 @@ impl Ranges {
     /// Every property and its range, in their notation.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.written.iter().map(|(name, text)| (*name, text.as_str()))
+    }
+
+    /// The ranges that replace the preset's, as `KEY=VALUES`.
+    #[must_use]
+    pub fn changes(&self) -> &[String] {
+        &self.changes
     }
 
     /// The choices of a property.

@@ -9,6 +9,7 @@ use super::result::Map;
 use crate::record::Store;
 use crate::run::{Progress, RunError, VERSION, simulate};
 use crate::scenario::{Control, ScenarioError, Source};
+use ebbtide_core::cc::Registry;
 use rayon::prelude::*;
 use std::fmt;
 use std::path::Path;
@@ -36,6 +37,8 @@ pub struct Plan {
     pub reps: u32,
     /// Seed of the draw and of every replication.
     pub seed: u64,
+    /// The command that computes the same map.
+    command: String,
 }
 
 /// The reason why a map could not be computed.
@@ -77,12 +80,25 @@ impl Plan {
         work: u64,
     ) -> Result<Self, ScenarioError> {
         let networks = Network::draw(&source, &ranges, (seed, networks), work)?;
+        let mut words = vec![format!("ebbtide map --preset {preset}")];
+        words.extend(ranges.changes().iter().map(|range| format!("--range '{range}'")));
+        words.push(format!("--networks {} --cc {}", networks.len(), cc.join(",")));
+        words.extend(published.iter().map(|against| format!("--against {}", against.join(","))));
+        words.push(format!("--reps {reps} --seed {seed} --work {work}"));
+        let command = words.join(" ");
         let published = published.unwrap_or_else(|| PUBLISHED.map(str::to_owned).to_vec());
         let plain = source.scenario(&[])?;
         for name in cc.iter().chain(&published) {
             plain.control_config(name)?;
         }
-        Ok(Self { source, preset: preset.to_owned(), ranges, networks, cc, published, reps, seed })
+        let preset = preset.to_owned();
+        Ok(Self { source, preset, ranges, networks, cc, published, reps, seed, command })
+    }
+
+    /// The `ebbtide map` that computes the same map.
+    #[must_use]
+    pub fn command_line(&self) -> &str {
+        &self.command
     }
 
     /// The controls to run, each once: those compared, those compared with, and the reference for
@@ -161,12 +177,12 @@ impl Plan {
         journal: &Journal,
         progress: &impl Progress,
     ) -> Result<Option<Measures>, MapError> {
-        let key = self.key(network, cc);
+        let control: Vec<Control> = network.scenario.control_config(cc).into_iter().collect();
+        let key = self.key(network, cc, &control);
         if let Some(known) = journal.get(&key) {
             return Ok(Some(known));
         }
         let fail = |error| MapError::Run { command: self.command(network, cc), error };
-        let control: Vec<Control> = network.scenario.control_config(cc).into_iter().collect();
         let mut records = Vec::new();
         for replication in 0..self.reps {
             if progress.is_cancelled() {
@@ -181,10 +197,15 @@ impl Plan {
         Ok(Some(measures))
     }
 
-    fn key(&self, network: &Network, cc: &str) -> String {
+    fn key(&self, network: &Network, cc: &str, control: &[Control]) -> String {
         let settings: String =
             network.settings.iter().map(|(key, value)| format!("{key}={value};")).collect();
         let run = format!("{} {}", self.reps, self.seed_of(network));
-        Store::key(&[&self.source.text, &settings, cc, &run, VERSION])
+        // Of a control from outside, the name says less than its version.
+        let control = match self.source.custom == Registry::default() {
+            true => cc.to_owned(),
+            false => format!("{control:?}"),
+        };
+        Store::key(&[&self.source.text, &settings, &control, &run, VERSION])
     }
 }

@@ -10,6 +10,7 @@ use crate::report::Cell;
 use crate::reproduce::{self, PAPERS_REPS, Paper};
 use crate::scenario::{Axis, Control, Scenario, ScenarioError, Source, WorkloadKind, combinations};
 use crate::stats::summary;
+use ebbtide_core::cc::Registry;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -478,12 +479,27 @@ impl Campaign {
     ///
     /// Returns an error if this version does not understand the scenario of the manifest.
     pub fn from_manifest(manifest: &Manifest) -> Result<Self, ScenarioError> {
+        Self::from_manifest_with(manifest, Registry::default())
+    }
+
+    /// Like [`Self::from_manifest`], with the congestion controls from outside that the campaign
+    /// names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if this version does not understand the scenario of the manifest, or if a
+    /// control is missing.
+    pub fn from_manifest_with(
+        manifest: &Manifest,
+        controls: Registry,
+    ) -> Result<Self, ScenarioError> {
         if !manifest.papers.is_empty() {
             let papers = Paper::named(&manifest.papers);
             let reps = (manifest.reps != PAPERS_REPS).then_some(manifest.reps);
             return reproduce::plan(&papers, (reps, Some(manifest.seed)));
         }
         let source = Source::new(&manifest.scenario, &manifest.scenario_toml);
+        let source = source.with_controls(controls);
         let run = (Some(manifest.reps), Some(manifest.seed));
         let mut campaign = Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)?;
         // A campaign that goes on until its intervals are narrow has cells of different lengths.

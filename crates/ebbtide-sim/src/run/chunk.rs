@@ -6,7 +6,7 @@ use crate::record::{Store, StoreError};
 use bytes::Bytes;
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 /// How large a file of several replications becomes, about.
@@ -56,7 +56,8 @@ impl Campaign {
     /// Runs these replications, each an index into [`Campaign::cells`] and a number, one after the
     /// other on this thread, and keeps them as one file. A failure is written to `failed/` and
     /// counted, a panic included, and the rest goes on. Those that have not begun when `progress`
-    /// cancels are left out.
+    /// cancels are left out. A control from outside ends the whole piece if it unwinds with a value
+    /// that is not text (`std::panic::resume_unwind`).
     ///
     /// # Errors
     ///
@@ -89,7 +90,9 @@ impl Campaign {
                 Err(panic) => {
                     let text = panic.downcast_ref::<String>().map(String::as_str);
                     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-                    let error = format!("panicked: {}", text.unwrap_or("without a word"));
+                    // Whoever unwinds with a value of their own also catches it.
+                    let Some(text) = text else { resume_unwind(panic) };
+                    let error = format!("panicked: {text}");
                     done.failed.push(self.failed(store, spec, (key, *replication), error)?);
                 }
             }

@@ -1,0 +1,155 @@
+//! Certificates for TLS and DTLS, and pre-shared keys for DTLS.
+
+use ebbtide::Config;
+use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk};
+use ebbtide::stream::{Identity, TlsServer, Trust};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Security settings, from Python's arguments.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Security {
+    ca: Option<Vec<u8>>,
+    insecure: bool,
+    certificate: Option<Vec<u8>>,
+    key: Option<Vec<u8>>,
+    /// A client's identity and key.
+    credentials: Option<(Vec<u8>, Vec<u8>)>,
+    /// The length of connection IDs: no length disables them.
+    cid: Cid,
+}
+
+/// How an endpoint uses connection IDs (RFC 9146).
+#[derive(FromPyObject)]
+enum Cid {
+    Used(bool),
+    Length(u8),
+}
+
+fn wrong(error: &dyn std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+impl Security {
+    /// Adds the settings to those of a client or server.
+    pub(crate) fn apply(&self, config: Config) -> PyResult<Config> {
+        let trust = match self.insecure {
+            true => Trust::dangerously_anyone(),
+            false => self.authorities()?.unwrap_or_default(),
+        };
+        let identity = self.identity()?;
+        let mut dtls = DtlsConfig::default();
+        match &self.credentials {
+            Some((identity, key)) => {
+                dtls.credentials = Some(Credentials::new(identity.as_slice(), psk(key)?));
+            }
+            // A key that DTLS cannot use is still one for TLS.
+            None => dtls.certificates = Certificates::new(&trust, identity.as_ref()).ok(),
+        }
+        let length = match self.cid {
+            Cid::Used(true) => None,
+            Cid::Used(false) => Some(None),
+            Cid::Length(bytes @ 0..=8) => Some(Some(bytes)),
+            Cid::Length(bytes) => {
+                let text = format!("cid: takes True, False, or from 0 to 8 bytes, not {bytes}");
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        if let Some(length) = length {
+            dtls.client.cid_length = length;
+            dtls.server.cid_length = length;
+        }
+        Ok(config.trust(trust).identity(identity).dtls(dtls))
+    }
+
+    /// The authorities, if they are given.
+    fn authorities(&self) -> PyResult<Option<Trust>> {
+        let authorities = self.ca.as_ref().map(|pem| Trust::authorities(pem)).transpose();
+        authorities.map_err(|error| wrong(&error))
+    }
+
+    /// A server's side of TLS, if a certificate is given. Authorities are those of its clients.
+    pub(crate) fn tls_server(&self) -> PyResult<Option<TlsServer>> {
+        let Some(identity) = self.identity()? else { return Ok(None) };
+        let server = TlsServer::new(identity);
+        let Some(authorities) = self.authorities()? else { return Ok(Some(server)) };
+        let server = server.require_client_certificates(&authorities);
+        server.map(Some).map_err(|error| wrong(&error))
+    }
+
+    /// The certificate, if one is given.
+    fn identity(&self) -> PyResult<Option<Identity>> {
+        match (&self.certificate, &self.key) {
+            (None, None) => Ok(None),
+            (Some(chain), key) => {
+                let identity = Identity::from_pem(chain, key.as_ref().unwrap_or(chain));
+                identity.map(Some).map_err(|error| wrong(&error))
+            }
+            (None, Some(_)) => Err(PyValueError::new_err("key: a certificate belongs to it")),
+        }
+    }
+}
+
+fn psk(key: &[u8]) -> PyResult<Psk> {
+    let wrong = || format!("psk: a key has from 1 to {} bytes, not {}", Psk::MAX, key.len());
+    Psk::new(key).ok_or_else(|| PyValueError::new_err(wrong()))
+}
+
+/// The keys of a server's clients: a table, or a function from an identity to a key.
+#[derive(FromPyObject)]
+pub(crate) enum Keys {
+    Table(BTreeMap<Vec<u8>, Vec<u8>>),
+    Function(Py<PyAny>),
+}
+
+/// Looks up the key of an identity.
+type LookUp = Arc<dyn Fn(&[u8]) -> Option<Psk> + Send + Sync>;
+
+impl Keys {
+    /// The function that the sockets call.
+    ///
+    /// They are locked meanwhile, and a function in Python waits for the interpreter. A thread that
+    /// holds the interpreter must therefore never wait for a socket: whatever may lock one detaches
+    /// first.
+    pub(crate) fn look_up(self) -> PyResult<LookUp> {
+        match self {
+            Self::Table(table) => {
+                let table = table.into_iter().map(|(identity, key)| Ok((identity, psk(&key)?)));
+                let table = table.collect::<PyResult<BTreeMap<Vec<u8>, Psk>>>()?;
+                Ok(Arc::new(move |identity| table.get(identity).cloned()))
+            }
+            // Its exceptions are handled in Python.
+            Self::Function(function) => Ok(Arc::new(move |identity| {
+                Python::attach(|py| {
+                    let key = function.call1(py, (identity,)).ok()?;
+                    Psk::new(&key.extract::<Option<Vec<u8>>>(py).ok()??)
+                })
+            })),
+        }
+    }
+}
+
+/// A socket for `coaps`, with the keys of its clients, its certificate, or both.
+pub(crate) fn bind(
+    address: SocketAddr,
+    keys: Option<&LookUp>,
+    tls: Option<&TlsServer>,
+) -> PyResult<DtlsBind> {
+    let bound = keys.cloned().map(|keys| DtlsBind::new(address, move |identity| keys(identity)));
+    // With keys, a certificate that only TLS can show does no harm.
+    let tls = tls.filter(|tls| keys.is_none() || tls.is_for_dtls());
+    let bound = match (bound, tls) {
+        (Some(bound), None) => return Ok(bound),
+        (Some(bound), Some(tls)) => bound.and_certificates(tls),
+        (None, Some(tls)) => DtlsBind::with_certificates(address, tls),
+        (None, None) => {
+            let missing = "bind: coaps needs psk, the clients' keys, or certificate and key";
+            return Err(PyValueError::new_err(missing));
+        }
+    };
+    bound.map_err(|error| wrong(&error))
+}
