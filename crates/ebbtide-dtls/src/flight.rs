@@ -52,8 +52,8 @@ pub(crate) struct Flight {
     last_sent: Instant,
     timeout: Duration,
     transmissions: u8,
-    /// How often it was retransmitted because the peer retransmitted its own.
-    repeated: u8,
+    /// Whether it was retransmitted because the peer retransmitted its own.
+    repeated: bool,
     answered: bool,
     due: Option<Instant>,
 }
@@ -114,16 +114,16 @@ impl Flight {
     }
 
     /// The peer retransmits its flight, so this one may have been lost. It is not retransmitted
-    /// directly after another transmission, since the two crossed, or wait in the same queue. How long
-    /// this is grows with each repetition, because the first ones repair a loss, and the later ones
-    /// are more often due to a queue.
+    /// directly after another transmission, since the two crossed, or wait in the same queue. The first
+    /// repetition repairs a loss, so it is answered soon; later ones are more often due to a queue.
     pub(crate) fn repeat(&mut self, now: Instant, path: &mut Path<'_>) {
         const SOONEST: Duration = Duration::from_secs(1);
-        let growing = SOONEST.saturating_mul(4_u32.saturating_pow(self.repeated.into()));
-        let crossed = now == self.last_sent || now - self.last_sent < growing.min(self.timeout / 4);
+        let apart = self.timeout / 4;
+        let apart = if self.repeated { apart } else { apart.min(SOONEST) };
+        let crossed = now == self.last_sent || now - self.last_sent < apart;
         // No handshake needs more copies than fit in a byte.
         if !crossed && self.transmissions < u8::MAX {
-            self.repeated += 1;
+            self.repeated = true;
             self.transmit(now, path);
         }
     }
