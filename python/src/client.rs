@@ -36,7 +36,7 @@ impl Settings {
     /// The library's settings.
     pub(crate) fn config(&self) -> PyResult<Config> {
         let mut config = match &self.control {
-            None => Config::default(),
+            None => Config::new(),
             Some(text) => {
                 let wrong = |error: &dyn std::fmt::Display| {
                     PyValueError::new_err(format!("control: {error}"))
@@ -48,23 +48,25 @@ impl Settings {
                     let (key, value) = part.split_once('=').unwrap_or((part, ""));
                     control.set(key, value).map_err(|error| wrong(&error))?;
                 }
-                Config::with_control(control)
+                Config::new().control(control)
             }
         };
         // In Python many requests are started with one line, and wait their turn.
-        config.endpoint.limits.queue_per_peer = WAITING;
+        config = config.queue_per_peer(WAITING);
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
         }
-        config.busy_poll = Duration::try_from_secs_f64(self.busy_poll)
-            .map_err(|error| PyValueError::new_err(format!("busy_poll: {error}")))?;
+        config = config.busy_poll(
+            Duration::try_from_secs_f64(self.busy_poll)
+                .map_err(|error| PyValueError::new_err(format!("busy_poll: {error}")))?,
+        );
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
         if self.insecure {
-            config.stream.trust = Trust::dangerously_anyone();
+            config = config.trust(Trust::dangerously_anyone());
         } else if let Some(pem) = &self.ca {
-            config.stream.trust = Trust::authorities(pem).map_err(|error| wrong(&error))?;
+            config = config.trust(Trust::authorities(pem).map_err(|error| wrong(&error))?);
         }
-        config.stream.identity = self.identity()?;
+        config = config.identity(self.identity()?);
         Ok(config)
     }
 

@@ -5,7 +5,7 @@ use crate::message::{Options, code_of, dotted};
 use crate::queue::{LoopEvent, Queue};
 use crate::runtime;
 use bytes::Bytes;
-use ebbtide::server::{Call, Resource, Router, ServerConfig};
+use ebbtide::server::{Call, Resource, Router};
 use ebbtide::stream::Listen;
 use ebbtide::{Code, OptionNumber};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -145,7 +145,7 @@ impl Server {
             }
             Ok::<_, PyErr>(router?.route(&path, resource))
         })?;
-        let config = ServerConfig { net: settings.config()?, ..ServerConfig::default() };
+        let config = settings.config()?;
         let runtime = runtime::handle()?;
         let _inside = runtime.enter();
         let (datagrams, streams): (Vec<_>, Vec<_>) =

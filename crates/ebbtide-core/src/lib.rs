@@ -1,8 +1,7 @@
 //! Sans-IO CoAP: bytes and instants in, bytes and instants out.
 //!
 //! * [`wire`]: the codec. No allocator needed.
-//! * [`cc`]: one interface for every congestion control that has been proposed for CoAP. No
-//!   allocator needed.
+//! * [`cc`]: nineteen congestion controls for CoAP behind one interface. No allocator needed.
 //! * [`endpoint`]: RFC 7252's message layer for any number of peers (feature `alloc`, on by
 //!   default).
 //! * [`q_block`]: RFC 9177's bodies in Non-confirmable blocks (feature `alloc`).

@@ -116,13 +116,13 @@ fn a_wrong_value_is_answered_with_what_would_be_right() {
         ("cocoa:bound=soon", "bound", "soon", "60s"),
         ("cocoa:initial-rto=0", "initial-rto", "0", "above zero"),
         ("cocoa:initial-rto=none", "initial-rto", "none", "above zero"),
-        ("cocoa:ack-timeout=-2s", "ack-timeout", "-2s", "above zero"),
-        ("cocoa:floor=", "floor", "", "200ms"),
-        ("cocoa:floor=1h", "floor", "1h", "200ms"),
-        ("cocoa:floor=5000s", "floor", "5000s", "200ms"),
-        ("cocoa:floor=1.2345678s", "floor", "1.2345678s", "200ms"),
-        ("cocoa:floor=.5s", "floor", ".5s", "200ms"),
-        ("cocoa:floor=1.-5s", "floor", "1.-5s", "200ms"),
+        ("default:ack-timeout=-2s", "ack-timeout", "-2s", "above zero"),
+        ("linux-rto:floor=", "floor", "", "200ms"),
+        ("linux-rto:floor=1h", "floor", "1h", "200ms"),
+        ("linux-rto:floor=5000s", "floor", "5000s", "200ms"),
+        ("linux-rto:floor=1.2345678s", "floor", "1.2345678s", "200ms"),
+        ("linux-rto:floor=.5s", "floor", ".5s", "200ms"),
+        ("linux-rto:floor=1.-5s", "floor", "1.-5s", "200ms"),
         ("cocoa-01:history=5", "history", "5", "1 to 4"),
         ("cocoa-01:history=0", "history", "0", "1 to 4"),
         ("cocoa:small-ageing-factor=1", "small-ageing-factor", "1", "2 to 64"),
@@ -154,6 +154,30 @@ fn an_unknown_key_is_answered_with_those_of_the_control() {
         for key in algorithm.keys() {
             let refused = ControlConfig::new(*algorithm).set(key, "");
             assert!(!matches!(refused, Err(ConfigError::Key { .. })), "{algorithm}: {key}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_only_other_controls_use_is_refused_with_the_ones_that_this_control_reads() {
+    for (text, expected) in [
+        ("default:floor=1s", "floor has no effect on default: it reads bound, ack-timeout, nstart"),
+        (
+            "default:initial-rto=3s",
+            "initial-rto has no effect on default; use ack-timeout: it reads ",
+        ),
+        ("fasor:ack-timeout=3s", "ack-timeout has no effect on fasor; use initial-rto: it reads "),
+        ("cocoa:in-flight=2", "in-flight has no effect on cocoa; use nstart: it reads "),
+    ] {
+        let message = ControlConfig::parse(text).unwrap_err().to_string();
+        assert!(message.starts_with(expected), "{message}");
+    }
+    for algorithm in Algorithm::ALL {
+        for key in Algorithm::ALL.iter().flat_map(|other| other.keys()) {
+            let mut config = ControlConfig::new(*algorithm);
+            let is_unused = matches!(config.set(key, ""), Err(ConfigError::Unused { .. }));
+            assert_eq!(is_unused, !algorithm.keys().contains(key), "{algorithm}: {key}");
+            assert_eq!(config, ControlConfig::new(*algorithm), "a refused setting changes nothing");
         }
     }
 }

@@ -318,9 +318,9 @@ fn only_the_last_message_of_a_long_body_registers() {
 #[test]
 fn the_wish_for_the_size_of_the_answer_goes_with_the_last_block() {
     let mut request = put(40);
-    request.block_szx = Some(0);
+    request.block_size = Some(16);
     let mut driver = Driver::with(request, 6, |settings| {
-        settings.sizes = BlockSizes::of_datagrams(0);
+        settings.sizes = BlockSizes::of_datagrams(16);
     });
     let sent = driver.sent();
     assert_eq!((sent.block1(), sent.block2()), (Some((0, true, 16)), None));

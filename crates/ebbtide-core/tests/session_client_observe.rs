@@ -23,7 +23,7 @@ use session_common::{block, get, put};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn transfer() -> TransferSettings {
-    TransferSettings::new(BlockSizes::of_datagrams(2), 1 << 20)
+    TransferSettings::new(BlockSizes::of_datagrams(64), 1 << 20)
 }
 
 /// Drives one observation.

@@ -118,7 +118,7 @@ fn run(seed: u64, length: usize, in_flight: u8, any_order: bool, lost: u32) {
         rng: ChaCha8Rng::seed_from_u64(seed ^ 1),
     };
     let mut settings =
-        TransferSettings::new(BlockSizes::of_datagrams((rng.next_u32() % 7) as u8), 1 << 20);
+        TransferSettings::new(BlockSizes::of_datagrams(16 << (rng.next_u32() % 7)), 1 << 20);
     settings.in_flight = in_flight;
     settings.patience.until = Some(Instant::MAX);
     let request = put(length);

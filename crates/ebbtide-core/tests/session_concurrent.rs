@@ -27,7 +27,7 @@ fn repeating(verify: Verify) -> Bench {
     Bench::new(
         |config| {
             config.verify = verify;
-            config.block_szx = 0;
+            config.block_size = 16;
         },
         |_, body| Does::Answers(Response::new(Code::CHANGED).payload(vec![body[0]; 40])),
     )

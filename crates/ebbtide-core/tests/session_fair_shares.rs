@@ -135,3 +135,61 @@ fn the_addresses_of_an_ipv6_prefix_share_the_places_of_observers() {
     assert_eq!(taken.count(), 500);
     assert!(register(&mut observers, host(2, 1), 1, 1000));
 }
+
+#[test]
+fn one_address_that_fetches_much_does_not_drive_out_what_another_fetches() {
+    // Each body is of 100 kB, and there is room for ten of them.
+    let mut bench = Bench::new(
+        |config| {
+            config.max_block_bytes = MEGABYTE;
+            config.verify = Verify::None;
+        },
+        |_, _| Does::Answers(Response::content(vec![b'd'; MEGABYTE / 10])),
+    );
+    let fetch = |bench: &mut Bench, from: SocketAddr, n: u16, number: u32| {
+        let option = Block::new(number, false, 6).unwrap().to_uint();
+        let block2 = (23, encode_uint(option, &mut [0; 4]).to_vec());
+        let mut get = ask(Code::GET, n, &format!("f{}", n / 100));
+        get.options.push(block2);
+        let before = bench.calls;
+        assert_eq!(code(&send(bench, from, &get)), Code::CONTENT);
+        bench.calls > before
+    };
+    let modest = [peer(1), peer(2)];
+    for (n, from) in modest.into_iter().enumerate() {
+        assert!(fetch(&mut bench, from, 100 * n as u16, 0), "the first block asks the handler");
+    }
+    for n in 0..300 {
+        assert!(fetch(&mut bench, peer(9), 1000 + 100 * n, 0));
+    }
+    for (n, from) in modest.into_iter().enumerate() {
+        assert!(!fetch(&mut bench, from, 100 * n as u16 + 1, 1), "it is still kept");
+    }
+    // Its own earlier bodies went instead: the handler is asked again.
+    assert!(fetch(&mut bench, peer(9), 1001, 1));
+    assert!(bench.session.load(bench.now).block_bytes <= MEGABYTE);
+}
+
+#[test]
+fn who_fetches_something_for_the_first_time_finds_room_beside_those_who_fetch_much() {
+    let mut bench = Bench::new(
+        |config| {
+            config.max_block_bytes = MEGABYTE;
+            config.verify = Verify::None;
+        },
+        |_, _| Does::Answers(Response::content(vec![b'd'; MEGABYTE / 2])),
+    );
+    let mut fetch = |from, id, path: &str, number| {
+        let option = Block::new(number, false, 6).unwrap().to_uint();
+        let get = ask(Code::GET, id, path).option(23, encode_uint(option, &mut [0; 4]));
+        send(&mut bench, from, &get);
+        bench.calls
+    };
+    fetch(peer(1), 1, "a", 0);
+    fetch(peer(1), 2, "b", 0);
+    let asked = fetch(peer(2), 3, "c", 0);
+    assert_eq!(asked, 3);
+    assert_eq!(fetch(peer(2), 4, "c", 1), asked, "the newcomer's is kept");
+    assert_eq!(fetch(peer(1), 5, "b", 1), asked, "of the other's two one is");
+    assert_eq!(fetch(peer(1), 6, "a", 1), asked + 1, "and the older one is not");
+}

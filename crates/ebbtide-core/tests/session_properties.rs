@@ -56,7 +56,7 @@ impl World {
         let counted = runs.clone();
         let bench = Bench::new(
             |config| {
-                config.block_szx = 3;
+                config.block_size = 128;
                 config.max_withheld = 8;
                 config.max_block_bytes = 2000;
             },

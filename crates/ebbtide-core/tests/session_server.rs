@@ -90,7 +90,7 @@ fn a_long_answer_to_an_upload_is_repeated_block_by_block_without_a_second_block_
     let mut server = Bench::new(
         |config| {
             config.verify = Verify::None;
-            config.block_szx = 0;
+            config.block_size = 16;
         },
         |_, _| Does::Answers(Response::content(vec![5; 40])),
     );
@@ -209,7 +209,7 @@ fn later_blocks_of_an_observed_body_carry_no_observe_option() {
     let mut server = Bench::new(
         |config| {
             config.verify = Verify::None;
-            config.block_szx = 0;
+            config.block_size = 16;
         },
         |_, _| Does::Answers(Response::content(vec![5; 40])),
     );

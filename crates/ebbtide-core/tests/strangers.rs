@@ -115,7 +115,7 @@ impl World {
             max_body: 1500,
             max_block_bytes: 20_000,
             max_withheld: 8,
-            block_szx: 2,
+            block_size: 64,
             ..SessionConfig::default()
         };
         let config = EndpointConfig { limits, ..EndpointConfig::default() };

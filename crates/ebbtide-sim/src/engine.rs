@@ -1,6 +1,7 @@
 //! The event engine: a queue of events in the order of time. Events at the same time fire in the
 //! order of scheduling.
 
+use crate::growth::room;
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;
 
@@ -119,6 +120,7 @@ impl<E: Copy> Engine<E> {
                 return;
             }
         }
+        lane.queue.reserve_exact(room(lane.queue.len(), lane.queue.capacity()));
         lane.queue.push_back(entry);
     }
 
@@ -200,6 +202,7 @@ impl<E: Copy> Heap<E> {
             return;
         }
         let mut at = self.entries.len();
+        self.entries.reserve_exact(room(self.entries.len(), self.entries.capacity()));
         self.entries.push(entry);
         while at > 0 {
             let parent = (at - 1) / ARITY;

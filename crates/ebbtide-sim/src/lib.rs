@@ -15,6 +15,7 @@
 
 pub mod emulation;
 pub mod engine;
+mod growth;
 mod host;
 pub mod judge;
 pub mod map;

@@ -9,7 +9,7 @@ use ebbtide_sim::net::{Delay, Fate, Link, Loss, LossModel, TargetedLoss};
 use ebbtide_sim::random::Streams;
 use ebbtide_sim::record::{BackgroundFlow, RunRecord};
 use ebbtide_sim::run::{Details, Recorder, simulate_with};
-use ebbtide_sim::scenario::{Override, load};
+use ebbtide_sim::scenario::{Override, Source, load};
 
 /// For 50 s.
 const TWICE_A_SECOND: [(&str, &str); 3] =
@@ -226,4 +226,93 @@ fn what_cannot_be_is_refused_by_its_key() {
     drops("[some]", &["'some'", "2 of client 0 after 20 s"]);
     drops("[0]", &["network.up.drops", "1 packet at least"]);
     drops("[1 of client 3]", &["client that does not exist", "0 to 2"]);
+}
+
+/// A wired network of one client whose links carry 1 Mbit/s each way, and what else there is.
+fn wired(rest: &str) -> RunRecord {
+    let text = format!(
+        "name = \"x\"\ntitle = \"x\"\n[workload]\nkind = \"periodic\"\nperiod = \"500 ms\"\n\
+         exchanges = 100\n[network.up]\nrate = \"1 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = 20000\n\
+         [network.down]\nrate = \"1 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = 20000\n{rest}"
+    );
+    run(&Source::new("x.toml", text).scenario(&[]).unwrap(), "default", 1, 0)
+}
+
+const ONE: &str = "[clients]\ncount = 1\n";
+const RADIO: &str = "[[link]]\nname = \"radio\"\nrate = \"200 kbit/s\"\nbuffer = 20000\n\
+    [clients]\ncount = 1\nlink = \"radio\"\n";
+
+#[test]
+fn flows_from_the_server_fill_the_link_to_the_devices() {
+    let flows = "[network.background]\nflows = 1\nrate = \"5 Mbit/s\"\ndirection = \"down\"\n";
+    let record = wired(&format!("{ONE}{flows}"));
+    let [flow] = record.totals.background[..] else { panic!("one flow") };
+    // Segments of 1280 bytes carry 1240 of payload.
+    let share = rate(&flow, flow.delivered) / (1e6 * 1240.0 / 1280.0);
+    assert!((0.9..1.0).contains(&share), "{share}");
+    assert!(record.totals.down.busy_ns > 5 * record.totals.up.busy_ns);
+    // At a link before the bottleneck they share that link, too.
+    let record = wired(&format!("{RADIO}{flows}link = \"radio\"\n"));
+    let [flow] = record.totals.background[..] else { panic!("one flow") };
+    let share = rate(&flow, flow.delivered) / (2e5 * 1240.0 / 1280.0);
+    assert!((0.85..1.0).contains(&share), "{share}");
+}
+
+#[test]
+fn cross_traffic_goes_at_its_rate_on_its_link_alone() {
+    let cross =
+        "[[cross]]\nname = \"video\"\nlink = \"radio\"\nrate = \"80 kbit/s\"\npacket = 1000\n";
+    let record = wired(&format!("{RADIO}{cross}"));
+    let [video] = &record.totals.cross[..] else { panic!("one source") };
+    let seconds = record.totals.done_ns as f64 / 1e9;
+    assert_near(video.bytes as f64 * 8.0 / seconds, 80_000.0, 0.01, "rate");
+    assert_eq!((video.name.as_str(), video.delivered), ("video", video.sent));
+    assert_eq!(record.totals.links[0].up.sent, video.sent + 100);
+    assert_eq!((record.totals.up.sent, record.clients[0].completed), (100, 100));
+}
+
+#[test]
+fn cross_traffic_that_pauses_sends_for_its_share_of_the_time() {
+    let cross = "[[cross]]\nname = \"others\"\ndirection = \"down\"\nrate = \"400 kbit/s\"\n\
+        packet = 100\non = \"100 ms\"\noff = \"300 ms\"\n";
+    let record = wired(&format!("{ONE}{cross}"));
+    let seconds = record.totals.done_ns as f64 / 1e9;
+    let rate = record.totals.cross[0].bytes as f64 * 8.0 / seconds;
+    // 125 periods of 400 ms: a quarter of the time, give or take.
+    assert_near(rate, 100_000.0, 0.2, "rate");
+    assert_eq!(record.totals.down.sent, record.totals.cross[0].sent + 100);
+    assert_eq!(record.totals.up.sent, 100);
+}
+
+#[test]
+fn more_cross_traffic_than_the_link_carries_fills_its_buffer() {
+    let cross = "[[cross]]\nname = \"flood\"\nrate = \"4 Mbit/s\"\npacket = 1200\n";
+    let record = wired(&format!("{ONE}{cross}"));
+    let [flood] = &record.totals.cross[..] else { panic!("one source") };
+    assert_near(flood.dropped_queue as f64 / flood.sent as f64, 0.75, 0.02, "dropped");
+    // Short packets still find room behind long ones, and wait for the whole buffer: 160 ms.
+    let longest = record.totals.rtt.0.iter().map(|(micros, _)| *micros).max().unwrap();
+    assert!((150_000..250_000).contains(&longest), "{longest}");
+}
+
+#[test]
+fn impossible_cross_traffic_is_refused_by_name() {
+    let refused = |cross: &str| {
+        let text = format!("{}\n{cross}", load("nb-iot").unwrap().text);
+        Source::new("x.toml", text).scenario(&[]).unwrap_err().to_string()
+    };
+    let cross = |rest: &str| format!("[[cross]]\nname = \"a\"\nrate = \"1 kbit/s\"\n{rest}\n");
+    for (rest, expected) in [
+        (
+            "link = \"up\"",
+            "cross.a.link: there is no [[link]] with the name 'up'; there are bottleneck",
+        ),
+        ("packet = 20", "cross.a.packet: must be above network.header"),
+        ("packet = 200\non = \"1 s\"", "cross.a.off: must be above 0"),
+        ("packet = 200\nstart = \"2 s\"\nstop = \"1 s\"", "cross.a.stop: must be after start"),
+        ("direction = \"sideways\"", "up"),
+    ] {
+        let error = refused(&cross(rest));
+        assert!(error.contains(expected), "{error}");
+    }
 }

@@ -56,8 +56,9 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
     let remote = server.local_addrs()[0];
     tokio::spawn(server.run());
 
-    // For all peers; `ebbtide controls` lists what there is.
-    let client = Client::with_config(Config::with_control(ControlConfig::parse("cocoa:nstart=2")?));
+    // For all peers; `ebbtide list congestion-controls` prints the names.
+    let config = Config::new().control(ControlConfig::parse("cocoa:nstart=2")?);
+    let client = Client::with_config(config);
     // For one of them, by a name that the registry knows.
     let registry = Registry::new([Custom::new(Threefolds)])?;
     client.set_control(remote, registry.parse("threefold")?)?;

@@ -12,14 +12,14 @@ use std::time::Duration;
 /// How often a device is asked.
 const TRIES: u32 = 3;
 
-/// Asks one device until it answers or there is no point in asking. A GET may be repeated; something that is
-/// not idempotent would be repeated only after errors that say that it was not done.
+/// Asks one device until it answers or a retry cannot help. A GET may be repeated. Repeat a request that is not
+/// idempotent only after errors which show that it had no effect.
 async fn ask(client: &Client, uri: &str) -> Result<Response, Error> {
     let mut pause = Duration::from_secs(1);
     for _ in 1..TRIES {
         let request = Request::get(uri)?.timeout(Duration::from_secs(20));
         match client.request(request).await {
-            // The server says when it wants to be asked again.
+            // The server states when it accepts the next request.
             Ok(busy) if busy.retry_after().is_some() => {
                 pause = busy.retry_after().unwrap_or(pause);
             }
@@ -32,9 +32,9 @@ async fn ask(client: &Client, uri: &str) -> Result<Response, Error> {
     client.get(uri).await
 }
 
-/// Asks all of them at once; how many have answered.
+/// Asks all of them at once, and returns how many have answered.
 pub async fn ask_all(uris: &[String]) -> Result<usize, Error> {
-    // One client for all: its socket is shared, and what it has learnt of each path.
+    // One client for all: they share its socket and its measurements of each path.
     let client = Client::new()?;
     let mut asked: FuturesUnordered<_> = uris.iter().map(|uri| ask(&client, uri)).collect();
     let mut answered = 0;
@@ -42,7 +42,7 @@ pub async fn ask_all(uris: &[String]) -> Result<usize, Error> {
         match answer {
             Ok(response) if response.is_success() => answered += 1,
             Ok(response) => eprintln!("{} {}", response.code(), response.text()),
-            Err(error) if error.is_timeout() => eprintln!("nobody is there: {error}"),
+            Err(error) if error.is_timeout() => eprintln!("no answer: {error}"),
             Err(error) => eprintln!("{error}"),
         }
     }

@@ -4,7 +4,7 @@
 //! `cargo run -p ebbtide --example identity`
 
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::server::{Call, Router, ServerConfig, get};
+use ebbtide::server::{Call, Router, get};
 use ebbtide::{Client, Code, Config, Response, Server};
 use std::error::Error;
 
@@ -33,17 +33,15 @@ async fn write(call: Call<'static>) -> (Code, String) {
 }
 
 fn client(identity: &str, secret: &[u8]) -> Client {
-    let mut config = Config::default();
-    config.dtls.credentials = Psk::new(secret).map(|psk| Credentials::new(identity, psk));
-    Client::with_config(config)
+    let credentials = Psk::new(secret).map(|psk| Credentials::new(identity, psk));
+    Client::with_config(Config::new().credentials(credentials))
 }
 
 /// Asks as several clients.
 pub async fn run() -> Result<(), Box<dyn Error>> {
     let resource = get(|| "settings").put(write).authorize(authorize).max_body(100_000);
     let router = Router::new().route("/settings", resource);
-    let dtls = vec![DtlsBind::new(([127, 0, 0, 1], 0), key)];
-    let config = ServerConfig { dtls, ..ServerConfig::default() };
+    let config = Config::new().bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), key));
     let server = Server::with_config(router, config, ["127.0.0.1:0"])?;
     let (secured, plain) = (server.dtls_addrs()[0], server.local_addrs()[0]);
     tokio::spawn(server.run());

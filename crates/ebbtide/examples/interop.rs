@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::server::{Call, Router, ServerConfig, Subject, get, post, put};
+use ebbtide::server::{Call, Router, Subject, get, post, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Config, OptionNumber, Options, Request, Response, Server};
 use std::error::Error;
@@ -86,8 +86,7 @@ fn router() -> Router {
 
 async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn Error>> {
     let address: SocketAddr = (host.parse::<std::net::IpAddr>()?, port.parse()?).into();
-    let mut config = ServerConfig::default();
-    config.net.max_body = 2 << 20;
+    let config = Config::new().max_body(2 << 20);
     let unused = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = match scheme {
         "coap" => Server::with_config(router(), config, [address])?,
@@ -95,7 +94,7 @@ async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn
             Server::with_config(router(), config, [unused])?.listen(Listen::Tcp(address))?
         }
         "coaps" => {
-            config.dtls.push(DtlsBind::new(address, |_| psk()));
+            let config = config.bind_dtls(DtlsBind::new(address, |_| psk()));
             Server::with_config(router(), config, [unused])?
         }
         _ => return Ok(UNSUPPORTED.into()),
@@ -189,9 +188,9 @@ async fn ask(base: &str) -> Result<ExitCode, Box<dyn Error>> {
     if !["coap:", "coap+tcp:", "coaps:"].iter().any(|scheme| base.starts_with(scheme)) {
         return Ok(UNSUPPORTED.into());
     }
-    let mut config = Config::default();
-    config.endpoint.params.max_retransmit = 8;
-    config.dtls.credentials = psk().map(|psk| Credentials::new("matrix", psk));
+    let config = Config::new()
+        .max_retransmit(8)
+        .credentials(psk().map(|psk| Credentials::new("matrix", psk)));
     let client = Client::with_config(config);
     println!("ready");
     // A separate thread reads lines, so that the client continues while there is none.

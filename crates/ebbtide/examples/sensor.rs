@@ -29,7 +29,7 @@ async fn measure(store: Store, rooms: Subject) {
     for tenth in 0.. {
         let celsius = 20.0 + f64::from(tenth) / 10.0;
         store.write().await.insert("kitchen".into(), Reading { celsius });
-        // Only those are told who observe the kitchen.
+        // Notifies only the observers of the kitchen.
         rooms.changed_at("/rooms/kitchen");
         tokio::time::sleep(Duration::from_millis(30)).await;
     }

@@ -1,4 +1,4 @@
-//! Recipe 6, a service: limits, a log, and an end in good order at Ctrl-C, as a container or systemd asks for.
+//! Recipe 6, a service: limits, a log, and a clean shutdown at Ctrl-C, as a container or systemd requests it.
 //!
 //! `cargo run -p ebbtide --example service`
 
@@ -13,7 +13,7 @@ async fn work() -> Code {
     Code::CHANGED
 }
 
-/// What is served, with what stands around it.
+/// The routes and their layers.
 pub fn router() -> Router {
     Router::new()
         .route("/health", get(|| "healthy"))
@@ -24,17 +24,17 @@ pub fn router() -> Router {
         .layer(AccessLog)
 }
 
-/// Serves until `stop` is ready, and then for as long as it takes to finish what was begun.
+/// Serves until `stop` is ready, and then until running handlers have finished.
 pub async fn serve(
     server: Server,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    // New requests get 5.03 from now on, observers are told, and what was acknowledged is answered.
+    // After that, new requests and all observers receive 5.03, and acknowledged requests are answered.
     server.run_until(stop, Duration::from_secs(10)).await?;
     Ok(())
 }
 
-/// Asks for work, and ends the service while it is at it.
+/// Sends a request, and shuts the service down while its handler runs.
 pub async fn run() -> Result<(), Box<dyn Error>> {
     let server = Server::bind(router(), ["127.0.0.1:0"])?;
     let uri = format!("coap://{}/work", server.local_addrs()[0]);
@@ -43,11 +43,11 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
 
     let asked = tokio::spawn(async move { Client::new()?.post(&*uri, "").await });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    // In a program of yours: `tokio::signal::ctrl_c()`.
+    // In a program of yours, `stop` is `async { _ = tokio::signal::ctrl_c().await }`.
     let _ = stop.send(());
     assert_eq!(asked.await??.code(), Code::CHANGED);
     serving.await?.map_err(|error| error.to_string())?;
-    println!("ended in good order");
+    println!("shut down cleanly");
     Ok(())
 }
 

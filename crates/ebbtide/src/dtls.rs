@@ -5,21 +5,20 @@
 //! use ebbtide::{Client, Config};
 //!
 //! # async fn example() -> Result<(), ebbtide::Error> {
-//! let mut config = Config::default();
-//! config.dtls.credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
-//! let client = Client::with_config(config);
+//! let credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
+//! let client = Client::with_config(Config::new().credentials(credentials));
 //! let response = client.get("coaps://192.0.2.7/temperature").await?;
 //! # Ok(()) }
 //! ```
 //!
 //! ```no_run
 //! use ebbtide::dtls::{DtlsBind, Psk};
-//! use ebbtide::{Server, server::{Router, ServerConfig}};
+//! use ebbtide::{Config, Server, server::Router};
 //!
 //! # async fn example(router: Router) -> Result<(), Box<dyn std::error::Error>> {
 //! let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
-//! let dtls = vec![DtlsBind::new(([0, 0, 0, 0], 5684), keys)];
-//! let config = ServerConfig { dtls, ..ServerConfig::default() };
+//! let dtls = DtlsBind::new(([0, 0, 0, 0], 5684), keys);
+//! let config = Config::new().bind_dtls(dtls);
 //! let server = Server::with_config(router, config, ["0.0.0.0:5683"])?;
 //! # server.run().await?; Ok(()) }
 //! ```

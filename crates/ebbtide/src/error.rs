@@ -63,6 +63,7 @@ pub enum Error {
     /// No socket could be opened.
     Bind(BindError),
     /// The host's name has no address.
+    #[non_exhaustive]
     Resolve {
         /// The name.
         host: String,
@@ -72,6 +73,7 @@ pub enum Error {
     /// The message was not accepted for sending.
     Send(SendError),
     /// The exchange ended without an answer.
+    #[non_exhaustive]
     Failed {
         /// The peer.
         remote: SocketAddr,
@@ -79,6 +81,7 @@ pub enum Error {
         reason: Failure,
     },
     /// A connection did not accept the message for sending.
+    #[non_exhaustive]
     NotSent {
         /// The peer.
         remote: SocketAddr,
@@ -87,6 +90,7 @@ pub enum Error {
     },
     /// A request over a connection ended without a response, most often because the connection
     /// ended.
+    #[non_exhaustive]
     Connection {
         /// The peer.
         remote: SocketAddr,
@@ -97,6 +101,7 @@ pub enum Error {
     },
     /// The TLS handshake failed: the peer's certificate is not trusted, or the peer does not speak
     /// TLS.
+    #[non_exhaustive]
     Tls {
         /// The peer.
         remote: SocketAddr,
@@ -105,6 +110,7 @@ pub enum Error {
     },
     /// There is no DTLS session because the handshake failed.
     #[cfg(feature = "dtls")]
+    #[non_exhaustive]
     Dtls {
         /// The peer.
         remote: SocketAddr,
@@ -112,12 +118,14 @@ pub enum Error {
         reason: ebbtide_dtls::Failure,
     },
     /// The scheme is `coaps`, but neither an identity and its key nor certificates are configured.
+    #[non_exhaustive]
     NoCredentials {
         /// The peer.
         remote: SocketAddr,
     },
     /// The network reported that the peer cannot be reached: there is no route, or no program at
     /// the port (ICMP, TCP).
+    #[non_exhaustive]
     Network {
         /// The peer.
         remote: SocketAddr,
@@ -125,16 +133,19 @@ pub enum Error {
         source: io::Error,
     },
     /// The peer answered the message with a Reset, because it cannot process it.
+    #[non_exhaustive]
     Reset {
         /// The peer.
         remote: SocketAddr,
     },
     /// The time limit that the caller set has passed.
+    #[non_exhaustive]
     TimedOut {
         /// The peer.
         remote: SocketAddr,
     },
     /// The peer violated a protocol.
+    #[non_exhaustive]
     Protocol {
         /// The peer.
         remote: SocketAddr,
@@ -142,11 +153,13 @@ pub enum Error {
         what: &'static str,
     },
     /// The body is longer than the client accepts.
+    #[non_exhaustive]
     TooLarge {
         /// The limit in bytes.
         limit: usize,
     },
     /// The resource has changed while its body was fetched block by block.
+    #[non_exhaustive]
     Changed {
         /// The server.
         remote: SocketAddr,
@@ -410,5 +423,23 @@ impl fmt::Display for Harmless<'_> {
             if c.is_control() { c.escape_unicode().fmt(f)? } else { f.write_char(c)? }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_says_cannot_control_the_terminal() {
+        let aborted = |text: &str| Error::Connection {
+            remote: UNRESOLVED,
+            reason: stream::Failure::Closed(Closed::ByPeer),
+            diagnostic: Some(text.into()),
+        };
+        let text = aborted("no\u{1b}]0;owned\u{7}\u{1b}[2J\n\u{9b}1m").to_string();
+        assert!(!text.contains(char::is_control), "{text:?}");
+        assert!(text.ends_with(r"no\u{1b}]0;owned\u{7}\u{1b}[2J\u{a}\u{9b}1m"), "{text}");
+        assert!(aborted("größer").to_string().ends_with("größer"));
     }
 }

@@ -1,8 +1,8 @@
 //! Congestion-safe CoAP endpoints for tokio.
 //!
 //! A [`Client`] sends requests and a [`Server`] answers them. Both consist of a core endpoint
-//! ([`ebbtide_core::endpoint`]) with a socket, a clock, and a congestion control that keeps
-//! retransmissions from causing congestion collapse. `coaps` URIs use DTLS with pre-shared keys
+//! ([`ebbtide_core::endpoint`]) with a socket, a clock, and a congestion control, by default one
+//! that avoids congestion collapse (`fasor-token`). `coaps` URIs use DTLS with pre-shared keys
 //! ([`dtls`]). Over TCP, TLS and WebSockets ([`stream`]) the client and the handlers are the same,
 //! and the transport controls congestion.
 //!
@@ -41,6 +41,7 @@ pub mod metrics;
 mod net;
 mod refusals;
 pub mod server;
+mod state_store;
 pub mod stream;
 
 pub use client::Client;

@@ -10,9 +10,9 @@
 
 mod many_clients;
 
-use ebbtide::Response;
 use ebbtide::core::wire::{Code, Message, Type};
-use ebbtide::server::{Call, Router, Server, ServerConfig, Verify, get};
+use ebbtide::server::{Call, Router, Server, Verify, get};
+use ebbtide::{Config, Response};
 use many_clients::{GET, ManyClients, Outgoing};
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn sized(call: &Call<'_>) -> Response {
 
 #[tokio::test]
 async fn no_length_of_token_and_answer_gives_more_than_three_times_the_bytes_of_the_request() {
-    let config = ServerConfig { verify: Verify::All, ..ServerConfig::default() };
+    let config = Config::new().verify(Verify::All);
     let router = Router::new().route("/n", get(sized));
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let mut many = ManyClients::new(server.local_addrs()[0]);

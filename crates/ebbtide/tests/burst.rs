@@ -47,8 +47,7 @@ fn serve() -> (Server, SocketAddr, Log) {
 
 /// Under `control`; MAX_RETRANSMIT so large that a bad wire loses nothing for good.
 fn client(control: &str) -> Client {
-    let mut config = Config::with_control(ControlConfig::parse(control).unwrap());
-    config.endpoint.params.max_retransmit = 12;
+    let config = Config::new().control(ControlConfig::parse(control).unwrap()).max_retransmit(12);
     Client::with_config(config)
 }
 
@@ -146,9 +145,9 @@ async fn a_burst_may_go_on_after_a_refusal_and_leave_it_out() {
 async fn a_peer_that_answers_nothing_gets_everything_handed_back() {
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
-    let client = Client::with_config(Config::with_control(
-        ControlConfig::parse("rcoap:initial-rto=100ms").unwrap(),
-    ));
+    let client = Client::with_config(
+        Config::new().control(ControlConfig::parse("rcoap:initial-rto=100ms").unwrap()),
+    );
     let mut burst = client.burst(format!("coap://{address}/log")).await.unwrap();
     for number in 0..5 {
         burst.send(format!("{number}")).await.unwrap();

@@ -8,7 +8,6 @@
 )]
 
 use ebbtide::core::endpoint::Failure;
-use ebbtide::core::time::Micros;
 use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::{Call, Router, Server, put};
 use ebbtide::{Client, Code, Config, Error, Request, Response};
@@ -21,10 +20,10 @@ use tokio::net::{TcpListener, UdpSocket};
 
 /// Gives a message up within a second.
 fn hasty() -> Client {
-    let mut config = Config::default();
-    config.endpoint.control = ebbtide::core::cc::ControlConfig::parse("default").unwrap();
-    config.endpoint.params.ack_timeout = Micros::from_millis(50);
-    config.endpoint.params.max_retransmit = 2;
+    let config = Config::new()
+        .control(ebbtide::core::cc::ControlConfig::parse("default").unwrap())
+        .ack_timeout(Duration::from_millis(50))
+        .max_retransmit(2);
     Client::with_config(config)
 }
 
@@ -110,7 +109,7 @@ async fn a_non_confirmable_request_is_waited_for_as_long_as_a_confirmable_one_is
 #[tokio::test]
 async fn a_client_sends_from_the_address_that_it_is_told() {
     let free = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let client = Client::with_config(Config { local_address: Some(free), ..Config::default() });
+    let client = Client::with_config(Config::new().local_address(free));
     let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("coap://{}/", peer.local_addr().unwrap());
     let asked = tokio::spawn(async move { client.get(uri).await });

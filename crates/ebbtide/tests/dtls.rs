@@ -1,7 +1,7 @@
 //! `coaps`: client and server over DTLS.
 
-use ebbtide::dtls::{Credentials, DtlsBind, Failure, KeyLogger, Psk};
-use ebbtide::server::{Call, Router, ServerConfig, Subject, get, put};
+use ebbtide::dtls::{Credentials, DtlsBind, DtlsConfig, Failure, KeyLogger, Psk};
+use ebbtide::server::{Call, Router, Subject, get, put};
 use ebbtide::{Client, Code, Config, Error, Response, Server};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,10 +40,10 @@ fn bind(counter: &Subject, address: SocketAddr) -> Server {
 /// With the return routability check or without.
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 fn bind_with(counter: &Subject, address: SocketAddr, checks: bool) -> Server {
-    let dtls = vec![DtlsBind::new(address, keys)];
     let none: [&str; 0] = [];
-    let mut config = ServerConfig { dtls, ..ServerConfig::default() };
-    config.net.dtls.server.return_routability = checks;
+    let mut dtls = DtlsConfig::default();
+    dtls.server.return_routability = checks;
+    let config = Config::new().dtls(dtls).bind_dtls(DtlsBind::new(address, keys));
     Server::with_config(router(counter), config, none).unwrap()
 }
 
@@ -54,8 +54,8 @@ fn serve(counter: &Subject) -> (tokio::task::JoinHandle<()>, SocketAddr) {
 }
 
 fn client(identity: &str, key: &[u8]) -> Client {
-    let mut config = Config::default();
-    config.dtls.credentials = Psk::new(key).map(|psk| Credentials::new(identity, psk));
+    let config =
+        Config::new().credentials(Psk::new(key).map(|psk| Credentials::new(identity, psk)));
     Client::with_config(config)
 }
 
@@ -93,7 +93,7 @@ async fn a_wrong_key_an_unknown_identity_and_none_at_all_are_told_apart_from_sil
     let uri = format!("coaps://{at}/hello");
     for (identity, key) in [("device", &b"wrong"[..]), ("nobody", b"secret")] {
         let error = client(identity, key).get(uri.as_str()).await.unwrap_err();
-        let Error::Dtls { remote, reason: Failure::Refused(_) } = &error else {
+        let Error::Dtls { remote, reason: Failure::Refused(_), .. } = &error else {
             panic!("{error:?}")
         };
         assert_eq!(*remote, at);
@@ -106,11 +106,11 @@ async fn a_wrong_key_an_unknown_identity_and_none_at_all_are_told_apart_from_sil
 #[tokio::test]
 async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session() {
     let (server, at) = serve(&Subject::default());
-    let mut config = Config::default();
-    config.dtls.credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
+    let mut config =
+        Config::new().credentials(Psk::new(b"secret").map(|psk| Credentials::new("device", psk)));
     // So that giving up takes no minute.
-    config.endpoint.params.ack_timeout = ebbtide::core::time::Micros::from_millis(100);
-    config.endpoint.params.max_retransmit = 1;
+    config = config.ack_timeout(Duration::from_millis(100));
+    config = config.max_retransmit(1);
     let client = Client::with_config(config);
     let uri = format!("coaps://{at}/hello");
     assert!(client.get(uri.as_str()).await.unwrap().is_success());
@@ -201,10 +201,10 @@ async fn another_client_resumes_the_session_that_was_saved() {
         assert!(first.get(uri.as_str()).await.unwrap().is_success());
         let saved = first.dtls_session(at);
         assert!(saved.is_some());
-        let mut config = Config::default();
+        let mut config = Config::new();
         let psk = Psk::new(b"secret").unwrap();
         let credentials = Credentials { saved, ..Credentials::new("device", psk) };
-        config.dtls.credentials = Some(credentials);
+        config = config.credentials(credentials);
         let second = Client::with_config(config);
         assert!(second.get(uri.as_str()).await.unwrap().is_success());
         let counters = server.dtls_counters();
@@ -218,13 +218,33 @@ async fn the_secrets_of_a_session_are_logged_for_who_asks() {
     let (_server, at) = serve(&Subject::default());
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = Arc::clone(&lines);
-    let mut config = Config::default();
-    config.dtls.credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
-    config.dtls.key_log = Some(KeyLogger::new(move |line| log.lock().unwrap().push(line.into())));
+    let config = Config::new()
+        .credentials(Psk::new(b"secret").map(|psk| Credentials::new("device", psk)))
+        .key_log(KeyLogger::new(move |line| log.lock().unwrap().push(line.into())));
     let client = Client::with_config(config);
     assert!(client.get(format!("coaps://{at}/hello")).await.unwrap().is_success());
     let lines = lines.lock().unwrap();
     let [line] = &lines[..] else { panic!("{lines:?}") };
     let [label, random, secret] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
     assert_eq!((label, random.len(), secret.len()), ("CLIENT_RANDOM", 64, 96));
+}
+
+#[tokio::test]
+async fn a_server_with_several_workers_has_one_socket_for_dtls_and_serves_by_all() {
+    let config = Config::new().workers(2).bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys));
+    let router = router(&Subject::default());
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let (plain, secured) = (server.local_addrs(), server.dtls_addrs());
+    assert_eq!((plain.len(), secured.len(), server.counters().len()), (1, 1, 3));
+    let handle = server.handle();
+    let serving = tokio::spawn(server.run());
+    for _ in 0..4 {
+        let client = client("device", b"secret");
+        for base in [format!("coap://{}", plain[0]), format!("coaps://{}", secured[0])] {
+            let response = client.get(format!("{base}/hello")).await.unwrap();
+            assert!(response.is_success(), "{base}: {}", response.code());
+        }
+    }
+    assert!(handle.shutdown(Duration::from_secs(5)).await);
+    serving.await.unwrap().unwrap();
 }

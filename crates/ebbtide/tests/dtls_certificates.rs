@@ -5,7 +5,7 @@
 use ebbtide::dtls::{
     CertificateError, Certificates, Credentials, DtlsBind, Failure, Psk, SavedSession,
 };
-use ebbtide::server::{Call, Router, ServerConfig, get};
+use ebbtide::server::{Call, Router, get};
 use ebbtide::stream::{Identity, TlsError, TlsServer, Trust};
 use ebbtide::{Client, Config, Error, Response, Server};
 use rcgen::{
@@ -57,7 +57,7 @@ fn serve(bind: DtlsBind) -> (Server, SocketAddr) {
             }),
         );
     let none: [&str; 0] = [];
-    let config = ServerConfig { dtls: vec![bind], ..ServerConfig::default() };
+    let config = Config::new().bind_dtls(bind);
     let server = Server::with_config(router, config, none).unwrap();
     let address = server.dtls_addrs()[0];
     (server, address)
@@ -72,15 +72,13 @@ fn serve_as(tls: &TlsServer) -> (Server, SocketAddr) {
 }
 
 fn client(trust: &Trust, own: Option<&Identity>) -> Client {
-    let mut config = Config::default();
-    config.dtls.certificates = Some(Certificates::new(trust, own).unwrap());
-    Client::with_config(config)
+    Client::with_config(Config::new().certificates(Certificates::new(trust, own).unwrap()))
 }
 
 async fn ask(client: &Client, at: SocketAddr) -> Result<String, Failure> {
     match client.get(format!("coaps://{at}/who")).await {
         Ok(response) => Ok(response.text().into_owned()),
-        Err(Error::Dtls { reason, remote }) if remote == at => Err(reason),
+        Err(Error::Dtls { reason, remote, .. }) if remote == at => Err(reason),
         Err(error) => panic!("{error}"),
     }
 }
@@ -104,11 +102,9 @@ async fn both_sides_show_certificates_and_the_handler_knows_the_client() {
     // A client that was restarted resumes the session, and is known without showing its certificate.
     let bytes = client.dtls_session(at).unwrap().to_bytes();
     drop(client);
-    let mut config = Config::default();
     let certificates = Certificates::new(&trust(&authority), None).unwrap();
     let saved = SavedSession::from_bytes(&bytes).unwrap();
-    config.dtls.certificates = Some(certificates.resuming(saved));
-    let restarted = Client::with_config(config);
+    let restarted = Client::with_config(Config::new().certificates(certificates.resuming(saved)));
     assert_eq!(ask(&restarted, at).await.unwrap(), "device-7.example true");
     assert_eq!(server.dtls_counters()[0].resumed, 1);
 }
@@ -173,8 +169,8 @@ async fn a_server_has_keys_and_a_certificate_at_one_socket_and_replaces_the_cert
     let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
     let bind = DtlsBind::new(local(), keys).and_certificates(&tls).unwrap();
     let (_server, at) = serve(bind);
-    let mut config = Config::default();
-    config.dtls.credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
+    let credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
+    let config = Config::new().credentials(credentials);
     assert_eq!(ask(&Client::with_config(config), at).await.unwrap(), "device false");
     assert_eq!(ask(&client(&trust(&ours), None), at).await.unwrap(), "nobody false");
     let later = authority("later");

@@ -14,7 +14,7 @@ mod eventually;
 use ebbtide::core::time::{Duration, Instant};
 use ebbtide::core::wire::{Code, Message, Type};
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::server::{Call, Router, ServerConfig, Subject, get};
+use ebbtide::server::{Call, Router, Subject, get};
 use ebbtide::socket::{Inbox, Outbound, Socket};
 use ebbtide::{Client, Config, Response, Server};
 use ebbtide_dtls::{Endpoint, Event, Output, SessionId, Timing};
@@ -30,9 +30,9 @@ fn serve(state: &Subject) -> (Server, SocketAddr) {
         .route("/x", get(|_: &Call<'_>| Response::content("x")))
         .route("/state", get(|_: &Call<'_>| Response::content("state")).observable(state));
     let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
-    let dtls = vec![DtlsBind::new(([127, 0, 0, 1], 0), keys)];
+    let bind = DtlsBind::new(([127, 0, 0, 1], 0), keys);
     let none: [&str; 0] = [];
-    let config = ServerConfig { dtls, ..ServerConfig::default() };
+    let config = Config::new().bind_dtls(bind);
     let server = Server::with_config(router, config, none).unwrap();
     let address = server.dtls_addrs()[0];
     (server, address)
@@ -197,9 +197,7 @@ async fn a_thousand_sessions_whose_addresses_all_change_keep_their_observations_
 async fn twenty_thousand_forged_hellos_leave_nothing_and_an_honest_client_goes_on() {
     const HELLOS: u32 = 20_000;
     let (server, at) = serve(&Subject::new());
-    let mut config = Config::default();
-    config.dtls.credentials = Some(credentials());
-    let client = Client::with_config(config);
+    let client = Client::with_config(Config::new().credentials(credentials()));
     let uri = format!("coaps://{at}/x");
     assert!(client.get(uri.as_str()).await.unwrap().is_success());
 

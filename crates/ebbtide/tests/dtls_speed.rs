@@ -2,7 +2,7 @@
 //! --ignored --nocapture` prints them.
 
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::server::{Call, Router, ServerConfig, get};
+use ebbtide::server::{Call, Router, get};
 use ebbtide::{Client, Config, Request, Response, Server};
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ const REQUESTS: usize = 40_000;
 #[expect(clippy::unwrap_used, reason = "a measurement that cannot go on has failed")]
 #[expect(clippy::disallowed_methods, reason = "a measurement")]
 async fn time(uri: &str) -> Duration {
-    let mut config = Config::default().nstart(WINDOW as u16);
-    config.dtls.credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
+    let config = Config::new()
+        .nstart(WINDOW as u16)
+        .credentials(Psk::new(b"secret").map(|psk| Credentials::new("device", psk)));
     let client = Client::with_config(config);
     assert!(client.get(uri).await.unwrap().is_success());
     let ask = || async {
@@ -36,8 +37,8 @@ async fn established_sessions_are_at_least_half_as_fast_as_plain_udp() {
     let answer = get(move |_: &Call<'_>| Response::content(text.clone()));
     let router = Router::new().route("/test", answer);
     let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
-    let dtls = vec![DtlsBind::new(([127, 0, 0, 1], 0), keys)];
-    let config = ServerConfig { dtls, ..ServerConfig::default() };
+    let dtls = DtlsBind::new(([127, 0, 0, 1], 0), keys);
+    let config = Config::new().bind_dtls(dtls);
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let (plain, secure) = (server.local_addrs()[0], server.dtls_addrs()[0]);
     tokio::spawn(async move { drop(server.run().await) });

@@ -14,8 +14,8 @@ mod many_clients;
 
 use ebbtide::core::wire::{OptionNumber, Type};
 use ebbtide::metrics::Meter;
-use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, post, put};
-use ebbtide::{Client, Code, Request, Response};
+use ebbtide::server::{Call, Router, Server, Subject, Verify, get, post, put};
+use ebbtide::{Client, Code, Config, Request, Response};
 use eventually::eventually;
 use many_clients::{GET, ManyClients, Outgoing, address};
 use std::net::SocketAddr;
@@ -50,10 +50,9 @@ struct Scene {
 }
 
 /// A server that trusts no address before it has echoed, as one on the Internet.
-fn scene(change: impl FnOnce(&mut ServerConfig)) -> Scene {
+fn scene(change: impl FnOnce(Config) -> Config) -> Scene {
     let state = Subject::new();
-    let mut config = ServerConfig { verify: Verify::All, ..ServerConfig::default() };
-    change(&mut config);
+    let config = change(Config::new().verify(Verify::All));
     let server = Server::with_config(resources(&state), config, ["127.0.0.1:0"]).unwrap();
     let address = server.local_addrs()[0];
     let many = ManyClients::new(address);
@@ -93,7 +92,7 @@ async fn flood(scene: &mut Scene, count: u32, say: impl Fn(u32, &mut ManyClients
 
 #[tokio::test]
 async fn requests_from_a_hundred_thousand_addresses_leave_nothing_behind() {
-    let mut scene = scene(|_| {});
+    let mut scene = scene(|config| config);
     let options = [(11, &b"x"[..])];
     let get = |n, many: &mut ManyClients| many.say(n, &Outgoing { options: &options, ..GET });
     flood(&mut scene, 1000, get).await;
@@ -108,7 +107,7 @@ async fn requests_from_a_hundred_thousand_addresses_leave_nothing_behind() {
 
 #[tokio::test]
 async fn posts_from_forged_addresses_fill_half_of_the_memory_and_honest_ones_are_processed() {
-    let mut scene = scene(|config| config.net.endpoint.limits.remembered_messages = 2000);
+    let mut scene = scene(|config| config.remembered_messages(2000));
     let options = [(11, &b"post"[..])];
     let post = Outgoing { code: Code::POST, options: &options, ..GET };
     flood(&mut scene, 10_000, |n, many| many.say(n, &post)).await;
@@ -130,10 +129,7 @@ async fn posts_from_forged_addresses_fill_half_of_the_memory_and_honest_ones_are
 #[tokio::test]
 async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
     // The worst case: whoever floods has the addresses that it uses.
-    let mut scene = scene(|config| {
-        config.max_block_bytes = 200_000;
-        config.verify = Verify::None;
-    });
+    let mut scene = scene(|config| config.max_block_bytes(200_000).verify(Verify::None));
     let server = scene.server;
     let honest = tokio::spawn(async move {
         let client = Client::new().unwrap();
@@ -173,10 +169,7 @@ async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
 
 #[tokio::test]
 async fn an_upload_that_finds_no_room_is_refused_at_its_first_block_and_the_others_finish() {
-    let mut scene = scene(|config| {
-        config.max_block_bytes = 100_000;
-        config.verify = Verify::None;
-    });
+    let mut scene = scene(|config| config.max_block_bytes(100_000).verify(Verify::None));
     let size = 30_000_u32.to_be_bytes();
     let block = [0; 1024];
     let send = |n: u32, id: u16, num: u32, many: &mut ManyClients| {
@@ -207,7 +200,7 @@ async fn an_upload_that_finds_no_room_is_refused_at_its_first_block_and_the_othe
 
 #[tokio::test]
 async fn an_upload_of_an_unknown_address_waits_for_an_echo_while_half_of_the_room_is_taken() {
-    let mut scene = scene(|config| config.max_block_bytes = 100_000);
+    let mut scene = scene(|config| config.max_block_bytes(100_000));
     let block = [0; 1024];
     flood(&mut scene, 1000, |n, many| {
         let options = [(11, b"length".as_slice()), (27, &[0x0e])];
@@ -225,10 +218,8 @@ async fn an_upload_of_an_unknown_address_waits_for_an_echo_while_half_of_the_roo
 
 #[tokio::test]
 async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
-    let mut scene = scene(|config| {
-        config.max_observers = 3000;
-        config.net.endpoint.params.ack_timeout = ebbtide::core::time::Micros::from_millis(1000);
-    });
+    let mut scene =
+        scene(|config| config.max_observers(3000).ack_timeout(Duration::from_millis(1000)));
     let client = Client::new().unwrap();
     let mut honest = client.observe(uri(scene.server, "/state")).await.unwrap();
     honest.next().await.unwrap().unwrap();
@@ -277,8 +268,7 @@ async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
 #[tokio::test]
 async fn whatever_is_asked_an_address_that_never_answers_gets_three_times_its_bytes_at_most() {
     let mut scene = scene(|config| {
-        config.acknowledge_after = Duration::from_millis(20);
-        config.net.endpoint.params.ack_timeout = ebbtide::core::time::Micros::from_millis(50);
+        config.acknowledge_after(Duration::from_millis(20)).ack_timeout(Duration::from_millis(50))
     });
     let observe = (6, &[][..]);
     let asked: [&[(u16, &[u8])]; 4] =
@@ -345,7 +335,7 @@ async fn answers_that_no_server_sent_are_counted_and_ignored() {
 
 #[tokio::test]
 async fn a_challenge_is_answered_in_kind_and_fits_the_request() {
-    let mut scene = scene(|config| config.net.endpoint.limits.remembered_messages = 2);
+    let mut scene = scene(|config| config.remembered_messages(2));
     let options = [(11, &b"post"[..])];
     let post = Outgoing { code: Code::POST, options: &options, token: b"t", ..GET };
     scene.many.say(0, &post);
@@ -366,7 +356,7 @@ async fn a_challenge_is_answered_in_kind_and_fits_the_request() {
 
 #[tokio::test]
 async fn a_resource_that_is_expensive_to_make_is_made_for_few_addresses_that_may_be_forged() {
-    let mut scene = scene(|_| {});
+    let mut scene = scene(|config| config);
     let options = [(11, &b"costly"[..])];
     for n in 0..500 {
         scene.many.say(n, &Outgoing { options: &options, ..GET });
@@ -390,12 +380,20 @@ async fn a_resource_that_is_expensive_to_make_is_made_for_few_addresses_that_may
 }
 
 #[tokio::test]
+async fn nothing_of_a_long_answer_is_kept_for_addresses_that_have_not_echoed() {
+    let mut scene = scene(|config| config);
+    let options = [(11, &b"long"[..])];
+    let answers =
+        flood(&mut scene, 2000, |n, many| many.say(n, &Outgoing { options: &options, ..GET }));
+    assert!(answers.await > 1900);
+    let snapshot = scene.meter.snapshot();
+    assert!(snapshot.refusals.challenged > 1900, "{:?}", snapshot.refusals);
+    assert_eq!((snapshot.load.downloads, snapshot.load.block_bytes), (0, 0));
+}
+
+#[tokio::test]
 async fn refusals_are_counted_by_reason_and_class_of_address() {
-    let mut scene = scene(|config| {
-        config.max_observers = 4;
-        config.max_rate = Some(50);
-        config.verify = Verify::None;
-    });
+    let mut scene = scene(|config| config.max_observers(4).max_rate(50).verify(Verify::None));
     let observe = [(6, &b""[..]), (11, &b"state"[..])];
     for n in 0..10 {
         scene.many.say(n, &Outgoing { options: &observe, ..GET });

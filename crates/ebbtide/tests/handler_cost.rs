@@ -11,9 +11,9 @@
 mod many_clients;
 
 use ebbtide::server::{
-    Call, ConcurrencyLimit, Data, Path, Router, Server, ServerConfig, State, Timeout, Verify, get,
+    Call, ConcurrencyLimit, Data, Path, Router, Server, State, Timeout, Verify, get,
 };
-use ebbtide::{Client, ContentFormat, Response};
+use ebbtide::{Client, Config, ContentFormat, Response};
 use many_clients::{GET, ManyClients, Outgoing};
 use serde::Serialize;
 use std::fs;
@@ -57,7 +57,7 @@ fn serve(router: Router, workers: usize) -> SocketAddr {
     let served = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let config = ServerConfig { workers, verify: Verify::None, ..ServerConfig::default() };
+            let config = Config::new().workers(workers).verify(Verify::None);
             let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
             tell.send(server.local_addrs()[0]).unwrap();
             server.run().await.unwrap();
@@ -126,7 +126,7 @@ fn two_workers_cost_at_most_half_as_much_again_for_a_request_as_one() {
 
 #[tokio::test]
 async fn workers_divide_the_peers_and_their_metrics_add_up() {
-    let config = ServerConfig { workers: 2, ..ServerConfig::default() };
+    let config = Config::new().workers(2);
     let server = Server::with_config(plain(), config, ["127.0.0.1:0"]).unwrap();
     let addresses = server.local_addrs();
     assert_eq!(addresses.len(), 1, "one address, whoever is behind it: {addresses:?}");

@@ -10,7 +10,7 @@
 mod eventually;
 
 use ebbtide::core::cc::ControlConfig;
-use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, post};
+use ebbtide::server::{Call, Router, Server, Subject, get, post};
 use ebbtide::{Client, Code, Config, Request, Response};
 use eventually::eventually;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ async fn a_handler_that_panics_is_answered_with_an_error_and_the_others_are_serv
         .route("/fine", get(|_: &Call<'_>| Response::content("fine")));
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     // A GET that is repeated is handled again: this control repeats none within two seconds.
-    let patient = Config::with_control(ControlConfig::parse("default").unwrap());
+    let patient = Config::new().control(ControlConfig::parse("default").unwrap());
     let (meter, client) = (server.meter(), Client::with_config(patient));
     let paths = ["/now", "/first", "/later", "/now"].map(|path| uri(&server, path));
     let fine = uri(&server, "/fine");
@@ -63,8 +63,7 @@ async fn a_slow_handler_runs_once_however_many_copies_of_its_request_arrive() {
             Response::content("that took a while")
         }
     };
-    let config =
-        ServerConfig { acknowledge_after: Duration::from_millis(100), ..Default::default() };
+    let config = Config::new().acknowledge_after(Duration::from_millis(100));
     let router = Router::new().route("/s", get(slow));
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -159,8 +158,7 @@ async fn every_slow_request_of_one_client_is_answered_though_the_queue_is_short(
     });
     let server = Server::bind(Router::new().route("/slow", slow), ["127.0.0.1:0"]).unwrap();
     let meter = server.meter();
-    let mut config = Config::default().nstart(256);
-    config.endpoint.limits.queue_per_peer = 1000;
+    let config = Config::new().nstart(256).queue_per_peer(1000);
     let client = Client::with_config(config);
     let asking: Vec<_> = (0..COUNT)
         .map(|_| {
@@ -188,7 +186,7 @@ async fn more_observations_of_one_client_than_its_queue_is_long_do_not_make_the_
         Response::content("state")
     });
     let router = Router::new().route("/s", resource.observable(&subject));
-    let server = Server::with_config(router, ServerConfig::default(), ["127.0.0.1:0"]).unwrap();
+    let server = Server::with_config(router, Config::new(), ["127.0.0.1:0"]).unwrap();
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(server.local_addrs()[0]).await.unwrap();
     let mut buffer = [0; 64];

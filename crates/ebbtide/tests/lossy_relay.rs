@@ -11,8 +11,7 @@
 mod eventually;
 mod relay;
 
-use ebbtide::core::time::Micros;
-use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, get, post, put};
+use ebbtide::server::{Call, Router, Server, Subject, get, post, put};
 use ebbtide::{Client, Code, Config, Error, Request, Response};
 use eventually::eventually;
 use std::collections::BTreeMap;
@@ -27,13 +26,14 @@ const LARGE: usize = 3000;
 
 /// A network of milliseconds, so that what takes minutes elsewhere takes seconds.
 fn config() -> Config {
-    let mut config = Config::default().nstart(8).response_timeout(Duration::from_secs(1));
-    config.endpoint.params.ack_timeout = Micros::from_millis(50);
-    config.endpoint.params.max_retransmit = 6;
-    config.endpoint.params.max_latency = Micros::from_millis(500);
-    config.endpoint.limits.remembered_messages = 1 << 20;
-    config.endpoint.limits.remembered_bytes = 64 << 20;
-    config
+    Config::new()
+        .nstart(8)
+        .response_timeout(Duration::from_secs(1))
+        .ack_timeout(Duration::from_millis(50))
+        .max_retransmit(6)
+        .max_latency(Duration::from_millis(500))
+        .remembered_messages(1 << 20)
+        .remembered_bytes(64 << 20)
 }
 
 /// How often the handler of POST ran, by what it was sent.
@@ -107,7 +107,7 @@ async fn exchange(client: &Client, relay: SocketAddr, n: usize) -> Result<bool, 
 
 async fn soak(count: usize) {
     let (ran, state) = (Ran::default(), Subject::new());
-    let settings = ServerConfig { net: config(), ..ServerConfig::default() };
+    let settings = config();
     let server = Server::with_config(resources(&ran, &state), settings, ["127.0.0.1:0"]).unwrap();
     let trouble = relay::Trouble { lost: 10, repeated: 10, late: 10, damaged: 10 };
     let relay = relay::relay(server.local_addrs()[0], trouble, 42).await;

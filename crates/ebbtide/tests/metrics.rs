@@ -30,7 +30,7 @@ async fn both_sides_count_what_went_over_the_wire() {
     let base = format!("coap://{}", server.local_addrs()[0]);
     // Its timeouts are seconds: nothing is repeated because a busy machine was late.
     let client =
-        Client::with_config(Config::with_control(ControlConfig::parse("default").unwrap()));
+        Client::with_config(Config::new().control(ControlConfig::parse("default").unwrap()));
     for _ in 0..20 {
         client.get(format!("{base}/x")).await.unwrap();
     }

@@ -7,10 +7,9 @@
     reason = "in a test a panic is how it fails"
 )]
 
-use ebbtide::Response;
-use ebbtide::core::time::Micros;
 use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
-use ebbtide::server::{Call, Router, Server, ServerConfig, get, interface_index};
+use ebbtide::server::{Call, Router, Server, get, interface_index};
+use ebbtide::{Config, Response};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -19,8 +18,7 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 86, 83);
 
 /// A member, and a socket that sends to the group by the loopback interface.
 async fn member(leisure: Duration) -> (Server, UdpSocket) {
-    let mut config = ServerConfig::default();
-    config.net.endpoint.params.default_leisure = Micros::from_duration(leisure);
+    let config = Config::new().default_leisure(leisure);
     let router = Router::new()
         .route("/now", get(|_: &Call<'_>| Response::content("now")))
         .route("/empty", get(|_: &Call<'_>| Response::new(Code::CONTENT)))

@@ -8,7 +8,6 @@
     reason = "a test that cannot go on has failed"
 )]
 
-use ebbtide::core::time::Micros;
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::{Client, Config, Response};
 use rand_chacha::ChaCha8Rng;
@@ -52,11 +51,11 @@ async fn relay(server: SocketAddr) -> SocketAddr {
 async fn ask(server: SocketAddr, path: &str) {
     let relay = relay(server).await;
     for _ in 0..20 {
-        let mut config = Config::default();
-        config.endpoint.control = ebbtide::core::cc::ControlConfig::parse("ebb").unwrap();
+        let mut config =
+            Config::new().control(ebbtide::core::cc::ControlConfig::parse("ebb").unwrap());
         // A path of microseconds: what takes minutes elsewhere takes seconds.
-        config.endpoint.params.ack_timeout = Micros::from_millis(60);
-        config.endpoint.params.max_retransmit = 8;
+        config = config.ack_timeout(Duration::from_millis(60));
+        config = config.max_retransmit(8);
         let client = Client::with_config(config);
         for _ in 0..5 {
             let response = client.get(format!("coap://{relay}{path}")).await.unwrap();

@@ -13,7 +13,7 @@ mod relay;
 use bytes::Bytes;
 use ebbtide::core::q_block::QBlockParameters;
 use ebbtide::core::time::Micros;
-use ebbtide::server::{Call, Router, Server, ServerConfig, Verify, get, post};
+use ebbtide::server::{Call, Router, Server, Verify, get, post};
 use ebbtide::{Client, Code, Config, OptionNumber, Request, Response};
 use eventually::eventually;
 use relay::{Trouble, relay};
@@ -23,16 +23,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A network of milliseconds.
-fn config() -> Config {
-    let quick = QBlockParameters {
+fn pace() -> QBlockParameters {
+    QBlockParameters {
         non_timeout: Micros::from_millis(50),
         probing_rate: 1_000_000,
         ..QBlockParameters::DEFAULT
-    };
-    let mut config = Config { q_block: quick, ..Config::default() };
-    config.endpoint.params.ack_timeout = Micros::from_millis(50);
-    config.endpoint.params.max_retransmit = 8;
-    config
+    }
+}
+
+fn config() -> Config {
+    Config::new().q_block(pace()).ack_timeout(Duration::from_millis(50)).max_retransmit(8)
 }
 
 fn body(length: usize) -> Bytes {
@@ -49,7 +49,7 @@ struct Served {
     posts: Arc<AtomicUsize>,
 }
 
-fn serve(change: impl FnOnce(&mut ServerConfig)) -> Served {
+fn serve(change: impl FnOnce(Config) -> Config) -> Served {
     let posts = Arc::new(AtomicUsize::new(0));
     let count = posts.clone();
     let router = Router::new()
@@ -82,8 +82,7 @@ fn serve(change: impl FnOnce(&mut ServerConfig)) -> Served {
                 Response::new(Code::CHANGED).payload(call.payload().len().to_string())
             }),
         );
-    let mut config = ServerConfig { net: config(), ..ServerConfig::default() };
-    change(&mut config);
+    let config = change(config());
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let address = server.local_addrs()[0];
     Served { server, address, posts }
@@ -97,7 +96,7 @@ fn request(method: Code, to: SocketAddr, path: &str, length: usize) -> Request {
 #[tokio::test]
 async fn a_body_arrives_whole_in_either_direction_and_in_both() {
     // A wait is seconds, so that a busy machine is not one: nothing may wait.
-    let served = serve(|config| config.net = Config::default());
+    let served = serve(|_| Config::new());
     let client = Client::new().unwrap();
     let at = served.address;
     let got = client.request(request(Code::GET, at, "/large", 0)).await.unwrap();
@@ -124,7 +123,7 @@ async fn a_body_arrives_whole_in_either_direction_and_in_both() {
 
 #[tokio::test]
 async fn blocks_may_be_as_small_as_sixteen_bytes() {
-    let served = serve(|config| config.net.block_size = 64);
+    let served = serve(|config| config.block_size(64));
     let client = Client::with_config(config());
     let put = request(Code::PUT, served.address, "/small", 3000).block_size(16);
     assert!(client.request(put).await.unwrap().body() == &body(3000));
@@ -135,7 +134,7 @@ async fn blocks_may_be_as_small_as_sixteen_bytes() {
 
 #[tokio::test]
 async fn bodies_get_through_though_much_is_lost_and_late() {
-    let served = serve(|_| {});
+    let served = serve(|config| config);
     let trouble = Trouble { lost: 10, repeated: 5, late: 10, damaged: 0 };
     let at = relay(served.address, trouble, 7).await;
     let client = Client::with_config(config());
@@ -149,7 +148,7 @@ async fn bodies_get_through_though_much_is_lost_and_late() {
 
 #[tokio::test]
 async fn a_body_is_processed_once_though_every_block_comes_twice() {
-    let served = serve(|_| {});
+    let served = serve(|config| config);
     let trouble = Trouble { repeated: 100, ..Trouble::default() };
     let at = relay(served.address, trouble, 7).await;
     let client = Client::with_config(config());
@@ -162,7 +161,7 @@ async fn a_body_is_processed_once_though_every_block_comes_twice() {
 
 #[tokio::test]
 async fn a_server_that_does_not_understand_gets_the_usual_blocks() {
-    let served = serve(|config| config.net.endpoint.q_block = false);
+    let served = serve(|config| config.q_block_supported(false));
     let client = Client::with_config(config());
     for _ in 0..2 {
         let put = client.request(request(Code::PUT, served.address, "/small", 30_000)).await;
@@ -174,7 +173,7 @@ async fn a_server_that_does_not_understand_gets_the_usual_blocks() {
 
 #[tokio::test]
 async fn an_address_that_may_be_forged_must_echo_before_anything_is_kept_or_sent() {
-    let served = serve(|config| config.verify = Verify::All);
+    let served = serve(|config| config.verify(Verify::All));
     let client = Client::with_config(config());
     let at = served.address;
     let put = client.request(request(Code::PUT, at, "/small", 30_000)).await.unwrap();
@@ -185,19 +184,17 @@ async fn an_address_that_may_be_forged_must_echo_before_anything_is_kept_or_sent
 
 #[tokio::test]
 async fn a_body_that_is_too_long_is_refused_by_either_side() {
-    let served = serve(|config| config.net.max_body = 50_000);
-    let mut small = config();
-    small.max_body = 50_000;
-    let client = Client::with_config(small);
+    let served = serve(|config| config.max_body(50_000));
+    let client = Client::with_config(config().max_body(50_000));
     let put = client.request(request(Code::PUT, served.address, "/small", 50_001)).await.unwrap();
     assert_eq!(put.code(), Code::REQUEST_ENTITY_TOO_LARGE);
     let got = client.request(request(Code::GET, served.address, "/large", 0)).await;
-    assert!(matches!(got, Err(ebbtide::Error::TooLarge { limit: 50_000 })), "{got:?}");
+    assert!(matches!(got, Err(ebbtide::Error::TooLarge { limit: 50_000, .. })), "{got:?}");
 }
 
 #[tokio::test]
 async fn a_body_that_no_room_would_hold_drives_no_other_out() {
-    let served = serve(|config| config.max_block_bytes = 60_000);
+    let served = serve(|config| config.max_block_bytes(60_000));
     let client = Client::with_config(config());
     let at = served.address;
     let kept = client.request(request(Code::PUT, at, "/small", 20_000)).await.unwrap();
@@ -220,10 +217,9 @@ async fn a_body_that_no_room_would_hold_drives_no_other_out() {
 
 #[tokio::test]
 async fn a_server_that_vanishes_is_given_up() {
-    let served = serve(|_| {});
-    let mut hasty = config();
-    hasty.q_block.non_max_retransmit = 1;
-    let client = Client::with_config(hasty);
+    let served = serve(|config| config);
+    let hasty = QBlockParameters { non_max_retransmit: 1, ..pace() };
+    let client = Client::with_config(config().q_block(hasty));
     let put = || client.request(request(Code::PUT, served.address, "/small", 30_000));
     assert!(put().await.is_ok());
     // Somebody who never answers takes its place.

@@ -14,8 +14,8 @@ use ebbtide::core::time::Micros;
 use ebbtide::core::wire::{
     Block, Content, Message, MessageId, MissingBlocks, Opt, OptionNumber, Token, Type, encode_uint,
 };
-use ebbtide::server::{Call, Router, Server, ServerConfig, Verify, put};
-use ebbtide::{Code, Response};
+use ebbtide::server::{Call, Router, Server, Verify, put};
+use ebbtide::{Code, Config, Response};
 use eventually::eventually;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,21 +25,23 @@ use tokio::net::UdpSocket;
 /// Bodies of three blocks of 16 bytes, the last one of 8.
 const SIZE: u32 = 40;
 
-fn serve(change: impl FnOnce(&mut ServerConfig)) -> Server {
+fn serve(change: impl FnOnce(Config) -> Config) -> Server {
     serve_with(change, |call| {
         Response::new(Code::CHANGED).payload(bytes::Bytes::copy_from_slice(call.payload()))
     })
 }
 
 fn serve_with(
-    change: impl FnOnce(&mut ServerConfig),
+    change: impl FnOnce(Config) -> Config,
     handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
 ) -> Server {
-    let mut config = ServerConfig::default();
-    config.net.q_block.non_timeout = Micros::from_millis(20);
-    config.net.q_block.non_max_retransmit = 1;
-    config.net.q_block.max_latency = Micros::from_millis(5_000);
-    change(&mut config);
+    let quick = QBlockParameters {
+        non_timeout: Micros::from_millis(20),
+        non_max_retransmit: 1,
+        max_latency: Micros::from_millis(5_000),
+        ..QBlockParameters::DEFAULT
+    };
+    let config = change(Config::new().q_block(quick));
     Server::with_config(Router::new().route("/put", put(handler)), config, ["127.0.0.1:0"]).unwrap()
 }
 
@@ -110,7 +112,7 @@ impl Peer {
 
 #[tokio::test]
 async fn missing_blocks_are_named_with_the_token_of_the_last_one_that_came() {
-    let server = serve(|_| {});
+    let server = serve(|config| config);
     let mut peer = Peer::new(&server).await;
     peer.block(Type::NonConfirmable, 2, 7).await;
     peer.block(Type::NonConfirmable, 0, 7).await;
@@ -131,7 +133,7 @@ async fn missing_blocks_are_named_with_the_token_of_the_last_one_that_came() {
 
 #[tokio::test]
 async fn confirmable_blocks_are_acknowledged_and_the_last_one_is_answered() {
-    let server = serve(|_| {});
+    let server = serve(|config| config);
     let mut peer = Peer::new(&server).await;
     for num in [1, 0, 2] {
         peer.block(Type::Confirmable, num, 7).await;
@@ -143,7 +145,7 @@ async fn confirmable_blocks_are_acknowledged_and_the_last_one_is_answered() {
 
 #[tokio::test]
 async fn a_partial_body_is_dropped_when_its_rest_does_not_come() {
-    let server = serve(|_| {});
+    let server = serve(|config| config);
     let mut peer = Peer::new(&server).await;
     peer.block(Type::NonConfirmable, 0, 7).await;
     let held = || server.meter().snapshot().load.uploads;
@@ -156,10 +158,7 @@ async fn a_partial_body_is_dropped_when_its_rest_does_not_come() {
 
 #[tokio::test]
 async fn however_many_bodies_are_begun_memory_is_bounded_and_whole_ones_get_through() {
-    let server = serve(|config| {
-        config.max_block_bytes = 4096;
-        config.net.q_block = QBlockParameters::DEFAULT;
-    });
+    let server = serve(|config| config.max_block_bytes(4096).q_block(QBlockParameters::DEFAULT));
     let mut peer = Peer::new(&server).await;
     for tag in 0..3000 {
         peer.block(Type::NonConfirmable, 0, tag).await;
@@ -184,7 +183,7 @@ async fn however_many_bodies_are_begun_memory_is_bounded_and_whole_ones_get_thro
 
 #[tokio::test]
 async fn blocks_without_what_they_need_are_refused_and_nothing_is_kept() {
-    let server = serve(|_| {});
+    let server = serve(|config| config);
     let mut peer = Peer::new(&server).await;
     let block = |num, more| Block::new(num, more, 0).unwrap().to_uint();
     let (q1, q2) = (OptionNumber::Q_BLOCK1, OptionNumber::Q_BLOCK2);
@@ -209,7 +208,7 @@ async fn blocks_without_what_they_need_are_refused_and_nothing_is_kept() {
 
 #[tokio::test]
 async fn an_address_that_has_not_echoed_has_nothing_kept_for_it() {
-    let server = serve(|config| config.verify = Verify::All);
+    let server = serve(|config| config.verify(Verify::All));
     let mut peer = Peer::new(&server).await;
     peer.block(Type::NonConfirmable, 0, 7).await;
     assert_eq!(peer.hear().await.unwrap().code, Code::UNAUTHORIZED);
@@ -221,7 +220,7 @@ async fn a_copy_of_the_last_block_is_answered_when_the_handler_serves_blocks_its
     let block = |_: &Call<'_>| {
         Response::new(Code::CHANGED).option(OptionNumber::BLOCK2, &[0x08]).payload([7; 16].to_vec())
     };
-    let server = serve_with(|_| {}, block);
+    let server = serve_with(|config| config, block);
     let mut peer = Peer::new(&server).await;
     for num in [0, 1, 2, 2] {
         peer.block(Type::NonConfirmable, num, 7).await;
@@ -240,7 +239,7 @@ async fn an_address_that_has_not_echoed_has_no_handler_run_for_a_body_of_one_blo
         count.fetch_add(1, Ordering::Relaxed);
         Response::new(Code::CHANGED).payload(vec![7; 5000])
     };
-    let server = serve_with(|config| config.verify = Verify::All, long);
+    let server = serve_with(|config| config.verify(Verify::All), long);
     let mut peer = Peer::new(&server).await;
     let (size, tag) = ((OptionNumber::SIZE1, 8), (OptionNumber::REQUEST_TAG, 7));
     peer.send(Type::NonConfirmable, &[(OptionNumber::Q_BLOCK1, 0), size, tag], &[7; 8]).await;

@@ -9,10 +9,9 @@
 
 mod eventually;
 
-use ebbtide::core::time::Micros;
 use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
-use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get};
-use ebbtide::{Client, Response};
+use ebbtide::server::{Call, Router, Server, Subject, Verify, get};
+use ebbtide::{Client, Config, Response};
 use eventually::eventually;
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -22,7 +21,7 @@ use tokio::sync::watch;
 const SHORT: Duration = Duration::from_millis(300);
 const N: fn(u16) -> OptionNumber = OptionNumber;
 
-async fn serve(config: ServerConfig, router: Router) -> (Server, UdpSocket) {
+async fn serve(config: Config, router: Router) -> (Server, UdpSocket) {
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(server.local_addrs()[0]).await.unwrap();
@@ -62,7 +61,7 @@ fn long() -> Router {
 
 #[tokio::test]
 async fn an_unverified_address_gets_no_more_than_three_times_what_it_sent_until_it_echoes() {
-    let config = ServerConfig { verify: Verify::All, ..ServerConfig::default() };
+    let config = Config::new().verify(Verify::All);
     let (server, socket) = serve(config, long()).await;
     send(&socket, Type::Confirmable, 1, &[(11, b"x")]).await;
     let challenge = receive(&socket).await;
@@ -80,7 +79,7 @@ async fn an_unverified_address_gets_no_more_than_three_times_what_it_sent_until_
 
 #[tokio::test]
 async fn a_client_that_wants_no_response_gets_an_acknowledgement_at_most() {
-    let (_server, socket) = serve(ServerConfig::default(), long()).await;
+    let (_server, socket) = serve(Config::new(), long()).await;
     send(&socket, Type::NonConfirmable, 1, &[(11, b"x"), (258, &[2])]).await;
     assert_eq!(within(SHORT, &socket).await, None);
     send(&socket, Type::Confirmable, 2, &[(11, b"x"), (258, &[2])]).await;
@@ -97,7 +96,7 @@ async fn whoever_asks_for_a_later_block_of_an_error_gets_the_error() {
     let changed = |_: &Call<'_>| Response::new(Code::CHANGED);
     let resource = get(|_: &Call<'_>| Response::content(vec![b'x'; 800])).put(changed);
     let router = Router::new().route("/x", resource);
-    let (_server, socket) = serve(ServerConfig::default(), router).await;
+    let (_server, socket) = serve(Config::new(), router).await;
     let second = &[0x16][..];
     let con = Type::Confirmable;
     for (id, code, path, expected) in [
@@ -123,8 +122,7 @@ async fn a_slow_handler_is_acknowledged_first_and_its_response_repeated_until_it
             Response::content("slow")
         }
     });
-    let (_server, socket) =
-        serve(ServerConfig::default(), Router::new().route("/slow", slow)).await;
+    let (_server, socket) = serve(Config::new(), Router::new().route("/slow", slow)).await;
     send(&socket, Type::Confirmable, 7, &[(11, b"slow")]).await;
     let first = receive(&socket).await;
     let message = Message::parse(&first).unwrap();
@@ -139,8 +137,7 @@ async fn a_slow_handler_is_acknowledged_first_and_its_response_repeated_until_it
 async fn an_observer_that_resets_a_notification_is_forgotten() {
     let subject = Subject::new();
     let resource = get(|_: &Call<'_>| Response::content("state")).observable(&subject);
-    let (_server, socket) =
-        serve(ServerConfig::default(), Router::new().route("/s", resource)).await;
+    let (_server, socket) = serve(Config::new(), Router::new().route("/s", resource)).await;
     send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s")]).await;
     let registered = receive(&socket).await;
     assert!(Message::parse(&registered).unwrap().option(OptionNumber::OBSERVE).is_some());
@@ -156,9 +153,9 @@ async fn an_observer_that_resets_a_notification_is_forgotten() {
 async fn non_confirmable_notifications_follow_each_other_without_waiting_for_a_reset() {
     let subject = Subject::non_confirmable();
     let resource = get(|_: &Call<'_>| Response::content("state")).observable(&subject);
-    let mut config = ServerConfig::default();
+    let mut config = Config::new();
     // A Reset would be waited for during eight of these, congestion control's pace is one.
-    config.net.endpoint.params.ack_timeout = Micros::from_millis(1000);
+    config = config.ack_timeout(Duration::from_millis(1000));
     let (_server, socket) = serve(config, Router::new().route("/s", resource)).await;
     send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s")]).await;
     receive(&socket).await;
@@ -180,7 +177,7 @@ async fn non_confirmable_notifications_follow_each_other_without_waiting_for_a_r
 async fn a_dropped_observation_is_ended_by_the_reset_of_the_next_notification() {
     let subject = Subject::new();
     let resource = get(|_: &Call<'_>| Response::content("state")).observable(&subject);
-    let (server, _) = serve(ServerConfig::default(), Router::new().route("/s", resource)).await;
+    let (server, _) = serve(Config::new(), Router::new().route("/s", resource)).await;
     let client = Client::new().unwrap();
     let uri = format!("coap://{}/s", server.local_addrs()[0]);
     let mut observation = client.observe(uri).await.unwrap();

@@ -14,7 +14,7 @@ mod many_clients;
 
 use ebbtide::core::wire::Type;
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::server::{Call, Router, Server, ServerConfig, Subject, Verify, get, put};
+use ebbtide::server::{Call, Router, Server, Subject, Verify, get, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Config, Request, Response};
 use many_clients::{GET, ManyClients, Outgoing};
@@ -49,20 +49,17 @@ fn router(state: &Subject) -> Router {
 }
 
 /// Limits that are reached soon, so that what is measured is the server at its limits.
-fn config() -> ServerConfig {
+fn config() -> Config {
     let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
-    let mut config = ServerConfig {
-        verify: Verify::All,
-        max_observers: 400,
-        max_block_bytes: 2 << 20,
-        dtls: vec![DtlsBind::new(([127, 0, 0, 1], 0), keys)],
-        ..ServerConfig::default()
-    };
-    config.net.endpoint.limits.remembered_messages = 2000;
-    config.net.endpoint.limits.peers = 1000;
-    config.stream.bytes = 4 << 20;
-    config.stream.connections = 300;
-    config
+    Config::new()
+        .verify(Verify::All)
+        .max_observers(400)
+        .max_block_bytes(2 << 20)
+        .bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys))
+        .remembered_messages(2000)
+        .max_peers(1000)
+        .max_connection_bytes(4 << 20)
+        .max_connections(300)
 }
 
 /// Numbers of requests that were answered, and that failed.
@@ -205,9 +202,8 @@ async fn soak(span: Duration) {
     for base in [format!("coap://{udp}"), format!("coap+tcp://{tcp}"), format!("coaps://{coaps}")] {
         let honest = honest.clone();
         tokio::task::spawn_local(async move {
-            let mut config = Config::default();
-            config.dtls.credentials =
-                Psk::new(b"secret").map(|key| Credentials::new("device", key));
+            let config = Config::new()
+                .credentials(Psk::new(b"secret").map(|key| Credentials::new("device", key)));
             let client = Client::with_config(config);
             while Instant::now() < end {
                 honest.ask(&client, &base).await;

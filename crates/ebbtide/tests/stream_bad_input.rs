@@ -10,8 +10,7 @@
 mod eventually;
 mod stream_common;
 
-use ebbtide::server::ServerConfig;
-use ebbtide::stream::{StreamConfig, StreamCounters, StreamLimits};
+use ebbtide::stream::StreamCounters;
 use ebbtide::{Client, Config, Error};
 use eventually::eventually;
 use std::net::SocketAddr;
@@ -25,12 +24,6 @@ const SHORT: Duration = Duration::from_millis(200);
 
 /// A server that has little patience for one thing: a machine that is busy must not make it lose
 /// that for another first.
-fn impatient(of: impl FnOnce(&mut StreamConfig)) -> ServerConfig {
-    let mut config = ServerConfig::default();
-    of(&mut config.net.stream);
-    config
-}
-
 /// All that the server says until it closes.
 async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut said = Vec::new();
@@ -41,12 +34,12 @@ async fn rest(stream: &mut TcpStream) -> Vec<u8> {
 
 /// Sends this to a server, which aborts with this diagnostic and counts it.
 async fn aborts(input: &[u8], diagnostic: &str, counter: impl Fn(&StreamCounters) -> u64) {
-    aborts_by(ServerConfig::default(), input, diagnostic, counter).await;
+    aborts_by(Config::new(), input, diagnostic, counter).await;
 }
 
 /// As [`aborts`], with these settings.
 async fn aborts_by(
-    config: ServerConfig,
+    config: Config,
     input: &[u8],
     diagnostic: &str,
     counter: impl Fn(&StreamCounters) -> u64,
@@ -72,7 +65,7 @@ async fn a_request_before_the_csm() {
 #[tokio::test]
 async fn a_csm_that_does_not_come() {
     // In which a client that asks afterwards has sent it.
-    let config = impatient(|stream| stream.connection.csm_timeout = Duration::from_secs(1));
+    let config = Config::new().csm_timeout(Duration::from_secs(1));
     aborts_by(config, &[], "no CSM in time", |c| c.no_csm).await;
 }
 
@@ -96,25 +89,19 @@ async fn what_is_no_message() {
 #[tokio::test]
 async fn a_message_that_begins_and_does_not_end() {
     let input = [CSM, &[0xd0, 0x57, 0x02, 0xff, 0x00]].concat();
-    let config = impatient(|stream| stream.connection.message_timeout = SHORT);
+    let config = Config::new().message_timeout(SHORT);
     aborts_by(config, &input, "a message took too long", |c| c.slow).await;
 }
 
 #[tokio::test]
 async fn a_peer_that_answers_no_ping_is_taken_for_gone() {
-    let config = impatient(|stream| {
-        stream.connection.keep_alive = Some(SHORT);
-        stream.connection.pong_timeout = SHORT;
-    });
+    let config = Config::new().keep_alive(SHORT).pong_timeout(SHORT);
     aborts_by(config, CSM, "no Pong in time", |c| c.slow).await;
 }
 
 #[tokio::test]
 async fn a_peer_that_takes_no_answers_is_given_up_with_bounded_memory() {
-    let (server, address) = serve_tcp(impatient(|stream| {
-        stream.connection.write_timeout = SHORT;
-        stream.connection.max_output = 64 << 10;
-    }));
+    let (server, address) = serve_tcp(Config::new().write_timeout(SHORT).max_output(64 << 10));
     let mut stream = TcpStream::connect(address).await.unwrap();
     // Asks for the large body, over and over, and reads nothing.
     let ask = [&[0x60, 0x01, 0xb5][..], b"large"].concat();
@@ -131,7 +118,7 @@ async fn a_peer_that_takes_no_answers_is_given_up_with_bounded_memory() {
 
 #[tokio::test]
 async fn a_handshake_that_drags_on_is_ended() {
-    let config = impatient(|stream| stream.handshake_timeout = SHORT);
+    let config = Config::new().handshake_timeout(SHORT);
     let (server, _) = serve(config, &Certificates::new().identity());
     for scheme in [ebbtide::Scheme::CoapsTcp, ebbtide::Scheme::CoapWs] {
         let address = base(&server, scheme);
@@ -145,7 +132,7 @@ async fn a_handshake_that_drags_on_is_ended() {
 
 #[tokio::test]
 async fn a_websocket_for_something_else_is_refused() {
-    let (server, _) = serve(ServerConfig::default(), &Certificates::new().identity());
+    let (server, _) = serve(Config::new(), &Certificates::new().identity());
     let address = base(&server, ebbtide::Scheme::CoapWs).replace("coap+ws://", "");
     for (path, protocol, status) in [
         ("/", "coap", "404"),
@@ -168,8 +155,8 @@ async fn a_websocket_for_something_else_is_refused() {
 #[tokio::test]
 async fn connections_are_bounded_in_all_and_by_address() {
     for (connections, per_address) in [(2, 100), (100, 2)] {
-        let stream = StreamLimits { connections, per_address, ..StreamLimits::default() };
-        let (server, address) = serve_tcp(ServerConfig { stream, ..ServerConfig::default() });
+        let config = Config::new().max_connections(connections);
+        let (server, address) = serve_tcp(config.max_connections_per_address(per_address));
         let mut held = Vec::new();
         for _ in 0..2 {
             let mut stream = TcpStream::connect(address).await.unwrap();
@@ -221,8 +208,7 @@ async fn a_server_that_exchanges_no_csm_is_named_as_such() {
 async fn a_server_that_says_nothing_is_not_waited_for_longer_than_for_its_csm() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let mut config = Config { stream: StreamConfig::default(), ..Config::default() };
-    config.stream.connection.csm_timeout = SHORT;
+    let config = Config::new().csm_timeout(SHORT);
     let client = Client::with_config(config);
     let error = client.get(format!("coap+tcp://{address}/test")).await.unwrap_err();
     assert!(matches!(error, Error::Connection { .. }), "{error}");
@@ -240,10 +226,7 @@ async fn what_waits_for_a_csm_that_does_not_come_says_so() {
             held.push(stream);
         }
     });
-    let mut stream = StreamConfig::default();
-    assert_eq!(stream.csm_wait, Duration::from_secs(5), "far less than csm_timeout");
-    stream.csm_wait = SHORT;
-    let config = Config { stream, ..Config::default() };
+    let config = Config::new().csm_wait(SHORT);
     // A sign of life, and a body of which it must be known how long its blocks may be.
     let client = Client::with_config(config.clone());
     let no_pong = client.ping(base.as_str()).await.unwrap_err();

@@ -9,7 +9,7 @@
 
 mod stream_common;
 
-use ebbtide::server::{Call, Router, Server, ServerConfig, get};
+use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::stream::{Identity, Listen, TlsServer, Trust};
 use ebbtide::{Client, Code, Config, Scheme};
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ async fn whoami(call: Call<'static>) -> Option<String> {
 fn serve(tls: TlsServer) -> Server {
     let none: [SocketAddr; 0] = [];
     let router = Router::new().route("/whoami", get(whoami));
-    let server = Server::with_config(router, ServerConfig::default(), none).unwrap();
+    let server = Server::with_config(router, Config::new(), none).unwrap();
     server.listen(Listen::Tls(([127, 0, 0, 1], 0).into(), tls)).unwrap()
 }
 
@@ -33,9 +33,7 @@ fn trust(certificates: &Certificates) -> Trust {
 }
 
 fn client(trusted: &Certificates, identity: Option<Identity>) -> Client {
-    let mut config = Config::default();
-    config.stream.trust = trust(trusted);
-    config.stream.identity = identity;
+    let config = Config::new().trust(trust(trusted)).identity(identity);
     Client::with_config(config)
 }
 

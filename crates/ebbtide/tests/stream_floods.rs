@@ -12,9 +12,8 @@ mod counting;
 mod eventually;
 mod stream_common;
 
-use ebbtide::server::{Call, Router, ServerConfig, get};
-use ebbtide::stream::StreamLimits;
-use ebbtide::{Client, Code, Response, Scheme, Server};
+use ebbtide::server::{Call, Router, get};
+use ebbtide::{Client, Code, Config, Response, Scheme, Server};
 use eventually::eventually;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,12 +22,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 const CSM: &[u8] = &[0x00, 0xe1];
-
-fn config(change: impl FnOnce(&mut StreamLimits)) -> ServerConfig {
-    let mut config = ServerConfig::default();
-    change(&mut config.stream);
-    config
-}
 
 /// A connection from 127.0.0.`host`, that sends `bytes`.
 async fn connection(host: u8, server: SocketAddr, bytes: &[u8]) -> TcpStream {
@@ -56,7 +49,7 @@ fn half_a_message(part: usize) -> Vec<u8> {
 
 /// Bytes that each of 300 connections costs, their clients' ends included.
 async fn cost(bytes: &[u8]) -> isize {
-    let (server, address) = serve_tcp(config(|_| {}));
+    let (server, address) = serve_tcp(Config::new());
     is_served(address).await;
     let before = counting::bytes_in_use();
     let mut held = Vec::new();
@@ -92,7 +85,7 @@ async fn connections_that_ask_for_much_and_read_nothing_cost_no_hash_for_each_re
     let router = Router::new()
         .route("/test", get(|_: &Call<'_>| Response::content("hello")))
         .route("/large", get(move |_: &Call<'_>| Response::content(body.clone())));
-    let (server, address) = serve_tcp_with(router, config(|_| {}));
+    let (server, address) = serve_tcp_with(router, Config::new());
     // 64 requests for 16 MiB at a time. To hash each body would take minutes.
     let request = [&[0x60, 0x01, 0xb5][..], b"large"].concat();
     let greedy = [CSM, &request.repeat(64)].concat();
@@ -119,7 +112,7 @@ async fn connections_that_ask_for_much_and_read_nothing_cost_no_hash_for_each_re
 #[tokio::test]
 async fn those_who_hold_most_lose_their_connections_when_all_hold_too_much() {
     const MAX: usize = 1 << 20;
-    let (server, address) = serve_tcp(config(|limits| limits.bytes = MAX));
+    let (server, address) = serve_tcp(Config::new().max_connection_bytes(MAX));
     let mut honest = connection(2, address, CSM).await;
     let mut held = Vec::new();
     for n in 0..40 {
@@ -139,7 +132,7 @@ async fn those_who_hold_most_lose_their_connections_when_all_hold_too_much() {
 
 #[tokio::test]
 async fn the_address_that_has_most_connections_makes_room_for_others() {
-    let (server, address) = serve_tcp(config(|limits| limits.connections = 20));
+    let (server, address) = serve_tcp(Config::new().max_connections(20));
     let mut held = Vec::new();
     for _ in 0..20 {
         held.push(connection(2, address, CSM).await);
@@ -160,7 +153,7 @@ async fn the_address_that_has_most_connections_makes_room_for_others() {
 #[tokio::test]
 async fn scarce_descriptors_are_kept_for_others() {
     // As if the process might have none.
-    let (server, address) = serve_tcp(config(|limits| limits.spare_descriptors = u32::MAX));
+    let (server, address) = serve_tcp(Config::new().spare_descriptors(u32::MAX));
     let mut refused = connection(2, address, CSM).await;
     let mut said = Vec::new();
     // Its end may be a Reset, since it has sent something.
@@ -173,8 +166,7 @@ async fn scarce_descriptors_are_kept_for_others() {
 #[tokio::test]
 async fn handshakes_that_do_not_end_give_way() {
     let certificates = Certificates::new();
-    let limits = |limits: &mut StreamLimits| limits.handshakes = 10;
-    let (server, _) = serve(config(limits), &certificates.identity());
+    let (server, _) = serve(Config::new().max_handshakes(10), &certificates.identity());
     let address_of = |server: &Server, scheme| {
         server.listeners().iter().find(|(of, _)| *of == scheme).map(|(_, at)| *at).unwrap()
     };
@@ -194,7 +186,7 @@ async fn handshakes_that_do_not_end_give_way() {
 
 #[tokio::test]
 async fn a_flood_of_pings_over_one_connection_gets_turns_not_all_the_time() {
-    let (server, address) = serve_tcp(config(|_| {}));
+    let (server, address) = serve_tcp(Config::new());
     let client = Client::new().unwrap();
     let uri = format!("coap+tcp://{address}/test");
     client.get(uri.as_str()).await.unwrap();

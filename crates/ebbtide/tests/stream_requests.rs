@@ -9,7 +9,7 @@
 mod eventually;
 mod stream_common;
 
-use ebbtide::server::{ServerConfig, Subject, get};
+use ebbtide::server::{Subject, get};
 use ebbtide::stream::Trust;
 use ebbtide::{Client, Code, Config, Error, Request, Response, Scheme};
 use eventually::eventually;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 #[tokio::test]
 async fn requests_blocks_and_observations_are_the_same_over_every_transport() {
     let certificates = Certificates::new();
-    let (server, time) = serve(ServerConfig::default(), &certificates.identity());
+    let (server, time) = serve(Config::new(), &certificates.identity());
     let client = certificates.client();
     // DTLS has tests of its own: it needs a key.
     for scheme in Scheme::ALL.into_iter().filter(|scheme| *scheme != Scheme::Coaps) {
@@ -71,7 +71,7 @@ async fn many_requests_share_one_connection_and_overtake_a_slow_one() {
         }
     });
     let router = router(&Subject::new()).route("/until-told", slow);
-    let (server, address) = serve_tcp_with(router, ServerConfig::default());
+    let (server, address) = serve_tcp_with(router, Config::new());
     let client = Client::new().unwrap();
     let slow = tokio::spawn({
         let client = client.clone();
@@ -94,7 +94,7 @@ async fn many_requests_share_one_connection_and_overtake_a_slow_one() {
 
 #[tokio::test]
 async fn a_lost_connection_is_opened_again() {
-    let (server, address) = serve_tcp(ServerConfig::default());
+    let (server, address) = serve_tcp(Config::new());
     let client = Client::new().unwrap();
     let uri = format!("coap+tcp://{address}/test");
     client.get(uri.as_str()).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_lost_connection_is_opened_again() {
     // The port is free as soon as nobody listens there.
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(matches!(client.get(uri.as_str()).await, Err(Error::Network { .. })));
-    let (_server, other) = serve_tcp(ServerConfig::default());
+    let (_server, other) = serve_tcp(Config::new());
     let uri = format!("coap+tcp://{other}/test");
     client.get(uri.as_str()).await.unwrap();
     assert_eq!(client.stream_counters().connections, 2);
@@ -111,7 +111,7 @@ async fn a_lost_connection_is_opened_again() {
 #[tokio::test]
 async fn a_certificate_of_an_unknown_authority_is_refused_unless_nobody_is_to_be_trusted() {
     let certificates = Certificates::new();
-    let (server, _) = serve(ServerConfig::default(), &certificates.identity());
+    let (server, _) = serve(Config::new(), &certificates.identity());
     let uri = format!("{}/test", base(&server, Scheme::CoapsTcp));
     let stranger = Certificates::new().client();
     let refused = stranger.get(uri.as_str()).await.unwrap_err();
@@ -119,15 +119,14 @@ async fn a_certificate_of_an_unknown_authority_is_refused_unless_nobody_is_to_be
     assert!(refused.to_string().contains("name the authority to trust"), "{refused}");
     eventually(|| server.stream_counters().handshakes_failed == 1).await;
 
-    let mut config = Config::default();
-    config.stream.trust = Trust::dangerously_anyone();
+    let config = Config::new().trust(Trust::dangerously_anyone());
     let careless = Client::with_config(config);
     assert_eq!(careless.get(uri.as_str()).await.unwrap().text(), "hello");
 }
 
 #[tokio::test]
 async fn a_response_that_nobody_wants_is_not_sent() {
-    let (server, address) = serve_tcp(ServerConfig::default());
+    let (server, address) = serve_tcp(Config::new());
     let client = Client::new().unwrap();
     // RFC 7967: no response of class 2.
     let quiet = Request::post(format!("coap+tcp://{address}/echo")).unwrap();

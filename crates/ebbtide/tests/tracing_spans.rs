@@ -87,9 +87,7 @@ async fn timeouts_and_failures_are_told() {
     let _guard = tracing::subscriber::set_default(subscriber);
     // It is bound and never answers.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut config = ebbtide::Config::default();
-    config.endpoint.params.max_retransmit = 1;
-    config.endpoint.params.ack_timeout = ebbtide::core::time::Micros::from_millis(20);
+    let config = ebbtide::Config::new().max_retransmit(1).ack_timeout(Duration::from_millis(20));
     let client = Client::with_config(config);
     let uri = format!("coap://{}/x", silent.local_addr().unwrap());
     client.get(uri).await.unwrap_err();

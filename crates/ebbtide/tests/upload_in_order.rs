@@ -104,14 +104,13 @@ fn take(body: &mut Vec<u8>, block: Block, payload: &[u8], gap: Gap) -> Code {
 
 /// Paced, with few in flight on a short path.
 fn paced() -> Client {
-    Client::with_config(Config::with_control(ControlConfig::parse("rcoap").unwrap()))
+    Client::with_config(Config::new().control(ControlConfig::parse("rcoap").unwrap()))
 }
 
 /// Always has eight in flight, and timeouts of seconds: nothing is repeated because a busy machine was
 /// late.
 fn steady() -> Client {
-    let mut config = Config::with_control(ControlConfig::parse("default").unwrap());
-    config.endpoint.params.nstart = 8;
+    let config = Config::new().control(ControlConfig::parse("default").unwrap()).nstart(8);
     Client::with_config(config)
 }
 

@@ -55,7 +55,9 @@ pub(crate) async fn run(
     let plan = Plan {
         uri: uri.clone(),
         request: Request::get(uri.clone())?,
-        config: over_tcp_as_in_a_scenario(Config { endpoint, ..Config::default() }),
+        config: over_tcp_as_in_a_scenario(Config::new())
+            .token_length(endpoint.token_length)
+            .endpoint(endpoint),
         connects_first: uri.scheme() == Scheme::CoapTcp
             && workload.kind == WorkloadKind::Continuous,
         exchanges: workload.exchanges,
@@ -84,24 +86,19 @@ pub(crate) async fn run(
 /// The settings of a scenario's hosts for CoAP over TCP. They wait as long as necessary, since
 /// TCP's patience is measured and not theirs; tokens are empty, as over UDP; Nagle's algorithm is
 /// on.
-pub(crate) fn over_tcp_as_in_a_scenario(mut config: Config) -> Config {
+pub(crate) fn over_tcp_as_in_a_scenario(config: Config) -> Config {
     const LONG: Duration = Duration::from_secs(86_400);
-    let stream = &mut config.stream;
-    (stream.handshake_timeout, stream.csm_wait, stream.nodelay) = (LONG, LONG, false);
-    let connection = &mut stream.connection;
-    connection.token_length = config.endpoint.token_length;
-    connection.keep_alive = None;
-    for timeout in [
-        &mut connection.csm_timeout,
-        &mut connection.message_timeout,
-        &mut connection.write_timeout,
-        &mut connection.response_timeout,
-        &mut connection.release_timeout,
-        &mut connection.pong_timeout,
-    ] {
-        *timeout = LONG;
-    }
     config
+        .handshake_timeout(LONG)
+        .csm_wait(LONG)
+        .nodelay(false)
+        .keep_alive(None)
+        .csm_timeout(LONG)
+        .message_timeout(LONG)
+        .write_timeout(LONG)
+        .response_timeout(LONG)
+        .release_timeout(LONG)
+        .pong_timeout(LONG)
 }
 
 async fn flow(plan: Plan, start: Duration, mut batches: ChaCha8Rng) -> Result<Flow, Failure> {

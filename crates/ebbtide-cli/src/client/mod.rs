@@ -65,14 +65,13 @@ impl TalkArgs {
             verbose::start();
         }
         let mut config = match &self.cc {
-            Some(name) => Config::with_control(control(name)?),
-            None => Config::default(),
+            Some(name) => Config::new().control(control(name)?),
+            None => Config::new(),
         };
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
         }
-        self.tls.apply(&mut config)?;
-        Ok(config)
+        self.tls.apply(config)
     }
 
     /// Creates a client with these settings. Must be called within a tokio runtime.

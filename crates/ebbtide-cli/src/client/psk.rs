@@ -32,14 +32,13 @@ pub(crate) struct PskArgs {
 
 impl PskArgs {
     /// Applies them to a client's configuration.
-    pub(crate) fn apply(&self, config: &mut Config) -> Result<(), Failure> {
+    pub(crate) fn apply(&self, mut config: Config) -> Result<Config, Failure> {
         if let (Some(identity), Some(key)) = (&self.identity, &self.psk) {
             check_identity(identity).map_err(|error| wrong("--identity", &error))?;
             let psk = parse_key(key).map_err(|error| wrong("--psk", &error))?;
-            config.dtls.credentials = Some(Credentials::new(identity, psk));
+            config = config.credentials(Credentials::new(identity, psk));
         }
-        config.dtls.key_log = key_log(self.keylog.as_deref())?;
-        Ok(())
+        Ok(config.key_log(key_log(self.keylog.as_deref())?))
     }
 }
 
@@ -101,8 +100,8 @@ pub(crate) struct KeyFile {
 }
 
 impl KeyFile {
-    /// Reads a file of lines `IDENTITY:KEY`. Empty lines and lines that begin with `#` are
-    /// skipped.
+    /// Reads a file of lines `IDENTITY:KEY`, divided at the last colon. Empty lines and lines that
+    /// begin with `#` are skipped.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let keys = read(path).map_err(|error| wrong("--psk-file", &error))?;
         Ok(Self { path: path.into(), keys: Arc::new(RwLock::new(keys)) })

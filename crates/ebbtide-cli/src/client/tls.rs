@@ -29,19 +29,20 @@ pub(crate) struct TlsArgs {
 
 impl TlsArgs {
     /// Applies them to a client's configuration.
-    pub(crate) fn apply(&self, config: &mut Config) -> Result<(), Failure> {
-        if let Some(path) = &self.ca {
-            let trust = Trust::authorities(&read("--ca", path)?);
-            config.stream.trust = trust.map_err(|error| wrong("--ca", path, &error))?;
-        } else if self.insecure {
-            config.stream.trust = Trust::dangerously_anyone();
-        }
-        self.psk.apply(config)?;
-        config.stream.identity = identity(self.cert.as_deref(), self.key.as_deref())?;
-        let certificates = Certificates::new(&config.stream.trust, config.stream.identity.as_ref());
+    pub(crate) fn apply(&self, config: Config) -> Result<Config, Failure> {
+        let trust = match &self.ca {
+            Some(path) => {
+                let trust = Trust::authorities(&read("--ca", path)?);
+                trust.map_err(|error| wrong("--ca", path, &error))?
+            }
+            None if self.insecure => Trust::dangerously_anyone(),
+            None => Trust::default(),
+        };
+        let identity = identity(self.cert.as_deref(), self.key.as_deref())?;
         // TLS accepts other keys than DTLS, and an identity with a key needs no certificate.
-        config.dtls.certificates = certificates.ok();
-        Ok(())
+        let certificates = Certificates::new(&trust, identity.as_ref()).ok();
+        let config = self.psk.apply(config)?;
+        Ok(config.trust(trust).identity(identity).certificates(certificates))
     }
 }
 
@@ -58,18 +59,52 @@ pub(crate) fn identity(
     })
 }
 
-/// A server's certificate, and the authorities of its clients' given by `--ca`.
-pub(crate) fn server(
-    cert: Option<&Path>,
-    key: Option<&Path>,
-    ca: Option<&Path>,
-) -> Result<Option<TlsServer>, Failure> {
-    let Some(identity) = identity(cert, key)? else { return Ok(None) };
-    let tls = TlsServer::new(identity);
-    let Some(path) = ca else { return Ok(Some(tls)) };
-    let required = Trust::authorities(&read("--ca", path)?)
-        .and_then(|authorities| tls.require_client_certificates(&authorities));
-    required.map(Some).map_err(|error| wrong("--ca", path, &error))
+/// A server's certificate, with the files that it was read from.
+pub(crate) struct Served {
+    server: TlsServer,
+    cert: PathBuf,
+    key: PathBuf,
+}
+
+impl Served {
+    /// The certificate in `--cert` and `--key`; clients need one of an authority in `--client-ca`.
+    pub(crate) fn read(
+        cert: Option<&Path>,
+        key: Option<&Path>,
+        ca: Option<&Path>,
+    ) -> Result<Option<Self>, Failure> {
+        let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
+        let Some(own) = identity(Some(cert), Some(key))? else { return Ok(None) };
+        let mut server = TlsServer::new(own);
+        if let Some(path) = ca {
+            let trust = Trust::authorities(&read("--client-ca", path)?);
+            server = trust
+                .and_then(|trust| server.require_client_certificates(&trust))
+                .map_err(|error| wrong("--client-ca", path, &error))?;
+        }
+        Ok(Some(Self { server, cert: cert.into(), key: key.into() }))
+    }
+
+    pub(crate) fn server(&self) -> &TlsServer {
+        &self.server
+    }
+
+    /// Reads the certificate again, for connections that begin later.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be used. The one before then stays.
+    pub(crate) fn reload(&self) -> Result<(), String> {
+        let text = |failure| match failure {
+            Failure::Usage(text) | Failure::Work(text) => text,
+            Failure::Exit(_) | Failure::OutputClosed => String::new(),
+        };
+        let Some(own) = identity(Some(&self.cert), Some(&self.key)).map_err(text)? else {
+            return Ok(());
+        };
+        let cert = self.cert.display();
+        self.server.set_identity(&own).map_err(|error| format!("--cert {cert}: {error}"))
+    }
 }
 
 fn read(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
@@ -92,7 +127,7 @@ mod tests {
             insecure: false,
             psk: super::super::psk::PskArgs::default(),
         };
-        format!("{:?}", args.apply(&mut Config::default()).unwrap_err())
+        format!("{:?}", args.apply(Config::new()).unwrap_err())
     }
 
     #[test]

@@ -132,9 +132,8 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
             ran.map_err(|error| Failure::work(format_args!("{}: {error}", args.uri)))?
         }
         Engine::Client => {
-            let mut config = Config { endpoint, ..Config::default() };
-            config.stream.connection.max_requests = args.window;
-            args.tls.apply(&mut config)?;
+            let config = Config::new().endpoint(endpoint).max_requests(args.window);
+            let config = args.tls.apply(config)?;
             block_on(crate::client::load_async::run(&args.uri, config, args.window, args.duration))?
         }
     };

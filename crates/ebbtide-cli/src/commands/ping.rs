@@ -39,9 +39,10 @@ pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
             let answered = client.ping(uri.clone());
             let learnt = match args.talk.timeout {
                 None => answered.await?,
-                Some(span) => tokio::time::timeout(span, answered)
-                    .await
-                    .map_err(|_| ebbtide::Error::TimedOut { remote })??,
+                Some(span) => tokio::time::timeout(span, answered).await.map_err(|_| {
+                    let text = format_args!("no answer from {remote} within the time given");
+                    Failure::work(text)
+                })??,
             };
             match learnt {
                 Some(sample) => writeln!(

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use cap_std::fs::Dir;
 use clap::Args;
 use ebbtide::dtls::DtlsBind;
-use ebbtide::server::{ServerConfig, Subject, interface_index};
+use ebbtide::server::{StateFile, Subject, interface_index};
 use ebbtide::stream::{Listen, TlsServer};
 use ebbtide::{Config, Server};
 use std::io::{self, Write as _};
@@ -24,19 +24,20 @@ pub(crate) struct ServeArgs {
     /// coaps+tcp://, coap+ws://, coaps+ws://
     #[arg(long, value_name = "ADDR")]
     bind: Vec<String>,
-    /// The certificate for TLS and DTLS and the chain to its authority, PEM. Without --bind, port 5684 is
-    /// served as well
+    /// The certificate for TLS and DTLS and the chain to its authority, PEM. Read again at SIGHUP. Without
+    /// --bind, port 5684 is served as well
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// The certificate's private key, PEM; for DTLS on the curve P-256
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Require clients over TLS and DTLS to show a certificate of the authorities in this PEM file
+    /// Refuse clients over TLS and DTLS without a certificate of the authorities in this PEM file
     /// (clients with a pre-shared key excepted)
-    #[arg(long, visible_alias = "cafile", value_name = "FILE", requires = "cert")]
-    ca: Option<PathBuf>,
+    #[arg(long, visible_aliases = ["cafile", "ca"], value_name = "FILE", requires = "cert")]
+    client_ca: Option<PathBuf>,
     /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, with the key as text or as 0x
-    /// and hexadecimal digits. Read again at SIGHUP. Without --bind, port 5684 is served as well
+    /// and hexadecimal digits; an identity may contain colons, a key may not. Read again at
+    /// SIGHUP. Needs a --bind coaps://ADDR; without any --bind, port 5684 is served as well
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
     /// Append the secrets of DTLS sessions to this file (NSS format: Wireshark decrypts a capture with
@@ -67,6 +68,13 @@ pub(crate) struct ServeArgs {
     /// Serve metrics for Prometheus at http://ADDR/metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
+    /// Sockets for each UDP address, each with a thread of its own, among which the system divides the
+    /// clients (Linux)
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: u16,
+    /// Store here which clients observe what, so that a restarted server goes on notifying them
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Keep polling for datagrams for this many microseconds after the last ones before sleeping:
     /// shorter round trips at the cost of a busy core
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
@@ -87,13 +95,18 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     } else {
         crate::client::verbose::start_limits();
     }
-    let mut net = Config::with_control(control(&args.cc)?);
+    let mut net = Config::new().control(control(&args.cc)?);
     if args.scenario.is_some() {
         net = over_tcp_as_in_a_scenario(net);
     }
-    net.dtls.key_log = psk::key_log(args.keylog.as_deref())?;
-    net.busy_poll = Duration::from_micros(args.busy_poll);
-    let config = ServerConfig { net, ..ServerConfig::default() };
+    let config = net
+        .key_log(psk::key_log(args.keylog.as_deref())?)
+        .busy_poll(Duration::from_micros(args.busy_poll))
+        .workers(args.workers.into());
+    let config = match &args.state {
+        Some(path) => config.state(StateFile::new(path)),
+        None => config,
+    };
     raise_file_limit();
     block_on(serve(args, config))
 }
@@ -114,17 +127,25 @@ fn raise_file_limit() {
     }
 }
 
-/// Reads the keys again at each SIGHUP.
-fn read_again_at_hangup(keys: psk::KeyFile) -> io::Result<()> {
+/// Reads keys and certificate again at each SIGHUP.
+fn read_again_at_hangup(keys: Option<psk::KeyFile>, tls: Option<tls::Served>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut hangup = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             // Standard error may be closed.
-            let _ = match keys.reload() {
-                Ok(count) => writeln!(io::stderr(), "--psk-file: {count} keys"),
-                Err(error) => {
+            let _ = match keys.as_ref().map(psk::KeyFile::reload) {
+                None => Ok(()),
+                Some(Ok(count)) => writeln!(io::stderr(), "--psk-file: {count} keys"),
+                Some(Err(error)) => {
                     writeln!(io::stderr(), "--psk-file: {error}; the old keys remain in use")
+                }
+            };
+            let _ = match tls.as_ref().map(tls::Served::reload) {
+                None => Ok(()),
+                Some(Ok(())) => writeln!(io::stderr(), "--cert: read again"),
+                Some(Err(error)) => {
+                    writeln!(io::stderr(), "{error}; the old certificate remains in use")
                 }
             };
         }
@@ -132,7 +153,7 @@ fn read_again_at_hangup(keys: psk::KeyFile) -> io::Result<()> {
     Ok(())
 }
 
-async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
+async fn serve(args: ServeArgs, config: Config) -> Result<(), Failure> {
     let time = Subject::default();
     let mut router = match &args.dir {
         Some(path) => serve_files::router(
@@ -149,16 +170,19 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         Some(address) => Some(serve_metrics::bind(address).await?),
         None => None,
     };
-    let tls = tls::server(args.cert.as_deref(), args.key.as_deref(), args.ca.as_deref())?;
+    let (cert, key) = (args.cert.as_deref(), args.key.as_deref());
+    let tls = tls::Served::read(cert, key, args.client_ca.as_deref())?;
     let keys = args.psk_file.as_deref().map(psk::KeyFile::read).transpose()?;
-    let mut binds = Binds::read(&args.bind, tls.as_ref(), keys.is_some()).await?;
+    let mut binds =
+        Binds::read(&args.bind, tls.as_ref().map(tls::Served::server), keys.is_some()).await?;
     if args.scenario.is_some() {
         binds.listeners.extend(binds.sockets.iter().copied().map(Listen::Tcp));
     }
     let failed = |error| Failure::work(format_args!("--bind: {error}"));
     let mut config = config;
     for address in &binds.dtls {
-        config.dtls.push(secured(*address, keys.as_ref(), tls.as_ref())?);
+        let tls = tls.as_ref().map(tls::Served::server);
+        config = config.bind_dtls(secured(*address, keys.as_ref(), tls)?);
     }
     let mut server = Server::with_config(router, config, binds.sockets).map_err(failed)?;
     for listener in binds.listeners {
@@ -170,8 +194,8 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     for address in server.dtls_addrs() {
         writeln!(io::stdout(), "serving at coaps://{address}")?;
     }
-    if let Some(keys) = keys {
-        read_again_at_hangup(keys)?;
+    if keys.is_some() || tls.is_some() {
+        read_again_at_hangup(keys, tls)?;
     }
     for (scheme, address) in server.listeners() {
         writeln!(io::stdout(), "serving at {scheme}://{address}")?;

@@ -19,7 +19,8 @@ impl Binds {
     ///
     /// # Errors
     ///
-    /// Returns an error if an address is not valid, or if TLS is requested without a certificate.
+    /// Returns an error if an address is not valid, if TLS is requested without a certificate, or
+    /// if there are pre-shared keys but no address for DTLS.
     pub(crate) async fn read(
         texts: &[String],
         tls: Option<&TlsServer>,
@@ -58,6 +59,12 @@ impl Binds {
                 }
                 binds.add(text, scheme, address, tls)?;
             }
+        }
+        if psk && binds.dtls.is_empty() {
+            return Err(Failure::usage(
+                "--psk-file: no --bind is an address for DTLS; add one, such as --bind \
+                 coaps://127.0.0.1:5684, or omit --bind to serve ports 5683 and 5684 at all addresses",
+            ));
         }
         Ok(binds)
     }
@@ -135,5 +142,17 @@ mod tests {
             let error = format!("{error:?}");
             assert!(error.contains(expected) && error.contains(text), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn keys_without_an_address_for_dtls_are_refused() {
+        let addresses = ["127.0.0.1:5683".to_owned(), "coap+tcp://127.0.0.1".to_owned()];
+        let error = Binds::read(&addresses, None, true).await.unwrap_err();
+        assert!(format!("{error:?}").contains("add one, such as --bind coaps://"), "{error:?}");
+        let addresses = ["127.0.0.1:5683".to_owned(), "coaps://127.0.0.1".to_owned()];
+        let binds = Binds::read(&addresses, None, true).await.unwrap();
+        assert_eq!((binds.sockets.len(), binds.dtls.len()), (1, 1));
+        let binds = Binds::read(&[], None, true).await.unwrap();
+        assert_eq!((binds.sockets.len(), binds.dtls.len()), (2, 2), "the default serves both");
     }
 }

@@ -1,6 +1,7 @@
 //! The output of commands: text tables, JSON, and progress.
 
 mod background;
+mod classes;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulation;
 mod flows;

@@ -1,6 +1,6 @@
 //! The table of `run`, for a terminal of 80 columns.
 
-use super::{background, flows, mesh, name, name_width, paragraph, wifi};
+use super::{background, classes, flows, mesh, name, name_width, paragraph, wifi};
 use ebbtide_sim::judge::{Judgement, Verdict};
 use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results, left_out};
@@ -32,6 +32,7 @@ pub(crate) fn write(
             writeln!(out)?;
             paragraph(out, "", &verdict.sentence)?;
         }
+        classes::rows(out, &group, campaign.percentile)?;
     }
     notes(out, campaign, results)?;
     let Some(left_out) = left_out(campaign, results) else { return Ok(()) };
@@ -139,7 +140,7 @@ fn rows(out: &mut impl Write, group: &[&CellResult], verdict: &Verdict) -> io::R
 }
 
 /// A share as a percentage, never rounded to 100 % or 0 %.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     match 100.0 * share {
         v if !v.is_finite() => "-".to_owned(),
         v if v >= 100.0 => "100 %".to_owned(),

@@ -92,6 +92,17 @@ impl Serving {
             .into()
     }
 
+    /// Sends it SIGHUP.
+    #[track_caller]
+    pub(crate) fn hang_up(&self) {
+        let id = self.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn uri(&self, path: &str) -> String {
         format!("coap://{}{path}", self.address)
     }

@@ -5,9 +5,8 @@ use super::our_server::{digits, patient, serve_with};
 use super::peers::{LOSING, Peer, Running, free_address};
 use super::relay::relay;
 use super::tap::{Seen, Tap};
-use ebbtide::dtls::{Counters, Credentials, DtlsBind, Psk, SavedSession};
-use ebbtide::server::ServerConfig;
-use ebbtide::{Client, Server};
+use ebbtide::dtls::{Counters, Credentials, DtlsBind, DtlsConfig, Psk, SavedSession};
+use ebbtide::{Client, Config, Server};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -26,8 +25,8 @@ fn psk() -> Option<Psk> {
 /// Our server for the adapters' identity.
 fn our_server() -> (Server, SocketAddr) {
     let keys = |identity: &[u8]| (identity == b"matrix").then(psk).flatten();
-    let dtls = vec![DtlsBind::new(([127, 0, 0, 1], 0), keys)];
-    let server = serve_with("127.0.0.1", ServerConfig { dtls, ..ServerConfig::default() }).server;
+    let dtls = DtlsBind::new(([127, 0, 0, 1], 0), keys);
+    let server = serve_with("127.0.0.1", Config::new().bind_dtls(dtls)).server;
     let address = server.dtls_addrs()[0];
     (server, address)
 }
@@ -162,11 +161,11 @@ fn its_server(peer: &Peer, cid: Option<&str>) -> (Running, SocketAddr) {
 }
 
 fn our_client(cid_length: Option<u8>, saved: Option<SavedSession>) -> Client {
-    let mut config = patient();
+    let mut dtls = DtlsConfig::default();
+    dtls.client.cid_length = cid_length;
     let credentials = psk().map(|psk| Credentials::new("matrix", psk));
-    config.dtls.credentials = credentials.map(|credentials| Credentials { saved, ..credentials });
-    config.dtls.client.cid_length = cid_length;
-    Client::with_config(config)
+    let credentials = credentials.map(|credentials| Credentials { saved, ..credentials });
+    Client::with_config(patient().dtls(dtls).credentials(credentials))
 }
 
 #[tokio::test]

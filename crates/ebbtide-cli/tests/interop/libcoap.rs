@@ -7,8 +7,8 @@ use super::peers::{
 };
 use super::relay::{Trouble, relay};
 use ebbtide::core::endpoint::Failure;
-use ebbtide::server::{ServerConfig, Verify};
-use ebbtide::{Client, Code, Error, OptionNumber, Request};
+use ebbtide::server::Verify;
+use ebbtide::{Client, Code, Config, Error, OptionNumber, Request};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -123,7 +123,7 @@ async fn its_client_echoes_what_our_server_challenges_it_with() {
     if !found() {
         return;
     }
-    let config = ServerConfig { verify: Verify::All, ..ServerConfig::default() };
+    let config = Config::new().verify(Verify::All);
     let ours = serve_with("127.0.0.1", config);
     assert_eq!(ask(&[], ours.address, "/times").await.len(), 3000);
 }

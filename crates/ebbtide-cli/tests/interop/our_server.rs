@@ -1,8 +1,8 @@
 //! Our server, with the resources of `interop/README.md`.
 
 use bytes::Bytes;
-use ebbtide::server::{Call, Resource, Router, ServerConfig, Subject, get, post};
-use ebbtide::{Code, Response, Server};
+use ebbtide::server::{Call, Resource, Router, Subject, get, post};
+use ebbtide::{Code, Config, Response, Server};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,10 +25,8 @@ pub(crate) fn digits(length: usize) -> Bytes {
 }
 
 /// A congestion control that is as patient as a lossy relay demands.
-pub(crate) fn patient() -> ebbtide::Config {
-    let mut config = ebbtide::Config::default();
-    config.endpoint.params.max_retransmit = 8;
-    config
+pub(crate) fn patient() -> Config {
+    Config::new().max_retransmit(8)
 }
 
 /// A state that goes on: the number of ticks of `every`, as `say` puts it.
@@ -49,10 +47,10 @@ fn ticking(subject: &Subject, every: Duration, say: fn(u64) -> String) -> Resour
 
 /// Serves at a free port of `host`.
 pub(crate) fn serve(host: &str) -> Ours {
-    serve_with(host, ServerConfig::default())
+    serve_with(host, Config::new())
 }
 
-pub(crate) fn serve_with(host: &str, mut config: ServerConfig) -> Ours {
+pub(crate) fn serve_with(host: &str, mut config: Config) -> Ours {
     let (time, times) = (Subject::new(), Subject::non_confirmable());
     let echo = |call: &Call<'_>| {
         Response::new(Code::CHANGED).payload(Bytes::copy_from_slice(call.payload()))
@@ -82,8 +80,7 @@ pub(crate) fn serve_with(host: &str, mut config: ServerConfig) -> Ours {
             "/times",
             ticking(&times, Duration::from_millis(500), |n| (n % 10).to_string().repeat(3000)),
         );
-    config.net = patient();
-    config.net.max_body = MAX_BODY;
+    config = config.max_retransmit(8).max_body(MAX_BODY);
     let server = Server::with_config(router, config, [(host, 0)]).unwrap();
     let address = server.local_addrs()[0];
     Ours { server, address, time, times }

@@ -49,8 +49,7 @@ impl Certificates {
     }
 
     fn client(&self) -> Client {
-        let mut config = patient();
-        config.stream.trust = Trust::authorities(&self.read("ca.pem")).unwrap();
+        let config = patient().trust(Trust::authorities(&self.read("ca.pem")).unwrap());
         Client::with_config(config)
     }
 }

@@ -4,7 +4,7 @@ use super::our_server::{digits, serve};
 use super::peers::{EBBTIDE, LOSING, Peer, Running, answers_pings, free_address, output};
 use super::relay::relay;
 use ebbtide::core::q_block::QBlockParameters;
-use ebbtide::{Client, Code, Config, Request, Response};
+use ebbtide::{Client, Code, Request, Response};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -121,7 +121,7 @@ async fn our_client_gets_bodies_through_though_much_is_lost() {
     let (_server, at) = served(&peer).await;
     // A silent peer is asked again sooner than a byte a second allows.
     let quick = QBlockParameters { probing_rate: 1_000, ..QBlockParameters::DEFAULT };
-    let client = Client::with_config(Config { q_block: quick, ..super::our_server::patient() });
+    let client = Client::with_config(super::our_server::patient().q_block(quick));
     let [put, got] = change(&client, relay(at, LOSING, 4).await, 12_500).await;
     assert!(put.is_success(), "{}", put.code());
     assert!(got.body() == &digits(12_500), "{} bytes", got.body().len());

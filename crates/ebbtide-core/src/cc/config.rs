@@ -207,7 +207,8 @@ impl ControlConfig {
     ///
     /// # Errors
     ///
-    /// Returns an error if the key does not exist or the value is outside its range.
+    /// Returns an error if the key does not exist, if a built-in control does not use it, or if the
+    /// value is outside its range.
     pub fn set<'t>(&mut self, key: &'t str, value: &'t str) -> Result<(), ConfigError<'t>> {
         let bad = |expected| ConfigError::Value { key, value, expected };
         #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
@@ -220,6 +221,16 @@ impl ControlConfig {
                 Err(super::SettingError::Value { expected }) => return Err(bad(expected)),
                 Err(super::SettingError::Key) => {}
             }
+        }
+        if let Selection::BuiltIn(algorithm) = &self.selection
+            && !algorithm.keys().contains(&key)
+        {
+            let (control, keys) = (algorithm.name(), algorithm.keys());
+            let is_known = Algorithm::ALL.iter().any(|other| other.keys().contains(&key));
+            return Err(match is_known {
+                true => ConfigError::Unused { key, control, keys },
+                false => ConfigError::Key { key, control, keys },
+            });
         }
         let s = &mut self.settings;
         let span = || parse_span(value).ok_or(bad("a time such as 2s, 1.5 or 200ms"));
@@ -479,6 +490,15 @@ pub enum ConfigError<'t> {
         /// The keys of the settings that apply to the control.
         keys: &'static [&'static str],
     },
+    /// Other controls have a setting with this key, but it has no effect on this one.
+    Unused {
+        /// The key.
+        key: &'t str,
+        /// The name of the control.
+        control: &'static str,
+        /// The keys of the settings that apply to the control.
+        keys: &'static [&'static str],
+    },
     /// The value is outside the range of its key.
     Value {
         /// The setting's key.
@@ -492,14 +512,25 @@ pub enum ConfigError<'t> {
 
 impl<'t> ConfigError<'t> {
     /// The unknown name or key and the known ones. The list is empty if the error concerns a
-    /// value.
+    /// value, or a key that only other controls use.
     #[must_use]
     pub fn unknown(&self) -> (&'t str, &'static [&'static str]) {
         match *self {
             Self::Name { name } => (name, Algorithm::NAMES),
             Self::Key { key, keys, .. } => (key, keys),
-            Self::Value { .. } => ("", &[]),
+            Self::Unused { .. } | Self::Value { .. } => ("", &[]),
         }
+    }
+}
+
+/// The setting that has the effect of this one in some other controls.
+fn equivalent(key: &str) -> Option<&'static str> {
+    match key {
+        "initial-rto" => Some("ack-timeout"),
+        "ack-timeout" => Some("initial-rto"),
+        "in-flight" => Some("nstart"),
+        "nstart" => Some("in-flight"),
+        _ => None,
     }
 }
 
@@ -515,6 +546,14 @@ impl fmt::Display for ConfigError<'_> {
             }
             Self::Key { key, control, keys } => {
                 write!(f, "no setting of {control} is named '{key}'; there are ")?;
+                list(f, keys.iter().copied())
+            }
+            Self::Unused { key, control, keys } => {
+                write!(f, "{key} has no effect on {control}")?;
+                if let Some(other) = equivalent(key).filter(|other| keys.contains(other)) {
+                    write!(f, "; use {other}")?;
+                }
+                f.write_str(": it reads ")?;
                 list(f, keys.iter().copied())
             }
             Self::Value { key, value, expected } => {

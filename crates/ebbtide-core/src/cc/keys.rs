@@ -4,8 +4,7 @@ use super::Algorithm;
 
 impl Algorithm {
     /// The keys of the settings that apply to this control. [`ControlConfig::set`](super::ControlConfig::set)
-    /// accepts the keys of the other controls as well, so that one list of settings can be applied
-    /// to several controls.
+    /// refuses all others.
     #[must_use]
     pub const fn keys(self) -> &'static [&'static str] {
         match self {

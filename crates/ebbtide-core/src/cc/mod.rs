@@ -1,4 +1,4 @@
-//! Congestion control: one interface for every control that has been proposed for CoAP.
+//! Congestion control: nineteen controls for CoAP behind one interface.
 //!
 //! CoAP does not transport a byte stream. A control decides when a *message* may leave, and how
 //! long to wait for its answer before the message is repeated. There is one control per *scope*
@@ -20,9 +20,9 @@
 //! exchange for which it was sent and ends with it. A message whose probes all stay unanswered is
 //! refused ([`Admission::GiveUp`]).
 //!
-//! No control reads a clock or generates randomness; a [`Context`] supplies both. A faulty control
-//! can be slow but cannot harm the network, because it runs in a [`Shell`] that bounds its
-//! decisions.
+//! No control reads a clock or generates randomness; a [`Context`] supplies both. Each control runs
+//! in a [`Shell`], which enforces NSTART, MAX_RETRANSMIT and the bounds of a timeout. Within these
+//! limits a faulty control can still overload a link.
 //!
 //! [`Algorithm`] lists the name and source of every control; [`ControlConfig`] selects and tunes a
 //! control by text.

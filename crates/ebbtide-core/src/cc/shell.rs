@@ -9,9 +9,9 @@ use crate::time::{Instant, Micros};
 /// A control and the limits that the core enforces around it.
 ///
 /// Whatever the control decides, at most [`Settings::places`](super::Settings::places) Confirmable
-/// exchanges are open (NSTART), every timeout lies in `[FLOOR, CEILING]`, no exchange has more
-/// than MAX_RETRANSMIT retransmissions, and every admitted exchange is closed exactly once. A
-/// faulty control may be slow; it cannot be unsafe.
+/// exchanges are open (NSTART), every timeout that it chooses for a transmission lies in
+/// `[FLOOR, CEILING]`, no exchange has more than MAX_RETRANSMIT retransmissions, and every admitted
+/// exchange is closed exactly once. Within these limits a faulty control can still overload a link.
 ///
 /// Probes are bounded as retransmissions are. An open exchange sends at most MAX_RETRANSMIT of
 /// them, each in the place of a retransmission. Every unanswered probe beyond the first counts as
@@ -129,7 +129,7 @@ impl Shell {
     }
 
     /// A probe was answered. Returns the time after which the message is to be repeated, if the
-    /// control wants that.
+    /// control wants that: at most [`Shell::CEILING`], and zero for a repetition at once.
     pub fn on_probe(
         &mut self,
         slot: &mut Slot,

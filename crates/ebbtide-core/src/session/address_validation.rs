@@ -1,5 +1,5 @@
-//! Protects the victims of forged addresses: little is sent to an address before it has shown that it
-//! receives what is sent to it (RFC 9175 section 2.4).
+//! Address validation, which protects the victims of forged addresses: an address receives few
+//! bytes until it has shown that it receives them (RFC 9175 section 2.4).
 
 use super::echo::{Echo, Name, Values};
 use super::message::Response;
@@ -11,17 +11,17 @@ use rand_core::Rng;
 
 /// How long an address stays verified.
 const VERIFIED: Duration = Duration::from_secs(3600);
-/// Bytes of IPv4 and UDP headers, which an amplification counts on both sides. IPv6's are longer, on
-/// both sides: the ratio is smaller then.
+/// Bytes of IPv4 and UDP headers, which count on both sides of an amplification. IPv6 headers are
+/// longer on both sides, so the ratio is smaller there.
 pub(super) const HEADERS: usize = 28;
-/// How many times the bytes of a request its responses may have in sum, if the address may be forged
-/// (RFC 9175 section 2.4: "anti-amplification").
+/// The maximum ratio of the bytes of all responses to those of the request, for an unverified
+/// address (RFC 9175 section 2.4: "anti-amplification").
 const FACTOR: usize = 3;
 
-/// Which addresses must show that they receive what is sent to them, before they are sent much.
+/// Which addresses must be verified before they receive long responses.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// All but this machine's own.
+    /// All except this machine's own.
     #[default]
     Remote,
     /// All.
@@ -31,7 +31,7 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// Whether an address has to show that it is there.
+    /// Whether an address must be verified.
     pub(super) fn concerns(self, from: IpAddr) -> bool {
         match self {
             Self::None => false,
@@ -41,26 +41,27 @@ impl Verify {
     }
 }
 
-/// Which addresses have echoed a challenge within the last hour.
+/// The addresses that have echoed a challenge within the last hour.
 #[derive(Debug)]
 pub struct AddressValidation {
     verify: Verify,
     values: Values,
-    /// And when they have.
+    /// The instants at which they did.
     verified: RecencyMap<IpAddr, Instant>,
     max_addresses: usize,
     challenged: u64,
-    /// When a request was last challenged without being remembered, and for how long its copies may come.
+    /// When a request was last challenged without being remembered, and how long its copies may
+    /// arrive.
     forgot: Option<Instant>,
     exchange_lifetime: Duration,
     exempt: fn(IpAddr) -> bool,
 }
 
 impl AddressValidation {
-    /// Nothing is verified yet. `rng` gives the key of the challenges, so it must be unpredictable.
-    /// Of more than `max_addresses` verified ones that which was verified first has to echo again. An
-    /// echoed value must be younger than `exchange_lifetime`, EXCHANGE_LIFETIME (RFC 9175 section 2.3: the
-    /// server decides what is fresh).
+    /// Creates a table without addresses. `rng` supplies the key of the challenges, so it must be
+    /// unpredictable. Beyond `max_addresses`, the address that was verified first has to echo
+    /// again. An echoed value must be younger than `exchange_lifetime`, EXCHANGE_LIFETIME (RFC 9175
+    /// section 2.3: the server decides what is fresh).
     #[must_use]
     pub fn new(
         verify: Verify,
@@ -86,7 +87,7 @@ impl AddressValidation {
         self.exempt = exempt;
     }
 
-    /// Whether an address has shown that it is there, or need not.
+    /// Whether an address is verified, or need not be.
     pub fn trusts(&mut self, now: Instant, from: IpAddr) -> bool {
         if !self.verify.concerns(from) || (self.exempt)(from) {
             return true;
@@ -96,8 +97,7 @@ impl AddressValidation {
     }
 
     /// How many datagrams of `length` bytes may be sent to an address in answer to a request of
-    /// `request` bytes, after `sent` bytes (with their headers) that were sent already; without limit
-    /// if the address is trusted.
+    /// `request` bytes, after `sent` bytes with their headers. Unlimited if the address is trusted.
     pub fn allowance(
         &mut self,
         now: Instant,
@@ -111,13 +111,13 @@ impl AddressValidation {
         if times < u8::MAX && !self.trusts(now, from) { times } else { u8::MAX }
     }
 
-    /// Learns from the value of a request's Echo option.
+    /// Verifies the address if the request's Echo option is valid.
     pub fn learn(&mut self, now: Instant, from: IpAddr, echo: &[u8]) {
         self.read(now, from, echo);
     }
 
-    /// Learns from the value of a request's Echo option, and says what it means; nothing if it was not
-    /// made for this address.
+    /// Verifies the address if the value is fresh, and returns the meaning of the value; `None` if it
+    /// was not made for this address.
     pub(super) fn read(&mut self, now: Instant, from: IpAddr, value: &[u8]) -> Option<Echo> {
         let echo = self.values.read(now, from, value)?;
         if echo.fresh {
@@ -130,12 +130,12 @@ impl AddressValidation {
         Some(echo)
     }
 
-    /// The challenge, counted: 4.01 with an Echo option (RFC 9175 section 2.3).
+    /// Returns a challenge and counts it: 4.01 with an Echo option (RFC 9175 section 2.3).
     pub fn challenge(&mut self, now: Instant, from: IpAddr) -> Response {
         self.challenge_to(now, from, None)
     }
 
-    /// The challenge that is the answer to a request which must not be processed twice.
+    /// Returns a challenge for a request that must not be processed twice.
     pub(super) fn challenge_to(
         &mut self,
         now: Instant,
@@ -147,36 +147,37 @@ impl AddressValidation {
         Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, value.as_slice())
     }
 
-    /// A request was challenged without being remembered.
+    /// Records that a request was challenged without being remembered.
     pub(super) fn forgets(&mut self, now: Instant) {
         self.forgot = Some(now);
     }
 
-    /// Whether copies may come of a request that was challenged without being remembered.
+    /// Whether copies of a request that was challenged without being remembered may still arrive.
     pub(super) fn has_forgotten(&self, now: Instant) -> bool {
         self.forgot.is_some_and(|at| now.saturating_since(at) < self.exchange_lifetime)
     }
 
-    /// How often an address was challenged.
+    /// The number of challenges.
     #[must_use]
     pub fn challenged(&self) -> u64 {
         self.challenged
     }
 
-    /// The addresses that are verified, and when each was: to be stored.
+    /// The verified addresses with the instants of verification, for storage.
     pub fn saved(&self) -> impl Iterator<Item = (IpAddr, Instant)> {
         self.verified.entries().map(|(from, at)| (*from, *at))
     }
 
-    /// An address was verified before a restart, at an instant of this clock or before its epoch.
+    /// Restores an address that was verified before a restart, at an instant of this clock or
+    /// before its epoch.
     pub fn restore(&mut self, now: Instant, from: IpAddr, ago: Duration) {
         if ago < VERIFIED && self.verified.len() < self.max_addresses {
-            // It is verified for the rest of an hour at least, and at most for a whole one.
+            // It remains verified for the rest of an hour at least, and for a whole one at most.
             self.verified.insert(now, from, now, 0);
         }
     }
 
-    /// Addresses that are verified.
+    /// The number of verified addresses.
     pub fn verified(&mut self, now: Instant) -> usize {
         self.expire(now);
         self.verified.len()
@@ -187,8 +188,8 @@ impl AddressValidation {
     }
 }
 
-/// Whether a message of at most `bound` bytes is within the limit for an address that may be forged,
-/// so that nothing need be known of the address.
+/// Whether a message of at most `bound` bytes is within the limit for every unverified address, so
+/// that no table need be consulted.
 pub(super) fn is_short(request: usize, bound: usize) -> bool {
     bound + HEADERS <= FACTOR * (request + HEADERS)
 }

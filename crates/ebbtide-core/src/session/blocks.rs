@@ -1,4 +1,4 @@
-//! Block-wise transfers, from the server's side (RFC 7959), with bounded memory.
+//! Block-wise transfers at the server (RFC 7959), with bounded memory.
 
 use super::etags::ETags;
 use super::key::TransferKey;
@@ -10,16 +10,16 @@ use crate::wire::{Block, Code, Message, OptionNumber};
 use alloc::collections::BTreeMap;
 use bytes::{Bytes, BytesMut};
 
-/// How many blocks after the first one that is missing are taken of an upload: as many as a client may
-/// have in flight (`client::Upload::in_flight`).
+/// How many blocks after the first missing one are accepted: as many as a client may have in flight
+/// (`client::Upload::in_flight`).
 const MAX_AHEAD: usize = 255;
 
-/// How long an upload that advances is waited for before it gives way to others.
+/// How long an upload that has advanced is protected from others.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// When a client that found no room may try again, in seconds.
+/// Max-Age in seconds of the answer to a client that found no room.
 const MAX_AGE: u32 = 10;
 
-/// Bodies in parts.
+/// A body in parts.
 #[derive(Debug)]
 pub(super) struct BlockTransfers {
     pub(super) bodies: TransferCache<Upload, Response, Response>,
@@ -29,29 +29,29 @@ pub(super) struct BlockTransfers {
 #[derive(Debug, Default)]
 pub(super) struct Upload {
     body: BytesMut,
-    /// Blocks that overtook the one that follows `body`, by where they begin.
+    /// Blocks that overtook the next one of `body`, by their offsets.
     ahead: BTreeMap<usize, Bytes>,
-    /// Bytes that the client has announced.
+    /// The size that the client has announced.
     announced: usize,
-    /// When it last advanced, if it did after its first block.
+    /// When it last advanced after its first block; `None` if it has not.
     advanced: Option<Instant>,
-    /// The last block is here.
+    /// Whether the last block has arrived.
     whole: bool,
 }
 
 impl Upload {
-    /// Whether it may be given up for the sake of others: it has not gone on after its first block, or
+    /// Whether it may be dropped in favour of others: it has not advanced after its first block, or
     /// not for some time.
     fn may_go(&self, now: Instant) -> bool {
         self.advanced.is_none_or(|at| now.saturating_since(at) >= PATIENCE)
     }
 
-    /// Bytes that it takes or will take.
+    /// The bytes that it takes or will take.
     fn promised(&self) -> usize {
         self.body.len().max(self.announced)
     }
 
-    /// Whether a block is of another body, that began as this one did.
+    /// Whether a block belongs to another body that began in the same way.
     fn contradicts(&self, block: &Block, payload: &[u8]) -> bool {
         let offset = block.offset() as usize;
         let end = offset + payload.len();
@@ -64,14 +64,14 @@ impl Upload {
         other || !block.more() && beyond
     }
 
-    /// Whether a block that contradicts nothing is here already.
+    /// Whether the same block has arrived already.
     fn has(&self, block: &Block, length: usize) -> bool {
         let offset = block.offset() as usize;
         offset + length <= self.body.len() || block.more() && self.ahead.contains_key(&offset)
     }
 
-    /// Whether a block that is new may be taken: it is the next one, or others may still come before
-    /// it. The last one makes the body whole, so nothing may be missing then.
+    /// Whether a new block may be accepted: it is the next one, or those before it may still
+    /// arrive. The last block completes the body, so none may be missing then.
     fn may_wait(&self, block: &Block, length: usize) -> bool {
         let (offset, next) = (block.offset() as usize, self.body.len());
         let room =
@@ -94,25 +94,25 @@ impl Upload {
 
 /// The outcome of a block of a request's body.
 pub(super) enum Taken {
-    /// The body is whole: let the handler answer.
+    /// The body is complete and can be handled.
     Whole(Bytes),
-    /// The request is all of the body.
+    /// The request contains the whole body.
     Single,
-    /// The last block is a copy: the answer as it was sent.
+    /// The last block is a copy; this is the answer as it was sent.
     Known(Response),
-    /// This is the answer: more blocks are to come, or the block is refused.
+    /// This is the answer: more blocks follow, or the block is refused.
     Answer(Response),
 }
 
 impl BlockTransfers {
-    /// A transfer may pause, and its end is remembered, for `lifetime`: EXCHANGE_LIFETIME (RFC 7959
-    /// section 2.4 leaves it to the server).
+    /// Creates a cache in which a transfer may pause, and its end is remembered, for `lifetime`:
+    /// EXCHANGE_LIFETIME (RFC 7959 section 2.4 leaves it to the server).
     pub(super) fn new(max_bytes: usize, lifetime: Duration) -> Self {
         let bodies = TransferCache::new(max_bytes, lifetime, Upload::may_go);
         Self { bodies, etags: ETags::default() }
     }
 
-    /// Takes a block of a request's body, which may have `max_body` bytes.
+    /// Accepts a block of a request's body, which may have `max_body` bytes.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -127,7 +127,7 @@ impl BlockTransfers {
         let end = block.offset() as usize + payload.len();
         if end > max_body || announced.is_some_and(|size| size as usize > max_body) {
             self.bodies.uploads.remove(&key);
-            // Another body has begun: its later blocks are not copies of those that were answered.
+            // Another body has begun, whose later blocks are not copies of the answered ones.
             self.bodies.answers.remove(&key);
             return Taken::Answer(too_large(max_body));
         }
@@ -139,7 +139,7 @@ impl BlockTransfers {
                 self.bodies.uploads.remove(&key);
                 return Taken::Single;
             }
-            // A late copy of the first block must not undo those after it.
+            // A late copy of the first block must not discard the blocks after it.
             let upload = self.bodies.uploads.get(&key);
             if !upload.is_some_and(|upload| upload.body.starts_with(payload)) {
                 let announced = announced.map_or(0, |size| size as usize);
@@ -157,24 +157,24 @@ impl BlockTransfers {
         };
         let offset = block.offset() as usize;
         if upload.contradicts(&block, payload) {
-            // The client has begun again, and begins with the first block once more: that overwrites
-            // what is left of the body before (RFC 7959 section 2.5).
+            // The client has begun again with the first block, which replaces the remains of the
+            // former body (RFC 7959 section 2.5).
             self.bodies.uploads.remove(&key);
             return Taken::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
         }
         if upload.has(&block, payload.len()) {
-            // Nothing new.
+            // The block is a copy.
         } else if !upload.may_wait(&block, payload.len()) {
             return self.missing(&key);
         } else {
-            // It may have been the only one to make room.
+            // This upload may itself have been dropped.
             let Some(upload) = self.bodies.grow_upload(now, key, payload.len()) else {
                 return Taken::Answer(no_room());
             };
             upload.add(offset, payload);
             upload.advanced = (block.num() > 0).then_some(now);
             if block.num() > 0 {
-                // This is another body, not a late copy of the first block of one that is answered.
+                // This is another body, not a late copy of the first block of an answered one.
                 self.bodies.answers.remove(&key);
             }
         }
@@ -183,13 +183,13 @@ impl BlockTransfers {
             if BurstMark::of(message).is_some()
                 && let Some(mark) = message.option(BurstMark::OPTION)
             {
-                // The client asks whether blocks may come in any order: they may.
+                // The client asks whether blocks may arrive in any order: they may.
                 response.options.push(BurstMark::OPTION, mark.value);
             }
             return Taken::Answer(response);
         }
-        // It stays until there is an answer: a copy of the last block that comes while a handler is
-        // at work is as much a request as the block itself.
+        // The body stays until it is answered: a copy of the last block that arrives while a
+        // handler runs is equivalent to the block itself.
         match self.bodies.uploads.get_mut(&key) {
             Some(upload) => {
                 upload.whole = true;
@@ -199,8 +199,9 @@ impl BlockTransfers {
         }
     }
 
-    /// The answer to a block that does not continue the upload. If the body is answered, the block is a copy,
-    /// and gets that answer; otherwise blocks are missing (RFC 7959 section 2.9.2).
+    /// The answer to a block that does not continue the upload. If the body has been answered, the
+    /// block is a copy and receives that answer; otherwise blocks are missing (RFC 7959 section
+    /// 2.9.2).
     fn missing(&self, key: &TransferKey) -> Taken {
         match self.bodies.answers.get(key) {
             Some(answer) => Taken::Known(answer.clone()),
@@ -208,8 +209,8 @@ impl BlockTransfers {
         }
     }
 
-    /// Whether a body of so many bytes finds room beside those that advance, once they are whole, and is
-    /// within the share of its source.
+    /// Whether a body of so many bytes fits in addition to those that advance, at their full sizes,
+    /// and into the share of its source.
     fn has_room_for(&self, now: Instant, key: &TransferKey, bytes: usize) -> bool {
         let from = source(key.0.ip());
         let (mut promised, mut own) = (0, 0);
@@ -222,8 +223,8 @@ impl BlockTransfers {
         is_fair(own, bytes, self.bodies.max_bytes().saturating_sub(promised))
     }
 
-    /// A later block of a response's body that is kept. A request that does not repeat the body of the
-    /// first one asks for the latest response.
+    /// A later block of a stored response. A request that does not repeat the body of the first one
+    /// receives the latest response.
     pub(super) fn later_block(
         &mut self,
         now: Instant,
@@ -242,7 +243,7 @@ impl BlockTransfers {
         Some(part)
     }
 
-    /// The block of a response that is sent, the whole of which is kept for requests of the others.
+    /// The requested block of a response, which is stored whole for requests of other blocks.
     pub(super) fn keep(
         &mut self,
         now: Instant,
@@ -254,13 +255,13 @@ impl BlockTransfers {
         if response.code == Code::CONTENT {
             response = self.etags.with_etag(response);
         }
-        // One that is too long to be kept is asked of the handler again for every block.
+        // If it is too long to be stored, the handler is called again for every block.
         self.bodies.keep_download(now, key, response.clone(), response.payload.len());
         slice(&response, wanted, sizes)
     }
 
-    /// The answer to an upload, as it is sent, for copies of the last block. An answer that refuses a
-    /// block does not end the upload: the block may come again.
+    /// Stores the answer to an upload, as it is sent, for copies of the last block. An answer that
+    /// refuses a block does not end the upload, since the block may be sent again.
     pub(super) fn finish(&mut self, now: Instant, key: TransferKey, answer: &Response) {
         if self.bodies.uploads.get(&key).is_some_and(|upload| upload.whole) {
             self.bodies.finish(now, key, answer.clone());
@@ -268,13 +269,12 @@ impl BlockTransfers {
     }
 }
 
-/// The answer to an upload that finds no room beside those that advance.
+/// The answer to an upload that does not fit in addition to those that advance.
 fn no_room() -> Response {
     Response::new(Code::SERVICE_UNAVAILABLE).max_age(MAX_AGE)
 }
 
-/// The answer to a body that is too long: with the size that would be accepted (RFC 7959 section
-/// 2.9.3).
+/// The answer to a body that is too long, with the accepted size (RFC 7959 section 2.9.3).
 pub(super) fn too_large(max_body: usize) -> Response {
     let mut response = Response::new(Code::REQUEST_ENTITY_TOO_LARGE);
     let max = u32::try_from(max_body).unwrap_or(u32::MAX);
@@ -284,7 +284,7 @@ pub(super) fn too_large(max_body: usize) -> Response {
 
 /// One block of a response.
 fn slice(response: &Response, wanted: Block, sizes: BlockSizes) -> Response {
-    // A smaller block than asked for begins at the same byte (RFC 7959 section 2.4).
+    // A smaller block than requested begins at the same byte (RFC 7959 section 2.4).
     let szx = wanted.szx().min(sizes.szx);
     let start = wanted.offset() as usize;
     let total = response.payload.len();

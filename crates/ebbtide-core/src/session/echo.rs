@@ -1,9 +1,10 @@
-//! The values of Echo options (RFC 9175 section 2): the server keeps nothing of a challenge, since its
-//! value says all that there is to know of it.
+//! The values of Echo options (RFC 9175 section 2). The server stores nothing about a challenge,
+//! since the value contains all the facts.
 //!
-//! A value says when it was made, for which address, and in answer to which request, if that matters. A
-//! request that is not idempotent has two messages once it is challenged: the one that was challenged and
-//! the one that echoes. Only one of them may be processed, so the value names the first.
+//! A value contains the time and the address for which it was made, and the request that it answers
+//! if that matters. A non-idempotent request consists of two messages once it is challenged: the
+//! one that was challenged and the one that echoes. Only one of them may be processed, so the value
+//! names the first.
 
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
@@ -11,22 +12,24 @@ use core::hash::Hasher;
 use core::net::IpAddr;
 use siphasher::sip::SipHasher24;
 
-/// Bytes of the longest value: a time, a request's name, and a keyed hash (RFC 9175 section 2.1 allows 40).
+/// The maximum length of a value in bytes: a time, the name of a request, and a keyed hash (RFC
+/// 9175 section 2.1 allows 40).
 const MAX_LEN: usize = STAMP + NAME + HASH;
 const STAMP: usize = 4;
 const NAME: usize = 9;
 const HASH: usize = 8;
 
-/// The fate of a request that is not idempotent and was answered with a challenge.
+/// The fate of a non-idempotent request that was answered with a challenge.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Challenged {
-    /// Nothing, and it was not remembered: the message with this ID. Its later copies look new.
+    /// It was neither processed nor remembered: the message with this ID. Its later copies look
+    /// new.
     Forgotten(MessageId),
     /// It was processed, and its answer is withheld under this number.
     Answered(u32),
 }
 
-/// A request that a challenge is the answer to.
+/// A request that is answered with a challenge.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) what: Challenged,
@@ -37,7 +40,7 @@ pub(super) struct Name {
 /// The meaning of a value that this server made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Echo {
-    /// Whether it is recent enough to show that the client is at its address.
+    /// Whether it is recent enough to verify the client's address.
     pub(super) fresh: bool,
     name: Option<Name>,
 }
@@ -68,7 +71,7 @@ impl Value {
     }
 }
 
-/// Makes and reads values.
+/// Creates and reads values.
 #[derive(Debug)]
 pub(super) struct Values {
     key: (u64, u64),
@@ -77,8 +80,9 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// The key must be unpredictable. A value is fresh for less than EXCHANGE_LIFETIME (RFC 7252 section
-    /// 4.8.2): as long as the endpoint remembers a copy that was processed after the challenge was made.
+    /// Creates a source of values. The key must be unpredictable. A value is fresh for less than
+    /// EXCHANGE_LIFETIME (RFC 7252 section 4.8.2), for as long as the endpoint remembers a copy
+    /// that was processed after the challenge.
     pub(super) const fn new(key: (u64, u64), fresh: Duration) -> Self {
         Self { key, fresh }
     }
@@ -109,7 +113,7 @@ impl Values {
         }
         let (stamp, name) = said.split_first_chunk::<STAMP>()?;
         let age = seconds(now).checked_sub(u32::from_be_bytes(*stamp).into());
-        // In whole seconds a value may look younger than it is by one.
+        // Times are whole seconds, so a value may look one second younger than it is.
         let fresh = age.is_some_and(|age| age < self.fresh.as_secs());
         let name = match *name {
             [kind, a, b, c, d, ref fingerprint @ ..] => {

@@ -1,5 +1,5 @@
-//! ETags of bodies that are sent in blocks and have none: a hash of the body, made once for each
-//! representation, however often it is asked for.
+//! ETags for bodies that are sent in blocks without one: a hash of the body, computed once for each
+//! representation however often it is requested.
 
 use super::message::Response;
 use crate::wire::OptionNumber;
@@ -8,25 +8,26 @@ use bytes::Bytes;
 use core::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
-/// Bodies whose hashes are known.
+/// The maximum number of bodies whose hashes are kept.
 const MAX_KNOWN: usize = 16;
-/// Bytes of all of them together: they stay in memory while they are known.
+/// The maximum number of bytes of these bodies, which stay in memory with their hashes.
 const MAX_BYTES: usize = 16 << 20;
-/// The shortest body that is worth knowing: a shorter one is hashed in less than a microsecond.
+/// The minimum length of a body whose hash is kept: a shorter one is hashed in less than a
+/// microsecond.
 const MIN_LENGTH: usize = 2048;
 
-/// The hashes of the bodies that were hashed last.
+/// The most recent bodies and their hashes.
 #[derive(Debug, Default)]
 pub(super) struct ETags {
     known: VecDeque<(Bytes, [u8; 8])>,
     bytes: usize,
-    /// How often a body was hashed.
+    /// The number of computed hashes.
     hashed: u64,
 }
 
 impl ETags {
-    /// A response with an ETag, so that a client does not mix two versions (RFC 7959 section 2.4): the
-    /// handler's, or one that follows from the body.
+    /// Adds an ETag to a response that has none, derived from the body, so that a client does not
+    /// mix two versions (RFC 7959 section 2.4).
     pub(super) fn with_etag(&mut self, response: Response) -> Response {
         if response.options.get(OptionNumber::ETAG).is_some() {
             return response;
@@ -36,7 +37,7 @@ impl ETags {
     }
 
     fn etag(&mut self, body: &Bytes) -> [u8; 8] {
-        // A body that is kept here is the only one in its place, so the place tells it.
+        // While a body is kept here, its memory is not reused, so its address identifies it.
         let is_it = |known: &Bytes| known.as_ptr() == body.as_ptr() && known.len() == body.len();
         if let Some((_, etag)) = self.known.iter().find(|(known, _)| is_it(known)) {
             return *etag;
@@ -76,7 +77,7 @@ mod tests {
             assert_eq!(etag(&mut etags, &body), first);
         }
         assert_eq!(etags.hashed, 1);
-        // A copy has the same ETag, a part has not.
+        // A copy has the same ETag, a part has a different one.
         assert_eq!(etag(&mut etags, &Bytes::copy_from_slice(&body)), first);
         assert_ne!(etag(&mut etags, &body.slice(..50_000)), first);
         assert_eq!(etags.hashed, 3);
@@ -87,7 +88,7 @@ mod tests {
         let mut etags = ETags::default();
         let mut seen = alloc::collections::BTreeSet::new();
         for n in 0..200_u32 {
-            // Each is dropped before the next one is made.
+            // Each body is dropped before the next one is created.
             let mut body = vec![b'x'; 4096];
             body[..4].copy_from_slice(&n.to_be_bytes());
             assert!(seen.insert(etag(&mut etags, &Bytes::from(body))), "{n}");

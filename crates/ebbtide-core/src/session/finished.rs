@@ -7,11 +7,12 @@ use crate::exchange::ExchangeId;
 use crate::time::Instant;
 use crate::wire::OptionNumber;
 
-/// An answer that has passed all stages, or was stored when it had: nothing changes it any more.
+/// An answer that has passed all stages, or that was stored after it had. It does not change any
+/// more.
 #[derive(Clone, Debug)]
 pub struct Finished {
     requester: Requester,
-    /// Nothing is an acknowledgement, to be followed by responses.
+    /// The response; `None` for an acknowledgement that a response may follow.
     response: Option<Response>,
 }
 
@@ -21,7 +22,7 @@ impl Finished {
         Self { requester, response: Some(response) }
     }
 
-    /// An empty ACK, and the requester as it is when that has been sent: what follows is separate.
+    /// An empty ACK, and the requester in its state after it: the response is then separate.
     pub(super) fn acknowledgement(requester: Requester) -> (Self, Requester) {
         let mut after = requester;
         if let Incoming::Datagram(incoming) = &mut after.incoming {
@@ -80,7 +81,7 @@ impl Finished {
         response.with_content(None, |content| transport.respond(now, incoming, content))
     }
 
-    /// The same with another response, which takes its place if it cannot be sent.
+    /// The same requester with another response, for an answer that cannot be sent.
     #[must_use]
     pub fn instead(&self, response: Response) -> Self {
         Self::response(self.requester, response)

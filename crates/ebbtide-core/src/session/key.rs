@@ -5,12 +5,12 @@ use core::hash::Hasher;
 use core::net::SocketAddr;
 use siphasher::sip::SipHasher13;
 
-/// The key of the transfer that a request belongs to: the client's address, a hash of the code and
-/// options, and a hash of the body. The options are those that identify the request (RFC 7959 section
-/// 2.3), Request-Tag among them (RFC 9175 section 3.3). A body that fits into one message is hashed because
-/// it may name what is requested (RFC 8132 section 2.1); 0 stands for no body, or one in blocks. The
-/// hashes have no secret: a client that finds two requests with the same hash confuses only its own
-/// transfers.
+/// The key of the transfer to which a request belongs: the client's address, a hash of the code and
+/// options, and a hash of the body. The options are those that identify the request (RFC 7959
+/// section 2.3), including Request-Tag (RFC 9175 section 3.3). A body that fits into one message is
+/// hashed because it may name the requested resource (RFC 8132 section 2.1); 0 stands for no body,
+/// or one in blocks. The hashes have no secret: a client that finds two requests with the same hash
+/// confuses only its own transfers.
 pub(super) type TransferKey = (SocketAddr, u64, u64);
 
 /// The key of all blocks of a transfer.
@@ -29,8 +29,9 @@ fn body_hash(message: &Message<'_>) -> u64 {
     hasher.finish()
 }
 
-/// A hash that tells a request from others of the same client, whether it carries an Echo option or not, and
-/// whichever tag it has: a body that is sent again after a challenge has a new one.
+/// A hash that distinguishes a request from others of the same client. It does not depend on the
+/// Echo option, nor on the Request-Tag, since a body that is sent again after a challenge has a new
+/// one.
 pub(super) fn fingerprint(message: &Message<'_>) -> u32 {
     let mut hasher = hash(message, |number| number == OptionNumber::REQUEST_TAG);
     hasher.write(message.payload());

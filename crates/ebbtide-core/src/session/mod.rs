@@ -1,7 +1,7 @@
 //! The layer above messages: bodies in blocks, observations, Echo, the stages of a request.
 //!
 //! Nothing here reads a clock, owns a socket or calls a handler: instants and randomness are
-//! arguments, and what has to be done next is a return value. The same code serves a device's loop, an
+//! arguments, and the next action is a return value. The same code serves the loop of a device, an
 //! asynchronous runtime and a simulation.
 
 mod address_validation;
@@ -18,6 +18,7 @@ mod rate_limiter;
 mod recency;
 mod requester;
 pub mod server;
+mod shares;
 mod transfer_cache;
 mod transport;
 
@@ -29,4 +30,5 @@ pub use message::{DataError, from_cbor, from_json, to_cbor, to_json};
 pub use observers::{Due, ObserverId, Observers, Registration, Room, SavedObserver, Subject};
 pub use rate_limiter::RateLimiter;
 pub use requester::{Incoming, Requester};
+pub use shares::FairShares;
 pub use transport::{NotSent, Transport};

@@ -1,4 +1,4 @@
-//! Protects a server from a client that asks too often (RFC 8516).
+//! Protects a server from a client that sends too many requests (RFC 8516).
 
 use super::message::Response;
 use super::recency::RecencyMap;
@@ -8,20 +8,21 @@ use core::net::IpAddr;
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Bounds the requests a second of each address.
+/// Limits the requests per second of each address.
 #[derive(Debug)]
 pub struct RateLimiter {
     /// Requests in one second.
     rate: u32,
     max_addresses: usize,
-    /// Requests left of the second that began with the first.
+    /// The remaining requests of the second that began with the first one.
     left: RecencyMap<IpAddr, u32>,
     refused: u64,
 }
 
 impl RateLimiter {
-    /// At most `rate` requests in a second from one address. At most `max_addresses` are counted at
-    /// once; that whose second began first is forgotten then, which is to its advantage.
+    /// Allows at most `rate` requests per second from one address. At most `max_addresses` are
+    /// counted; beyond that, the one whose second began first is forgotten, which is to its
+    /// advantage.
     #[must_use]
     pub const fn new(rate: u32, max_addresses: usize) -> Self {
         Self { rate, max_addresses, left: RecencyMap::new(), refused: 0 }
@@ -31,8 +32,8 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// If there were too many, the answer: 4.29, with Max-Age saying when to come again (RFC 8516
-    /// section 4).
+    /// Returns the answer if there were too many: 4.29, with the time until the next attempt in
+    /// Max-Age (RFC 8516 section 4).
     pub fn admit(&mut self, now: Instant, from: IpAddr) -> Result<(), Response> {
         while self.left.pop_oldest(now, WINDOW).is_some() {}
         if self.left.get(&from).is_none() {
@@ -53,7 +54,7 @@ impl RateLimiter {
         }
     }
 
-    /// Requests refused.
+    /// The number of refused requests.
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused

@@ -1,5 +1,5 @@
-//! Values by key that also know in which order they last advanced, how many bytes they take, and when
-//! something is due for each.
+//! Values by key, with the order in which they last advanced, their sizes in bytes, and their
+//! timers.
 
 use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,10 +9,10 @@ use core::ops::RangeInclusive;
 #[derive(Debug)]
 pub(super) struct RecencyMap<K, T> {
     by_key: BTreeMap<K, Entry<T>>,
-    /// Every advance. Of an entry the last one counts; those before it are stale.
+    /// Every advance. Only the last one of an entry counts; earlier ones are stale.
     order: VecDeque<(u64, Instant, K)>,
     next: u64,
-    /// When something is due for which entry.
+    /// The timers of entries.
     due: BTreeSet<(Instant, K)>,
     bytes: usize,
 }
@@ -40,7 +40,7 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         self.by_key.len()
     }
 
-    /// Bytes that all of them take.
+    /// The bytes of all entries.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -53,7 +53,7 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         self.by_key.iter().map(|(key, entry)| (key, &entry.value))
     }
 
-    /// Takes out the entry that has not advanced for longest, of those that may go.
+    /// Removes the entry that has not advanced for longest, of those that `may_go`.
     pub(super) fn pop_oldest_of(&mut self, may_go: impl Fn(&T) -> bool) -> Option<T> {
         let (by_key, order) = (&self.by_key, &self.order);
         let mut live = order.iter().filter_map(|(advance, _, key)| {
@@ -64,17 +64,46 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         self.remove(&key)
     }
 
+    /// Of the group that takes most, the entry that has not advanced for longest. The keys of a group follow
+    /// each other; `weigh` says what an entry of so many bytes counts, and `extra` what a group takes beside
+    /// its entries, if it has any.
+    pub(super) fn oldest_of_largest<G: PartialEq>(
+        &self,
+        group: impl Fn(&K) -> G,
+        weigh: impl Fn(usize) -> usize,
+        extra: impl Fn(&G) -> usize,
+    ) -> Option<K> {
+        let mut largest: Option<(usize, u64, K)> = None;
+        let mut entries = self.by_key.iter().peekable();
+        while let Some((&key, entry)) = entries.next() {
+            let of = group(&key);
+            let (mut weight, mut oldest) = (weigh(entry.bytes) + extra(&of), (entry.advance, key));
+            while let Some((&key, entry)) = entries.next_if(|(key, _)| group(key) == of) {
+                weight += weigh(entry.bytes);
+                oldest = oldest.min((entry.advance, key));
+            }
+            let (advance, key) = oldest;
+            // Of groups alike it is the one whose entry is the oldest.
+            let is_larger = largest
+                .is_none_or(|(most, since, _)| weight > most || weight == most && advance < since);
+            if is_larger {
+                largest = Some((weight, advance, key));
+            }
+        }
+        largest.map(|(_, _, key)| key)
+    }
+
     pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut T> {
         Some(&mut self.by_key.get_mut(key)?.value)
     }
 
-    /// Of the keys in a range that which has advanced last.
+    /// The key in a range whose entry advanced last.
     pub(super) fn newest(&self, range: RangeInclusive<K>) -> Option<K> {
         let newest = self.by_key.range(range).max_by_key(|(_, entry)| entry.advance);
         newest.map(|(key, _)| *key)
     }
 
-    /// Adds an entry, in place of what there was under this key.
+    /// Adds an entry, and replaces the one under this key.
     pub(super) fn insert(&mut self, now: Instant, key: K, value: T, bytes: usize) {
         self.remove(&key);
         self.by_key.insert(key, Entry { advance: self.next, due: None, bytes, value });
@@ -82,7 +111,7 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         self.advance(now, key);
     }
 
-    /// An entry has come further: it is the last to be given up now.
+    /// Records that an entry has advanced: it is now the last to be removed.
     pub(super) fn advance(&mut self, now: Instant, key: K) {
         let Some(entry) = self.by_key.get_mut(&key) else { return };
         entry.advance = self.next;
@@ -96,21 +125,21 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         }
     }
 
-    /// An entry takes so many bytes more.
+    /// Adds to the bytes of an entry.
     pub(super) fn grow(&mut self, key: &K, by: usize) {
         let Some(entry) = self.by_key.get_mut(key) else { return };
         entry.bytes += by;
         self.bytes += by;
     }
 
-    /// An entry takes no more than these bytes: its body has gone elsewhere.
+    /// Reduces the bytes of an entry, whose body has been moved elsewhere.
     pub(super) fn shrink(&mut self, key: &K, to: usize) {
         let Some(entry) = self.by_key.get_mut(key) else { return };
         self.bytes -= entry.bytes.saturating_sub(to);
         entry.bytes = entry.bytes.min(to);
     }
 
-    /// Something is due for an entry then, and no longer at the time said before; or nothing is.
+    /// Sets the timer of an entry, in place of an earlier one, or removes it.
     pub(super) fn wait(&mut self, key: &K, at: Option<Instant>) {
         let Some(entry) = self.by_key.get_mut(key) else { return };
         if let Some(old) = core::mem::replace(&mut entry.due, at) {
@@ -119,12 +148,12 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         self.due.extend(at.map(|at| (at, *key)));
     }
 
-    /// When something is due next.
+    /// The earliest timer.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// An entry for which something is due by now.
+    /// An entry whose timer is due.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<K> {
         let key = self.due.first().filter(|(at, _)| *at <= now)?.1;
         self.wait(&key, None);
@@ -140,7 +169,7 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         Some(entry.value)
     }
 
-    /// Takes out the entry that has not advanced for longest, if that is at least `age`.
+    /// Removes the entry that has not advanced for longest, if that was at least `age` ago.
     pub(super) fn pop_oldest(&mut self, now: Instant, age: Duration) -> Option<T> {
         while let Some(&(advance, at, key)) = self.order.front() {
             let live = self.by_key.get(&key).is_some_and(|entry| entry.advance == advance);

@@ -8,9 +8,9 @@ use core::net::{IpAddr, SocketAddr};
 /// A request as its transport knows it.
 #[derive(Copy, Clone, Debug)]
 pub enum Incoming {
-    /// It came in a datagram.
+    /// It arrived in a datagram.
     Datagram(endpoint::Incoming),
-    /// It came over a connection.
+    /// It arrived over a connection.
     Stream(stream::Incoming),
 }
 
@@ -21,20 +21,20 @@ pub struct Requester {
     pub remote: SocketAddr,
     /// The token of the request.
     pub token: Token,
-    /// The driver's number of the socket or connection that the request came by.
+    /// The driver's number of the socket or connection at which the request arrived.
     pub transport: u32,
-    /// From which of our addresses to answer, if that matters.
+    /// The local address to answer from, if that matters.
     pub local: Option<IpAddr>,
-    /// Whether a group was asked (RFC 7252 section 8).
+    /// Whether the request was sent to a multicast group (RFC 7252 section 8).
     pub group: bool,
-    /// How often a separate response may be transmitted.
+    /// The maximum number of transmissions of a separate response.
     pub allowance: u8,
     pub(super) incoming: Incoming,
-    /// Whether the address may be another's: a datagram's may, a connection's has answered.
+    /// Whether the address may be forged: that of a datagram may, that of a connection is proved.
     pub(super) forgeable: bool,
-    /// Bytes of the request.
+    /// The length of the request in bytes.
     pub(super) request: usize,
-    /// Bytes of datagrams, with their headers, that were sent in answer already: an empty ACK's.
+    /// Bytes already sent in answer, with headers: those of an empty ACK.
     pub(super) sent: usize,
     /// Classes of responses that the client does not want (RFC 7967 section 2.1).
     pub(super) unwanted: u8,
@@ -63,8 +63,8 @@ impl Requester {
         }
     }
 
-    /// Whether the client wants responses with this code: RFC 7967 section 2.1: 2 stands for 2.xx, 8
-    /// for 4.xx, 16 for 5.xx.
+    /// Whether the client wants responses with this code (RFC 7967 section 2.1: 2 stands for 2.xx,
+    /// 8 for 4.xx, 16 for 5.xx).
     #[inline]
     #[must_use]
     pub fn wants(&self, code: Code) -> bool {
@@ -72,7 +72,7 @@ impl Requester {
         self.unwanted & class == 0
     }
 
-    /// Whether its answer can only be a separate response now.
+    /// Whether it can only be answered by a separate response now.
     #[inline]
     pub(super) fn is_confirmable(&self) -> bool {
         use crate::wire::Type;
@@ -87,7 +87,7 @@ pub(super) struct Facts {
     pub(super) sizes: BlockSizes,
     pub(super) block1: Option<Block>,
     pub(super) block2: Option<Block>,
-    /// A block option has no meaning (RFC 7959 section 2.2).
+    /// The value of a block option is not valid (RFC 7959 section 2.2).
     pub(super) bad_block: bool,
     pub(super) q_block: bool,
     pub(super) observe: Option<u32>,
@@ -100,7 +100,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// The options that say something to the session.
+    /// Reads the options that concern the session.
     const READ: OptionSet = OptionSet::of(&[
         OptionNumber::IF_MATCH,
         OptionNumber::IF_NONE_MATCH,
@@ -137,7 +137,7 @@ impl Facts {
         }
         for opt in message.options() {
             match opt.number {
-                // The most frequent ones say nothing here.
+                // The most frequent options do not concern the session.
                 OptionNumber::URI_PATH | OptionNumber::URI_QUERY | OptionNumber::URI_HOST => {}
                 OptionNumber::BLOCK1 | OptionNumber::BLOCK2 => {
                     let block = sizes.read(&opt);
@@ -162,7 +162,7 @@ impl Facts {
         facts
     }
 
-    /// Whether the request is a part of a transfer in the blocks of RFC 7959.
+    /// Whether the request is part of a block-wise transfer of RFC 7959.
     #[inline]
     pub(super) fn is_part(&self) -> bool {
         self.block1.is_some() || self.block2.is_some() || self.bad_block

@@ -1,14 +1,16 @@
-//! Bodies under way in both directions, with bounded memory: which of them goes when there is no room.
+//! Bodies in transfer in both directions, with bounded memory, and the choice of the one to drop.
 
 use super::key::TransferKey;
 use super::recency::RecencyMap;
+use crate::exchange::source::source;
 use crate::time::{Duration, Instant};
+use core::net::IpAddr;
 
 /// Transfers in each direction.
 const MAX_TRANSFERS: usize = 1024;
 
-/// Uploads and downloads that take so many bytes at the most, together. The answers of uploads that have
-/// ended have room of their own, one message each: bodies that begin must not push them out.
+/// Uploads and downloads, which together have a limit in bytes. The answers of finished uploads
+/// have memory of their own, one message each, so that new bodies do not displace them.
 #[derive(Debug)]
 pub(super) struct TransferCache<U, D, A> {
     pub(super) uploads: RecencyMap<TransferKey, U>,
@@ -18,9 +20,9 @@ pub(super) struct TransferCache<U, D, A> {
     max_bytes: usize,
     /// How long a transfer may pause.
     lifetime: Duration,
-    /// Whether an upload may be given up for the sake of others.
+    /// Whether an upload may be dropped in favour of others.
     may_go: fn(&U, Instant) -> bool,
-    /// Uploads that were given up for want of room.
+    /// Uploads that were dropped for lack of memory.
     pub(super) evicted: u64,
 }
 
@@ -35,12 +37,13 @@ impl<U, D, A> TransferCache<U, D, A> {
         Self { uploads, downloads, answers, max_bytes, lifetime, may_go, evicted: 0 }
     }
 
-    /// Bytes that there may be.
+    /// The limit in bytes.
     pub(super) const fn max_bytes(&self) -> usize {
         self.max_bytes
     }
 
-    /// Bytes of bodies; uploads, finished ones included; and downloads that are kept.
+    /// The bytes of bodies, the number of uploads including finished ones, and the number of stored
+    /// downloads.
     pub(super) fn held(&mut self, now: Instant) -> (usize, usize, usize) {
         self.expire(now);
         (self.bytes(), self.uploads.len() + self.answers.len(), self.downloads.len())
@@ -50,20 +53,20 @@ impl<U, D, A> TransferCache<U, D, A> {
         self.uploads.bytes() + self.downloads.bytes()
     }
 
-    /// Whether half of the room for uploads is taken.
+    /// Whether half of the memory for uploads is taken.
     pub(super) fn is_half_full(&self) -> bool {
         self.uploads.len().max(self.answers.len()) >= MAX_TRANSFERS / 2
             || self.bytes() >= self.max_bytes / 2
     }
 
-    /// Gives up what has paused for too long.
+    /// Drops transfers that have paused for too long.
     pub(super) fn expire(&mut self, now: Instant) {
         while self.uploads.pop_oldest(now, self.lifetime).is_some() {}
         while self.downloads.pop_oldest(now, self.lifetime).is_some() {}
         while self.answers.pop_oldest(now, self.lifetime).is_some() {}
     }
 
-    /// An upload is answered: its body goes, the answer stays.
+    /// Records the answer to an upload: its body is dropped, and the answer stays.
     pub(super) fn finish(&mut self, now: Instant, key: TransferKey, answer: A) {
         self.uploads.remove(&key);
         self.answers.remove(&key);
@@ -73,7 +76,7 @@ impl<U, D, A> TransferCache<U, D, A> {
         self.answers.insert(now, key, answer, 0);
     }
 
-    /// Begins an upload, in place of what there was under this key. False if there is no room.
+    /// Begins an upload, and replaces the one under this key. Returns false if there is no room.
     pub(super) fn begin_upload(
         &mut self,
         now: Instant,
@@ -90,8 +93,8 @@ impl<U, D, A> TransferCache<U, D, A> {
         true
     }
 
-    /// Makes room for the next bytes of an upload; nothing if it was given up itself, since no other
-    /// may go.
+    /// Makes room for the next bytes of an upload. Returns `None` if the upload itself was dropped,
+    /// since no other one may be.
     pub(super) fn grow_upload(
         &mut self,
         now: Instant,
@@ -107,8 +110,7 @@ impl<U, D, A> TransferCache<U, D, A> {
         self.uploads.get_mut(&key)
     }
 
-    /// Keeps a download, in place of what there was under this key, unless it alone is longer than all
-    /// may be.
+    /// Stores a download, and replaces the one under this key, unless it alone exceeds the limit.
     pub(super) fn keep_download(
         &mut self,
         now: Instant,
@@ -120,27 +122,44 @@ impl<U, D, A> TransferCache<U, D, A> {
         if bytes > self.max_bytes {
             return;
         }
+        let (from, one) = (source(key.0.ip()), |_| 1);
         if self.downloads.len() >= MAX_TRANSFERS {
-            self.downloads.pop_oldest(now, Duration::ZERO);
+            self.evict_download(one, |other| usize::from(*other == from));
+        }
+        while self.bytes() + bytes > self.max_bytes
+            && self.evict_download(|held| held, |other| if *other == from { bytes } else { 0 })
+        {
         }
         if self.make_room(now, bytes) {
             self.downloads.insert(now, key, download, bytes);
         }
     }
 
-    /// Gives up what has not advanced for longest until so many bytes find room: downloads first,
-    /// since the handler can be asked again. False if what is left may not go.
+    /// Drops what has not advanced for longest until so many bytes find room: downloads first,
+    /// since the handler can be called again. Returns false if the rest may not be dropped.
     fn make_room(&mut self, now: Instant, bytes: usize) -> bool {
         while self.bytes() + bytes > self.max_bytes {
-            if self.downloads.pop_oldest(now, Duration::ZERO).is_none() && !self.evict_upload(now) {
+            if !self.evict_download(|held| held, |_| 0) && !self.evict_upload(now) {
                 return false;
             }
         }
         true
     }
 
-    /// Of uploads that are never finished, those go that have not advanced for longest: one that
-    /// goes on stays.
+    /// Gives up a download of the source that holds most, its oldest. So who fetches little keeps what it
+    /// fetches while others fetch much. False if there is none.
+    fn evict_download(
+        &mut self,
+        weigh: impl Fn(usize) -> usize,
+        extra: impl Fn(&IpAddr) -> usize,
+    ) -> bool {
+        let of = |key: &TransferKey| source(key.0.ip());
+        let oldest = self.downloads.oldest_of_largest(of, weigh, extra);
+        oldest.is_some_and(|key| self.downloads.remove(&key).is_some())
+    }
+
+    /// Of uploads, the one that has not advanced for longest is dropped, so that one that advances
+    /// stays.
     fn evict_upload(&mut self, now: Instant) -> bool {
         let may_go = self.may_go;
         let evicted = self.uploads.pop_oldest_of(|upload| may_go(upload, now)).is_some();

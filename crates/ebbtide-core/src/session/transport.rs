@@ -1,4 +1,4 @@
-//! The transports by which answers leave.
+//! The transports that send answers.
 
 use super::requester::Incoming;
 use crate::exchange::ExchangeId;
@@ -13,7 +13,7 @@ pub trait Transport {
     ///
     /// # Errors
     ///
-    /// See [`NotSent`]; nothing was sent then, and the request can still be answered.
+    /// See [`NotSent`]; nothing was sent, and the request can still be answered.
     fn respond(
         &mut self,
         now: Instant,
@@ -21,14 +21,13 @@ pub trait Transport {
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent>;
 
-    /// The request is answered later: copies of it are duplicates until then.
+    /// Records that the request is answered later: until then its copies are duplicates.
     fn defer(&mut self, now: Instant, incoming: &mut Incoming);
 
-    /// Tells the client that its request has arrived, if that makes sense here: a response may
-    /// follow, or not.
+    /// Acknowledges the request, if the transport has acknowledgements. A response may follow.
     fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming);
 
-    /// No response follows.
+    /// Records that no response follows.
     fn dismiss(&mut self, now: Instant, incoming: &Incoming);
 }
 
@@ -86,20 +85,20 @@ impl Transport for stream::Connection {
     }
 }
 
-/// Why an answer was not sent.
+/// The reason for which an answer was not sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NotSent {
     /// The endpoint refused it.
     Datagram(endpoint::SendError),
     /// The connection refused it.
     Stream(stream::SendError),
-    /// The request did not come by this transport.
+    /// The request arrived at another transport.
     OtherTransport,
 }
 
 impl NotSent {
-    /// Whether the same answer may be sent later: when an exchange has ended, or the driver has sent
-    /// what waits.
+    /// Whether the same answer may be sent later: after the end of an exchange, or when the driver
+    /// has sent waiting messages.
     #[must_use]
     pub fn is_for_want_of_room(self) -> bool {
         use endpoint::SendError;

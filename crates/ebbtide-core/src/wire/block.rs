@@ -122,6 +122,16 @@ impl Block {
         self.more
     }
 
+    /// The size exponent of the longest blocks of at most `bytes` bytes, 0 for those of 16 bytes (RFC 7959
+    /// section 2.2).
+    #[inline]
+    #[must_use]
+    pub const fn szx_of(bytes: usize) -> u8 {
+        let bytes = if bytes < 16 { 16 } else { bytes };
+        let szx = bytes.ilog2() - 4;
+        if szx > Self::MAX_SZX as u32 { Self::MAX_SZX } else { szx as u8 }
+    }
+
     /// The size exponent, 0 to 6; 7 for BERT.
     #[inline]
     #[must_use]

@@ -29,7 +29,7 @@ pub(crate) fn put(length: usize) -> RequestParts {
         code: Code::PUT,
         options: Options::new(),
         payload: body(length),
-        block_szx: None,
+        block_size: None,
     }
 }
 
@@ -104,7 +104,7 @@ impl Driver {
         szx: u8,
         change: impl FnOnce(&mut TransferSettings),
     ) -> Self {
-        let mut settings = TransferSettings::new(BlockSizes::of_datagrams(szx), 1 << 20);
+        let mut settings = TransferSettings::new(BlockSizes::of_datagrams(16 << szx), 1 << 20);
         change(&mut settings);
         Self {
             body: request.payload.clone(),

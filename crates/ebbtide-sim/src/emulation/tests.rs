@@ -49,7 +49,12 @@ impl Hosts {
         Self {
             emulation: Emulation::new(scenario, 1).unwrap(),
             clients: (0..scenario.clients.count).map(&setup).map(Client::new).collect(),
-            server: Server::new(endpoint_config(scenario, control.clone()), payload, &streams),
+            server: Server::new(
+                endpoint_config(scenario, control.clone()),
+                [payload],
+                "server",
+                &streams,
+            ),
             recorder: Discard::new(),
             late,
         }

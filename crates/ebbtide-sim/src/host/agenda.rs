@@ -10,6 +10,8 @@ use rand_chacha::ChaCha8Rng;
 pub(crate) struct Agenda {
     kind: WorkloadKind,
     batch: [u32; 2],
+    /// Requests made at once where they go by the clock.
+    at_once: u8,
     /// How many requests it keeps open (NSTART).
     window: u32,
     /// Requests not made yet.
@@ -43,6 +45,8 @@ impl Agenda {
         let mut agenda = Self {
             kind: workload.kind,
             batch: workload.batch,
+            // Checked to be at most 64.
+            at_once: workload.at_once().min(64) as u8,
             window,
             to_make: match workload.kind {
                 WorkloadKind::Stream => u32::MAX,
@@ -73,8 +77,18 @@ impl Agenda {
     }
 
     /// Whether requests come by the clock rather than one after another.
-    pub(crate) fn is_periodic(&self) -> bool {
-        self.kind == WorkloadKind::Periodic
+    pub(crate) const fn is_clocked(&self) -> bool {
+        self.kind.is_clocked()
+    }
+
+    /// Requests made at once where they go by the clock.
+    pub(crate) const fn at_once(&self) -> u8 {
+        self.at_once
+    }
+
+    /// No further request is made.
+    pub(crate) const fn stop(&mut self) {
+        self.to_make = 0;
     }
 
     /// Whether one device makes all requests, one after another.

@@ -1,14 +1,15 @@
 //! A host that asks: an endpoint and an application that keeps a number of requests open.
 
 use super::agenda::{Agenda, Step};
-use super::exchanges::{self, Exchanges};
+use super::exchanges::{self, Exchanges, Kind};
+use super::firmware::Download;
 use super::flow::Flow;
 use super::{ClientModel, Tag, server_address};
 use crate::random::Streams;
 use crate::run::Recorder;
 use crate::scenario::Scenario;
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
+use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Token};
 use std::sync::Arc;
 
 /// Settings of a client.
@@ -26,6 +27,10 @@ pub(crate) struct Client {
     number: u32,
     pub(crate) exchanges: Exchanges,
     agenda: Agenda,
+    /// The token of the observer to which it sends notifications, if it does.
+    pub(super) observer: Option<Token>,
+    /// Its download, if it makes one.
+    download: Option<Box<Download>>,
     /// The record of its messages, if it sends a flow of them.
     pub(crate) flow: Option<Box<Flow>>,
     model: Arc<ClientModel>,
@@ -46,6 +51,10 @@ impl Client {
                 streams.frugal(&format!("client/{number}")),
             ),
             agenda: Agenda::new(number, window, scenario, streams),
+            observer: None,
+            download: Download::new(scenario, || {
+                streams.frugal(&format!("client/{number}/pauses"))
+            }),
             flow: Flow::new(number, scenario, 1),
             model,
             timer: None,
@@ -74,8 +83,14 @@ impl Client {
 
     /// Makes as many requests as the workload has ready.
     pub(crate) fn act(&mut self, now: Instant) {
-        if self.agenda.is_periodic() {
-            self.make_request(now);
+        if self.agenda.is_clocked() {
+            for _ in 0..self.agenda.at_once() {
+                self.make_request(now);
+            }
+            return;
+        }
+        if self.download.is_some() {
+            self.fetch(now);
             return;
         }
         if self.flow.is_some() {
@@ -109,10 +124,22 @@ impl Client {
     /// Makes a request. Whether the endpoint took it.
     fn make_request(&mut self, now: Instant) -> bool {
         let Some(number) = self.agenda.make(now) else { return false };
-        let path = [Opt { number: OptionNumber::URI_PATH, value: &self.model.path }];
-        let code = if self.model.payload.is_empty() { Code::GET } else { Code::PUT };
-        let content = Content { code, options: &path, payload: &self.model.payload };
-        let taken = self.exchanges.ask(now, server_address(), &content, number);
+        let payload = &self.model.payload;
+        // RFC 7641 section 3.4: 24 bits that count up.
+        let counter = (number & 0xff_ffff).to_be_bytes();
+        let (kind, options, code) = match self.observer {
+            Some(token) => {
+                let option = Opt { number: OptionNumber::OBSERVE, value: &counter[1..] };
+                (Kind::Notification(token), [option], Code::CONTENT)
+            }
+            None => {
+                let option = Opt { number: OptionNumber::URI_PATH, value: &self.model.path };
+                let code = if payload.is_empty() { Code::GET } else { Code::PUT };
+                (Kind::Request(self.model.reliability), [option], code)
+            }
+        };
+        let content = Content { code, options: &options, payload };
+        let taken = self.exchanges.ask(now, (server_address(), kind), &content, number);
         if taken {
             self.agenda.opened();
             if let Some(flow) = &mut self.flow {
@@ -125,6 +152,39 @@ impl Client {
         taken
     }
 
+    /// Sends the messages of the download.
+    fn fetch(&mut self, now: Instant) {
+        while let Some(download) = &mut self.download
+            && !download.advance(now)
+            && let Some(outgoing) = download.take()
+        {
+            let number = match self.agenda.make(now) {
+                Some(number) => number,
+                None => return,
+            };
+            let to = (server_address(), Kind::default());
+            let taken = outgoing.options.with_slice(None, |options| {
+                let content = Content { code: outgoing.code, options, payload: &outgoing.payload };
+                self.exchanges.ask(now, to, &content, number)
+            });
+            download.sent(number, outgoing.id);
+            match taken {
+                true => self.agenda.opened(),
+                false => download.lost(now, number),
+            }
+        }
+        self.note_download(now);
+    }
+
+    /// Makes no further request if the download is over.
+    fn note_download(&mut self, now: Instant) {
+        if let Some(download) = &mut self.download
+            && download.advance(now)
+        {
+            self.agenda.stop();
+        }
+    }
+
     /// A datagram arrives. Whether the application wants to act.
     pub(crate) fn receive(
         &mut self,
@@ -134,14 +194,21 @@ impl Client {
         recorder: &mut impl Recorder,
     ) -> bool {
         let arrived = (server_address(), datagram, tag);
-        let Some(ended) = self.exchanges.receive(now, arrived, recorder) else { return false };
+        let download = &mut self.download;
+        let read = |message: &Message<'_>| {
+            if let Some(download) = download {
+                download.answered(now, tag.exchange, message);
+            }
+        };
+        let ended = self.exchanges.receive_and_read(now, arrived, recorder, read);
+        let Some(ended) = ended else { return false };
         if ended.answered {
             self.exchanges.record.payload_bytes += self.model.payload.len() as u64;
             let (after, in_time) = self.agenda.answered(now, ended.made);
             recorder.answered_after(after);
             self.exchanges.record.in_time += u32::from(in_time);
         } else {
-            self.given_up(ended.number);
+            self.given_up(now, ended.number);
         }
         self.ended(now);
         true
@@ -150,6 +217,9 @@ impl Client {
     /// The endpoint's timer may be due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.exchanges.endpoint.handle_timeout(now);
+        if self.download.as_ref().and_then(|download| download.wait()).is_some_and(|at| at <= now) {
+            self.fetch(now);
+        }
     }
 
     /// Hands what the endpoint wants to send to `send`. Returns when it wants to be called again,
@@ -178,14 +248,15 @@ impl Client {
                     send(recorder, datagram, tag);
                 }
                 exchanges::Step::Failed(ended) => {
-                    self.given_up(ended.number);
+                    self.given_up(now, ended.number);
                     self.ended(now);
                     wants_to_act = true;
                 }
                 exchanges::Step::Other => {}
                 exchanges::Step::Wait(at) => {
                     self.note_rate(now, recorder);
-                    return (at, wants_to_act);
+                    let wait = self.download.as_ref().and_then(|download| download.wait());
+                    return (at.into_iter().chain(wait).min(), wants_to_act);
                 }
             }
         }
@@ -207,13 +278,18 @@ impl Client {
         self.agenda.open()
     }
 
-    fn given_up(&mut self, number: u32) {
+    fn given_up(&mut self, now: Instant, number: u32) {
         if self.flow.as_mut().is_some_and(|flow| flow.given_up(number)) {
+            self.agenda.again();
+        }
+        if let Some(download) = &mut self.download {
+            download.lost(now, number);
             self.agenda.again();
         }
     }
 
     fn ended(&mut self, now: Instant) {
+        self.note_download(now);
         if let Some(time) = self.agenda.ended(now) {
             self.exchanges.record.fct = time;
         }

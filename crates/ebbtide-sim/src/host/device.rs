@@ -236,7 +236,7 @@ impl Device {
     }
 
     /// The final measurements, and its exchanges by the number of retransmissions that they took.
-    pub(crate) fn finish(&mut self) -> &[u64] {
+    pub(crate) fn finish(&mut self) -> &[u32] {
         match self {
             Self::Udp(client) => {
                 client.exchanges.finish();

@@ -1,15 +1,18 @@
 //! The exchanges of an endpoint that asks, and what is measured of them: of a client on a link as of
 //! a host in a mesh.
 
-use super::{Book, Tag, count};
+use super::{Book, Counts, Tag, count};
 use crate::random::Frugal;
 use crate::record::{ClientRecord, ExchangeRecord};
 use crate::run::{Recorder, tagged};
+use ebbtide_core::ExchangeId;
+use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{
     Endpoint, Event, Ignored, Output, Received, Reliability, Sent, SharedConfig,
 };
 use ebbtide_core::time::{Duration, Instant, Micros};
-use ebbtide_core::wire::{Content, Message};
+use ebbtide_core::wire::{Content, Message, Token};
+use smallvec::SmallVec;
 use std::net::SocketAddr;
 
 /// An endpoint that asks, with its measurements.
@@ -18,7 +21,7 @@ pub(crate) struct Exchanges {
     /// The request in each place of the endpoint's table.
     requests: Vec<Request>,
     /// Exchanges by the number of retransmissions that they took.
-    pub(crate) by_retransmissions: Vec<u64>,
+    pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
     pub(crate) book: Book,
 }
@@ -29,7 +32,7 @@ struct Request {
     /// When the application asked.
     made: Instant,
     /// When each transmission left.
-    sent: Vec<Instant>,
+    sent: SmallVec<[Instant; 2]>,
 }
 
 impl Request {
@@ -79,6 +82,21 @@ impl Ended {
     }
 }
 
+/// The kind of message that begins an exchange.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Kind {
+    /// A request.
+    Request(Reliability),
+    /// A Confirmable notification to the observer that registered with this token.
+    Notification(Token),
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self::Request(Reliability::Confirmable)
+    }
+}
+
 /// An output of an endpoint for its host.
 pub(crate) enum Step<'e> {
     /// A request or a probe leaves.
@@ -105,22 +123,28 @@ impl Exchanges {
         Self {
             endpoint: Endpoint::new(config, Box::new(rng)),
             requests: Vec::new(),
-            by_retransmissions: Vec::new(),
+            by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
             book: Book::default(),
         }
     }
 
-    /// Makes request `number`. Whether the endpoint took it: that its queue is full is counted, and
-    /// the application's to deal with.
+    /// Makes request `number`, or sends a notification under this number. Whether the endpoint took
+    /// it: that its queue is full is counted, and the application's to deal with.
     pub(crate) fn ask(
         &mut self,
         now: Instant,
-        to: SocketAddr,
+        (to, kind): (SocketAddr, Kind),
         content: &Content<'_>,
         number: u32,
     ) -> bool {
-        let Ok(id) = self.endpoint.request(now, to, content, Reliability::Confirmable) else {
+        let taken = match kind {
+            Kind::Request(reliability) => self.endpoint.request(now, to, content, reliability),
+            Kind::Notification(token) => {
+                self.endpoint.notify(now, (to, token), content, Reliability::Confirmable)
+            }
+        };
+        let Ok(id) = taken else {
             self.record.failed += 1;
             return false;
         };
@@ -138,17 +162,7 @@ impl Exchanges {
         true
     }
 
-    /// A datagram arrives. The exchange that has ended with it.
-    pub(crate) fn receive(
-        &mut self,
-        now: Instant,
-        arrived: (SocketAddr, &[u8], Tag),
-        recorder: &mut impl Recorder,
-    ) -> Option<Ended> {
-        self.receive_and_read(now, arrived, recorder, |_| ())
-    }
-
-    /// The same; `read` looks at the response.
+    /// A datagram arrives. The exchange that has ended with it; `read` looks at its response.
     pub(crate) fn receive_and_read(
         &mut self,
         now: Instant,
@@ -159,35 +173,12 @@ impl Exchanges {
         match self.endpoint.handle_datagram(now, from, datagram) {
             Received::Response { exchange, sample, message } => {
                 read(&message);
-                let request = &self.requests[exchange.index()];
-                debug_assert_eq!(request.number, tag.exchange, "a response to another exchange");
-                let transmissions = request.sent.len();
-                let answered = usize::from(tag.ordinal);
-                let later = transmissions.saturating_sub(1 + answered) as u32;
-                let retransmissions = transmissions.saturating_sub(1);
-                let since = |sent: &Instant| now.micros_since(*sent);
-                recorder.duration(since(&request.made));
-                recorder.ended(&request.row(self.record.client, now, Some(tag.ordinal)));
-                if let Some(rtt) = request.sent.get(answered).map(since) {
-                    recorder.round_trip(rtt);
-                }
-                self.record.unnecessary += later;
-                self.book.answered(later);
-                self.record.payload_bytes += message.payload().len() as u64;
-                self.record.completed += 1;
-                count(&mut self.by_retransmissions, retransmissions);
-                if recorder.wants_details() {
-                    let metrics = self.endpoint.metrics(from).unwrap_or_default();
-                    recorder.answered(now, tagged(self.record.client, tag), sample, &metrics);
-                }
-                Some(Ended {
-                    number: request.number,
-                    answered: true,
-                    made: request.made,
-                    round_trip: request.sent.first().map_or(Micros::ZERO, since),
-                    retransmissions: retransmissions as u32,
-                    early: if answered == 0 { later } else { 0 },
-                })
+                let payload = message.payload().len() as u64;
+                Some(self.answered(now, (from, tag), (exchange, sample), payload, recorder))
+            }
+            // A notification has no other answer. A request waits for its response.
+            Received::Acknowledged { exchange, sample } if self.endpoint.has_ended(exchange) => {
+                Some(self.answered(now, (from, tag), (exchange, Some(sample)), 0, recorder))
             }
             Received::Reset { exchange, .. } => {
                 self.record.failed += 1;
@@ -216,10 +207,6 @@ impl Exchanges {
                 };
                 let request = &mut self.requests[exchange.index()];
                 if !probe {
-                    if request.sent.capacity() == 0 {
-                        // Most are sent once.
-                        request.sent.reserve_exact(1);
-                    }
                     request.sent.push(now);
                 }
                 let ordinal = u8::try_from(request.sent.len().saturating_sub(1));
@@ -239,6 +226,46 @@ impl Exchanges {
                 Step::Failed(ended)
             }
             Output::Timeout(at) => Step::Wait(at),
+        }
+    }
+
+    /// An exchange has its answer, with so many bytes of payload.
+    fn answered(
+        &mut self,
+        now: Instant,
+        (from, tag): (SocketAddr, Tag),
+        (exchange, sample): (ExchangeId, Option<Sample>),
+        payload: u64,
+        recorder: &mut impl Recorder,
+    ) -> Ended {
+        let request = &self.requests[exchange.index()];
+        debug_assert_eq!(request.number, tag.exchange, "a response to another exchange");
+        let transmissions = request.sent.len();
+        let answered = usize::from(tag.ordinal);
+        let later = transmissions.saturating_sub(1 + answered) as u32;
+        let retransmissions = transmissions.saturating_sub(1);
+        let since = |sent: &Instant| now.micros_since(*sent);
+        recorder.duration(since(&request.made));
+        recorder.ended(&request.row(self.record.client, now, Some(tag.ordinal)));
+        if let Some(rtt) = request.sent.get(answered).map(since) {
+            recorder.round_trip(rtt);
+        }
+        self.record.unnecessary += later;
+        self.book.answered(later);
+        self.record.payload_bytes += payload;
+        self.record.completed += 1;
+        count(&mut self.by_retransmissions, retransmissions);
+        if recorder.wants_details() {
+            let metrics = self.endpoint.metrics(from).unwrap_or_default();
+            recorder.answered(now, tagged(self.record.client, tag), sample, &metrics);
+        }
+        Ended {
+            number: request.number,
+            answered: true,
+            made: request.made,
+            round_trip: request.sent.first().map_or(Micros::ZERO, since),
+            retransmissions: retransmissions as u32,
+            early: if answered == 0 { later } else { 0 },
         }
     }
 

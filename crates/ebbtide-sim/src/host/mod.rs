@@ -1,28 +1,36 @@
 //! Simulated hosts: real endpoints of `ebbtide-core` under the virtual clock, over UDP or TCP.
 
 mod agenda;
+mod answerer;
 mod book;
 mod client;
 mod device;
 mod exchanges;
+mod firmware;
 mod flow;
 mod model;
+mod observers;
 mod q_block;
 mod secure;
 mod server;
 mod tcp;
+mod traffic;
 
+pub(crate) use answerer::Answerer;
 pub(crate) use book::Book;
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
-pub(crate) use exchanges::{Ended, Exchanges, Step};
+pub(crate) use exchanges::{Ended, Exchanges, Kind, Step};
 pub(crate) use model::{ClientModel, Model};
+pub(crate) use observers::observe_before;
 pub(crate) use secure::{SecureServer, meet_before};
 pub(crate) use server::Server;
 pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
+pub(crate) use traffic::Timetable;
 
 pub(crate) use client::{Client, ClientSetup};
 use q_block::{QBlockClient, QBlockServer};
+use smallvec::SmallVec;
 use std::net::{Ipv4Addr, SocketAddr};
 use tcp::{TcpClient, TcpServer};
 
@@ -58,8 +66,12 @@ pub(crate) fn client_at(address: SocketAddr) -> Option<u32> {
     }
 }
 
+/// The exchanges of a client by the number of retransmissions that they took: few clients take more
+/// than three, and only these need memory of their own.
+pub(crate) type Counts = SmallVec<[u32; 4]>;
+
 /// Counts one more exchange that took `retransmissions`.
-fn count(by_retransmissions: &mut Vec<u64>, retransmissions: usize) {
+fn count(by_retransmissions: &mut Counts, retransmissions: usize) {
     if retransmissions >= by_retransmissions.len() {
         by_retransmissions.resize(retransmissions + 1, 0);
     }

@@ -1,9 +1,9 @@
 //! Settings that devices of one kind share, stored once for all of them.
 
 use super::{digits, endpoint_config};
-use crate::scenario::{Control, QBlock, Scenario, Tcp};
+use crate::scenario::{Control, QBlock, Scenario, Tcp, WorkloadKind};
 use ebbtide_core::cc::ControlConfig;
-use ebbtide_core::endpoint::SharedConfig;
+use ebbtide_core::endpoint::{Reliability, SharedConfig};
 use std::sync::Arc;
 
 /// The kind of a device: its transport, and what it has in common with others under its control.
@@ -16,6 +16,8 @@ pub(crate) enum Model {
 /// Configuration and request contents that clients share: a million clients store them once.
 pub(crate) struct ClientModel {
     pub(crate) config: SharedConfig,
+    /// Whether the requests are Confirmable.
+    pub(super) reliability: Reliability,
     /// The value of the requests' option Uri-Path.
     pub(super) path: Box<[u8]>,
     /// The payload of the requests.
@@ -38,8 +40,16 @@ impl ClientModel {
     pub(crate) fn new(scenario: &Scenario, control: ControlConfig) -> Arc<Self> {
         Arc::new(Self {
             config: endpoint_config(scenario, control).into(),
+            reliability: match scenario.workload.reliability {
+                crate::scenario::Reliability::Confirmable => Reliability::Confirmable,
+                crate::scenario::Reliability::NonConfirmable => Reliability::NonConfirmable,
+            },
             path: scenario.workload.path.as_bytes().into(),
-            payload: digits(scenario.workload.request_payload).into(),
+            payload: digits(match scenario.workload.kind {
+                WorkloadKind::Notifications => scenario.workload.response_payload,
+                _ => scenario.workload.request_payload,
+            })
+            .into(),
         })
     }
 }

@@ -7,16 +7,34 @@ use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use std::net::SocketAddr;
 
-/// A server that answers every request with the same payload.
+/// A server that answers every request of a class of clients with the same payload.
 pub(crate) struct Server {
-    endpoint: Endpoint,
-    payload: Vec<u8>,
+    pub(super) endpoint: Endpoint,
+    /// For each class.
+    payloads: Vec<Vec<u8>>,
+    /// The class of the client whose request is next.
+    class: usize,
 }
 
 impl Server {
-    pub(crate) fn new(config: EndpointConfig, payload_bytes: u32, streams: &Streams) -> Self {
-        let payload = digits(payload_bytes);
-        Self { endpoint: Endpoint::new(config, Box::new(streams.stream("server"))), payload }
+    /// A server whose answers to the clients of each class have so many bytes of payload.
+    pub(crate) fn new(
+        config: EndpointConfig,
+        payload_bytes: impl IntoIterator<Item = u32>,
+        stream: &str,
+        streams: &Streams,
+    ) -> Self {
+        Self {
+            endpoint: Endpoint::new(config, Box::new(streams.stream(stream))),
+            payloads: payload_bytes.into_iter().map(digits).collect(),
+            class: 0,
+        }
+    }
+
+    /// The requests from now on are those of a client of this class.
+    #[inline]
+    pub(crate) const fn serve(&mut self, class: usize) {
+        self.class = class;
     }
 
     /// Takes a request and hands the datagrams that it causes to `send`.
@@ -32,9 +50,10 @@ impl Server {
         if let Received::Request(incoming, message) =
             self.endpoint.handle_datagram(now, from, datagram)
         {
-            let (code, text) = match message.code() {
-                Code::GET => (Code::CONTENT, &self.payload[..]),
-                _ => (Code::CHANGED, &self.payload[..]),
+            let text = self.payloads.get(self.class).map_or(&[][..], Vec::as_slice);
+            let code = match message.code() {
+                Code::GET => Code::CONTENT,
+                _ => Code::CHANGED,
             };
             // text/plain is content format 0, whose shortest form has no bytes (section 3.2).
             let format = [Opt { number: OptionNumber::CONTENT_FORMAT, value: &[] }];

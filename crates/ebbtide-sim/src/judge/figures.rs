@@ -37,9 +37,10 @@ fn together(records: &[RunRecord], demand: &Demand) -> RunFigures {
     let transmissions = total(|record| record.totals.delivery.transmissions);
     let bytes = total(|record| record.totals.delivery.bytes);
     let span_s = total(|record| record.totals.done_ns) / 1e9;
-    let carried = match demand.upwards {
-        true => total(|record| record.totals.delivery.carried_up),
-        false => total(|record| record.totals.delivery.carried_down),
+    let carried = match (demand.link, demand.upwards) {
+        (None, true) => total(|record| record.totals.delivery.carried_up),
+        (None, false) => total(|record| record.totals.delivery.carried_down),
+        (Some(link), upwards) => carried_by(records, link, upwards),
     };
     let missed = asked - sum(records, |client| client.in_time) as f64;
     let has_link = demand.each_s > 0.0;
@@ -56,6 +57,13 @@ fn together(records: &[RunRecord], demand: &Demand) -> RunFigures {
         deadline_missed: demand.has_deadline.then_some(missed / asked),
         fairness: fairness(records),
     }
+}
+
+/// Bytes of the clients' packets that passed a link other than the bottleneck.
+fn carried_by(records: &[RunRecord], link: usize, upwards: bool) -> f64 {
+    let links = records.iter().filter_map(|record| record.totals.links.get(link));
+    let classes = links.flat_map(|link| &link.carried);
+    classes.map(|(up, down)| if upwards { *up } else { *down }).sum::<u64>() as f64
 }
 
 /// When each of the shares was delivered: of everything that was asked, answered or not.

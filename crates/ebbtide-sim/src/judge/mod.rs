@@ -30,6 +30,23 @@ pub fn judge_cells<'c>(cells: impl Iterator<Item = &'c Cell>, percentile: Percen
     judge(&candidates, percentile)
 }
 
+/// Judges the cells of one setting for each class of clients. Returns each class's cells, and the judgement on
+/// them; nothing in a scenario without classes.
+#[must_use]
+pub fn judge_classes<'c>(
+    cells: impl Iterator<Item = &'c Cell>,
+    percentile: Percentile,
+) -> Vec<(Vec<&'c Cell>, Verdict)> {
+    let cells: Vec<&Cell> = cells.collect();
+    let count = cells.iter().map(|cell| cell.classes.len()).max().unwrap_or(0);
+    let class = |index: usize| {
+        let own: Vec<&Cell> = cells.iter().filter_map(|cell| cell.classes.get(index)).collect();
+        let verdict = judge_cells(own.iter().copied(), percentile);
+        (own, verdict)
+    };
+    (0..count).map(class).collect()
+}
+
 /// A difference in time or in cost below this share of the smaller value decides nothing.
 pub const MARGIN: f64 = 0.02;
 

@@ -51,6 +51,9 @@ pub struct Demand {
     pub upwards: bool,
     /// The rate of that direction, bit/s.
     pub rate_bps: f64,
+    /// The place of the link among the scenario's others, if it is not the bottleneck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<usize>,
     /// Bytes that may wait before it; `None` for no bound.
     pub buffer: Option<u64>,
     /// The share of packets that the link loses on average.

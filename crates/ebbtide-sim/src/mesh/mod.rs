@@ -4,7 +4,6 @@
 //! are compressed and fragmented as 6LoWPAN does, queue, cross the air frame by frame along the
 //! routes that RPL converges to, and are put together again at each hop.
 
-mod answerer;
 mod bytes;
 mod lowpan;
 mod network;

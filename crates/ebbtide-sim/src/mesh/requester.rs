@@ -1,6 +1,6 @@
 //! Hosts that send requests, each with an endpoint.
 
-use crate::host::{Ended, Exchanges, Step, Tag, client_address, client_at};
+use crate::host::{Ended, Exchanges, Kind, Step, Tag, client_address, client_at};
 use crate::random::Frugal;
 use crate::run::Recorder;
 use ebbtide_core::endpoint::EndpointConfig;
@@ -47,7 +47,7 @@ impl Requester {
         self.started.get_or_insert(now);
         let number = self.next_number;
         self.next_number += 1;
-        if !self.exchanges.ask(now, client_address(host), content, number) {
+        if !self.exchanges.ask(now, (client_address(host), Kind::default()), content, number) {
             return Err(Ended::failed(number, 0));
         }
         self.open += 1;

@@ -1,11 +1,11 @@
 //! One replication in a low-power network.
 
-use super::answerer::Answerer;
 use super::network::{Ended, Network};
 use super::record::MeshRecord;
 use super::requester::Requester;
 use super::workload::{Application, Plan, SINK, Step, Trigger, next_event, plans};
 use crate::engine::Engine;
+use crate::host::Answerer;
 use crate::host::{Ended as Exchange, Tag, device_config};
 use crate::medium::ieee802154;
 use crate::net::{Delay, Fate, Link, Loss, LossModel};
@@ -526,7 +526,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             if counts.len() > by_retransmissions.len() {
                 by_retransmissions.resize(counts.len(), 0);
             }
-            by_retransmissions.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            for (sum, count) in by_retransmissions.iter_mut().zip(counts) {
+                *sum += u64::from(*count);
+            }
         }
         let mut mesh = self.record;
         mesh.nodes = self.network.records(now);
@@ -560,6 +562,9 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 series: None,
                 flows: Vec::new(),
                 security: None,
+                classes: Vec::new(),
+                links: Vec::new(),
+                cross: Vec::new(),
                 mesh: Some(mesh),
                 wifi: None,
                 background: Vec::new(),

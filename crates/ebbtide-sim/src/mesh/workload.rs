@@ -118,7 +118,7 @@ impl Source {
         for (place, byte) in payload.iter_mut().zip(self.messages.offered.to_be_bytes()) {
             *place = byte;
         }
-        RequestParts { code: Code::PUT, options, payload: payload.into(), block_szx: None }
+        RequestParts { code: Code::PUT, options, payload: payload.into(), block_size: None }
     }
 
     fn step(&mut self, now: Instant) -> Step {
@@ -270,12 +270,11 @@ fn source(node: u32, scenario: &Scenario, period: u64, streams: &Streams) -> Pla
     let w = &scenario.workload;
     let mut rng = streams.stream(&format!("source/{node}"));
     // Checked to be a power of two from 16 to 1024.
-    let szx = w.mesh.fragment.trailing_zeros().saturating_sub(4) as u8;
     let settings = TransferSettings {
         // One message at a time, of a length that the sink knows.
         request_tag: RequestTag::Never,
         size1: false,
-        ..TransferSettings::new(BlockSizes::of_datagrams(szx), usize::MAX)
+        ..TransferSettings::new(BlockSizes::of_datagrams(w.mesh.fragment as usize), usize::MAX)
     };
     Plan {
         host: node,

@@ -22,16 +22,24 @@ impl Path {
     /// Creates the path from the clients to the server.
     #[must_use]
     pub fn up(network: &Network, loss: LossModel, streams: &Streams) -> Self {
-        Self::new("up", &network.up, (network.mtu, loss), streams)
+        Self::named("up", &network.up, (network.mtu, loss), streams)
     }
 
     /// The way back.
     #[must_use]
     pub fn down(network: &Network, loss: LossModel, streams: &Streams) -> Self {
-        Self::new("down", &network.down, (network.mtu, loss), streams)
+        Self::named("down", &network.down, (network.mtu, loss), streams)
     }
 
-    fn new(name: &str, spec: &LinkSpec, (mtu, loss): (u32, LossModel), streams: &Streams) -> Self {
+    /// Creates a link under a name from which its streams of randomness are derived. `mtu` is the length of the longest
+    /// packet in bytes.
+    #[must_use]
+    pub fn named(
+        name: &str,
+        spec: &LinkSpec,
+        (mtu, loss): (u32, LossModel),
+        streams: &Streams,
+    ) -> Self {
         let stream = |what: &str| streams.stream(&format!("link/{name}/{what}"));
         let loss = Loss::new(loss, stream("loss"), stream("loss/states"));
         let (rate, delay) = (spec.rate.0, spec.delay.delay());

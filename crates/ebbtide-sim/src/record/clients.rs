@@ -32,6 +32,7 @@ pub(super) struct Identity<'i> {
     pub(super) key: &'i str,
 }
 
+/// The columns of every file. One of a scenario with classes has `class` after them.
 const SCHEMA: &str = "
 message clients {
   required binary scenario (UTF8);
@@ -57,7 +58,7 @@ message clients {
   required int32 arrived;
   required int32 in_time;
   required int32 needless_transmissions;
-}";
+";
 
 /// The key of the totals in the file's metadata.
 const TOTALS: &str = "ebbtide.totals";
@@ -85,7 +86,9 @@ pub(super) fn write(identity: &Identity<'_>, record: &RunRecord) -> Result<Vec<u
         KeyValue::new(seal::NAME.to_owned(), seal::open()),
     ];
     let properties = properties(format!("ebbtide {}", identity.version), metadata);
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
+    let classes = &record.totals.classes;
+    let class = if classes.is_empty() { "" } else { "required binary class (UTF8);" };
+    let schema = Arc::new(parse_message_type(&format!("{SCHEMA}{class}}}"))?);
     let mut file = SerializedFileWriter::new(&mut sink, schema, Arc::new(properties))?;
     let mut group = file.next_row_group()?;
     let clients = &record.clients;
@@ -113,6 +116,13 @@ pub(super) fn write(identity: &Identity<'_>, record: &RunRecord) -> Result<Vec<u
     narrow(&mut group, clients, |client| client.arrived)?;
     narrow(&mut group, clients, |client| client.in_time)?;
     narrow(&mut group, clients, |client| client.needless)?;
+    if !classes.is_empty() {
+        let name = |client: &ClientRecord| {
+            let place = classes.partition_point(|class| class.first <= client.client);
+            classes.get(place.saturating_sub(1)).map_or("", |class| class.name.as_str()).into()
+        };
+        column::<ByteArrayType>(&mut group, &clients.iter().map(name).collect::<Vec<_>>(), None)?;
+    }
     group.close()?;
     file.close()?;
     seal::close(&mut sink);
@@ -175,7 +185,7 @@ pub(super) fn read(bytes: Bytes, key: &str) -> Result<RunRecord> {
     let rows = usize::try_from(metadata.num_rows()).unwrap_or(0);
     let group = reader.get_row_group(0)?;
     // The columns from `replication` on, in the order of the schema.
-    let columns = (6..metadata.schema_descr().num_columns())
+    let columns = (6..23)
         .map(|index| integers(group.get_column_reader(index)?, rows))
         .collect::<Result<Vec<_>>>()?;
     let value = |column: usize, row: usize| -> u64 {

@@ -2,6 +2,7 @@
 
 use super::run_record::SparseHistogram;
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 
 /// Of the clients alone: TCP in the background is not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,4 +23,19 @@ pub struct Delivery {
     /// How long after it was due each answered exchange got its response, µs to 0.1 %. Due is the
     /// client's first request where it asks back to back, else the request itself.
     pub after: SparseHistogram,
+}
+
+impl AddAssign<&Self> for Delivery {
+    /// Adds the counts; the times until exchanges were answered are left as they are.
+    fn add_assign(&mut self, other: &Self) {
+        self.transmissions += other.transmissions;
+        self.replies += other.replies;
+        self.bytes += other.bytes;
+        self.carried_up += other.carried_up;
+        self.carried_down += other.carried_down;
+        self.gave_up_ns = match (self.gave_up_ns, other.gave_up_ns) {
+            (Some((low, high)), Some((least, most))) => Some((low.min(least), high.max(most))),
+            (one, other) => one.or(other),
+        };
+    }
 }

@@ -3,6 +3,7 @@
 mod background;
 mod capture;
 mod chunk;
+mod class;
 mod clients;
 mod delivery;
 mod exchanges;
@@ -16,6 +17,7 @@ mod wifi;
 pub use crate::report::Handshakes;
 pub use background::BackgroundFlow;
 pub use capture::Capture;
+pub use class::{ClassRecord, CrossRecord, LinkRecord};
 pub use delivery::Delivery;
 pub use exchanges::ExchangeRecord;
 pub use files::{Claim, Manifest, ManifestCell, Store, StoreError};

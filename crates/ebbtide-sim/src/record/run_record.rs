@@ -1,6 +1,7 @@
 //! The measurements of one replication.
 
 use super::background::BackgroundFlow;
+use super::class::{ClassRecord, CrossRecord, LinkRecord};
 use super::delivery::Delivery;
 use super::flow::FlowRecord;
 use super::wifi::WifiRecord;
@@ -131,6 +132,15 @@ pub struct Totals {
     /// Measurements of senders of many messages: each client's flow, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRecord>,
+    /// Measurements of each class; empty in a scenario without classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassRecord>,
+    /// The links other than the bottleneck, in the order of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkRecord>,
+    /// UDP traffic of others, in the order of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross: Vec<CrossRecord>,
     /// The handshakes of DTLS, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security: Option<Handshakes>,

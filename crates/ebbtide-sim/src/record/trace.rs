@@ -25,7 +25,7 @@ const AT_SERVER: u32 = 1;
 /// |---|---|---|
 /// | `sent` | a client transmits | `timeout_s` armed, `why` |
 /// | `wifi` | a packet leaves the Wi-Fi cell, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries |
-/// | `link` | a packet is handed to the link | `direction`, `bytes` of the CoAP message, `queued_bytes` before it, `fate`, `until` when it is on its way or was lost |
+/// | `link` | a packet is handed to the bottleneck or, with the name of the `link`, to another one | `direction`, `bytes` of the CoAP message, `queued_bytes` before it, `fate`, `until` when it is on its way or was lost |
 /// | `arrived` | at the server or at a client | `at`, `message` |
 /// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |
 /// | `failed` | an exchange ends without | `reason` |
@@ -162,6 +162,25 @@ fn span(span: Micros) -> Value {
     seconds(span.as_nanos())
 }
 
+/// The fate of a packet at a link, and its other properties there.
+fn fate_at_link(packet: &Details<'_>) -> Value {
+    let (fate, at) = match packet.fate {
+        Fate::Delivered { at } => ("delivered", Some(at)),
+        Fate::Dropped => ("dropped", None),
+        Fate::Lost { left } => ("lost", Some(left)),
+    };
+    let direction = if packet.upwards { "up" } else { "down" };
+    let mut rest = json!({
+        "direction": direction, "bytes": packet.datagram.len(),
+        "queued_bytes": packet.queued, "fate": fate,
+        "until": at.map(|at| seconds(at.as_nanos())),
+    });
+    if packet.transport == Transport::Tcp {
+        rest["segment"] = segment(packet.datagram).into();
+    }
+    rest
+}
+
 impl<T: Write, C: Write> Recorder for Trace<T, C> {
     fn wants_details(&self) -> bool {
         self.lines.is_some()
@@ -222,20 +241,13 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
     }
 
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
-        let (fate, at) = match packet.fate {
-            Fate::Delivered { at } => ("delivered", Some(at)),
-            Fate::Dropped => ("dropped", None),
-            Fate::Lost { left } => ("lost", Some(left)),
-        };
-        let direction = if packet.upwards { "up" } else { "down" };
-        let mut rest = json!({
-            "direction": direction, "bytes": packet.datagram.len(),
-            "queued_bytes": packet.queued, "fate": fate,
-            "until": at.map(|at| seconds(at.as_nanos())),
-        });
-        if packet.transport == Transport::Tcp {
-            rest["segment"] = segment(packet.datagram).into();
-        }
+        let rest = fate_at_link(packet);
+        self.line(now, "link", packet.tagged, rest);
+    }
+
+    fn at_other_link(&mut self, now: Instant, link: &str, packet: &Details<'_>) {
+        let mut rest = fate_at_link(packet);
+        rest["link"] = link.into();
         self.line(now, "link", packet.tagged, rest);
     }
 

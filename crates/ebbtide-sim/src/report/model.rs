@@ -127,6 +127,24 @@ pub struct Cell {
     /// The handshakes of DTLS, summed over replications, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security: Option<Handshakes>,
+    /// The class of clients whose figures these are; empty for all clients.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub class: String,
+    /// The control that the class has of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_control: Option<String>,
+    /// Whether the clients of the class keep time by themselves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_periodic: bool,
+    /// The same figures of each class of clients; empty in a scenario without classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<Cell>,
+    /// UDP traffic of others: its name and its packets, summed over replications.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross: Vec<(String, PacketCounts)>,
+    /// The links other than the bottleneck, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkCell>,
 }
 
 /// The handshakes of DTLS, of a replication or summed over several.
@@ -161,6 +179,21 @@ impl AddAssign<&Self> for Handshakes {
         self.bytes_up += other.bytes_up;
         self.bytes_down += other.bytes_down;
     }
+}
+
+/// A link other than the bottleneck.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkCell {
+    /// Its name.
+    pub name: String,
+    /// Packets towards the server, summed over replications.
+    pub up: PacketCounts,
+    /// Packets towards the devices, likewise.
+    pub down: PacketCounts,
+    /// Share of the time that it was sending towards the server, 0 to 1, mean over replications.
+    pub utilisation_up: f64,
+    /// The same towards the devices.
+    pub utilisation_down: f64,
 }
 
 /// TCP that shared the bottleneck with the clients.

@@ -2,7 +2,7 @@
 
 use super::model::Report;
 use super::section::{
-    Context, background, distribution, fct, flows, mesh, mesh_spread, packets, published,
+    Context, background, classes, distribution, fct, flows, mesh, mesh_spread, packets, published,
     reproduce, retransmissions, sweep, time, verdict, wifi,
 };
 use super::text::escape;
@@ -18,6 +18,7 @@ pub(super) fn page(report: &Report) -> String {
     if !has_time_of_its_own {
         sections.push(("verdict", "Verdict", verdict::section(&context)));
     }
+    sections.push(("classes", "Classes", classes::section(&context)));
     if is_mesh {
         sections.push(("network", "Network", mesh::section(&mut context)));
         let completions = mesh_spread::completions(&mut context);
@@ -42,6 +43,8 @@ pub(super) fn page(report: &Report) -> String {
         }
         sections.push(("time", "Over time", time::section(&mut context)));
         sections.push(("packets", "Packets", packets::section(&context)));
+        sections.push(("links", "Links", classes::links(&context)));
+        sections.push(("cross", "Cross traffic", classes::cross(&context)));
         sections.push(("wifi", "Wi-Fi", wifi::section(&context)));
         sections.push(("background", "Background", background::section(&context)));
     }

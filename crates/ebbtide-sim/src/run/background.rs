@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::host::{Bulk, Side, starts};
 use crate::random::Streams;
 use crate::record::BackgroundFlow;
-use crate::scenario::{Control, Scenario, TCP, Tcp};
+use crate::scenario::{Control, Heading, Scenario, TCP, Tcp};
 use ebbtide_core::time::Instant;
 
 /// The flows.
@@ -63,6 +63,12 @@ impl Flows {
         self.flows.iter().map(Bulk::record).collect()
     }
 
+    /// The end of a flow that is at the server, or the other one.
+    fn side(&self, is_at_server: bool) -> Side {
+        let sends_up = self.scenario.network.background.direction == Heading::Up;
+        if sends_up == is_at_server { Side::Receiver } else { Side::Sender }
+    }
+
     /// Something happens. Whether it was theirs.
     pub(super) fn handle<R: Recorder>(
         &mut self,
@@ -73,13 +79,13 @@ impl Flows {
         let (number, side) = match event {
             NetEvent::Act(number) | NetEvent::Timer(number) => (number, Side::Sender),
             NetEvent::ServerTimer(number) => (number, Side::Receiver),
-            NetEvent::AtServer(place) => (net.pool.get(place).0.client, Side::Receiver),
-            NetEvent::AtClient(place) => (net.pool.get(place).0.client, Side::Sender),
+            NetEvent::AtServer(place) => (net.pool.get(place).0.client, self.side(true)),
+            NetEvent::AtClient(place) => (net.pool.get(place).0.client, self.side(false)),
             _ => return false,
         };
         let Some(index) = number.checked_sub(self.first) else { return false };
         if let NetEvent::AtServer(place) | NetEvent::AtClient(place) = event {
-            let upwards = side == Side::Receiver;
+            let upwards = side == self.side(true);
             let (packet, bytes) = net.pool.get(place);
             recorder.arrived(now, &packet.details(bytes, upwards, now));
             self.packet.clear();
@@ -93,6 +99,7 @@ impl Flows {
             let flow = (index, number);
             self.flows.push(Bulk::new(now, flow, self.tcp, &self.scenario, &self.streams));
         }
+        let is_at_server = side == self.side(true);
         let Some(flow) = self.flows.get_mut(index as usize) else { return true };
         match event {
             NetEvent::AtServer(_) | NetEvent::AtClient(_) => flow.receive(now, side, &self.packet),
@@ -107,9 +114,9 @@ impl Flows {
         }
         let timeout = flow.drain(now, side, |packet, tag| {
             let sent = (number, packet, tag);
-            match side {
-                Side::Sender => net.client_sends(now, sent, engine, recorder),
-                Side::Receiver => net.server_sends(now, sent, engine, recorder),
+            match is_at_server {
+                false => net.client_sends(now, sent, engine, recorder),
+                true => net.server_sends(now, sent, engine, recorder),
             }
         });
         if let Some(at) = due(timeout, flow.timer(side), now) {

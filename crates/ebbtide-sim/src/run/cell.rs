@@ -2,6 +2,7 @@
 
 use super::background_cell::background_cell;
 use super::campaign::CellSpec;
+use super::class_cell;
 use super::flow_cell::flow_cell;
 use super::mesh_cell::mesh_cell;
 use super::recorder::Transport;
@@ -21,6 +22,20 @@ use std::collections::BTreeMap;
 /// of transmissions is a matter of luck.
 #[must_use]
 pub fn physical_limit_s(spec: &CellSpec) -> f64 {
+    if has_parts(&spec.scenario) {
+        class_cell::limit_s(spec, limit_alone_s)
+    } else {
+        limit_alone_s(spec)
+    }
+}
+
+/// Whether a scenario is more than one class at one bottleneck.
+const fn has_parts(scenario: &Scenario) -> bool {
+    !scenario.class.is_empty() || !scenario.link.is_empty()
+}
+
+/// The same for one class that has the bottleneck for itself.
+fn limit_alone_s(spec: &CellSpec) -> f64 {
     let scenario = &spec.scenario;
     let w = &scenario.workload;
     if w.kind.keeps_time() || scenario.network.mesh.is_some() {
@@ -45,7 +60,8 @@ pub fn physical_limit_s(spec: &CellSpec) -> f64 {
         + mean(n.down.delay.ends())
         + mean(n.down.beyond.ends())
         + mean(scenario.server.processing.ends())
-        + mean(scenario.clients.processing.ends());
+        + mean(scenario.clients.processing.ends())
+        + class_cell::idle_s(spec);
     if w.kind == WorkloadKind::Transfer {
         let messages: u64 =
             (0..scenario.clients.count).map(|client| u64::from(scenario.messages_of(client))).sum();
@@ -98,6 +114,15 @@ fn background_s(spec: &CellSpec, records: &[RunRecord]) -> f64 {
 
 /// Returns the workload of the network and the capacity of its link, for the judgement.
 fn demand(spec: &CellSpec) -> Demand {
+    if has_parts(&spec.scenario) {
+        class_cell::demand(spec, demand_alone)
+    } else {
+        demand_alone(spec)
+    }
+}
+
+/// The same for one class at the bottleneck.
+fn demand_alone(spec: &CellSpec) -> Demand {
     let scenario = &spec.scenario;
     let (n, w) = (&scenario.network, &scenario.workload);
     let lengths: Vec<(f64, f64)> =
@@ -119,13 +144,14 @@ fn demand(spec: &CellSpec) -> Demand {
         bytes,
         upwards,
         rate_bps: if slower_s > 0.0 { slower_bytes * 8.0 / slower_s } else { 0.0 },
+        link: None,
         buffer: link.buffer.0,
         loss: scenario.average_loss(),
         clients: scenario.clients.count,
         in_turn: w.exchanges.div_ceil(u32::from(own.unwrap_or(scenario.coap.nstart).max(1))),
         nstart: own.unwrap_or(scenario.coap.nstart),
         start_window_s: seconds(scenario.clients.start_window.0),
-        period_s: (w.kind == WorkloadKind::Periodic).then(|| seconds(w.period.0)),
+        period_s: w.interval_ns().map(seconds),
         ack_timeout_s: seconds(scenario.coap.ack_timeout.0),
         max_retransmit: scenario.coap.max_retransmit,
         has_deadline: w.deadline.0 > 0,
@@ -168,7 +194,14 @@ pub(super) fn wire_lengths(scenario: &Scenario, transport: Transport) -> (f64, f
             if w.kind.is_flow() { message * (1.0 + header / segment) } else { header + message }
         }
     };
-    (length(path + marked(w.request_payload)), length(1 + marked(w.response_payload)))
+    if w.kind == WorkloadKind::Notifications {
+        // Observe with a value of three bytes; the acknowledgement is a header alone.
+        let empty = f64::from(scenario.network.header + 4);
+        return (empty, length(4 + marked(w.response_payload)));
+    }
+    let request = length(path + marked(w.request_payload));
+    let response = length(1 + marked(w.response_payload));
+    if w.is_from_server() { (response, request) } else { (request, response) }
 }
 
 /// The figures of a cell. `records` are its replications in order.
@@ -236,13 +269,20 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         probes: summary(&mut over(&|client| client.probes.into())),
         largest_timeout: summary(&mut over(&|c| f64::from(c.largest_timeout.get()) / 1e6)),
         outcome: figures(records, &demand(spec)),
-        command,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
         mesh: mesh_cell(records),
         wifi: wifi_cell(records),
         background: background_cell(records),
-        flows: flow_cell(spec, records),
+        // The flows of classes are theirs.
+        flows: if spec.scenario.class.is_empty() { flow_cell(spec, records) } else { None },
         security: handshakes(records),
+        classes: class_cell::classes(spec, records, &command),
+        links: class_cell::links(records),
+        cross: class_cell::cross(records),
+        class: String::new(),
+        own_control: None,
+        is_periodic: false,
+        command,
     }
 }
 
@@ -280,6 +320,11 @@ fn packets(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> PacketC
 /// The share of the time until the last client was done that the link worked, at most 1: what is
 /// still in the queue then counts no more.
 fn utilisation(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> f64 {
+    utilisation_of(records, |record| *side(record))
+}
+
+/// The same for any link.
+pub(super) fn utilisation_of(records: &[RunRecord], side: impl Fn(&RunRecord) -> Direction) -> f64 {
     let shares = records
         .iter()
         .map(|record| (side(record).busy_ns as f64 / record.totals.done_ns.max(1) as f64).min(1.0));

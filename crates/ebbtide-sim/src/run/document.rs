@@ -1,7 +1,7 @@
 //! The JSON document of `run --json`.
 
 use super::campaign::{Campaign, CellResult, CellSpec, Results, VERSION};
-use crate::judge::{Judgement, Outcome, SHARES, Verdict};
+use crate::judge::{Judgement, Outcome, Percentile, SHARES, Verdict, judge_classes};
 use crate::report::{Cell, PacketCounts, Summary};
 use serde_json::{Map, Value, json};
 
@@ -73,6 +73,19 @@ pub fn document(campaign: &Campaign, results: &Results) -> Value {
             if let Some(flows) = &cell.flows {
                 object.insert("flows".into(), serde_json::to_value(flows).unwrap_or_default());
             }
+            if !cell.links.is_empty() {
+                let links = serde_json::to_value(&cell.links);
+                object.insert("links".into(), links.unwrap_or_default());
+            }
+            if !cell.cross.is_empty() {
+                let of = |(name, counts): &(String, PacketCounts)| (name.clone(), packets(counts));
+                let cross: Map<String, Value> = cell.cross.iter().map(of).collect();
+                object.insert("cross".into(), cross.into());
+            }
+            if !cell.classes.is_empty() {
+                let classes = cell.classes.iter().map(class);
+                object.insert("classes".into(), classes.collect());
+            }
             if !result.halves.is_empty() {
                 let halves = result.halves.iter();
                 let halves = halves.map(|half| {
@@ -89,7 +102,10 @@ pub fn document(campaign: &Campaign, results: &Results) -> Value {
         "seed": campaign.seed,
         "version": VERSION,
         "cells": cells,
-        "settings": judged.iter().map(|(group, verdict)| setting(group, verdict)).collect::<Vec<Value>>(),
+        "settings": judged
+            .iter()
+            .map(|(group, verdict)| setting(group, verdict, campaign.percentile))
+            .collect::<Vec<Value>>(),
     })
 }
 
@@ -114,17 +130,52 @@ fn outcome(outcome: &Outcome) -> Map<String, Value> {
     if let Value::Object(object) = value { object } else { Map::new() }
 }
 
+/// The figures of one class of clients.
+fn class(cell: &Cell) -> Value {
+    let value = json!({
+        "class": cell.class,
+        "control": cell.own_control,
+        "clients": cell.clients,
+        "fct_s": summary(&cell.fct),
+        "fct_limit_s": cell.fct_limit_s,
+        "unnecessary_retransmissions": summary(&cell.unnecessary),
+        "exchanges_by_retransmissions": cell.by_retransmissions,
+        "completed": cell.completed,
+        "failed": cell.failed,
+        "rtt_s": summary(&cell.rtt),
+        "exchange_duration_s": summary(&cell.duration),
+        "goodput_bps": number(cell.goodput_bps),
+        "jain": number(cell.jain),
+    });
+    let mut object = if let Value::Object(object) = value { object } else { Map::new() };
+    object.extend(outcome(&cell.outcome));
+    if let Some(flows) = &cell.flows {
+        object.insert("flows".into(), serde_json::to_value(flows).unwrap_or_default());
+    }
+    Value::Object(object)
+}
+
 /// The judgement on a setting.
-fn setting(group: &[&CellResult], verdict: &Verdict) -> Value {
+fn setting(group: &[&CellResult], verdict: &Verdict, percentile: Percentile) -> Value {
     let settings = group.first().map_or(&[][..], |result| &result.cell.settings);
     let settings: Map<String, Value> =
         settings.iter().map(|(key, value)| (key.clone(), as_written(value))).collect();
-    json!({
-        "settings": settings,
-        "verdict": {
+    let words = |verdict: &Verdict| {
+        json!({
             "sentence": verdict.sentence, "choose": verdict.choose, "percentile": verdict.percent,
-        },
-    })
+        })
+    };
+    let mut value = json!({"settings": settings, "verdict": words(verdict)});
+    let classes = judge_classes(group.iter().map(|result| &result.cell), percentile);
+    if !classes.is_empty() {
+        let class = |(cells, verdict): &(Vec<&Cell>, Verdict)| {
+            let mut value = words(verdict);
+            value["class"] = cells.first().map(|cell| cell.class.clone()).into();
+            value
+        };
+        value["classes"] = classes.iter().map(class).collect();
+    }
+    value
 }
 
 /// Numbers as numbers: `clients` is compared and plotted, not only printed.

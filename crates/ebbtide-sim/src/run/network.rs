@@ -1,19 +1,24 @@
 //! The network of a replication: both directions of the bottleneck and the packets under way.
 
+use super::cross::Sources;
 use super::recorder::{Details, Recorder, Tagged, Transport};
+use super::roster::Roster;
 use super::simulation::RunError;
+use super::topology::{BOTTLENECK, OWN, Topology};
 use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
+use crate::growth::room;
 use crate::host::{self, Tag};
 use crate::medium::ieee80211;
 use crate::net::queue;
 use crate::net::{Bottleneck, Delay, Fate, Path};
 use crate::random::Streams;
-use crate::record::{Delivery, WifiRecord};
-use crate::scenario::{Control, Scenario};
+use crate::record::{Delivery, LinkRecord, WifiRecord};
+use crate::scenario::Scenario;
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 #[derive(Copy, Clone, Debug)]
 pub(super) enum NetEvent {
@@ -31,11 +36,24 @@ pub(super) enum NetEvent {
     AtAccessPoint(u32),
     /// A packet arrives at its client.
     AtClient(u32),
-    /// The link to the server, or that to the clients, may be free for what waits.
-    LinkFree {
-        /// Whether it is the one to the server.
+    /// A packet arrives at a link other than the bottleneck.
+    AtLink {
+        /// Its place.
+        place: u32,
+        /// The number of the link.
+        link: u16,
+        /// Whether it goes to the server.
         upwards: bool,
     },
+    /// A link may be free for what waits.
+    LinkFree {
+        /// The number of the link.
+        link: u16,
+        /// Whether it is the direction to the server.
+        upwards: bool,
+    },
+    /// A source of cross traffic is due.
+    Cross(u16),
     /// A timer of the server's DTLS sessions may be due.
     SessionTimer,
     /// Something happens in the Wi-Fi cell.
@@ -61,6 +79,11 @@ pub(super) struct Net {
     pub(super) pool: Pool,
     pub(super) up: Bottleneck<ChaCha8Rng>,
     pub(super) down: Bottleneck<ChaCha8Rng>,
+    /// The links other than the bottleneck, if there are any.
+    pub(super) topology: Option<Box<Topology>>,
+    pub(super) cross: Sources,
+    /// The number of the first sender of cross traffic; they follow all others.
+    pub(super) first_cross: u32,
     wifi: Option<Cell>,
     /// How many of the clients are CoAP's; TCP in the background counts on from there.
     clients: u32,
@@ -70,16 +93,20 @@ pub(super) struct Net {
     beyond_down: (Delay, ChaCha8Rng),
     header: u32,
     mtu: u32,
-    /// The transports of clients 0, 1, ...; the list repeats for further clients.
-    transports: Vec<Transport>,
+    roster: Arc<Roster>,
     server_processing: (Delay, ChaCha8Rng),
     pub(super) error: Option<RunError>,
-    /// The network cost of the clients.
-    pub(super) delivery: Delivery,
+    /// The network cost of the clients of each class.
+    pub(super) deliveries: Vec<Delivery>,
 }
 
 impl Net {
-    pub(super) fn new(scenario: &Scenario, controls: &[Control], streams: &Streams) -> Self {
+    pub(super) fn new(
+        scenario: &Scenario,
+        roster: &Arc<Roster>,
+        cross: Sources,
+        streams: &Streams,
+    ) -> Self {
         let network = &scenario.network;
         let loss = scenario.loss_model();
         let up = Path::up(network, loss, streams);
@@ -90,20 +117,23 @@ impl Net {
             pool: Pool::default(),
             up: up.link,
             down: down.link,
+            topology: Topology::new(scenario, &roster.classes, streams),
             wifi: network.wifi.as_ref().map(|wifi| Cell::new(wifi, stations, streams)),
+            cross,
+            first_cross: clients + network.background.flows,
             clients,
             stations: if network.wifi.is_some() { stations } else { 0 },
             beyond_up: up.beyond,
             beyond_down: down.beyond,
             header: network.header,
             mtu: network.mtu,
-            transports: controls.iter().map(|control| control.transport()).collect(),
+            roster: Arc::clone(roster),
             server_processing: (
                 scenario.server.processing.delay(),
                 streams.stream("server/processing"),
             ),
             error: None,
-            delivery: Delivery::default(),
+            deliveries: vec![Delivery::default(); roster.classes.len()],
         }
     }
 
@@ -113,8 +143,7 @@ impl Net {
         if client >= self.clients {
             return Transport::Tcp;
         }
-        let groups = self.transports.len().max(1);
-        self.transports.get(client as usize % groups).copied().unwrap_or_default()
+        self.roster.transport(client)
     }
 
     #[inline]
@@ -150,14 +179,37 @@ impl Net {
         let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate };
         recorder.client_sent(now, &details);
         if client < self.clients {
-            self.delivery.transmissions += 1;
-            self.delivery.bytes += u64::from(self.bytes_of(transport, datagram.len() as u32));
+            let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
+            self.count_sent(client, bytes, !self.roster.is_from_server(client));
         }
         let place = self.pool.put((client, transport), datagram, tag);
         if client < self.stations {
             self.enter_cell(now, (place, true), engine, recorder);
         } else {
-            self.onto_up_link(now, place, engine, recorder);
+            let link = self.next(client, None, true).unwrap_or(BOTTLENECK);
+            self.onto_link(now, (place, link, true), engine, recorder);
+        }
+    }
+
+    /// Counts a packet of a client or for it, sent by the host that begins the exchanges or by the other one.
+    #[inline]
+    fn count_sent(&mut self, client: u32, bytes: u64, is_requester: bool) {
+        let delivery = &mut self.deliveries[self.roster.of(client)];
+        *(if is_requester { &mut delivery.transmissions } else { &mut delivery.replies }) += 1;
+        delivery.bytes += bytes;
+    }
+
+    /// The link that follows this one for a packet of this client, or of this sender of other
+    /// traffic; `None` after the last.
+    #[inline]
+    fn next(&self, client: u32, link: Option<u16>, upwards: bool) -> Option<u16> {
+        match &self.topology {
+            Some(topology) if client < self.clients => {
+                topology.next((client, self.roster.of(client)), link, upwards)
+            }
+            Some(topology) => topology.next((client, self.roster.classes.len()), link, upwards),
+            _ if link.is_none() => Some(BOTTLENECK),
+            _ => None,
         }
     }
 
@@ -202,7 +254,7 @@ impl Net {
             match self.wifi.as_mut()?.poll(now, engine)? {
                 Crossed::Up(place) => {
                     self.leaves_cell(now, (place, true), arrived, recorder);
-                    self.onto_up_link(now, place, engine, recorder);
+                    self.onto_link(now, (place, BOTTLENECK, true), engine, recorder);
                 }
                 Crossed::Down(place) => {
                     self.leaves_cell(now, (place, false), arrived, recorder);
@@ -238,95 +290,126 @@ impl Net {
         self.wifi.as_ref().map(Cell::record)
     }
 
-    /// A packet goes onto the link to the server.
-    #[inline]
-    fn onto_up_link<R: Recorder>(
-        &mut self,
-        now: Instant,
-        place: u32,
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
-    ) {
-        self.onto_link(now, (place, true), engine, recorder);
+    /// The counts of the links other than the bottleneck.
+    pub(super) fn link_records(&self) -> Vec<LinkRecord> {
+        self.topology.as_ref().map(|topology| topology.records()).unwrap_or_default()
     }
 
-    /// A packet goes onto the link in its direction.
+    /// One direction of a link that several devices share.
     #[inline]
-    fn onto_link<R: Recorder>(
+    fn link(&mut self, link: u16, upwards: bool) -> &mut Bottleneck<ChaCha8Rng> {
+        let other = match &mut self.topology {
+            Some(topology) if link != BOTTLENECK => topology.link(link, upwards),
+            _ => None,
+        };
+        match other {
+            Some(link) => link,
+            None if upwards => &mut self.up,
+            None => &mut self.down,
+        }
+    }
+
+    /// A packet goes onto a link in its direction.
+    #[inline]
+    pub(super) fn onto_link<R: Recorder>(
         &mut self,
         now: Instant,
-        (place, upwards): (u32, bool),
+        (place, link, upwards): (u32, u16, bool),
         engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length);
-        let link = if upwards { &mut self.up } else { &mut self.down };
-        let queued = link.queued_bytes(now);
+        if link == OWN {
+            let own = self.topology.as_mut().and_then(|all| all.own(packet.client, upwards));
+            let (queued, fate) = own.map_or((0, Fate::Delivered { at: now }), |own| {
+                (own.queued_bytes(now), own.send(now, bytes))
+            });
+            self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);
+            return;
+        }
+        let shared = self.link(link, upwards);
+        let queued = shared.queued_bytes(now);
         let waiting = queue::Packet { id: place, client: packet.client, bytes, queued_at: now };
-        match link.send(now, waiting) {
-            Some(fate) => self.decided(now, (place, upwards), (queued, fate), engine, recorder),
-            None => self.turn(now, upwards, engine, recorder),
+        match shared.send(now, waiting) {
+            Some(fate) => {
+                self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);
+            }
+            None => self.turn(now, (link, upwards), engine, recorder),
         }
     }
 
-    /// The link in this direction may be free for what waits.
+    /// A link may be free for what waits.
     pub(super) fn link_free<R: Recorder>(
         &mut self,
         now: Instant,
-        upwards: bool,
+        (link, upwards): (u16, bool),
         engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
-        let link = if upwards { &mut self.up } else { &mut self.down };
-        link.handle_timeout(now);
-        self.turn(now, upwards, engine, recorder);
+        self.link(link, upwards).handle_timeout(now);
+        self.turn(now, (link, upwards), engine, recorder);
     }
 
     /// Handles the fates that a queue discipline has decided.
     fn turn<R: Recorder>(
         &mut self,
         now: Instant,
-        upwards: bool,
+        (link, upwards): (u16, bool),
         engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         loop {
-            let link = if upwards { &mut self.up } else { &mut self.down };
-            let queued = link.queued_bytes(now);
-            let Some((place, fate)) = link.poll_fate() else {
-                if let Some(at) = link.poll_timeout() {
-                    engine.schedule(at, NetEvent::LinkFree { upwards });
+            let shared = self.link(link, upwards);
+            let queued = shared.queued_bytes(now);
+            let Some((place, fate)) = shared.poll_fate() else {
+                if let Some(at) = shared.poll_timeout() {
+                    engine.schedule(at, NetEvent::LinkFree { link, upwards });
                 }
                 return;
             };
-            self.decided(now, (place, upwards), (queued, fate), engine, recorder);
+            self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);
         }
     }
 
-    /// Schedules the arrival of a packet whose fate at the link is known, or frees its place.
+    /// Schedules the arrival of a packet whose fate at a link is known, or frees its place.
     #[inline]
     fn decided<R: Recorder>(
         &mut self,
         now: Instant,
-        (place, upwards): (u32, bool),
+        (place, link, upwards): (u32, u16, bool),
         (queued, fate): (u64, Fate),
         engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
         let (packet, datagram) = self.pool.get(place);
         let details = Details { queued, fate, ..packet.details(datagram, upwards, now) };
-        recorder.at_link(now, &details);
+        if link == BOTTLENECK {
+            recorder.at_link(now, &details);
+        } else if let Some(topology) = &self.topology {
+            recorder.at_other_link(now, topology.name(link), &details);
+        }
         let client = packet.client;
+        if client >= self.first_cross {
+            // It leaves behind the link.
+            self.cross.decided((client - self.first_cross) as usize, fate);
+            return self.pool.release(place);
+        }
         if client < self.clients && fate != Fate::Dropped {
             let bytes = u64::from(self.bytes_of(packet.transport, packet.length));
-            match upwards {
-                true => self.delivery.carried_up += bytes,
-                false => self.delivery.carried_down += bytes,
+            let class = self.roster.of(client);
+            match &mut self.topology {
+                Some(topology) if link != BOTTLENECK => {
+                    topology.carries(link, class, bytes, upwards);
+                }
+                _ if upwards => self.deliveries[class].carried_up += bytes,
+                _ => self.deliveries[class].carried_down += bytes,
             }
         }
         let Fate::Delivered { at } = fate else { return self.pool.release(place) };
-        if upwards {
+        if let Some(link) = self.next(client, Some(link), upwards) {
+            engine.schedule(at, NetEvent::AtLink { place, link, upwards });
+        } else if upwards {
             let (delay, rng) = &mut self.beyond_up;
             let at = at + Duration::from_nanos(delay.draw(rng));
             engine.schedule_in(Engine::<NetEvent>::lane(UP_LANE), at, NetEvent::AtServer(place));
@@ -353,11 +436,13 @@ impl Net {
         let details = Details { upwards: false, transport, tagged, datagram, queued: 0, fate };
         recorder.server_sent(now, &details);
         if client < self.clients {
-            self.delivery.replies += 1;
-            self.delivery.bytes += u64::from(self.bytes_of(transport, datagram.len() as u32));
+            let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
+            self.count_sent(client, bytes, self.roster.is_from_server(client));
         }
         let place = self.pool.put((client, transport), datagram, tag);
         let processing = match transport {
+            // Its own requests are ready.
+            Transport::Udp if client < self.clients && self.roster.is_from_server(client) => 0,
             Transport::Udp => self.server_processing.0.draw(&mut self.server_processing.1),
             // A host that speaks TCP takes its time before it answers, not before it acknowledges.
             Transport::Tcp => 0,
@@ -366,18 +451,6 @@ impl Net {
         let after = processing.saturating_add(delay.draw(rng));
         let at = now + Duration::from_nanos(after);
         engine.schedule_in(Engine::<NetEvent>::lane(ROUTER_LANE), at, NetEvent::AtDownLink(place));
-    }
-
-    /// The packet goes onto the link to the clients.
-    #[inline]
-    pub(super) fn onto_down_link<R: Recorder>(
-        &mut self,
-        now: Instant,
-        place: u32,
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
-    ) {
-        self.onto_link(now, (place, false), engine, recorder);
     }
 }
 
@@ -415,7 +488,7 @@ pub(super) struct Pool {
 
 impl Pool {
     #[inline]
-    fn put(&mut self, whose: (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
+    pub(super) fn put(&mut self, whose: (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
         let shelf = u32::from(datagram.len() > SHORT);
         self.shelves[shelf as usize].put(whose, datagram, tag) << 1 | shelf
     }
@@ -451,7 +524,10 @@ impl Shelf {
             self.widen(datagram.len());
         }
         let place = self.free.pop_front().unwrap_or_else(|| {
+            let more = room(self.packets.len(), self.packets.capacity());
+            self.packets.reserve_exact(more);
             self.packets.push(Packet::default());
+            self.bytes.reserve_exact(more * self.stride);
             self.bytes.resize(self.packets.len() * self.stride, 0);
             // As many as fit in memory, far below 2^31.
             (self.packets.len() - 1) as u32
@@ -475,6 +551,7 @@ impl Shelf {
     /// The place may be used again.
     #[inline]
     fn release(&mut self, place: u32) {
+        self.free.reserve_exact(room(self.free.len(), self.free.capacity()));
         self.free.push_back(place);
     }
 

@@ -1,5 +1,6 @@
 //! Observers of a replication. They see everything and change nothing.
 
+use super::discard::Discard;
 use super::flow_series::Flows;
 use crate::net::Fate;
 use crate::record::ExchangeRecord;
@@ -70,6 +71,11 @@ pub trait Recorder {
     fn wants_frames(&self) -> bool {
         false
     }
+    /// The measurements from now on belong to clients of this class. Called only in
+    /// scenarios with classes.
+    fn whose(&mut self, class: usize) {
+        let _ = class;
+    }
     /// The round trip of an answered transmission.
     fn round_trip(&mut self, rtt: Micros) {
         let _ = rtt;
@@ -98,6 +104,10 @@ pub trait Recorder {
     /// A packet is handed to the link.
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
+    }
+    /// A packet is handed to the link of this name, which is not the bottleneck.
+    fn at_other_link(&mut self, now: Instant, link: &str, packet: &Details<'_>) {
+        let _ = (now, link, packet);
     }
     /// The server sends a packet towards the link.
     fn server_sent(&mut self, now: Instant, packet: &Details<'_>) {
@@ -155,62 +165,6 @@ pub trait Recorder {
     }
 }
 
-/// Sees round trips and durations, which every replication measures, and each exchange if it is to.
-#[derive(Debug)]
-pub struct Discard {
-    rtt: Histogram<u32>,
-    durations: Histogram<u32>,
-    after: Histogram<u32>,
-    exchanges: Option<Vec<ExchangeRecord>>,
-}
-
-impl Discard {
-    /// Empty histograms.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            rtt: new_histogram(),
-            durations: new_histogram(),
-            after: fine_histogram(),
-            exchanges: None,
-        }
-    }
-
-    /// The same, and keeps a row for each exchange if that is wanted.
-    pub(crate) fn keeping(exchanges: bool) -> Self {
-        Self { exchanges: exchanges.then(Vec::new), ..Self::new() }
-    }
-
-    /// The exchanges that have ended, in that order; none unless they were to be kept.
-    pub(crate) fn exchanges(self) -> Vec<ExchangeRecord> {
-        self.exchanges.unwrap_or_default()
-    }
-
-    /// The round trips seen, µs.
-    #[must_use]
-    pub const fn round_trips(&self) -> &Histogram<u32> {
-        &self.rtt
-    }
-
-    /// The durations of exchanges seen, µs.
-    #[must_use]
-    pub const fn durations(&self) -> &Histogram<u32> {
-        &self.durations
-    }
-
-    /// How long after they were due the answered exchanges got their response, µs.
-    #[must_use]
-    pub const fn after(&self) -> &Histogram<u32> {
-        &self.after
-    }
-}
-
-impl Default for Discard {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[expect(clippy::expect_used, reason = "the bounds are constants that the crate accepts")]
 pub(crate) fn new_histogram() -> Histogram<u32> {
     Histogram::new_with_bounds(1, u64::from(u32::MAX), 2).expect("constant bounds are valid")
@@ -218,32 +172,8 @@ pub(crate) fn new_histogram() -> Histogram<u32> {
 
 /// Up to 2^40 µs, which are 12 days, to 0.1 %: times by which controls are compared.
 #[expect(clippy::expect_used, reason = "the bounds are constants that the crate accepts")]
-fn fine_histogram() -> Histogram<u32> {
+pub(super) fn fine_histogram() -> Histogram<u32> {
     Histogram::new_with_bounds(1, 1 << 40, 3).expect("constant bounds are valid")
-}
-
-impl Recorder for Discard {
-    #[inline]
-    fn round_trip(&mut self, rtt: Micros) {
-        self.rtt.saturating_record(rtt.get().into());
-    }
-
-    #[inline]
-    fn duration(&mut self, duration: Micros) {
-        self.durations.saturating_record(duration.get().into());
-    }
-
-    #[inline]
-    fn answered_after(&mut self, time: Duration) {
-        self.after.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
-    }
-
-    #[inline]
-    fn ended(&mut self, exchange: &ExchangeRecord) {
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.push(*exchange);
-        }
-    }
 }
 
 /// Sees what happens over time, in a bounded number of points.
@@ -318,6 +248,10 @@ pub(super) fn seconds(now: Instant) -> f64 {
 }
 
 impl Recorder for SeriesRecorder {
+    fn whose(&mut self, class: usize) {
+        self.plain.whose(class);
+    }
+
     fn round_trip(&mut self, rtt: Micros) {
         self.plain.round_trip(rtt);
     }

@@ -2,7 +2,7 @@
 
 use super::campaign::{Campaign, CellSpec, Results, VERSION};
 use crate::report::Report;
-use crate::scenario::Override;
+use crate::scenario::{ClassView, Override};
 
 /// The cells named among those that are left out; more would fill the screen of a large sweep.
 const NAMED: usize = 8;
@@ -51,7 +51,8 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
     let swept = campaign.swept();
     let mut cells: Vec<_> = results.cells.iter().map(|(_, result)| result.cell.clone()).collect();
     let mut notes = Vec::new();
-    let is_periodic = scenario.is_some_and(|s| s.workload.kind.keeps_time());
+    let keeps_time = |class: &ClassView| class.scenario.workload.kind.keeps_time();
+    let is_periodic = scenario.is_some_and(|scenario| scenario.classes().iter().any(keeps_time));
     if is_periodic {
         notes.push(
             "The workload goes by the clock: clients keep time by themselves, so the times shown are \

@@ -1,25 +1,30 @@
 //! One replication: clients, bottleneck and server under one virtual clock.
 
+mod finish;
+
 use super::background::Flows;
+use super::cross::Sources;
+use super::discard::Discard;
 use super::network::{LANES, Net, NetEvent};
-use super::recorder::{Discard, Recorder, SeriesRecorder};
+use super::recorder::{Recorder, SeriesRecorder};
+use super::roster::{self, Roster};
+use super::topology::BOTTLENECK;
 use crate::engine::Engine;
 use crate::host::{
-    Device, Model, SecureServer, Server, client_address, endpoint_config, meet_before,
+    Answerer, Device, SecureServer, Server, Timetable, client_address, endpoint_config, meet_before,
 };
 use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
-use crate::random::{Streams, uniform};
-use crate::record::{ExchangeRecord, FlowRecord, Handshakes, RunRecord, SparseHistogram, Totals};
-use crate::scenario::units::Time;
-use crate::scenario::{Control, Return, Scenario, WorkloadKind};
+use crate::random::Streams;
+use crate::record::{ExchangeRecord, RunRecord, SparseHistogram};
+use crate::scenario::{Control, Return, Scenario};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
 use std::fmt;
-use std::ops::Range;
+use std::sync::Arc;
 
 /// How long packets may still arrive after the end of a run with an end.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -67,16 +72,22 @@ struct Simulation<R> {
     recorder: R,
     /// Time that a client's host needs to act on a response.
     processing: (Delay, ChaCha8Rng),
-    period: Option<Time>,
+    roster: Arc<Roster>,
+    /// For each class whose requests go by the clock.
+    timetables: Vec<Option<Timetable>>,
+    /// The endpoint of all devices that observe.
+    observers: Server,
+    /// For each class that downloads, the server.
+    downloads: Vec<Option<Answerer>>,
     /// When the run ends, whatever is under way then.
     until: Option<Instant>,
     /// Whether it has ended: clients do nothing any more.
     is_over: bool,
     /// From when on packets count for the fairness of streams.
     fair_from: Option<Instant>,
-    /// How many messages each client is to transfer; empty in other workloads.
-    transfer: Vec<u32>,
     undone: u32,
+    /// The clients of each class that are not done, and when the last one of those that are was.
+    undone_by_class: Vec<(u32, Instant)>,
     done_at: Instant,
     /// The request that the server is at; reused.
     request: Vec<u8>,
@@ -130,6 +141,12 @@ fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
     record.totals.rtt = sparse(measured.round_trips());
     record.totals.durations = sparse(measured.durations());
     record.totals.delivery.after = sparse(measured.after());
+    for (index, class) in record.totals.classes.iter_mut().enumerate() {
+        let Some(measured) = measured.of_class(index) else { continue };
+        class.rtt = sparse(&measured.rtt);
+        class.durations = sparse(&measured.durations);
+        class.delivery.after = sparse(&measured.after);
+    }
     record
 }
 
@@ -169,21 +186,8 @@ impl<R: Recorder> Simulation<R> {
     ) -> Self {
         let streams = Streams::new(seed, replication);
         let mut engine = Engine::new(LANES);
-        let groups = controls.len().max(1);
-        let fallback = ControlConfig::new(Algorithm::Default);
-        let models: Vec<Model> = (0..groups)
-            .map(|group| controls.get(group).cloned())
-            .map(|control| control.unwrap_or_else(|| Control::Udp(fallback.clone())))
-            .map(|control| Model::new(scenario, control))
-            .collect();
-        let mut clients: Vec<Device> = (0..scenario.clients.count)
-            .map(|number| {
-                let place = number as usize % groups;
-                // At most 255 controls are named on one command line.
-                let group = u8::try_from(place).unwrap_or(u8::MAX);
-                Device::new((number, group), &models[place], scenario, &streams)
-            })
-            .collect();
+        let roster = Arc::new(Roster::new(scenario, controls));
+        let mut clients = roster.devices(&streams);
         let mut sessions =
             (!scenario.security.is_none()).then(|| SecureServer::new(scenario, &streams));
         if let Some(server) = &mut sessions
@@ -193,44 +197,47 @@ impl<R: Recorder> Simulation<R> {
                 meet_before(client, server);
             }
         }
-        let period =
-            (scenario.workload.kind == WorkloadKind::Periodic).then_some(scenario.workload.period);
-        let window = period.unwrap_or(Time(0)).0.max(scenario.clients.start_window.0);
-        for client in 0..scenario.clients.count {
-            let offset = scenario.start_of(client);
-            let start = offset
-                + if window == 0 {
-                    0
-                } else {
-                    uniform(&mut streams.stream(&format!("client/{client}/start")), 0, window)
-                };
-            engine.schedule(Instant::from_nanos(start), NetEvent::Act(client));
+        let mut timetables = Vec::new();
+        for class in &roster.classes {
+            let (timetable, starts) = Timetable::new(class, &streams).unzip();
+            let starts = starts.unwrap_or_else(|| roster::starts(class, &streams));
+            for (client, start) in class.clients().zip(starts) {
+                engine.schedule(Instant::from_nanos(start), NetEvent::Act(client));
+            }
+            timetables.push(timetable);
         }
+        let observers = roster.observers(&mut clients, &streams);
+        let downloads = roster.downloads(&streams);
+        let cross = Sources::new(scenario, &streams, &mut engine);
         let background = Flows::new(scenario, &streams, &mut engine);
-        let payload = scenario.workload.response_payload;
-        let server = endpoint_config(scenario, fallback);
+        let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
+        let server = endpoint_config(scenario, ControlConfig::new(Algorithm::Default));
+        let ends = roster.classes.iter().filter_map(|class| {
+            Some((class.scenario.ends()?, class.scenario.workload.flow.fair_from))
+        });
+        let ends = ends.reduce(|(end, fair), one| (end.max(one.0), fair.max(one.1)));
         Self {
             engine,
-            net: Net::new(scenario, controls, &streams),
+            net: Net::new(scenario, &roster, cross, &streams),
             clients,
-            server: Server::new(server, payload, &streams),
+            server: Server::new(server, payloads, "server", &streams),
             sessions,
             background,
             recorder,
             processing: (scenario.clients.processing.delay(), streams.stream("clients/processing")),
-            period,
-            until: scenario.ends().map(|time| Instant::from_nanos(time.0)),
+            timetables,
+            observers,
+            downloads,
+            until: ends.map(|(end, _)| Instant::from_nanos(end.0)),
             is_over: false,
-            fair_from: scenario
-                .ends()
-                .map(|_| Instant::from_nanos(scenario.workload.flow.fair_from.0)),
-            transfer: match scenario.workload.kind {
-                WorkloadKind::Transfer => {
-                    (0..scenario.clients.count).map(|client| scenario.messages_of(client)).collect()
-                }
-                _ => Vec::new(),
-            },
+            fair_from: ends.map(|(_, from)| Instant::from_nanos(from.0)),
             undone: scenario.clients.count,
+            undone_by_class: roster
+                .classes
+                .iter()
+                .map(|class| (class.scenario.clients.count, Instant::ZERO))
+                .collect(),
+            roster,
             done_at: Instant::ZERO,
             request: Vec::new(),
         }
@@ -250,6 +257,7 @@ impl<R: Recorder> Simulation<R> {
             }
             if self.is_over || self.undone == 0 {
                 self.background.end();
+                self.net.cross.is_over = true;
             }
             self.dispatch(now, event);
             if let Some(error) = self.net.error.take() {
@@ -271,17 +279,26 @@ impl<R: Recorder> Simulation<R> {
             NetEvent::Act(client) => self.act(now, client),
             NetEvent::Timer(client) => self.timer(now, client),
             NetEvent::ServerTimer(client) => self.server_timer(now, client),
-            NetEvent::AtServer(packet) => self.at_server(now, packet),
-            NetEvent::AtDownLink(packet) => {
-                self.net.onto_down_link(now, packet, &mut self.engine, &mut self.recorder);
+            NetEvent::AtServer(packet) => self.at_host(now, packet, true),
+            NetEvent::AtDownLink(place) => {
+                let at = (place, BOTTLENECK, false);
+                self.net.onto_link(now, at, &mut self.engine, &mut self.recorder);
+            }
+            NetEvent::AtLink { place, link, upwards } => {
+                let at = (place, link, upwards);
+                self.net.onto_link(now, at, &mut self.engine, &mut self.recorder);
             }
             NetEvent::AtAccessPoint(packet) => {
                 let (engine, recorder) = (&mut self.engine, &mut self.recorder);
                 self.net.enter_cell(now, (packet, false), engine, recorder);
             }
-            NetEvent::AtClient(packet) => self.at_client(now, packet),
-            NetEvent::LinkFree { upwards } => {
-                self.net.link_free(now, upwards, &mut self.engine, &mut self.recorder);
+            NetEvent::AtClient(packet) => self.at_host(now, packet, false),
+            NetEvent::LinkFree { link, upwards } => {
+                let at = (link, upwards);
+                self.net.link_free(now, at, &mut self.engine, &mut self.recorder);
+            }
+            NetEvent::Cross(index) => {
+                self.net.cross_sends(now, index, &mut self.engine, &mut self.recorder);
             }
             NetEvent::SessionTimer => self.session_timer(now),
             NetEvent::Wifi(event) => self.in_cell(now, event),
@@ -293,10 +310,11 @@ impl<R: Recorder> Simulation<R> {
             return;
         }
         self.clients[client as usize].act(now);
-        if let Some(period) = self.period
+        if let Some(timetable) = &mut self.timetables[self.roster.of(client)]
             && self.clients[client as usize].has_more()
+            && let Some(next) = timetable.next(now, client)
         {
-            self.engine.schedule(now + Duration::from_nanos(period.0), NetEvent::Act(client));
+            self.engine.schedule(next, NetEvent::Act(client));
         }
         if let Some(next) = self.clients[client as usize].flow().and_then(|flow| flow.next(now)) {
             self.engine.schedule(next, NetEvent::Act(client));
@@ -317,9 +335,18 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
-    fn at_server(&mut self, now: Instant, place: u32) {
+    /// A packet arrives at the server or at a client.
+    fn at_host(&mut self, now: Instant, place: u32, upwards: bool) {
         let (packet, datagram) = self.net.pool.get(place);
-        self.recorder.arrived(now, &packet.details(datagram, true, now));
+        self.recorder.arrived(now, &packet.details(datagram, upwards, now));
+        match self.roster.is_from_server(packet.client) == upwards {
+            true => self.at_requester(now, place),
+            false => self.at_responder(now, place, upwards),
+        }
+    }
+
+    fn at_responder(&mut self, now: Instant, place: u32, upwards: bool) {
+        let (packet, datagram) = self.net.pool.get(place);
         let client = packet.client;
         if let Some(mut server) = self.clients[client as usize].server() {
             let arrived = server.receive(now, datagram, packet.tag);
@@ -337,11 +364,22 @@ impl<R: Recorder> Simulation<R> {
             self.delivered(now, client, packet.tag.exchange);
         }
         let from = client_address(client);
+        let class = self.roster.of(client);
+        self.server.serve(class);
         let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
-        let mut send = |client, datagram: &[u8], tag| {
-            net.server_sends(now, (client, datagram, tag), engine, recorder);
+        let mut send = |client, datagram: &[u8], tag| match upwards {
+            true => net.server_sends(now, (client, datagram, tag), engine, recorder),
+            false => net.client_sends(now, (client, datagram, tag), engine, recorder),
         };
+        if let Some(server) = &mut self.downloads[class] {
+            server.answer(now, (client, &self.request), |to, bytes| send(to, bytes, packet.tag));
+            self.net.pool.release(place);
+            return;
+        }
         match &mut self.sessions {
+            None if self.roster.observes(class) => {
+                self.observers.receive(now, from, &self.request, packet.tag, send);
+            }
             None => self.server.receive(now, from, &self.request, packet.tag, send),
             Some(sessions) => {
                 let datagram = (client, &self.request[..], packet.tag);
@@ -413,9 +451,11 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
-    fn at_client(&mut self, now: Instant, place: u32) {
+    fn at_requester(&mut self, now: Instant, place: u32) {
         let (packet, datagram) = self.net.pool.get(place);
-        self.recorder.arrived(now, &packet.details(datagram, false, now));
+        if self.roster.is_named {
+            self.recorder.whose(self.roster.of(packet.client));
+        }
         if self.is_over {
             self.net.pool.release(place);
             return;
@@ -433,8 +473,12 @@ impl<R: Recorder> Simulation<R> {
 
     /// The application of a client has something to do, at once or after its processing time.
     fn wants_to_act(&mut self, now: Instant, client: u32) {
+        let class = self.roster.of(client);
         let host = &mut self.clients[client as usize];
         if host.is_done() {
+            let (undone, done_at) = &mut self.undone_by_class[class];
+            *undone -= 1;
+            *done_at = now;
             self.undone -= 1;
             if self.undone == 0 {
                 self.done_at = now;
@@ -444,7 +488,7 @@ impl<R: Recorder> Simulation<R> {
             if !flow.keeps_time() {
                 host.act(now);
             }
-        } else if self.period.is_some() {
+        } else if self.timetables[class].is_some() {
             // The next period comes by itself.
         } else {
             let (delay, rng) = &mut self.processing;
@@ -458,14 +502,28 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
+    /// Tells the observer whose exchanges are next, if classes are measured one by one.
+    #[inline]
+    fn note_class(&mut self, client: u32) {
+        if self.roster.is_named {
+            self.recorder.whose(self.roster.of(client));
+        }
+    }
+
     /// Sends what a client has to send and schedules its timer.
     fn drain(&mut self, now: Instant, client: u32) {
+        self.note_class(client);
+        let is_from_server = self.roster.is_from_server(client);
         loop {
             let (net, engine) = (&mut self.net, &mut self.engine);
             let host = &mut self.clients[client as usize];
             let (timeout, wants_to_act) =
                 host.drain(now, &mut self.recorder, |recorder, datagram, tag| {
-                    net.client_sends(now, (client, datagram, tag), engine, recorder);
+                    let packet = (client, datagram, tag);
+                    match is_from_server {
+                        false => net.client_sends(now, packet, engine, recorder),
+                        true => net.server_sends(now, packet, engine, recorder),
+                    }
                 });
             if let Some(at) = due(timeout, host.timer(), now) {
                 self.engine.schedule(at, NetEvent::Timer(client));
@@ -475,81 +533,6 @@ impl<R: Recorder> Simulation<R> {
             }
             self.wants_to_act(now, client);
         }
-    }
-
-    fn finish(mut self, replication: u32) -> (RunRecord, R) {
-        if let Some(until) = self.until {
-            self.done_at = until;
-        }
-        let flows = self.flows();
-        let mut by_retransmissions: Vec<u64> = Vec::new();
-        let mut delivery = std::mem::take(&mut self.net.delivery);
-        for (number, client) in (0..).zip(&mut self.clients) {
-            let asked = match (self.transfer.get(number), flows.get(number)) {
-                (Some(messages), _) => Some(*messages),
-                (None, Some(flow)) => Some(u32::try_from(flow.offered).unwrap_or(u32::MAX)),
-                (None, None) => None,
-            };
-            client.note_asked(asked);
-            if let Some((least, most)) = client.book().gave_up {
-                let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-                let (low, high) = delivery.gave_up_ns.unwrap_or((u64::MAX, 0));
-                delivery.gave_up_ns = Some((low.min(nanos(least)), high.max(nanos(most))));
-            }
-            let counts = client.finish();
-            if counts.len() > by_retransmissions.len() {
-                by_retransmissions.resize(counts.len(), 0);
-            }
-            for (sum, count) in by_retransmissions.iter_mut().zip(counts) {
-                *sum += count;
-            }
-        }
-        let record = RunRecord {
-            replication,
-            clients: self.clients.iter().map(|client| *client.record()).collect(),
-            totals: Totals {
-                by_retransmissions,
-                up: self.net.up.counts().into(),
-                down: self.net.down.counts().into(),
-                rtt: SparseHistogram::default(),
-                durations: SparseHistogram::default(),
-                done_ns: self.done_at.as_nanos(),
-                sim_ns: self.engine.now().as_nanos(),
-                events: self.engine.handled(),
-                series: None,
-                mesh: None,
-                wifi: self.net.wifi_record(),
-                background: self.background.records(),
-                delivery,
-                flows,
-                security: self.security(),
-            },
-            wall_s: 0.0,
-        };
-        (record, self.recorder)
-    }
-}
-
-impl<R> Simulation<R> {
-    /// The handshakes of all clients, and what the server sent in them.
-    fn security(&mut self) -> Option<Handshakes> {
-        let mut total = self.sessions.as_ref()?.measured;
-        for client in self.clients.iter_mut().filter_map(Device::secure) {
-            total += &client.measured;
-        }
-        Some(total)
-    }
-
-    /// Completes the clients' flows and returns their records.
-    fn flows(&mut self) -> Vec<FlowRecord> {
-        let end = self.until.unwrap_or_else(|| self.engine.now());
-        let spans: Vec<Range<Instant>> =
-            self.clients.iter_mut().filter_map(|client| client.flow_span(end)).collect();
-        let from = spans.iter().map(|span| span.start).chain(self.fair_from).max();
-        let to = spans.iter().map(|span| span.end).min();
-        let together = from.unwrap_or(end)..to.unwrap_or(end);
-        let flows = self.clients.iter_mut().filter_map(Device::flow).zip(&spans);
-        flows.map(|(flow, span)| flow.finish(span.end, &together)).collect()
     }
 }
 

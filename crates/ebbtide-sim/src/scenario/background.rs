@@ -2,10 +2,10 @@
 
 use super::units::{Rate, Time};
 use super::validate::{Check, LONGEST, range, room_for_tcp};
-use super::{Scenario, TCP};
+use super::{Heading, Scenario, TCP};
 use serde::{Deserialize, Serialize};
 
-/// TCP flows from the clients' side to the server's, each from a host of its own. Their
+/// TCP flows from the clients' side to the server's or back, each with a host of its own. Their
 /// applications offer bytes at a rate. TCP sends as much as its window and the path allow, and the
 /// rest waits at the sender. The flows end with the clients. TCP's settings are those of
 /// `[control.tcp]`.
@@ -24,6 +24,12 @@ pub struct Background {
     pub stagger: Time,
     /// The time after which they offer no more; zero: when the last client is done.
     pub stop: Time,
+    /// The direction of their data.
+    #[serde(skip_serializing_if = "super::traffic::is_default")]
+    pub direction: Heading,
+    /// The `[[link]]` at which their hosts on the devices' side are; the bottleneck if it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     /// Whether their senders are stations of the Wi-Fi cell instead of hosts wired to the access
     /// point.
     pub wireless: bool,
@@ -38,6 +44,8 @@ impl Default for Background {
             start: Time(0),
             stagger: Time(0),
             stop: Time(0),
+            direction: Heading::Up,
+            link: None,
             wireless: false,
         }
     }

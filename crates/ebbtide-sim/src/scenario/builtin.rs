@@ -28,4 +28,6 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("lora-like"),
     builtin!("handover"),
     builtin!("handshake-storm"),
+    builtin!("two-bottlenecks"),
+    builtin!("firmware"),
 ];

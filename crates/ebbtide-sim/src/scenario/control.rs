@@ -49,17 +49,6 @@ impl Control {
     }
 }
 
-/// The setting that has the effect of this one in some other controls.
-fn instead(key: &str) -> Option<&'static str> {
-    match key {
-        "initial-rto" => Some("ack-timeout"),
-        "ack-timeout" => Some("initial-rto"),
-        "in-flight" => Some("nstart"),
-        "nstart" => Some("in-flight"),
-        _ => None,
-    }
-}
-
 impl From<ControlConfig> for Control {
     fn from(config: ControlConfig) -> Self {
         Self::Udp(config)
@@ -75,6 +64,13 @@ impl Scenario {
     /// Returns an error if the name, a key or a value does not exist; the message lists the valid
     /// ones.
     pub fn control_config(&self, text: &str) -> Result<Control, ScenarioError> {
+        if !self.class.is_empty() {
+            // It is for the classes that have no control of their own.
+            for class in self.classes().iter().filter(|class| class.control.is_none()) {
+                class.scenario.control_config(text)?;
+            }
+            return self.parse_control(text);
+        }
         let control = self.parse_control(text)?;
         if let Control::QBlock(_) = control {
             let most = (0..self.clients.count).map(|client| self.messages_of(client)).max();
@@ -86,6 +82,10 @@ impl Scenario {
             }
         }
         let is_plain_udp = matches!(control, Control::Udp(_));
+        if let Some(what) = self.workload.only_over_udp().filter(|_| !is_plain_udp) {
+            let message = format!("{what} needs a congestion control over UDP");
+            return Err(ScenarioError::argument("--cc", text, &message));
+        }
         if !self.security.is_none() && !is_plain_udp {
             let message = "security.mode is for congestion controls over UDP";
             return Err(ScenarioError::argument("--cc", text, message));
@@ -139,15 +139,10 @@ impl Scenario {
         let mut config = self.custom.parse(name).map_err(wrong)?;
         for (key, value) in settings {
             config.set(key, value).map_err(wrong)?;
-            let read = config.selection.keys();
-            if !read.contains(&key) {
-                let instead = instead(key).filter(|other| read.contains(other));
-                let hint = instead.map_or_else(String::new, |other| format!("; use {other}"));
-                let known = read.join(", ");
-                return Err(fail(&format!(
-                    "{key} has no effect on {}{hint}: it reads {known}",
-                    config.selection.name()
-                )));
+            // `set` refuses such a key for built-in controls only.
+            let (control, keys) = (config.selection.name(), config.selection.keys());
+            if !keys.contains(&key) {
+                return Err(wrong(ConfigError::Unused { key, control, keys }));
             }
         }
         Ok(Control::Udp(config))

@@ -171,9 +171,36 @@ impl Source {
     /// The line that sets a dotted key, found by its table header and name.
     fn line_of(&self, dotted: &str) -> Option<usize> {
         let mut table = String::new();
+        // The array of tables that was begun last, with the name of its entry.
+        let mut entry: Option<(&str, String)> = None;
         for (index, line) in self.text.lines().enumerate() {
             let line = line.trim();
-            if let Some(header) = line.strip_prefix('[').and_then(|line| line.split(']').next()) {
+            if let Some(array) = line.strip_prefix("[[").and_then(|line| line.split(']').next())
+                && matches!(array, "class" | "link" | "cross")
+            {
+                let rest = self.text.lines().skip(index + 1).map(str::trim);
+                let own = rest.take_while(|line| !line.starts_with('['));
+                let name = own
+                    .filter_map(|line| line.split_once('='))
+                    .find(|(key, _)| key.trim() == "name");
+                let name = name
+                    .map_or("", |(_, value)| value.trim().split('"').nth(1).unwrap_or_default());
+                let dotted_name = format!("{array}.{name}");
+                if dotted_name == dotted {
+                    return Some(index + 1);
+                }
+                table = format!("{dotted_name}.");
+                entry = Some((array, dotted_name));
+            } else if let Some(header) =
+                line.strip_prefix('[').and_then(|line| line.split(']').next())
+            {
+                let inner = entry.as_ref().and_then(|(array, name)| {
+                    header
+                        .strip_prefix(array)?
+                        .strip_prefix('.')
+                        .map(|rest| format!("{name}.{rest}"))
+                });
+                let header = inner.as_deref().unwrap_or(header);
                 if header == dotted {
                     return Some(index + 1);
                 }
@@ -197,7 +224,12 @@ fn read(table: &Table) -> Result<Scenario, toml::de::Error> {
     Value::Table(table.clone()).try_into()
 }
 
-/// Sets a dotted key, and creates tables if necessary.
+/// The name of an entry of an array of tables.
+pub(super) fn name_of(entry: &Value) -> Option<&str> {
+    entry.get("name")?.as_str()
+}
+
+/// Sets a dotted key, in which entries of arrays of tables stand by their names, and creates tables if necessary.
 fn set(table: &mut Table, dotted: &str, value: Value) -> Result<(), String> {
     let (first, rest) = match dotted.split_once('.') {
         None => {
@@ -209,6 +241,20 @@ fn set(table: &mut Table, dotted: &str, value: Value) -> Result<(), String> {
     let entry = table.entry(first.to_owned()).or_insert_with(|| Value::Table(Table::new()));
     match entry {
         Value::Table(inner) => set(inner, rest, value),
+        Value::Array(list) if list.iter().all(Value::is_table) => {
+            let (wanted, rest) = rest.split_once('.').unwrap_or((rest, ""));
+            let names: Vec<String> = list.iter().filter_map(name_of).map(str::to_owned).collect();
+            let found = list.iter_mut().find(|entry| name_of(entry) == Some(wanted));
+            match found {
+                Some(Value::Table(inner)) if !rest.is_empty() => set(inner, rest, value),
+                Some(_) => Err(format!("takes a key of it, such as {first}.{wanted}.KEY=VALUE")),
+                None => Err(format!(
+                    "there is no [[{first}]] with the name '{wanted}'; there are {}{}",
+                    names.join(", "),
+                    did_you_mean(wanted, names.iter().map(String::as_str))
+                )),
+            }
+        }
         _ => Err(format!("'{first}' is a value, not a table: it has no '{rest}'")),
     }
 }

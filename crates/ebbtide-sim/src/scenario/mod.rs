@@ -5,10 +5,13 @@
 
 mod background;
 mod builtin;
+mod class;
 mod control;
+mod cross;
 mod drops;
 mod error;
 mod flow;
+mod link;
 mod load;
 mod mesh;
 mod mesh_validate;
@@ -20,6 +23,7 @@ mod security;
 mod settings;
 mod tcp;
 mod trace;
+mod traffic;
 pub mod units;
 mod validate;
 mod wifi;
@@ -27,10 +31,13 @@ mod wording;
 
 pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
+pub use class::{Access, Class, ClassView, ClassWorkload};
 pub use control::Control;
+pub use cross::{Cross, Heading};
 pub use drops::Drops;
 pub use error::ScenarioError;
 pub use flow::{Each, FlowWorkload};
+pub use link::LinkTable;
 pub use load::{Source, load};
 pub use mesh::{Addresses, Curve, DutyCycling, Lowpan, Mesh, MeshWorkload, Radio, Topology};
 pub use nearest::did_you_mean;
@@ -41,6 +48,7 @@ pub use security::{Return, Security, SecurityMode, Timers};
 pub use settings::{Axis, Override, combinations, parse_set};
 pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
 pub use trace::Trace;
+pub use traffic::{Reliability, Requester};
 pub use wifi::Wifi;
 
 use crate::net::LossModel;
@@ -72,6 +80,15 @@ pub struct Scenario {
     /// The hosts that send requests.
     #[serde(default)]
     pub clients: Clients,
+    /// The clients' classes, if they are of several kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class: Vec<Class>,
+    /// The links between the clients and the bottleneck.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<LinkTable>,
+    /// UDP traffic of others on single links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross: Vec<Cross>,
     /// The host that responds.
     #[serde(default)]
     pub server: Server,
@@ -179,6 +196,12 @@ pub struct Clients {
     /// response.
     #[serde(default)]
     pub processing: TimeRange,
+    /// The `[[link]]` at which they are; the bottleneck if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// The own link of each client; none if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
 }
 
 /// The host that responds.
@@ -208,6 +231,18 @@ pub struct Workload {
     /// instant of the first period.
     #[serde(default = "defaults::period")]
     pub period: Time,
+    /// `periodic`: how much later than its time a request is made at most, drawn uniformly.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub jitter: Time,
+    /// `bursts`: requests at once.
+    #[serde(default = "defaults::burst", skip_serializing_if = "traffic::is_burst")]
+    pub burst: u32,
+    /// Whether messages are acknowledged and retransmitted.
+    #[serde(default, skip_serializing_if = "traffic::is_default")]
+    pub reliability: Reliability,
+    /// The side that sends the requests.
+    #[serde(default, skip_serializing_if = "traffic::is_default")]
+    pub requester: Requester,
     /// The time after a request within which a response is useful; 0: always.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub deadline: Time,
@@ -241,6 +276,17 @@ pub enum WorkloadKind {
     Mixed,
     /// One request every period, whatever the fate of the one before.
     Periodic,
+    /// Requests at random: exponential times between those of a client, with the mean `period`.
+    Poisson,
+    /// Several requests at once, every period.
+    Bursts,
+    /// All clients at the same time, every period.
+    Synchronised,
+    /// A notification from the server to each client, all of which observe a resource (RFC 7641),
+    /// every period.
+    Notifications,
+    /// A download of `exchanges` blocks of `response_payload` bytes (RFC 7959).
+    Firmware,
     /// Messages to one receiver at a fixed interval, for a fixed time: `[workload.flow]`.
     Stream,
     /// Bytes to one receiver in as many messages as necessary, as fast as the control admits them.
@@ -274,7 +320,7 @@ impl WorkloadKind {
     /// Whether clients send at fixed times, so that a flow has no completion time.
     #[must_use]
     pub const fn keeps_time(self) -> bool {
-        matches!(self, Self::Periodic | Self::Stream)
+        self.is_clocked() || matches!(self, Self::Stream)
     }
 
     /// Whether clients in the Internet send requests to the motes of a low-power network.
@@ -367,6 +413,9 @@ mod defaults {
     pub(super) const fn period() -> Time {
         Time(60_000_000_000)
     }
+    pub(super) const fn burst() -> u32 {
+        super::traffic::BURST
+    }
     pub(super) fn path() -> String {
         "value".into()
     }
@@ -419,6 +468,9 @@ impl Scenario {
     /// How many clients there are: in a low-power network the topology and the workload say so.
     #[must_use]
     pub fn client_count(&self) -> u32 {
+        if !self.class.is_empty() {
+            return self.class.iter().map(|class| class.count).fold(0, u32::saturating_add);
+        }
         let Some(mesh) = &self.network.mesh else { return self.clients.count };
         let others = mesh.topology.nodes().saturating_sub(1);
         match self.workload.kind {

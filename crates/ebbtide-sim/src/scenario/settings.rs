@@ -1,6 +1,7 @@
 //! `--set KEY=VALUE[,VALUE...]`: overrides and sweeps.
 
 use super::error::ScenarioError;
+use super::load::name_of;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -72,7 +73,10 @@ impl Override {
     pub(super) fn value_for(&self, table: &Table, path: &str) -> Value {
         let mut place = Some(&Value::Table(table.clone())).cloned();
         for part in path.split('.') {
-            place = place.and_then(|value| value.get(part).cloned());
+            place = place.and_then(|value| match value {
+                Value::Array(list) => list.into_iter().find(|entry| name_of(entry) == Some(part)),
+                other => other.get(part).cloned(),
+            });
         }
         let text = || Value::String(self.value.clone());
         // Settings of controls are texts, as on the command line.

@@ -20,7 +20,8 @@ pub(super) fn check(s: &Scenario) -> Check {
         super::mesh_validate::check(s)?;
     }
     let n = s.client_count();
-    range((1..=MAX_CLIENTS).contains(&n), "clients.count", "must be from 1 to 1000000")?;
+    let has_some = !s.class.is_empty() || (1..=MAX_CLIENTS).contains(&n);
+    range(has_some, "clients.count", "must be from 1 to 1000000")?;
     range(s.clients.start_window <= LONGEST, "clients.start_window", "must be at most 36525 days")?;
     range(
         s.clients.processing.ends().1 <= LONGEST.0,
@@ -37,7 +38,11 @@ pub(super) fn check(s: &Scenario) -> Check {
     super::background::check(s)?;
     workload(s)?;
     super::flow::check(s)?;
+    super::traffic::check(s)?;
     super::security::check(s)?;
+    super::class::check(s)?;
+    super::link::check(s)?;
+    super::cross::check(s)?;
     let c = &s.coap;
     let ack_timeout = (1_000_000..=600_000_000_000).contains(&c.ack_timeout.0);
     range(ack_timeout, "coap.ack_timeout", "must be from 1 ms to 10 min")?;
@@ -110,7 +115,7 @@ pub(super) fn room_for_tcp(network: &Network) -> Result<(), String> {
     Err(format!("needs packets of {least} bytes at least, and network.mtu is {mtu}"))
 }
 
-fn workload(s: &Scenario) -> Check {
+pub(super) fn workload(s: &Scenario) -> Check {
     let w = &s.workload;
     let exchanges = (1..=10_000_000).contains(&w.exchanges);
     range(exchanges, "workload.exchanges", "must be from 1 to 10000000")?;

@@ -223,12 +223,6 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
     let swept: String =
         settings.iter().map(|(key, value)| format!("--set {key}={value} ")).collect();
     Cell {
-        mesh: None,
-        wifi: None,
-        background: None,
-        security: None,
-        flows: None,
-        duration: Summary::default(),
         cc: shape.cc.to_owned(),
         settings: settings.to_vec(),
         reps: 20,
@@ -275,6 +269,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
         largest_timeout: seven(31.0),
         command: format!("ebbtide run nb-iot {swept}--cc {} --reps 20 --seed 1", shape.cc),
         series: vec![series(fct(1.0), shape)],
+        ..Cell::default()
     }
 }
 

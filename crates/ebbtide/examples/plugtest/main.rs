@@ -4,7 +4,7 @@
 
 mod resources;
 
-use ebbtide::server::ServerConfig;
+use ebbtide::Config;
 use resources::Plugtest;
 use std::error::Error;
 use std::time::Duration;
@@ -15,9 +15,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let address = words.next().ok_or("plugtest ADDRESS [SECONDS]")?.parse()?;
     let period = words.next().map_or(Ok(5.0), |seconds| seconds.parse())?;
     let plugtest = Plugtest::new(Duration::try_from_secs_f64(period)?);
-    let mut config = ServerConfig::default();
+    let mut config = Config::new();
     // A path may lose as much as it does in TD_COAP_CORE_15 and 16.
-    config.net.endpoint.params.max_retransmit = 8;
+    config = config.max_retransmit(8);
     println!("serving at coap://{address}");
     plugtest.serve(&config, address).await?;
     Ok(())

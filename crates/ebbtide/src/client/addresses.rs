@@ -66,7 +66,7 @@ pub(super) async fn all(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
         }
         return Ok(vec![SocketAddr::new(address, uri.port())]);
     }
-    let looked_up = tokio::net::lookup_host((host.as_str(), uri.port())).await;
+    let looked_up = Box::pin(tokio::net::lookup_host((host.as_str(), uri.port()))).await;
     let found: Result<Vec<_>, _> = looked_up.map(Iterator::collect);
     let found = match found {
         Ok(found) => found,
@@ -102,6 +102,16 @@ pub(super) async fn reach(
     if addresses.len() == 1 || first.ip().is_multicast() {
         return Session::open(inner, uri, first).await;
     }
+    Box::pin(reach_one_of(inner, uri, first, addresses)).await
+}
+
+/// The same for several addresses, of which `first` is the first.
+async fn reach_one_of(
+    inner: &Arc<Inner>,
+    uri: &Uri,
+    first: SocketAddr,
+    addresses: &[SocketAddr],
+) -> Result<Session, Error> {
     if let Some(known) = inner.found.get(uri).filter(|known| addresses.contains(known)) {
         match Session::open(inner, uri, known).await {
             Ok(session) => return Ok(session),

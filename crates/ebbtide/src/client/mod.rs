@@ -45,14 +45,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tracing::Instrument;
 
-/// A CoAP client: one socket per address family, opened when it is first needed, for any number
-/// of peers and requests at once; and for URIs such as `coap+tcp://` one connection per server,
-/// which all requests share and which is opened again when it is lost.
+/// A CoAP client for any number of peers and concurrent requests. It has one socket per address
+/// family, opened when it is first needed, and for URIs such as `coap+tcp://` one connection per
+/// server, which all requests share and which is opened again when it is lost.
 ///
-/// Cloning it is cheap; all clones share the sockets and what congestion control has learnt. The
-/// sockets close when the last clone is dropped. It must be used within a tokio runtime. If that runtime
-/// ends, requests under way fail with [`Error::Closed`]; used in another runtime the client opens new
-/// sockets.
+/// Cloning it is cheap; all clones share the sockets and the measurements of congestion control. The
+/// sockets close when the last clone is dropped. Requests must be made within a tokio runtime with IO
+/// and time enabled; outside of one they panic. If that runtime ends, open requests fail with
+/// [`Error::Closed`]; used in another runtime, the client opens new sockets.
 ///
 /// ```no_run
 /// use ebbtide::{Client, ContentFormat, Request};
@@ -92,16 +92,16 @@ struct Inner {
 }
 
 impl Client {
-    /// A client with the default settings.
+    /// Creates a client with the default settings.
     ///
     /// # Errors
     ///
-    /// Never: sockets are opened when they are needed.
+    /// Never returns an error, since sockets are opened when they are needed.
     pub fn new() -> Result<Self, Error> {
-        Ok(Self::with_config(Config::default()))
+        Ok(Self::with_config(Config::new()))
     }
 
-    /// A client with these settings.
+    /// Creates a client with these settings.
     #[must_use]
     pub fn with_config(config: Config) -> Self {
         let inner = Inner {
@@ -119,7 +119,7 @@ impl Client {
         Self { inner: Arc::new(inner) }
     }
 
-    /// A GET for `uri`, Confirmable, its whole body however many blocks it takes.
+    /// Sends a Confirmable GET for `uri` and returns the response with its whole body.
     ///
     /// # Errors
     ///
@@ -132,11 +132,11 @@ impl Client {
         self.request(Request::get(uri)?).await
     }
 
-    /// A PUT of `payload` to `uri`.
+    /// Sends a PUT of `payload` to `uri`.
     ///
     /// # Errors
     ///
-    /// As [`Self::get`].
+    /// See [`Self::get`].
     pub async fn put(
         &self,
         uri: impl TryInto<Uri, Error: Into<UriError>>,
@@ -145,11 +145,11 @@ impl Client {
         self.request(Request::put(uri)?.payload(payload)).await
     }
 
-    /// A POST of `payload` to `uri`.
+    /// Sends a POST of `payload` to `uri`.
     ///
     /// # Errors
     ///
-    /// As [`Self::get`].
+    /// See [`Self::get`].
     pub async fn post(
         &self,
         uri: impl TryInto<Uri, Error: Into<UriError>>,
@@ -158,11 +158,11 @@ impl Client {
         self.request(Request::post(uri)?.payload(payload)).await
     }
 
-    /// A DELETE of `uri`.
+    /// Sends a DELETE for `uri`.
     ///
     /// # Errors
     ///
-    /// As [`Self::get`].
+    /// See [`Self::get`].
     pub async fn delete(
         &self,
         uri: impl TryInto<Uri, Error: Into<UriError>>,
@@ -170,25 +170,25 @@ impl Client {
         self.request(Request::delete(uri)?).await
     }
 
-    /// Sends a request and waits for its response. If as many messages for the peer wait as
-    /// [`Limits::queue_per_peer`](ebbtide_core::endpoint::Limits::queue_per_peer) allows, it waits for
-    /// room first, in turn. Dropping the future cancels the request.
+    /// Sends a request and returns its response. While the queue for the peer is full
+    /// ([`Limits::queue_per_peer`](ebbtide_core::endpoint::Limits::queue_per_peer)), it waits for its
+    /// turn. Dropping the future cancels the request.
     ///
     /// # Errors
     ///
-    /// As [`Self::get`].
+    /// See [`Self::get`].
     pub async fn request(&self, request: Request) -> Result<Response, Error> {
         let non = request.reliability == Reliability::NonConfirmable;
         let limit = request.timeout.or_else(|| non.then(|| Session::non_timeout(&self.inner)));
         let asked = OnceLock::new();
-        let work = self.ask(&request, &asked);
-        let Some(limit) = limit else { return work.await };
-        tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        // Awaited where it is made: moving a future costs as much as all other work on a request.
+        let Some(limit) = limit else { return self.ask(&request, &asked).await };
+        tokio::time::timeout(limit, self.ask(&request, &asked)).await.unwrap_or_else(|_| {
             Err(Error::TimedOut { remote: asked.get().copied().unwrap_or(UNRESOLVED) })
         })
     }
 
-    /// As [`Self::request`] for a request that names a block: its response is that block.
+    /// Like [`Self::request`], for a request that names a block: the response has only that block.
     async fn request_block(&self, request: &Request) -> Result<Response, Error> {
         let session = self.session(&request.uri).await?;
         let address = session.address;
@@ -231,39 +231,43 @@ impl Client {
         if let Some(link) = session.link()
             && request.payload.len() > FITS_WITHOUT_CSM
         {
-            // How long its messages, or its blocks, may be.
+            // The CSM announces the maximum size of its messages and blocks.
             link.established().await;
         }
         if request.q_block
             && session.socket().is_some()
             && !session.remote.ip().is_multicast()
-            && let Some(response) = q_block::run(&session, request).await?
+            // What is rare is in a box, or it would make every request's future larger.
+            && let Some(response) = Box::pin(q_block::run(&session, request)).await?
         {
             return Ok(response);
         }
         let mut drive = Drive::of(&session, request);
         match drive.run().await {
-            // The connection ended under way, most often before the request, which found out. To
-            // ask once more is safe if doing it twice is doing it once (RFC 7252 section 5.1).
+            // The connection ended meanwhile, most often before the request, which noticed it. An
+            // idempotent request may be repeated (RFC 7252 section 5.1).
             Err(error) if error.is_lost_connection() && request.parts().is_idempotent() => {
-                let session = Session::open(&self.inner, &request.uri, session.address).await?;
-                Drive::of(&session, request).run().await
+                let again = async {
+                    let session = Session::open(&self.inner, &request.uri, session.address).await?;
+                    Drive::of(&session, request).run().await
+                };
+                Box::pin(again).await
             }
             answered => answered,
         }
     }
 
-    /// The session with whom a URI names.
+    /// Opens or reuses the session with the server that `uri` names.
     async fn session(&self, uri: &Uri) -> Result<Session, Error> {
         let addresses = addresses::all(uri).await?;
         addresses::reach(&self.inner, uri, &addresses).await
     }
 
-    /// Observes a resource (RFC 7641): its state now, and again whenever it changes.
+    /// Observes a resource (RFC 7641): returns its state now and after each change.
     ///
     /// # Errors
     ///
-    /// As [`Self::get`].
+    /// See [`Self::get`].
     pub async fn observe(
         &self,
         uri: impl TryInto<Uri, Error: Into<UriError>>,
@@ -271,19 +275,19 @@ impl Client {
         self.observe_with(Request::get(uri)?).await
     }
 
-    /// Observes what a GET or FETCH asks for, however long the body of the FETCH is.
+    /// Observes the resource of a GET or FETCH; the body of a FETCH may have any length.
     ///
     /// # Errors
     ///
-    /// As [`Self::get`].
+    /// See [`Self::get`].
     pub async fn observe_with(&self, request: Request) -> Result<Observation, Error> {
         let session = self.session(&request.uri).await?;
         let span = trace::request(&request, session.remote);
         Ok(span.in_scope(|| Observation::new(self.clone(), session, request)))
     }
 
-    /// A CoAP ping (RFC 7252 section 4.3, RFC 8323 section 5.4): the round trip, if the answer
-    /// told.
+    /// Sends a CoAP ping (RFC 7252 section 4.3, RFC 8323 section 5.4). Returns the round-trip
+    /// measurement, or `None` if the answer does not identify the ping.
     ///
     /// # Errors
     ///
@@ -304,45 +308,45 @@ impl Client {
         pending.reset().await
     }
 
-    /// The address that a URI's host and port mean; of several addresses the one that the system
-    /// prefers. A request tries the others, too: see [`Self::resolve_all`].
+    /// The address of a URI's host and port; of several addresses the one that the system
+    /// prefers. A request tries the others as well: see [`Self::resolve_all`].
     ///
     /// # Errors
     ///
-    /// [`Error::Resolve`].
+    /// [`Error::Resolve`] if the host has no address.
     pub async fn resolve(&self, uri: &Uri) -> Result<SocketAddr, Error> {
         let host = || uri.host().to_owned();
         let all = addresses::all(uri).await?;
         all.first().copied().ok_or_else(|| Error::Resolve { host: host(), source: None })
     }
 
-    /// All addresses that a URI's host and port mean, in the order in which a request tries them: a
-    /// quarter of a second after each other, by a CoAP ping or a connection, until one answers (RFC
-    /// 8305). The one that did is remembered.
+    /// All addresses of a URI's host and port, in the order in which a request tries them: 250 ms
+    /// apart, by a CoAP ping or a connection, until one answers (RFC 8305). The address that
+    /// answered is remembered.
     ///
     /// # Errors
     ///
-    /// [`Error::Resolve`].
+    /// [`Error::Resolve`] if the host has no address.
     pub async fn resolve_all(&self, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
         addresses::all(uri).await
     }
 
-    /// Chooses the congestion control for one peer; it takes effect at once, and knows nothing yet.
-    /// Peers without a choice have the one of the [`Config`].
+    /// Sets the congestion control for one peer. It takes effect at once, and starts without
+    /// measurements. Other peers have the control of the [`Config`].
     ///
     /// # Errors
     ///
-    /// If there is no room for another peer's state, or for another control: an endpoint has 256
-    /// different ones at most.
+    /// Returns an error if there is no room for another peer's state, or for another control: an
+    /// endpoint has at most 256 different ones.
     pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), Error> {
         let chosen =
             |state: &mut SocketState, now| state.endpoint.set_control(now, remote, control);
         Ok(self.inner.socket(remote)?.with(chosen)?)
     }
 
-    /// The session with a server over DTLS, to be resumed by another client: put it into the
-    /// [`Credentials`](crate::dtls::Credentials) or the [`Certificates`](crate::dtls::Certificates). `None` if there is no session, or the server does not
-    /// resume it. It is as secret as the key.
+    /// The session with a server over DTLS, which another client can resume: set it in the
+    /// [`Credentials`](crate::dtls::Credentials) or the [`Certificates`](crate::dtls::Certificates).
+    /// `None` if there is no session, or if the server does not resume it. It is as secret as the key.
     #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_session(&self, remote: SocketAddr) -> Option<SavedSession> {
@@ -370,7 +374,7 @@ impl Client {
         Snapshot::of(sockets.iter(), self.inner.connections.counters())
     }
 
-    /// Exchanges that have not ended. Zero once every future is done or dropped.
+    /// The number of exchanges that have not ended. Zero once every future is done or dropped.
     #[must_use]
     pub fn open_exchanges(&self) -> usize {
         let open = |shared: Arc<Shared>| shared.lock().endpoint.open_exchanges();
@@ -393,8 +397,8 @@ impl Request {
         for opt in self.options.iter() {
             options.push(opt.number, opt.value);
         }
-        let (code, payload, block_szx) = (self.code, self.payload.clone(), self.block_szx);
-        RequestParts { code, options, payload, block_szx }
+        let (code, payload, block_size) = (self.code, self.payload.clone(), self.block_size);
+        RequestParts { code, options, payload, block_size }
     }
 }
 

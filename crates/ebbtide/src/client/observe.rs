@@ -21,19 +21,19 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::time::Sleep;
 
-/// A resource that is being observed: a [`Stream`] of its states.
+/// An observation of a resource: a [`Stream`] of its states.
 ///
-/// The state that it has now and each later one comes out of [`Self::next`]; states that others
-/// overtook on the way do not. Without notifications it registers anew, under the same token, when the
-/// last state is no longer fresh.
+/// [`Self::next`] returns the present state and each later one. A state that arrives after a newer one
+/// is dropped (RFC 7641 section 3.4). Without notifications, it registers again with the same token
+/// when the last state is no longer fresh.
 ///
-/// Once it was registered it goes on after errors: when the server or the path is lost it looks the name up
-/// and registers again, after one second, then two, up to 32, for as long as it is polled.
-/// [`Self::end_at_error`] is for those who want to know instead. The first registration fails like any
-/// request, and within [`Request::timeout`].
+/// Once registered, it survives errors: if the server or the path fails, it resolves the name and
+/// registers again after 1, 2, 4 and up to 32 s, for as long as it is polled. With
+/// [`Self::end_at_error`] it ends instead. The first registration fails like any request, and within
+/// [`Request::timeout`].
 ///
-/// [`Self::cancel`] ends it and tells the server. Dropping it ends it too: the server learns that from the
-/// Reset that its next notification gets, over a connection from a GET that says so.
+/// [`Self::cancel`] ends it and notifies the server. Dropping it ends it as well: over UDP, the server
+/// learns this from the Reset to its next notification; over a connection, a GET cancels it.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), ebbtide::Error> {
@@ -56,7 +56,7 @@ pub struct Observation {
     starting: Option<(u32, BoxFuture<'static, Result<Pending, Error>>)>,
     renewing: Option<BoxFuture<'static, Result<Session, Error>>>,
     sleep: Option<(Instant, Pin<Box<Sleep>>)>,
-    /// Why the last message was lost.
+    /// The reason for which the last message was lost.
     lost: Option<Error>,
     /// The result of a poll that took place before the first call of `next`.
     ready: Option<Option<Result<Response, Error>>>,

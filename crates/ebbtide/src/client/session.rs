@@ -4,7 +4,7 @@ use super::equals::UnderWay;
 use super::pending::Pending;
 use super::{Inner, RequestParts};
 use crate::error::Error;
-use crate::message::{Options, Request, Scheme, Sizes, Uri, UriError, szx};
+use crate::message::{Options, Request, Scheme, Sizes, Uri, UriError};
 use crate::net::clock::Clock;
 use crate::net::shared::Shared;
 use crate::stream::Link;
@@ -12,7 +12,7 @@ use ebbtide_core::endpoint::{Failure, Reliability, SendError};
 use ebbtide_core::session::client::{Loss, Outgoing, Patience, TransferSettings};
 use ebbtide_core::stream;
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::Content;
+use ebbtide_core::wire::{Block, Content};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,10 +49,10 @@ impl Session {
         match uri.scheme() {
             Scheme::Coap => return Self::of_datagrams(inner, remote),
             #[cfg(feature = "dtls")]
-            Scheme::Coaps => return Self::over_dtls(inner, remote, uri.host()).await,
+            Scheme::Coaps => return Box::pin(Self::over_dtls(inner, remote, uri.host())).await,
             _ => {}
         }
-        let link = inner.connections.link(&inner.config.stream, uri, remote).await?;
+        let link = Box::pin(inner.connections.link(&inner.config.stream, uri, remote)).await?;
         let over = Over::Connection(link);
         Ok(Self { inner: inner.clone(), remote, address: remote, over })
     }
@@ -103,20 +103,22 @@ impl Session {
     }
 
     /// How long messages and blocks of a request may be.
-    pub(super) fn sizes(&self, options: &Options, block_szx: Option<u8>) -> Sizes {
-        match (&self.over, block_szx) {
+    pub(super) fn sizes(&self, options: &Options, block_size: Option<usize>) -> Sizes {
+        match (&self.over, block_size) {
             (Over::Datagrams(_), wanted) => {
-                Sizes::of_datagrams(wanted.unwrap_or(szx(self.inner.config.block_size)))
+                Sizes::of_datagrams(wanted.unwrap_or(self.inner.config.block_size))
             }
             // RFC 8323 section 6: BERT, too, unless the caller wants smaller blocks.
-            (Over::Connection(link), Some(szx)) => link.sizes(options).at_most(szx),
+            (Over::Connection(link), Some(wanted)) => {
+                link.sizes(options).at_most(Block::szx_of(wanted))
+            }
             (Over::Connection(link), None) => link.sizes(options),
         }
     }
 
     /// How a request is to be transferred.
     pub(super) fn settings(&self, request: &Request, parts: &RequestParts) -> TransferSettings {
-        let sizes = self.sizes(&parts.options, parts.block_szx);
+        let sizes = self.sizes(&parts.options, parts.block_size);
         let mut settings = TransferSettings::new(sizes, self.inner.config.max_body);
         settings.repeat = request.reliability == Reliability::Confirmable;
         if self.socket().is_some() {

@@ -1,8 +1,8 @@
-//! Long bodies that are not held: fetched and sent block by block (RFC 7959).
+//! Long bodies that are transferred block by block without being held (RFC 7959).
 
 use super::Client;
 use crate::error::Error;
-use crate::message::{Request, Response, szx};
+use crate::message::{Request, Response};
 use crate::net::clock::distinct;
 use bytes::{Bytes, BytesMut};
 use ebbtide_core::wire::{Block, Code, OptionNumber};
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use tokio::io::{AsyncRead, ReadBuf};
 
 impl Client {
-    /// Fetches a long body block by block: of it, one block is in memory at a time.
+    /// Fetches a long body block by block; one block is in memory at a time.
     ///
     /// ```no_run
     /// # async fn example(mut file: impl std::io::Write) -> Result<(), Box<dyn std::error::Error>> {
@@ -30,20 +30,20 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Self::get`]; and [`Error::Status`] where the answer is not a success.
+    /// Like [`Self::get`], and [`Error::Status`] if the response is an error.
     pub async fn download(&self, request: Request) -> Result<Download, Error> {
         self.download_from(request, 0).await
     }
 
-    /// The same from this byte on, or a few bytes before: where a block begins. See
-    /// [`Download::offset`], and compare [`Download::etag`] with that of what you have: the resource may
-    /// have changed.
+    /// Resumes a download at the block that contains the byte `offset`, which may begin a few bytes
+    /// earlier: see [`Download::offset`]. Compare [`Download::etag`] with that of the first part, since
+    /// the resource may have changed.
     ///
     /// # Errors
     ///
-    /// As [`Self::download`].
+    /// See [`Self::download`].
     pub async fn download_from(&self, request: Request, offset: u64) -> Result<Download, Error> {
-        let szx = request.block_szx.unwrap_or(szx(self.inner.config.block_size));
+        let szx = Block::szx_of(request.block_size.unwrap_or(self.inner.config.block_size));
         let offset = offset - offset % (16 << szx);
         let mut download = Download {
             client: self.clone(),
@@ -59,15 +59,18 @@ impl Client {
         Ok(download)
     }
 
-    /// Sends a long body from a reader, such as a file, block by block, and gives the response to the
-    /// whole: of the body, two blocks are in memory at a time. `progress` receives the number of bytes
-    /// that the server has. [`Request::timeout`] bounds each block.
+    /// Sends a long body from a reader, such as a `tokio::fs::File`, block by block, and returns the
+    /// response to the whole body. Two blocks are in memory at a time. `progress` receives the number
+    /// of bytes that the server has. [`Request::timeout`] bounds each block.
     ///
-    /// A server that asks for all blocks again (4.08) cannot be given them: that is the response then.
+    /// A server that requests all blocks again (4.08) cannot receive them; the 4.08 is returned.
+    ///
+    /// Not cancel safe: if the future is dropped, the position in `reader` is lost and the server
+    /// discards the partial body.
     ///
     /// # Errors
     ///
-    /// As [`Self::get`]; and [`Error::Read`] where the reader fails.
+    /// Like [`Self::get`], and [`Error::Read`] if the reader fails.
     pub async fn send_from(
         &self,
         request: Request,
@@ -75,13 +78,13 @@ impl Client {
         mut progress: impl FnMut(u64),
     ) -> Result<Response, Error> {
         let mut reader = std::pin::pin!(reader);
-        let mut szx = request.block_szx.unwrap_or(szx(self.inner.config.block_size));
-        // Tells this body from others that go to the same resource (RFC 9175 section 3.3).
+        let mut szx = Block::szx_of(request.block_size.unwrap_or(self.inner.config.block_size));
+        // Distinguishes this body from others for the same resource (RFC 9175 section 3.3).
         let tag = distinct().to_be_bytes();
         let mut sent = 0;
         let mut waiting = BytesMut::new();
         loop {
-            // Whether there is more must be known when a block is sent.
+            // A block states whether more blocks follow.
             let ended = fill(reader.as_mut(), &mut waiting, (16 << szx) + 1).await?;
             let more = !ended || waiting.len() > 16 << szx;
             let block = waiting.split_to(waiting.len().min(16 << szx)).freeze();
@@ -101,7 +104,7 @@ impl Client {
                     progress(sent);
                     szx = smaller.unwrap_or(szx);
                 }
-                // RFC 7959 section 2.9.3: the first block was too long, and none was taken.
+                // RFC 7959 section 2.9.3: the first block was too long and was not accepted.
                 (Code::REQUEST_ENTITY_TOO_LARGE, Some(smaller)) if sent == 0 => {
                     let mut again = BytesMut::from(&block[..]);
                     again.unsplit(waiting);
@@ -118,7 +121,7 @@ impl Client {
     }
 }
 
-/// Reads until there are `bytes`; true at the reader's end.
+/// Reads until `waiting` has `bytes`. Returns true at the reader's end.
 async fn fill(
     mut reader: Pin<&mut impl AsyncRead>,
     waiting: &mut BytesMut,

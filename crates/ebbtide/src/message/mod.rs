@@ -10,7 +10,6 @@ pub(crate) use ebbtide_core::session::BlockSizes as Sizes;
 pub use ebbtide_core::session::DataError;
 pub use ebbtide_core::session::{BurstMark, ContentFormat, Options, Response, StatusError};
 pub use request::Request;
-pub(crate) use request::szx;
 pub use scheme::Scheme;
 pub(crate) use shown::{Shown, ShownFrame};
 pub use uri::{DEFAULT_PORT, Uri, UriError};

@@ -29,7 +29,7 @@ pub struct Request {
     pub(crate) payload: Bytes,
     pub(crate) reliability: Reliability,
     pub(crate) timeout: Option<Duration>,
-    pub(crate) block_szx: Option<u8>,
+    pub(crate) block_size: Option<usize>,
     pub(crate) q_block: bool,
 }
 
@@ -80,7 +80,7 @@ impl Request {
             payload: Bytes::new(),
             reliability: Reliability::Confirmable,
             timeout: None,
-            block_szx: None,
+            block_size: None,
             q_block: false,
         })
     }
@@ -161,7 +161,7 @@ impl Request {
     /// to one of these. The default is 1024, or the size that the server prefers.
     #[must_use]
     pub fn block_size(mut self, bytes: usize) -> Self {
-        self.block_szx = Some(szx(bytes));
+        self.block_size = Some(bytes);
         self
     }
 
@@ -184,9 +184,4 @@ impl Request {
     pub fn uri(&self) -> &Uri {
         &self.uri
     }
-}
-
-/// The size exponent of the longest blocks that are not longer than this (RFC 7959 section 2.2).
-pub(crate) fn szx(bytes: usize) -> u8 {
-    (bytes.clamp(16, 1024).ilog2() - 4) as u8
 }

@@ -51,6 +51,8 @@ impl Scheme {
     #[must_use]
     pub const fn missing_feature(self) -> Option<&'static str> {
         match self {
+            Self::Coap if !cfg!(feature = "udp") => Some("udp"),
+            Self::CoapTcp if !cfg!(feature = "tcp") => Some("tcp"),
             Self::Coaps if !cfg!(feature = "dtls") => Some("dtls"),
             Self::CoapsTcp | Self::CoapsWs if !cfg!(feature = "tls") => Some("tls"),
             Self::CoapWs | Self::CoapsWs if !cfg!(feature = "ws") => Some("ws"),

@@ -5,6 +5,7 @@ use ebbtide_core::endpoint::{ControlCounters, Histogram};
 
 /// The type of a metric.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// A value that only grows, from 0 at the start.
     Counter,
@@ -16,6 +17,7 @@ pub enum Kind {
 
 /// A metric: a name and its values.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Family {
     /// The name, with the unit at its end.
     pub name: &'static str,
@@ -29,6 +31,7 @@ pub struct Family {
 
 /// A value of a metric.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Sample {
     /// The labels and their values, if the metric has any.
     pub labels: Vec<(&'static str, String)>,
@@ -38,6 +41,7 @@ pub struct Sample {
 
 /// The value of a sample: a number or a distribution.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Value {
     /// The value of a counter or a gauge.
     Number(u64),

@@ -78,6 +78,7 @@ impl Meter {
 
 /// Counters up to an instant, and gauges at it, summed over all sockets.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// Counters of the message layer.
     pub counters: Counters,
@@ -114,6 +115,7 @@ pub struct Snapshot {
 
 /// The length of a queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Queue {
     /// The number of datagrams.
     pub datagrams: usize,
@@ -123,6 +125,7 @@ pub struct Queue {
 
 /// State that a server holds for unfinished requests.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Load {
     /// Requests in progress at asynchronous handlers.
     pub working: usize,

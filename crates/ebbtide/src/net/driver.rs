@@ -4,6 +4,7 @@
 //! endpoint's timeout comes. It then does all pending work, receives and sends in batches, and
 //! sleeps again. Receiving does not allocate.
 
+use super::dtls::address::is_stand_in;
 use super::serve::Request;
 use super::shared::{Shared, SocketState};
 use super::socket::{Datagram, Inbox};
@@ -38,10 +39,9 @@ const MAX_UNSENT: usize = 256 << 10;
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     inbox: Inbox,
-    /// Fires no later than the endpoint's deadline. It is moved only when it must fire earlier, so
-    /// an exchange that is answered in time does not touch the timer.
+    /// Fires at `SocketState::armed`, no later than the endpoint's deadline. It is moved only when it must
+    /// fire earlier, so an exchange that is answered in time does not touch the timer.
     sleep: Pin<Box<Sleep>>,
-    armed: Option<Instant>,
     /// When to try to send again, if the socket was full.
     retry: Option<Instant>,
     /// When the last datagrams were received.
@@ -68,7 +68,6 @@ impl Driver {
             shared,
             inbox: Inbox::new(),
             sleep,
-            armed: None,
             retry: None,
             heard: Instant::ZERO,
             errors,
@@ -82,16 +81,20 @@ impl Driver {
             if !state.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                 state.driver = Some(cx.waker().clone());
             }
+            if state.armed.is_some_and(|at| at <= now) {
+                // It has fired, even if nothing is due any more.
+                state.armed = None;
+            }
             if state.deadline.is_some_and(|at| at <= now) {
                 state.handle_timeout(now);
             }
             let more;
             (state, more) = notify(&self.shared, state, now);
-            let mut sent = self.flush(&mut state, now);
+            let mut sent = self.shared.flush(&mut state, now);
             while sent.is_ok() && state.is_full {
                 // The endpoint has more to send.
                 state.drain(None);
-                sent = self.flush(&mut state, now);
+                sent = self.shared.flush(&mut state, now);
             }
             self.retry = sent.is_err().then(|| now + SEND_AGAIN);
             // Requests that cannot be answered stay in the system's queue, which drops them if
@@ -169,6 +172,11 @@ impl Driver {
         let now = self.shared.clock.now();
         let mut state = self.shared.lock();
         for datagram in self.inbox.datagrams() {
+            if is_stand_in(datagram.from.ip()) {
+                // Nobody has such an address; whoever forges it must not pass for a DTLS session.
+                self.count(now, Ignored::Malformed, datagram.from);
+                continue;
+            }
             let Some(opened) = state.open(now, datagram.from, datagram.bytes) else {
                 state = self.handle_message(state, now, datagram);
                 continue;
@@ -252,34 +260,19 @@ impl Driver {
         service.serve(&self.shared, state, now, request)
     }
 
-    /// Sends the waiting datagrams.
-    fn flush(&self, state: &mut SocketState, now: Instant) -> io::Result<()> {
-        if state.out.is_empty() {
-            return Ok(());
-        }
-        let socket = &self.shared.socket.get_ref().0;
-        let mut unsent = Vec::new();
-        let mut out = core::mem::take(&mut state.out);
-        let result = out.flush(socket, |_, what, error| unsent.push((what, error)));
-        state.out = out;
-        for (what, error) in unsent {
-            state.unsendable(now, what, error);
-        }
-        result
-    }
-
     /// Arms the timer. Returns false if its time has already come.
     fn wait(&mut self, cx: &mut Context<'_>) -> bool {
-        let deadline = self.shared.lock().deadline;
-        let Some(deadline) = deadline.into_iter().chain(self.retry).min() else { return true };
-        if self.armed.is_none_or(|armed| deadline < armed) {
+        let mut state = self.shared.lock();
+        let deadline = state.deadline.into_iter().chain(self.retry).min();
+        let Some(deadline) = deadline else { return true };
+        if state.armed.is_none_or(|armed| deadline < armed) {
             self.sleep.as_mut().reset(self.shared.clock.to_tokio(deadline));
-            self.armed = Some(deadline);
+            state.armed = Some(deadline);
         }
         if self.sleep.as_mut().poll(cx).is_pending() {
             return true;
         }
-        self.armed = None;
+        state.armed = None;
         false
     }
 }

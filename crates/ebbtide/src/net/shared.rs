@@ -87,6 +87,8 @@ pub(crate) struct SocketState {
     pub(crate) waiting: Waiting,
     /// The next instant at which to call the endpoint.
     pub(crate) deadline: Option<Instant>,
+    /// When the driver's timer fires, if it is armed.
+    pub(super) armed: Option<Instant>,
     /// Wakes the driver.
     pub(crate) driver: Option<Waker>,
     pub(crate) closed: bool,
@@ -113,6 +115,12 @@ impl Shared {
         shared: bool,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
+        if !cfg!(feature = "udp") {
+            return Err(failed(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "it needs the feature 'udp' of ebbtide",
+            )));
+        }
         let options = SocketOptions { shared, ..config.options };
         let socket = Socket::bind_with(address, &options)?;
         // The client chooses the length of a response's blocks (RFC 7959 section 2.4) and does not
@@ -151,6 +159,7 @@ impl Shared {
                 observers,
                 waiting: Waiting::default(),
                 deadline: None,
+                armed: None,
                 driver: None,
                 closed: false,
                 wake: Vec::new(),
@@ -193,16 +202,37 @@ impl Shared {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Changes the state from outside the driver, and wakes the driver to send the result.
+    /// Changes the state from outside the driver, and sends the result. A single datagram leaves at once.
+    /// If there is more to do, the driver is woken: it sends what several callers have in batches.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut SocketState, Instant) -> R) -> R {
         let now = self.clock.now();
         let mut state = self.lock();
         let result = change(&mut state, now);
         state.drain(None);
-        let driver = state.driver.take();
+        if state.out.len() == 1 && state.endpoint.open_exchanges() <= 1 {
+            // If the socket is full, the datagram stays queued, and the driver tries again.
+            let _ = self.flush(&mut state, now);
+        }
+        let driver = if state.concerns_the_driver() { state.driver.take() } else { None };
         let woken = core::mem::take(&mut state.wake);
         drop(state);
         woken.into_iter().chain(driver).for_each(Waker::wake);
+        result
+    }
+
+    /// Sends the waiting datagrams.
+    pub(super) fn flush(&self, state: &mut SocketState, now: Instant) -> io::Result<()> {
+        if state.out.is_empty() {
+            return Ok(());
+        }
+        let socket = &self.socket.get_ref().0;
+        let mut unsent = Vec::new();
+        let mut out = core::mem::take(&mut state.out);
+        let result = out.flush(socket, |_, what, error| unsent.push((what, error)));
+        state.out = out;
+        for (what, error) in unsent {
+            state.unsendable(now, what, error);
+        }
         result
     }
 
@@ -292,6 +322,16 @@ impl Shared {
 }
 
 impl SocketState {
+    /// Whether the driver has something to do before its timer fires or a datagram arrives.
+    fn concerns_the_driver(&self) -> bool {
+        let is_earlier = |at| self.armed.is_none_or(|armed| at < armed);
+        !self.out.is_empty()
+            || self.is_full
+            || self.closed
+            || self.observers.any_due()
+            || self.deadline.is_some_and(is_earlier)
+    }
+
     /// Carries out the endpoint's output; called after each call that changed the endpoint.
     /// Datagrams that the socket does not take stay in the endpoint's own queue, which is bounded
     /// ([`Limits::outbox_bytes`](ebbtide_core::endpoint::Limits)).

@@ -1,5 +1,6 @@
 //! A request as a handler sees it.
 
+use super::extract::BodyStream;
 use crate::message::{BurstMark, ContentFormat};
 use crate::net::peer::Peer;
 use bytes::Bytes;
@@ -9,10 +10,10 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The most path parameters that one route has.
+/// The maximum number of path parameters of one route.
 pub(crate) const MAX_PARAMS: usize = 4;
 
-/// The path parameters of a call: the route's names with the segments that stood for them.
+/// The path parameters of a call: the route's names with the segments that they matched.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Params<'a> {
     pub(crate) values: [&'a [u8]; MAX_PARAMS],
@@ -21,9 +22,9 @@ pub(crate) struct Params<'a> {
 
 /// A request that a handler answers.
 ///
-/// A handler that answers at once borrows it from the datagram that it came in, as `&Call<'_>`, and
-/// copies nothing. An asynchronous handler takes a `Call<'static>`, which keeps copies of what it needs and
-/// may be sent anywhere; [`Self::to_owned`] makes one of the other.
+/// A handler that answers at once takes `&Call<'_>`, which borrows the datagram and copies nothing.
+/// An asynchronous handler takes `Call<'static>`, which owns copies and can be sent to another
+/// task. [`Self::to_owned`] converts the former to the latter.
 ///
 /// ```
 /// use ebbtide::server::{Call, Router, get, put};
@@ -46,27 +47,30 @@ enum Source<'a> {
     Kept(Arc<Kept>),
 }
 
-/// A request where it lies in its datagram.
+/// A request that borrows its datagram.
 #[derive(Copy, Clone)]
 pub(crate) struct Borrowed<'a> {
-    /// The address by which the endpoint knows the client: over DTLS the stand-in of the session.
+    /// The address by which the endpoint knows the client: over DTLS a placeholder for the session.
     pub(crate) remote: SocketAddr,
     pub(crate) peer: Option<&'a Peer>,
     pub(crate) message: Message<'a>,
-    /// The whole body: more than the message's payload if it came in blocks.
+    /// The whole body. It is longer than the message's payload if it arrived in blocks.
     pub(crate) payload: &'a [u8],
     pub(crate) names: &'a [String],
     pub(crate) params: Params<'a>,
-    /// The segments that a last `{*name}` of the route matches.
+    /// The segments that a final `{*name}` of the route matches.
     pub(crate) rest: Option<&'a str>,
+    /// The body, where it is taken as it arrives.
+    pub(crate) arriving: Option<&'a BodyStream>,
 }
 
-/// Copies of what a request consists of.
+/// Copies of the parts of a request.
 struct Kept {
     peer: Peer,
     datagram: Bytes,
     payload: Bytes,
     params: Box<[(String, String)]>,
+    arriving: Option<BodyStream>,
 }
 
 impl<'a> From<Borrowed<'a>> for Call<'a> {
@@ -88,13 +92,14 @@ impl Borrowed<'_> {
 
     fn keep(&self) -> Kept {
         let unknown = || Peer { address: self.remote, identity: None, certificate: None };
-        // A segment that is not UTF-8 is left out, as it is where the call is borrowed.
+        // A segment that is not UTF-8 is left out, as in a borrowed call.
         let named = |name: &String| Some((name.clone(), self.param(name)?.to_owned()));
         Kept {
             peer: self.peer.cloned().unwrap_or_else(unknown),
             datagram: Bytes::copy_from_slice(self.message.as_bytes()),
             payload: Bytes::copy_from_slice(self.payload),
             params: self.names.iter().filter_map(named).collect(),
+            arriving: self.arriving.cloned(),
         }
     }
 }
@@ -109,14 +114,14 @@ impl Call<'_> {
         }
     }
 
-    /// The identity that the client has proved to have the key of: over DTLS that of its pre-shared
-    /// key, over TLS and DTLS the first DNS name of its certificate.
+    /// The identity that the client has proved: over DTLS that of its pre-shared key, over TLS and
+    /// DTLS the first DNS name of its certificate.
     #[must_use]
     pub fn identity(&self) -> Option<&[u8]> {
         self.peer()?.identity.as_deref()
     }
 
-    /// The X.509 certificate that the client has proved to have the key of, over TLS or DTLS, in DER.
+    /// The X.509 certificate whose key the client has proved to hold, over TLS or DTLS, in DER.
     #[must_use]
     pub fn certificate(&self) -> Option<&[u8]> {
         self.peer()?.certificate.as_deref()
@@ -135,17 +140,17 @@ impl Call<'_> {
         self.message().code()
     }
 
-    /// The request's message: all its options.
+    /// The request's message with all its options.
     #[must_use]
     pub fn message(&self) -> Message<'_> {
         match &self.0 {
             Source::Borrowed(call) => call.message,
-            // It was a message when it came.
+            // The bytes were a valid message on arrival.
             Source::Kept(call) => Message::parse(&call.datagram).unwrap_or(Message::EMPTY),
         }
     }
 
-    /// The payload; of a block-wise transfer the whole body.
+    /// The payload, or the whole body of a block-wise transfer.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         match &self.0 {
@@ -154,13 +159,23 @@ impl Call<'_> {
         }
     }
 
-    /// The payload to be kept: a copy, or of a call that is kept itself a reference to its.
+    /// The payload with its own storage: a copy, or a reference count of an owned call.
     #[must_use]
     pub fn body(&self) -> Bytes {
         match &self.0 {
             Source::Borrowed(call) => Bytes::copy_from_slice(call.payload),
             Source::Kept(call) => call.payload.clone(),
         }
+    }
+
+    /// The body as a stream: of a [streamed](super::Resource::streamed) resource as it arrives, else what is
+    /// here of it.
+    pub(crate) fn body_stream(&self) -> BodyStream {
+        let arriving = match &self.0 {
+            Source::Borrowed(call) => call.arriving.cloned(),
+            Source::Kept(call) => call.arriving.clone(),
+        };
+        arriving.unwrap_or_else(|| BodyStream::whole(self.body()))
     }
 
     /// The payload's format, if the request names one.
@@ -170,21 +185,21 @@ impl Call<'_> {
         u16::try_from(value).ok().map(ContentFormat)
     }
 
-    /// The format that is asked for, if one is.
+    /// The requested format (Accept), if the request names one.
     #[must_use]
     pub fn accept(&self) -> Option<ContentFormat> {
         let value = self.message().option(OptionNumber::ACCEPT)?.as_uint()?;
         u16::try_from(value).ok().map(ContentFormat)
     }
 
-    /// Where the message stands in a burst of its sender, if it says so.
+    /// The position of the message in a burst, if the client marked it.
     #[must_use]
     pub fn burst(&self) -> Option<BurstMark> {
         BurstMark::of(&self.message())
     }
 
-    /// The segment that stood for `{name}` in the route, or the segments, with slashes between them,
-    /// that stood for `{*name}`; `None` if the route has no such name or the segment is not UTF-8.
+    /// The segment that matched `{name}` in the route, or the segments, joined by slashes, that
+    /// matched `{*name}`. `None` if the route has no such name or the segment is not UTF-8.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         match &self.0 {
@@ -196,7 +211,7 @@ impl Call<'_> {
         }
     }
 
-    /// The route's names with the segments that stood for them, in the route's order. A segment that
+    /// The route's names with the segments that they matched, in the route's order. A segment that
     /// is not UTF-8 is left out.
     #[cfg(feature = "serde")]
     pub(crate) fn params(&self) -> Vec<(&str, &str)> {
@@ -219,7 +234,7 @@ impl Call<'_> {
         segments.fold(String::new(), |path, segment| path + "/" + &String::from_utf8_lossy(segment))
     }
 
-    /// The arguments of the query.
+    /// The arguments of the query, one for each Uri-Query option.
     pub fn query(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let options = self.message().options();
         options
@@ -227,7 +242,7 @@ impl Call<'_> {
             .map(|opt| String::from_utf8_lossy(opt.value))
     }
 
-    /// The same call, to be kept: by an asynchronous handler, or to be sent to another task.
+    /// Converts the call to one that owns its parts, for an asynchronous handler or another task.
     #[must_use]
     pub fn to_owned(&self) -> Call<'static> {
         Call(Source::Kept(match &self.0 {

@@ -1,5 +1,5 @@
-//! A common interface to the transports of a server: requests arrive, and answers leave, by a
-//! socket or by a connection.
+//! A common interface to the transports of a server: a socket or a connection delivers requests and
+//! sends answers.
 
 use super::observe::Observed;
 use crate::net::clock::Clock;
@@ -19,12 +19,12 @@ use tokio::sync::oneshot;
 
 /// A socket or a connection.
 pub(super) trait Carrier: Observed + 'static {
-    /// The state behind the lock.
+    /// Locks the state.
     type State: Sink;
 
     fn lock(&self) -> MutexGuard<'_, Self::State>;
 
-    /// Changes the state from outside the driver, which then sends what has to be sent.
+    /// Changes the state from outside the driver, which then sends the result.
     fn with<R>(&self, change: impl FnOnce(&mut Self::State, Instant) -> R) -> R;
 
     fn clock(&self) -> Clock;
@@ -46,10 +46,10 @@ pub(super) trait Sink {
     /// Sends an answer.
     fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent>;
 
-    /// An answer cannot be sent, whenever it is tried, nor can an error in its place.
+    /// The answer cannot be sent at any time, and neither can an error in its place.
     fn give_up(&mut self, now: Instant);
 
-    /// Waits until an answer to this address may find room.
+    /// Waits until there may be room for an answer to this address.
     fn wait_for_room(&mut self, remote: SocketAddr) -> Option<oneshot::Receiver<()>>;
 
     /// Sends a notification. `allowance` limits its transmissions, given its length.
@@ -251,7 +251,7 @@ impl Sink for stream::LinkState {
             Ok(()) => self.observers.remove(due.observer),
             Err(SendError::Closed) => self.observers.lost(due.observer),
             Err(error) => {
-                // No room: the next change tries again.
+                // There is no room; the next change tries again.
                 tracing::warn!(peer = %due.remote, %error, "notification not sent");
                 self.observers.arrived(due.observer);
             }

@@ -1,4 +1,5 @@
-//! Bodies that a handler serves block by block, such as files: nothing is held (RFC 7959 section 2.4).
+//! Bodies that a handler serves block by block, such as files, without holding them (RFC 7959
+//! section 2.4).
 
 use super::call::Call;
 use super::into_response::HandlerError;
@@ -11,14 +12,16 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// The handler that [`file()`] makes.
+/// The handler that [`file()`] returns.
 pub type FileHandler = Box<dyn Fn(Call<'static>) -> Answering + Send + Sync>;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response, HandlerError>> + Send>>;
 
-/// A handler that serves a file: each request reads the block that it asks for, on a thread that may
-/// block. The ETag is made of the file's length and the time of its last change, so that a client notices if
-/// the file is replaced while it fetches it.
+/// A handler that serves a file. Each request reads only the block that it asks for, on a thread
+/// that may block. The ETag is derived from the file's length and modification time, so a client
+/// notices if the file is replaced during a download. A missing file is answered 4.04.
+///
+/// Its requests need a tokio runtime, as all asynchronous handlers do.
 ///
 /// ```
 /// use ebbtide::server::{Router, file, get};
@@ -60,13 +63,13 @@ fn read(call: &Call<'_>, path: &PathBuf) -> io::Result<Response> {
     })
 }
 
-/// The block that a request asks for, the first if it asks for none, of a body of `length` bytes.
-/// `read_at` fills its buffer with what is at this offset, as far as there is something, and says how many
-/// bytes that was.
+/// The requested block of a body of `length` bytes; the first one if the request names none.
+/// `read_at` fills its buffer from an offset of the body and returns the number of bytes, which is
+/// smaller at the end.
 ///
 /// # Errors
 ///
-/// If the body is longer than all blocks together, or `read_at` fails.
+/// Returns an error if the body is longer than all blocks together, or if `read_at` fails.
 pub fn one_block(
     call: &Call<'_>,
     response: Response,
@@ -99,7 +102,8 @@ pub fn one_block(
         let option = option.map_err(|_| io::ErrorKind::InvalidInput)?;
         response.options.push_uint(OptionNumber::BLOCK2, option.to_uint());
     }
-    if more || call.message().option(OptionNumber::SIZE2).is_some() {
+    // RFC 7959 section 4: the client asks, or begins.
+    if more && wanted.num() == 0 || call.message().option(OptionNumber::SIZE2).is_some() {
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         response.options.set_uint(OptionNumber::SIZE2, length);
     }

@@ -1,13 +1,13 @@
-//! How many requests a second a resource handles of addresses that have not shown that they are there.
+//! A limit on the requests per second that a resource handles for unverified addresses.
 
 use ebbtide_core::time::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A bound on requests of one second. Threads share it without a lock.
+/// A limit on the requests in one second. Threads share it without a lock.
 #[derive(Debug)]
 pub(super) struct Gate {
     per_second: u32,
-    /// The second, and in the lower half how many passed in it.
+    /// The second in the upper half, and the number of requests admitted in it in the lower half.
     window: AtomicU64,
 }
 
@@ -16,9 +16,9 @@ impl Gate {
         Self { per_second, window: AtomicU64::new(0) }
     }
 
-    /// Whether one more may pass.
+    /// Whether one more request is admitted.
     pub(super) fn admit(&self, now: Instant) -> bool {
-        // A window begins with each second, so the number of the second may wrap around.
+        // Each second begins a new window, so the number of the second may wrap around.
         let second = (now.as_nanos() / 1_000_000_000) << 32;
         let next = |window: u64| {
             let (began, passed) = (window & !u64::from(u32::MAX), window as u32);

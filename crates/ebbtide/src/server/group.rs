@@ -1,18 +1,19 @@
-//! Groups (RFC 7252 section 8) that a server joins.
+//! Multicast groups that a server joins (RFC 7252 section 8).
 
 use crate::net::shared::Shared;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-/// All CoAP Nodes (RFC 7252 section 12.8): of an IPv4 network, of an IPv6 link, of an IPv6 site.
+/// All CoAP Nodes (RFC 7252 section 12.8): the IPv4 group, the IPv6 link-local group, and the IPv6
+/// site-local group.
 pub const ALL_COAP_NODES: [IpAddr; 3] = [
     IpAddr::V4(Ipv4Addr::new(224, 0, 1, 187)),
     IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0xfd)),
     IpAddr::V6(Ipv6Addr::new(0xff05, 0, 0, 0, 0, 0, 0, 0xfd)),
 ];
 
-/// The index of an interface, by which [`Server::join`](super::Server::join) knows it.
+/// The index of an interface, as [`Server::join`](super::Server::join) takes it.
 ///
 /// # Errors
 ///
@@ -28,8 +29,8 @@ pub fn interface_index(name: &str) -> io::Result<u32> {
     zone.filter(|zone| *zone > 0).ok_or_else(missing)
 }
 
-/// Joins `group` at the sockets that are bound to all addresses of its family: others do not
-/// receive what is sent to it. False if there is none.
+/// Joins `group` at the sockets that are bound to all addresses of its family; other sockets do not
+/// receive its datagrams. Returns false if there is no such socket.
 pub(super) fn join<'s>(
     sockets: impl Iterator<Item = &'s Arc<Shared>>,
     group: IpAddr,
@@ -39,7 +40,7 @@ pub(super) fn join<'s>(
     for shared in sockets {
         let address = shared.local_addr();
         let local = address.ip();
-        // Of several workers at one address one receives what is sent to the group.
+        // Of several workers at one address, one receives the group's datagrams.
         let is_first = !joined.contains(&address);
         if is_first && local.is_unspecified() && local.is_ipv4() == group.is_ipv4() {
             shared.socket.get_ref().0.join(group, interface).map_err(|error| {

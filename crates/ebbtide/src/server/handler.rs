@@ -6,16 +6,17 @@ use super::into_response::IntoResponse;
 use super::reply::Reply;
 use std::future::Future;
 
-/// A function that answers a request. The type parameter `M` tells the forms apart, and is inferred;
-/// `S` is the state of the router.
+/// A function that answers a request. The type parameter `M` distinguishes the forms and is
+/// inferred; `S` is the state of the router.
 ///
 /// * `Fn(&Call<'_>) -> R` answers at once and must not block. It copies nothing, and its response
-///   rides on the acknowledgement.
+///   is sent with the acknowledgement (piggybacked).
 /// * `Fn(A, B, ..) -> R` takes up to six parts of the request ([`FromCall`]) and answers at once.
-/// * `async fn(A, B, ..) -> R` may take its time: a request that takes long is acknowledged first
-///   and answered by a separate response (RFC 7252 section 5.2.2).
+/// * `async fn(A, B, ..) -> R` may take its time: after
+///   [`Config::acknowledge_after`](crate::Config::acknowledge_after) the request is
+///   acknowledged, and answered later by a separate response (RFC 7252 section 5.2.2).
 ///
-/// `R` is anything that becomes a response ([`IntoResponse`]).
+/// `R` is any type that converts to a response ([`IntoResponse`]).
 ///
 /// ```
 /// use ebbtide::server::{Call, Remote, Router, get, post};
@@ -45,7 +46,7 @@ pub struct OfCall(());
 #[derive(Debug)]
 pub struct OfParts<T>(T);
 
-/// Marks functions of parts that answer by a future.
+/// Marks functions of parts that return a future.
 #[derive(Debug)]
 pub struct Async<T>(T);
 

@@ -1,4 +1,4 @@
-//! The messages of bursts in the order in which they were sent.
+//! Delivers the messages of bursts in the order in which they were sent.
 
 use super::call::Call;
 use crate::message::{BurstMark, Response};
@@ -8,34 +8,37 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
-/// Bursts that are put in order at once; beyond that the one of which nothing came for longest is
-/// forgotten, and what comes of it is delivered from where it is.
+/// The maximum number of bursts with messages in order. Beyond it, the burst that has been idle for
+/// longest is forgotten, and its later messages are delivered as they arrive.
 const BURSTS: usize = 64;
 
-/// Bytes that wait in all bursts together: 255 messages of 1 kB in each. A body that came in blocks, or
-/// over TCP, may be far longer than a datagram; beyond that bursts are forgotten as well.
+/// The maximum number of waiting bytes of all bursts: 255 messages of 1 kB in each. A message that
+/// arrived in blocks or over TCP may be far longer than a datagram; beyond the limit bursts are
+/// forgotten as well.
 const BYTES: usize = 16 << 20;
 
 /// A message as [`in_order`] delivers it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Delivery<'d> {
     /// The address of the sender.
     pub remote: SocketAddr,
-    /// Where it stands in its burst; `None` if it came without a mark.
+    /// The position in its burst; `None` if it arrived without a mark.
     pub mark: Option<BurstMark>,
     /// The payload of the message.
     pub payload: &'d [u8],
 }
 
-/// A handler that delivers the messages of each burst ([`Client::burst`](crate::Client::burst)) in the
-/// order in which they were sent, each once, and answers 2.04 (Changed) as soon as it has a message.
+/// A handler that delivers the messages of each burst ([`Client::burst`](crate::Client::burst))
+/// once and in the order in which they were sent. It answers 2.04 (Changed) as soon as a message
+/// has arrived.
 ///
-/// A message that overtook others waits for them: at most 255 of a burst, of 64 bursts at once, 16 MiB
-/// in all. Beyond that the burst of which nothing came for longest is forgotten: what waits in it is
-/// delivered then, and a message that comes of it later is delivered as it comes, so that a late copy may
-/// be delivered again. A message that its sender has given up is left out, which the sequence numbers
-/// show. Messages without a mark are delivered as they come. An application that does not care for the order asks
-/// [`Call::burst`] for the sequence number instead. `deliver` must not block.
+/// A message that overtook others waits for them: at most 255 messages of each of 64 bursts, and 16
+/// MiB in all. Beyond that, the burst that has been idle for longest is forgotten: its waiting
+/// messages are delivered, later ones are delivered as they arrive, and a late copy may be
+/// delivered again. A message that its sender has given up is left out, which the sequence numbers
+/// show. Messages without a mark are delivered as they arrive. An application that does not need
+/// the order reads the sequence number from [`Call::burst`] instead. `deliver` must not block.
 ///
 /// ```
 /// use ebbtide::server::{Router, in_order, post};
@@ -48,7 +51,7 @@ pub fn in_order(
 ) -> impl Fn(&Call<'_>) -> Response + Send + Sync + 'static {
     let state = Mutex::new((deliver, Bursts::default()));
     move |call| {
-        // A `deliver` that panicked has lost that message; those behind it follow now.
+        // A `deliver` that panicked has lost that message; the ones after it follow now.
         let (deliver, bursts) = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
         let remote = call.remote();
         let payload = call.payload();
@@ -69,9 +72,9 @@ pub fn in_order(
 #[derive(Debug, Default)]
 struct Bursts {
     by_sender: BTreeMap<(SocketAddr, u32), Reorder>,
-    /// In the order in which a message of each came last.
+    /// In the order of each burst's most recent message.
     heard: VecDeque<(SocketAddr, u32)>,
-    /// Payload bytes that wait in all bursts together.
+    /// Waiting payload bytes of all bursts.
     bytes: usize,
     /// Messages that are ready to be delivered, in order.
     ready: VecDeque<(SocketAddr, BurstMark, Bytes)>,
@@ -80,14 +83,14 @@ struct Bursts {
 /// One burst.
 #[derive(Debug, Default)]
 struct Reorder {
-    /// The message that is to be delivered next.
+    /// The number of the next message to deliver.
     next: u32,
-    /// Those that overtook it: at most as many as a mark can be behind.
+    /// Messages that overtook it: at most as many as a mark can be behind.
     waiting: BTreeMap<u32, (BurstMark, Bytes)>,
 }
 
 impl Bursts {
-    /// Takes a message; what is in order now is ready.
+    /// Takes a message, and moves messages that are now in order to `ready`.
     fn take(&mut self, (remote, mark): (SocketAddr, BurstMark), payload: &[u8]) {
         let key = (remote, mark.burst);
         if let Some(at) = self.heard.iter().rposition(|heard| *heard == key) {
@@ -117,15 +120,15 @@ impl Bursts {
 }
 
 impl Reorder {
-    /// Payload bytes that wait.
+    /// Waiting payload bytes.
     fn bytes(&self) -> usize {
         self.waiting.values().map(|(_, payload)| payload.len()).sum()
     }
 
-    /// Takes a message and gives what is in order now.
+    /// Takes a message and returns the messages that are now in order.
     fn take(&mut self, mark: BurstMark, payload: &[u8], mut give: impl FnMut(BurstMark, Bytes)) {
         let sequence = mark.sequence;
-        // What lies before is here or does not come any more.
+        // Messages before this one are here or will not arrive.
         let first_open = mark.first_open();
         if self.next < first_open {
             let still_open = self.waiting.split_off(&first_open);
@@ -141,7 +144,7 @@ impl Reorder {
             give(mark, Bytes::copy_from_slice(payload));
             self.next = self.next.saturating_add(1);
         }
-        // Otherwise it is a copy of one that was delivered.
+        // Otherwise it is a copy of a delivered message.
         while let Some((mark, payload)) = self.waiting.remove(&self.next) {
             give(mark, payload);
             self.next = self.next.saturating_add(1);
@@ -282,6 +285,7 @@ mod tests {
                 names,
                 params,
                 rest,
+                arriving: None,
             };
             let call = Call::from(call);
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler(&call))).is_ok()

@@ -6,7 +6,7 @@ use core::fmt;
 use ebbtide_core::wire::Code;
 use std::error::Error;
 
-/// Anything that a handler may return.
+/// A type that a handler may return.
 ///
 /// | type | response |
 /// |---|---|
@@ -26,7 +26,7 @@ use std::error::Error;
     note = "a handler returns a `Response`, a `Code`, text, bytes, `Json`, `Cbor`, an `Option` or a `Result` of these"
 )]
 pub trait IntoResponse {
-    /// The response; `accept` is the format that the request asks for, if it asks for one.
+    /// Converts it to a response; `accept` is the format that the request accepts, if it names one.
     fn into_response(self, accept: Option<ContentFormat>) -> Response;
 }
 
@@ -106,8 +106,9 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
 
 /// The error of a handler that uses `?`.
 ///
-/// Any error becomes one. Its text goes to the log and not to the client, which gets 5.00: an error
-/// of a database is not for strangers. [`HandlerError::new`] makes one that the client sees.
+/// Any error converts to it. Its text goes to the log and not to the client, which receives 5.00,
+/// since errors of a database, for example, may contain secrets. [`HandlerError::new`] creates an
+/// error with a text for the client.
 ///
 /// ```
 /// use ebbtide::Code;
@@ -128,14 +129,14 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// An error with a code, and a diagnostic payload for people (RFC 7252 section 5.5.2), which may
-    /// be empty.
+    /// Creates an error with a code and a diagnostic payload for people (RFC 7252 section 5.5.2),
+    /// which may be empty.
     #[must_use]
     pub fn new(code: Code, diagnostic: impl Into<Bytes>) -> Self {
         Self { code, diagnostic: diagnostic.into(), source: None }
     }
 
-    /// An error that a code says all about, such as 4.04.
+    /// Creates an error that needs no text, such as 4.04.
     #[must_use]
     pub fn code(code: Code) -> Self {
         Self::new(code, "")
@@ -151,7 +152,7 @@ impl fmt::Display for HandlerError {
     }
 }
 
-// It does not implement `Error` itself: this conversion would then be one of two from itself.
+// It does not implement `Error`, because this conversion would then also convert it to itself.
 impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
         let (code, diagnostic) = (Code::INTERNAL_SERVER_ERROR, Bytes::new());

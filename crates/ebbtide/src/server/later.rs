@@ -1,41 +1,64 @@
-//! Answers that are sent later: of slow handlers, to groups, and those that wait for room.
+//! Answers that are sent later: those of slow handlers, to groups, and those that wait for room.
 
 use super::carrier::{Carrier, Sink};
 use super::panics;
 use super::reply::BoxFuture;
-use super::service::{Service, give_up};
+use super::service::{Inner, Service, give_up};
 use crate::net::clock::fraction;
-use ebbtide_core::session::Finished;
 use ebbtide_core::session::server::PendingRequest;
+use ebbtide_core::session::{FairShares, Finished};
+use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long an answer waits for the end of an exchange before it is tried anyway.
+/// How long an answer waits for the end of an exchange before it is tried in any case.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
-pub(super) struct Working(pub(super) Service);
+pub(super) struct Working {
+    service: Service,
+    /// The address in whose share it is counted, once it takes longer than a moment.
+    holder: Option<IpAddr>,
+}
 
 impl Working {
-    /// `None` if as many work as may.
-    pub(super) fn begin(service: &Service) -> Option<Self> {
+    /// A place for a request of `from`; `None` if as many work as may, or as many as are free to others for
+    /// this source.
+    pub(super) fn begin(service: &Service, from: IpAddr) -> Option<Self> {
         let inner = &service.inner;
-        let working = Self(service.clone());
-        let before = inner.working.fetch_add(1, Ordering::Relaxed);
-        (before < inner.config.max_working).then_some(working)
+        let working = Self { service: service.clone(), holder: None };
+        let (taken, max) =
+            (inner.working.fetch_add(1, Ordering::Relaxed), inner.config.max_working);
+        // Most handlers are ready at once: none of them waits for the lock.
+        let may = taken < max && (2 * taken < max || shares(inner).admit(from, taken, max));
+        may.then_some(working)
     }
+
+    /// It takes longer: it is counted in the share of `from`.
+    pub(super) fn hold(mut self, from: IpAddr) -> Self {
+        shares(&self.service.inner).add(from);
+        self.holder = Some(from);
+        self
+    }
+}
+
+fn shares(inner: &Inner) -> MutexGuard<'_, FairShares> {
+    inner.shares.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Working {
     fn drop(&mut self) {
-        self.0.inner.working.fetch_sub(1, Ordering::Relaxed);
+        if let Some(from) = self.holder {
+            shares(&self.service.inner).remove(from);
+        }
+        self.service.inner.working.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
-/// repeating it (RFC 7252 section 5.2.2).
+/// retransmitting it (RFC 7252 section 5.2.2).
 pub(super) async fn finish<C: Carrier>(
     carrier: Arc<C>,
     working: Working,
@@ -43,7 +66,7 @@ pub(super) async fn finish<C: Carrier>(
     subject: Option<(super::Subject, u64)>,
     future: BoxFuture,
 ) {
-    let service = &working.0;
+    let service = &working.service;
     let patience = service.config().acknowledge_after;
     let mut answer = pin!(panics::caught(future));
     let answered = match tokio::time::timeout(patience, answer.as_mut()).await {
@@ -51,7 +74,8 @@ pub(super) async fn finish<C: Carrier>(
         Err(_) => {
             let acknowledgement = pending.acknowledge();
             carrier.with(|state, now| {
-                // An acknowledgement finds room, or is sent for the next copy of the request.
+                // If there is no room for the acknowledgement, it is sent for the next copy of the
+                // request.
                 let _ = state.send(now, &acknowledgement);
             });
             answer.await
@@ -94,18 +118,19 @@ pub(super) fn when_there_is_room<C: Carrier>(
     carrier: &Arc<C>,
     finished: Finished,
 ) {
-    let Some(working) = Working::begin(service) else {
+    let from = finished.requester().remote.ip();
+    let Some(working) = Working::begin(service, from) else {
         tracing::warn!(peer = %finished.requester().remote, "too many responses wait to be sent");
         return;
     };
-    let carrier = carrier.clone();
+    let (carrier, working) = (carrier.clone(), working.hold(from));
     tokio::spawn(async move {
         wait(&*carrier, &finished).await;
         drop(working);
     });
 }
 
-/// Sends an answer, and waits for room as long as it takes.
+/// Sends an answer, after waiting for room for as long as necessary.
 async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
     loop {
         let room = carrier.with(|state, now| match state.send(now, finished) {
@@ -119,21 +144,22 @@ async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
             }
         });
         let Some(room) = room else { return };
-        // An exchange that ended, or the time: both mean to try again.
+        // The end of an exchange and the end of the wait both lead to another attempt.
         let _ = tokio::time::timeout(PATIENCE, room).await;
     }
 }
 
-/// Answers a request to a group: not at once, so that the members' answers do not collide, and
-/// not at all if there is nothing to say (RFC 7252 section 8.2).
+/// Answers a request to a group: after a delay, so that the members' answers do not collide, and
+/// not at all if there is nothing to report (RFC 7252 section 8.2).
 pub(super) fn at_leisure<C: Carrier>(service: &Service, carrier: &Arc<C>, finished: Finished) {
     if !finished.is_useful() {
         return;
     }
-    let Some(working) = Working::begin(service) else { return };
-    let leisure = service.config().net.endpoint.params.default_leisure.to_duration();
+    let from = finished.requester().remote.ip();
+    let Some(working) = Working::begin(service, from) else { return };
+    let leisure = service.config().endpoint.params.default_leisure.to_duration();
     let part = fraction();
-    let carrier = carrier.clone();
+    let (carrier, working) = (carrier.clone(), working.hold(from));
     tokio::spawn(async move {
         tokio::time::sleep(leisure.mul_f64(part)).await;
         wait(&*carrier, &finished).await;

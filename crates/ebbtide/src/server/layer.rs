@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Something that stands around handlers. It sees each request before the handler does and its
-/// answer afterwards, and may answer in the handler's place.
+/// A layer around handlers. It sees each request before the handler and the response after it, and
+/// may answer in the handler's place.
 ///
-/// A layer around a handler that answers at once costs a call of a function, no allocation.
+/// Around a handler that answers at once, a layer costs a function call and no allocation.
 ///
 /// ```
 /// use ebbtide::Response;
@@ -74,8 +74,8 @@ impl Layer for AccessLog {
     }
 }
 
-/// Answers 5.03 where a handler takes longer than this. The handler's future is dropped: what it had
-/// begun ends at its next `await`.
+/// The time limit of a handler. Beyond it, the request is answered 5.03 and the handler's future is
+/// dropped at its current `await`.
 #[derive(Copy, Clone, Debug)]
 pub struct Timeout(pub Duration);
 
@@ -92,12 +92,12 @@ impl Layer for Timeout {
     }
 }
 
-/// Lets so many requests be worked on at once, and answers more of them 5.03 with Max-Age 1.
+/// Limits concurrent requests; excess requests receive 5.03 with Max-Age 1.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit(Arc<Semaphore>);
 
 impl ConcurrencyLimit {
-    /// A limit that all clones share.
+    /// A limit that all clones of the layer share.
     #[must_use]
     pub fn new(requests: usize) -> Self {
         Self(Arc::new(Semaphore::new(requests.min(Semaphore::MAX_PERMITS))))
@@ -120,10 +120,10 @@ impl Layer for ConcurrencyLimit {
     }
 }
 
-/// Lets a request through if a function says so, and answers in its place otherwise.
+/// Calls a function for each request, which lets the request pass or answers it.
 ///
-/// On a route with bodies in blocks, use [`Resource::authorize`](super::Resource::authorize): it is
-/// asked at the first block, before anything is stored.
+/// On a route with bodies in blocks, use [`Resource::authorize`](super::Resource::authorize), which
+/// is called at the first block, before anything is stored.
 #[derive(Clone, Debug)]
 pub struct Authorize<F>(pub F);
 

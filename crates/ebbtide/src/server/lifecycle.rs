@@ -1,4 +1,4 @@
-//! How a server ends: at once, or gracefully.
+//! The end of a server: at once, or gracefully.
 
 use super::service::Service;
 use super::{Listener, Resource, Server};
@@ -15,9 +15,9 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How often it is looked whether all is done.
+/// How often to check whether all work is finished.
 const POLL: Duration = Duration::from_millis(5);
-/// How long the sockets may take to be closed afterwards.
+/// How long the sockets may take to close afterwards.
 const CLOSING: Duration = Duration::from_millis(200);
 
 /// Ends a [`Server`] from elsewhere. Clones end the same server.
@@ -41,8 +41,7 @@ impl ServerHandle {
     /// releases its connections and closes its sockets. [`Server::run`] then returns, and the
     /// addresses can be bound again. Returns true if all work was finished within `grace`.
     ///
-    /// Dropping this future leaves the server as it is then: it refuses what is new, and goes on
-    /// otherwise.
+    /// Not cancel safe: if dropped, the server stays open and answers every new request with 5.03.
     pub async fn shutdown(&self, grace: Duration) -> bool {
         let seconds = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX).max(1);
         self.service.inner.refuses_for.store(seconds, Ordering::SeqCst);
@@ -64,13 +63,13 @@ impl ServerHandle {
                 sleep(POLL).await;
             }
         };
-        // A server that is not dropped keeps its sockets.
+        // A server that is neither running nor dropped keeps its sockets.
         let _ = tokio::time::timeout(CLOSING, closed).await;
         done
     }
 
-    /// Adds a resource while the server runs, at a path such as `/devices/7`; of two at one path the later one
-    /// stays. The routes of the router that the server was started with go first.
+    /// Adds a resource while the server runs, at a path such as `/devices/7`. Of two at one path,
+    /// the later one remains. Routes of the initial router take precedence.
     ///
     /// ```no_run
     /// # use ebbtide::server::{Router, Server, get};
@@ -91,12 +90,12 @@ impl ServerHandle {
             .add(path, resource);
     }
 
-    /// Removes a resource that [`Self::add_route`] has added with this path; its observers receive a
-    /// 4.04. False if there is none.
+    /// Removes the resource that was added with this path by [`Self::add_route`]; its observers
+    /// receive a 4.04. Returns false if there is none.
     pub fn remove_route(&self, path: &str) -> bool {
         let mut added = self.service.inner.added.write().unwrap_or_else(PoisonError::into_inner);
         let removed = added.remove(path);
-        // The handlers of others may ask for a route meanwhile.
+        // Other handlers may look routes up meanwhile.
         drop(added);
         if let Some(subject) = removed.as_ref().and_then(|route| route.resource.subject.as_ref()) {
             subject.changed();
@@ -110,7 +109,7 @@ impl ServerHandle {
         self.listeners.iter().for_each(|close| close());
     }
 
-    /// Whether nothing is under way that was acknowledged, and no observer is yet to be told.
+    /// Whether all acknowledged requests are answered and all observers are notified of the end.
     fn is_idle(&self) -> bool {
         let sockets = self.sockets.iter().filter_map(Weak::upgrade);
         self.service.inner.working.load(Ordering::SeqCst) == 0
@@ -122,8 +121,8 @@ impl ServerHandle {
 }
 
 impl Server {
-    /// Ends this server from elsewhere, also while [`Self::run`] has it. Of connections, those count
-    /// that [`Self::listen`] was called for before.
+    /// Returns a handle that ends this server from elsewhere, also while [`Self::run`] owns it. It
+    /// ends the connections of those listeners that were added before.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         ServerHandle {
@@ -133,7 +132,8 @@ impl Server {
         }
     }
 
-    /// Serves until `signal` is ready, and then ends gracefully, see [`ServerHandle::shutdown`].
+    /// Serves until `signal` is ready, and then shuts down gracefully; see
+    /// [`ServerHandle::shutdown`].
     ///
     /// ```no_run
     /// # use ebbtide::server::{Router, Server, get};
@@ -147,7 +147,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// As [`Self::run`].
+    /// See [`Self::run`].
     pub async fn run_until(
         self,
         signal: impl Future<Output = ()>,

@@ -22,12 +22,14 @@ mod resource;
 mod router;
 mod service;
 mod state;
+mod streaming;
 mod test_server;
 mod well_known;
 mod worker;
 
+pub use crate::state_store::{StateFile, StateStore};
 pub use call::Call;
-pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
+pub use extract::{Accept, Body, BodyStream, ETags, FromCall, Rejection, Remote, State};
 #[cfg(feature = "serde")]
 pub use extract::{Cbor, Data, Json, Path, Query};
 pub use file::{FileHandler, file, one_block};
@@ -41,7 +43,6 @@ pub use observe::Subject;
 pub use reply::Reply;
 pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
 pub use router::Router;
-pub use state::{StateFile, StateStore};
 pub use test_server::TestServer;
 
 pub use ebbtide_core::endpoint::Reliability;
@@ -54,9 +55,9 @@ use crate::message::Scheme;
 use crate::metrics::{Meter, Reports};
 use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
-use crate::net::dtls::{Side, config::DtlsBind};
+use crate::net::dtls::Side;
 use crate::net::shared::Shared;
-use crate::stream::{Listen, Listener, Serving, StreamCounters, StreamLimits, Tally};
+use crate::stream::{Listen, Listener, Serving, StreamCounters, Tally};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::MessageIdStart;
 use ebbtide_core::endpoint::{Counters, SendError};
@@ -68,63 +69,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
-use std::time::Duration;
 use tokio::task::JoinHandle;
 use worker::Worker;
-
-/// Settings of a [`Server`] beside those of its message layer.
-#[derive(Clone, Debug)]
-pub struct ServerConfig {
-    /// The message layer.
-    pub net: Config,
-    /// How long a handler may take before its request is acknowledged, and answered by a separate
-    /// response later (RFC 7252 section 5.2.2). Default 50 ms: below the timeouts of clients that
-    /// measure the round trip.
-    pub acknowledge_after: Duration,
-    /// Requests that asynchronous handlers work on at once. Further requests are answered 5.03
-    /// (Service Unavailable) with Max-Age 1. Default 10000.
-    pub max_working: usize,
-    /// Bytes of bodies in parts, uploads and downloads together, and as many again of those in
-    /// Non-confirmable blocks. Default 64 MiB.
-    pub max_block_bytes: usize,
-    /// Observers per socket; who registers beyond that is answered once. Default 131072.
-    pub max_observers: usize,
-    /// Requests a second from one address; more are answered 4.29 (RFC 8516). Default: no limit.
-    pub max_rate: Option<u32>,
-    /// Which addresses get no more than three times the bytes they sent before they have echoed a
-    /// challenge (RFC 9175 section 2.4).
-    pub verify: Verify,
-    /// Where it stores what it must know after a restart, such as who observes what. Default: nowhere.
-    pub state: Option<Arc<dyn StateStore>>,
-    /// Sockets for each address, each with an endpoint and a thread of its own, among which the system divides
-    /// the peers (SO_REUSEPORT). Default 1, which is driven by the runtime that the server was bound in.
-    /// Elsewhere than on Linux more than one is refused. DTLS has one socket.
-    pub workers: usize,
-    /// How many connections over TCP, TLS and WebSockets are accepted.
-    pub stream: StreamLimits,
-    #[cfg(feature = "dtls")]
-    /// Where it serves over DTLS as well (`coaps`), to clients whose key is known.
-    pub dtls: Vec<DtlsBind>,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            net: Config::default(),
-            acknowledge_after: Duration::from_millis(50),
-            max_working: 10_000,
-            max_block_bytes: 64 << 20,
-            max_observers: 131_072,
-            max_rate: None,
-            verify: Verify::default(),
-            state: None,
-            workers: 1,
-            stream: StreamLimits::default(),
-            #[cfg(feature = "dtls")]
-            dtls: Vec::new(),
-        }
-    }
-}
 
 /// A CoAP server. Dropping it closes its sockets.
 #[derive(Debug)]
@@ -136,32 +82,40 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves `router` at these addresses, with the default settings. Must be called within a tokio
-    /// runtime.
+    /// Serves `router` at these addresses, with the default settings.
     ///
     /// # Errors
     ///
     /// Returns an error if one of the addresses cannot be resolved or bound, or if the system
     /// provides no randomness.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime with IO and time enabled.
     pub fn bind(
         router: Router,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        Self::with_config(router, ServerConfig::default(), addresses)
+        Self::with_config(router, Config::new(), addresses)
     }
 
-    /// Serves `router` at these addresses.
+    /// Serves `router` at these addresses. Names are resolved, and the stored state is loaded, in
+    /// the calling thread, which they may block.
     ///
     /// # Errors
     ///
     /// Returns an error if one of the addresses cannot be resolved or bound, if the stored state
     /// cannot be loaded, if a worker cannot be started, or if the system provides no randomness.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime with IO and time enabled.
     pub fn with_config(
         router: Router,
-        config: ServerConfig,
+        config: Config,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        let mut net = config.net.clone();
+        let mut net = config.clone();
         let (store, workers) = (config.state.clone(), config.workers.max(1));
         let unread = |source| BindError { address: UNRESOLVED, source };
         let saved = store.as_deref().map(state::Saved::load).transpose().map_err(unread)?;
@@ -170,7 +124,7 @@ impl Server {
             MessageIdStart { key, restarts }
         });
         #[cfg(feature = "dtls")]
-        let dtls = config.dtls.clone();
+        let dtls = config.dtls_binds.clone();
         let no_randomness = |source| BindError { address: UNRESOLVED, source };
         let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
@@ -187,7 +141,7 @@ impl Server {
                     let numbered = (clock, number);
                     let shared =
                         Shared::serving(address, net.socket(), serve, numbered, workers > 1)?;
-                    // Of port 0, the others have the one that the first was given.
+                    // With port 0, further workers use the port that the first one was given.
                     address = shared.local_addr();
                     threads.push(worker);
                     bound.push(shared);
@@ -205,7 +159,7 @@ impl Server {
             secured.map_err(|source| BindError { address, source })?;
             bound.push(shared);
         }
-        // Nobody has set them before.
+        // They have not been set before.
         let _ = service.inner.sockets.set(bound.iter().map(Arc::downgrade).collect());
         if let (Some(store), Some(saved)) = (store, saved) {
             state::restore(&service, &bound, &saved);
@@ -226,7 +180,7 @@ impl Server {
         Ok(Self { service, sockets, listeners: Vec::new(), tally: Arc::default() })
     }
 
-    /// Serves over TCP, TLS or WebSockets as well: the same resources by the same handlers.
+    /// Serves the same resources over TCP, TLS or WebSockets as well.
     ///
     /// ```no_run
     /// # async fn example(router: ebbtide::server::Router) -> Result<(), Box<dyn std::error::Error>> {
@@ -239,27 +193,28 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the address cannot be bound, or the certificate not be used.
+    /// Returns an error if the address cannot be bound or the certificate cannot be used.
     pub fn listen(mut self, at: Listen) -> Result<Self, BindError> {
         let config = self.service.config();
         let serving = Serving {
             service: Arc::new(self.service.clone()),
             clock: self.service.clock(),
-            config: config.net.stream.clone(),
-            limits: config.stream,
+            config: config.stream.clone(),
+            limits: config.stream_limits,
         };
         self.listeners.push(Listener::start(at, serving, self.tally.clone())?);
         Ok(self)
     }
 
-    /// Joins a group at the sockets that are bound to all addresses of its family: a request to the
-    /// group's address is answered after a random part of DEFAULT_LEISURE, unless there is nothing
-    /// to say (RFC 7252 section 8.2). `interface` is an interface's index ([`interface_index`]), 0
-    /// for the system's choice.
+    /// Joins a multicast group at the sockets that are bound to all addresses of its family. A
+    /// request to the group's address is answered after a random part of DEFAULT_LEISURE, unless
+    /// there is nothing to report (RFC 7252 section 8.2). `interface` is the index of an interface
+    /// ([`interface_index`]), or 0 for the system's choice.
     ///
     /// # Errors
     ///
-    /// If the address is none of a group, there is no such interface, or no such socket.
+    /// Returns an error if `group` is not a multicast address, or if there is no such interface or
+    /// socket.
     pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         if group::join(self.sockets.iter().map(|(shared, _)| shared), group, interface)? {
             return Ok(());
@@ -268,7 +223,8 @@ impl Server {
         Err(io::Error::new(io::ErrorKind::InvalidInput, why))
     }
 
-    /// Joins [`ALL_COAP_NODES`] as far as there are sockets for them, and says which it has joined.
+    /// Joins [`ALL_COAP_NODES`] of the families for which there are sockets, and returns the joined
+    /// groups.
     ///
     /// # Errors
     ///
@@ -287,13 +243,13 @@ impl Server {
         Ok(joined)
     }
 
-    /// Chooses the congestion control of separate responses and notifications to one peer; it takes
-    /// effect at once, and knows nothing yet.
+    /// Sets the congestion control of separate responses and notifications to one peer. It takes
+    /// effect at once, and starts without measurements.
     ///
     /// # Errors
     ///
-    /// If there is no room for another peer's state, or for another control: a socket has 256
-    /// different ones at most.
+    /// Returns an error if there is no room for another peer's state, or for another control: a
+    /// socket has at most 256 different ones.
     pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), SendError> {
         let same_family = |shared: &Shared| shared.local_addr().is_ipv4() == remote.is_ipv4();
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
@@ -302,13 +258,13 @@ impl Server {
         })
     }
 
-    /// The addresses that it is bound to for `coap`.
+    /// The addresses of the sockets for `coap`.
     #[must_use]
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         self.addresses(false)
     }
 
-    /// The addresses that it is bound to for `coaps`.
+    /// The addresses of the sockets for `coaps`.
     #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_addrs(&self) -> Vec<SocketAddr> {
@@ -327,12 +283,12 @@ impl Server {
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
         let sockets = sockets.filter(|shared| shared.lock().dtls.is_some() == dtls);
         let mut addresses: Vec<_> = sockets.map(|shared| shared.local_addr()).collect();
-        // Workers have one address.
+        // Workers share one address.
         addresses.dedup();
         addresses
     }
 
-    /// Where it listens for connections.
+    /// The schemes and addresses at which it accepts connections.
     #[must_use]
     pub fn listeners(&self) -> Vec<(Scheme, SocketAddr)> {
         self.listeners.iter().map(|listener| (listener.scheme, listener.address)).collect()
@@ -352,7 +308,7 @@ impl Server {
         self.sockets.iter().map(|(shared, _)| shared.lock().endpoint.counters()).collect()
     }
 
-    /// Reads its metrics, also while [`Self::run`] has it.
+    /// Returns a reader of its metrics, which also works while [`Self::run`] owns the server.
     #[must_use]
     pub fn meter(&self) -> Meter {
         let inner: Arc<dyn Reports> = self.service.inner.clone();
@@ -360,7 +316,8 @@ impl Server {
         Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally, report)
     }
 
-    /// Serves until this future is dropped, or the server is ended by its [`Self::handle`].
+    /// Serves until this future is dropped, which closes the sockets, or until the server is ended
+    /// by its [`Self::handle`].
     ///
     /// # Errors
     ///
@@ -369,7 +326,7 @@ impl Server {
     /// error: its request is answered 5.00 (Internal Server Error), and the panic is counted and
     /// logged.
     pub async fn run(mut self) -> io::Result<()> {
-        // Whichever ends first is told: the others never end by themselves.
+        // The first task to end decides, since none of them ends by itself.
         let ended = poll_fn(|cx| {
             let sockets = self.sockets.iter_mut().map(|(_, driver)| driver);
             let listeners = self.listeners.iter_mut().map(|listener| &mut listener.task);
@@ -383,13 +340,13 @@ impl Server {
             if any { Poll::Pending } else { Poll::Ready(Ok(())) }
         });
         match ended.await {
-            // It was closed.
+            // The server was closed.
             Err(error) if error.is_cancelled() => Ok(()),
             ended => ended.map_err(io::Error::other),
         }
     }
 
-    /// Stops serving.
+    /// Stops serving at once.
     pub fn close(&self) {
         for (shared, _) in &self.sockets {
             shared.close();

@@ -1,4 +1,4 @@
-//! Subjects that clients observe (RFC 7641).
+//! Subjects, which clients observe (RFC 7641).
 
 use crate::message::Response;
 use crate::net::shared::Shared;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// A subject that clients observe: the state of a resource, or its events.
+/// A subject of observations: the state of a resource, or its events.
 ///
 /// Cloning it is cheap, and all clones are the same subject.
 ///
@@ -23,7 +23,7 @@ use std::time::Duration;
 ///     "/temperature",
 ///     get(|_: &Call<'_>| Response::content("22.3 C")).observable(&temperature),
 /// );
-/// // Whenever it has changed; the handler of GET says what it is now.
+/// After each change; the GET handler returns the current state.
 /// temperature.changed();
 /// ```
 #[derive(Clone, Debug)]
@@ -35,18 +35,18 @@ pub struct Subject {
 struct SubjectInner {
     id: u32,
     confirmable: bool,
-    /// How often it has changed.
+    /// The number of changes.
     changes: AtomicU64,
-    /// How much time there is between two notifications at least.
+    /// The minimum time between two notifications.
     span: Option<Duration>,
-    /// Paths whose span is not over; whether they have changed since.
+    /// Paths whose span has not passed, and whether they have changed since.
     waiting: Mutex<BTreeMap<Option<String>, bool>>,
     sockets: Mutex<Vec<Weak<dyn Observed>>>,
 }
 
-/// A socket or a connection, which has observers.
+/// A socket or a connection with observers.
 pub(super) trait Observed: core::fmt::Debug + Send + Sync {
-    /// Changes its observers, and sees to it that those that are due are notified.
+    /// Changes its observers, and notifies those that are due.
     fn tell(&self, change: &mut dyn FnMut(&mut Observers));
 }
 
@@ -71,15 +71,16 @@ impl Default for Subject {
 }
 
 impl Subject {
-    /// A subject whose notifications are Confirmable: they arrive, or the observer is removed.
+    /// Creates a subject whose notifications are Confirmable. If an observer does not acknowledge
+    /// one, it is removed.
     #[must_use]
     pub fn new() -> Self {
         Self::with(true)
     }
 
-    /// A subject whose notifications are Non-confirmable, but for those that congestion control
-    /// makes Confirmable to measure the path, one a day, and the first to an observer whose address
-    /// may be forged (RFC 7641 sections 4.5 and 7).
+    /// Creates a subject whose notifications are Non-confirmable, except those that congestion
+    /// control makes Confirmable to measure the path, one a day, and the first one to an observer
+    /// whose address may be forged (RFC 7641 sections 4.5 and 7).
     #[must_use]
     pub fn non_confirmable() -> Self {
         Self::with(false)
@@ -99,33 +100,34 @@ impl Subject {
         }
     }
 
-    /// The state changed: every observer is sent the GET handler's current answer. An observer with an
-    /// unacknowledged notification receives a single one for all later changes once it acknowledges:
-    /// the latest state counts (RFC 7641 section 1.3).
+    /// Signals that the state changed. Every observer receives the GET handler's current response.
+    /// An observer with an unacknowledged notification receives, once it acknowledges, a single one
+    /// for all later changes, because only the latest state counts (RFC 7641 section 1.3).
     pub fn changed(&self) {
         self.inner.changes.fetch_add(1, Ordering::SeqCst);
         self.tell(None);
     }
 
-    /// Notifies observers of changes at most once in this span: later changes wait for its end,
-    /// when observers receive the state of that time. Changes of different paths ([`Self::changed_at`]) do not wait for each other. At
-    /// the end of the span a task of the runtime tells them, in which the first of them was reported.
+    /// Notifies observers of changes at most once in this span. Later changes wait for its end,
+    /// when observers receive the state of that time. Changes of different paths
+    /// ([`Self::changed_at`]) do not wait for each other. The end of the span is a task of the
+    /// runtime in which its first change was reported.
     #[must_use]
     pub fn at_most_every(mut self, span: Duration) -> Self {
-        // Clones share what is inside: the span is set before there are any.
+        // Clones share the inner state, so the span must be set before there are clones.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.span = Some(span);
         }
         self
     }
 
-    /// Tells observers of a change, of all paths or one, now or when the span is over.
+    /// Notifies observers of a change of all paths or of one, now or at the end of the span.
     fn tell(&self, path: Option<&str>) {
         let Some(span) = self.inner.span else { return self.tell_now(path) };
         let key = path.map(str::to_owned);
         let mut waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(changed) = waiting.get_mut(&key) {
-            // Its span is not over.
+            // Its span has not passed.
             *changed = true;
             return;
         }
@@ -157,7 +159,7 @@ impl Subject {
             return self.each(|observers| observers.changed(self.inner.id));
         };
         let concerns = |request: &[u8]| {
-            // The request was a message when it came.
+            // The bytes were a valid message on arrival.
             let Ok(message) = Message::parse(request) else { return false };
             if path.is_empty() {
                 return message.path().next().is_none();
@@ -167,17 +169,17 @@ impl Subject {
         self.each(|observers| observers.changed_where(self.inner.id, concerns));
     }
 
-    /// The state changed, and the notification of this change is Confirmable or Non-confirmable, whatever
-    /// the subject's others are. Where one notification covers several
-    /// changes, Confirmable prevails.
+    /// Signals that the state changed, and chooses whether the notification of this change is
+    /// Confirmable or Non-confirmable. If one notification covers several changes, Confirmable
+    /// prevails.
     pub fn changed_as(&self, reliability: Reliability) {
         self.inner.changes.fetch_add(1, Ordering::SeqCst);
         self.each(|observers| observers.changed_as(self.inner.id, reliability));
     }
 
-    /// The state at one path changed, such as `/rooms/kitchen` of a route `/rooms/{room}`: only the
-    /// observers of that path are notified. Path segments are compared as they are, without
-    /// percent-encoding.
+    /// Signals that the state at one path changed, such as `/rooms/kitchen` of a route
+    /// `/rooms/{room}`. Only the observers of that path are notified. Path segments are compared as
+    /// they are, without percent-encoding.
     ///
     /// ```
     /// use ebbtide::server::{Path, Router, Subject, get};
@@ -199,13 +201,13 @@ impl Subject {
         self.event(&Response::new(if is_error { code } else { Code::SERVICE_UNAVAILABLE }));
     }
 
-    /// Something happened: every observer is sent `notification`, one after the other; at most
-    /// sixteen wait for one observer.
+    /// Reports an event: every observer receives each `notification`, in order. At most sixteen
+    /// wait for one observer.
     pub fn event(&self, notification: &Response) {
         self.each(|observers| observers.event(self.inner.id, notification));
     }
 
-    /// How many observers there are, at all sockets.
+    /// The number of observers at all sockets.
     #[must_use]
     pub fn observers(&self) -> usize {
         let mut count = 0;
@@ -226,7 +228,7 @@ impl Subject {
     pub(super) fn attach<O: Observed + 'static>(&self, shared: &Arc<O>) {
         let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         let address = Arc::as_ptr(shared).cast::<()>();
-        // Connections come and go.
+        // Removes closed connections.
         sockets.retain(|known| known.strong_count() > 0);
         if !sockets.iter().any(|known| known.as_ptr().cast::<()>() == address) {
             let shared: Arc<dyn Observed> = shared.clone();
@@ -234,12 +236,12 @@ impl Subject {
         }
     }
 
-    /// How often it has changed.
+    /// The number of changes.
     pub(super) fn changes(&self) -> u64 {
         self.inner.changes.load(Ordering::SeqCst)
     }
 
-    /// Its name for the session.
+    /// The subject's name in the session.
     pub(super) fn name(&self) -> ebbtide_core::session::Subject {
         ebbtide_core::session::Subject { id: self.inner.id, confirmable: self.inner.confirmable }
     }

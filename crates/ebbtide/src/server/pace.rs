@@ -7,12 +7,13 @@ use ebbtide_core::session::server::Outgoing;
 use ebbtide_core::time::Instant;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// When the task that does what is due looks again, if it runs.
+/// The next wake-up of the task that handles the timers, if it runs.
 #[derive(Debug, Default)]
 pub(super) struct Pace(Mutex<Option<Instant>>);
 
 impl Service {
-    /// Sees to it that what is due is done: by one task for all bodies, which ends when nothing is.
+    /// Starts the task that handles the timers of all bodies, unless it runs. It ends when none is
+    /// left.
     pub(super) fn pace(&self) {
         let Some(due) = self.session().poll_timeout() else { return };
         let mut looks = self.inner.pace.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -26,7 +27,7 @@ impl Service {
         *looks = Some(due);
     }
 
-    /// Does what is due; when there is more to do.
+    /// Handles the timers that are due, and returns the next instant.
     fn proceed(&self) -> Option<Instant> {
         let due = self.session().handle_timeout(self.clock().now());
         let next = {
@@ -35,7 +36,7 @@ impl Service {
             *looks
         };
         for finished in due {
-            // Each leaves by the socket that its request came by, if that is still there.
+            // Each block leaves by the socket at which its request arrived, if that still exists.
             let sockets = self.inner.sockets.get();
             let number = finished.requester().transport as usize;
             let socket = sockets.and_then(|sockets| sockets.get(number)?.upgrade());

@@ -1,4 +1,4 @@
-//! Panics of handlers: a bug in one must not end what serves the others.
+//! Panics of handlers: a bug in one handler must not stop the server for other clients.
 
 use super::reply::BoxFuture;
 use crate::message::Response;
@@ -25,7 +25,7 @@ pub(super) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Caught> {
     catch_unwind(AssertUnwindSafe(call)).map_err(Caught)
 }
 
-/// Waits for a handler.
+/// Waits for a handler and catches its panic.
 pub(super) async fn caught(mut future: BoxFuture) -> Result<Response, Caught> {
     poll_fn(|cx| match catch(|| future.as_mut().poll(cx)) {
         Ok(Poll::Ready(response)) => Poll::Ready(Ok(response)),

@@ -8,30 +8,31 @@ use std::pin::Pin;
 /// A future that is polled by the server's runtime.
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// The answer to a request, or the promise of one.
+/// The answer to a request, or a future that returns it.
 pub struct Reply(pub(crate) Answer);
 
 pub(crate) enum Answer {
-    /// It rides on the acknowledgement of its request.
+    /// The response is sent with the acknowledgement (piggybacked).
     Ready(Response),
-    /// It is sent when it is ready. The request is acknowledged before, if that takes long.
+    /// The response is sent when the future is ready. If that takes long, the request is
+    /// acknowledged first.
     Pending(BoxFuture),
 }
 
 impl Reply {
-    /// A response that is ready.
+    /// Creates a reply with this response.
     #[must_use]
     pub const fn now(response: Response) -> Self {
         Self(Answer::Ready(response))
     }
 
-    /// A response that is ready when `future` is.
+    /// Creates a reply whose response is the output of `future`.
     #[must_use]
     pub fn later(future: impl Future<Output = Response> + Send + 'static) -> Self {
         Self(Answer::Pending(Box::pin(future)))
     }
 
-    /// Changes the response, when it is ready.
+    /// Applies `change` to the response when it is ready.
     #[must_use]
     pub fn map(self, change: impl FnOnce(Response) -> Response + Send + 'static) -> Self {
         match self.0 {

@@ -1,4 +1,4 @@
-//! One line a minute about the limits that were met.
+//! Logs one line a minute about limits that were reached.
 
 use super::service::Inner;
 use std::sync::Weak;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Writes the line for as long as the server lives, which this task does not keep alive.
+/// Writes the line until the server is dropped. The weak reference does not keep the server alive.
 pub(super) async fn report(inner: Weak<Inner>) {
     loop {
         tokio::time::sleep(EVERY).await;

@@ -9,14 +9,14 @@ use crate::message::Response;
 use ebbtide_core::wire::Code;
 use std::sync::Arc;
 
-/// A handler whose form and arguments are settled.
+/// A handler whose form and arguments are erased.
 type Answer<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
 type Authorize = Arc<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
 
-/// The methods that a resource can have: 0.01 to 0.07.
+/// The number of methods: codes 0.01 to 0.07.
 const METHODS: usize = 7;
 
-/// A resource: a handler per method, and what `/.well-known/core` says about it.
+/// A resource: a handler for each method, and its entry in `/.well-known/core`.
 ///
 /// `S` is the state that its handlers take, see [`Router::with_state`](super::Router::with_state).
 pub struct Resource<S = ()> {
@@ -27,6 +27,8 @@ pub struct Resource<S = ()> {
     /// Whether its handlers obey If-Match and If-None-Match.
     pub(super) conditional: bool,
     pub(super) max_body: usize,
+    /// See [`Self::streamed`].
+    pub(super) streamed: bool,
     pub(super) authorize: Option<Authorize>,
     /// See [`Self::max_unverified`].
     pub(super) unverified: Option<Arc<Gate>>,
@@ -41,6 +43,7 @@ impl<S> Default for Resource<S> {
             hidden: false,
             conditional: false,
             max_body: usize::MAX,
+            streamed: false,
             authorize: None,
             unverified: None,
         }
@@ -105,14 +108,15 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Says something about the resource in `/.well-known/core`, such as `rt` (RFC 6690 section 3).
+    /// Adds an attribute to the resource's entry in `/.well-known/core`, such as `rt` (RFC 6690
+    /// section 3).
     #[must_use]
     pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.attributes.push((name.into(), value.into()));
         self
     }
 
-    /// Keeps it out of `/.well-known/core`.
+    /// Omits the resource from `/.well-known/core`.
     #[must_use]
     pub fn hidden(mut self) -> Self {
         self.hidden = true;
@@ -127,20 +131,50 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Says that the handlers obey If-Match and If-None-Match (RFC 7252 section 5.10.8). Otherwise a
-    /// request with one of these is answered 4.02 (Bad Option): a condition is never ignored.
+    /// Declares that the handlers obey If-Match and If-None-Match (RFC 7252 section 5.10.8).
+    /// Without it, a request with one of these options is answered 4.02 (Bad Option): a condition
+    /// is never ignored.
     #[must_use]
     pub fn conditional(mut self) -> Self {
         self.conditional = true;
         self
     }
 
-    /// Bounds the bodies of requests; one that is longer is answered 4.13 (Request Entity Too Large)
-    /// with the bound in Size1, as soon as it is known, before it is stored. The bound of the whole
-    /// server holds as well ([`Config::max_body`](crate::Config::max_body)).
+    /// Sets the maximum length of a request's body. A longer body is answered 4.13 (Request Entity
+    /// Too Large) with the maximum in Size1, as soon as its length is known and before it is
+    /// stored. The server's maximum applies as well
+    /// ([`Config::max_body`](crate::Config::max_body)). Default: no limit.
     #[must_use]
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
+        self
+    }
+
+    /// Lets handlers take bodies as they arrive, by a [`BodyStream`](super::BodyStream): a handler begins with the
+    /// first block, and a block is acknowledged when there is room for it. So memory does not grow with the body, and
+    /// only [`Self::max_body`] bounds it. An error response before the end of the body ends the
+    /// transfer.
+    ///
+    /// That holds for the blocks of RFC 7959 over any transport. Bodies in the blocks of RFC 9177, which may come in
+    /// any order, are assembled first.
+    ///
+    /// ```
+    /// use ebbtide::{Code, server::{BodyStream, HandlerError, Router, put}};
+    /// use tokio::io::AsyncWriteExt;
+    ///
+    /// async fn store(mut body: BodyStream) -> Result<Code, HandlerError> {
+    ///     let mut file = tokio::io::sink();
+    ///     while let Some(bytes) = body.next().await? {
+    ///         file.write_all(&bytes).await?;
+    ///     }
+    ///     Ok(Code::CHANGED)
+    /// }
+    ///
+    /// let router: Router = Router::new().route("/firmware", put(store).streamed().max_body(64 << 20));
+    /// ```
+    #[must_use]
+    pub fn streamed(mut self) -> Self {
+        self.streamed = true;
         self
     }
 
@@ -161,9 +195,9 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Asks `authorize` before anything is stored or handled: an `Err` is the answer, such as 4.01 or
-    /// 4.03. It sees every message of a request: of a body in blocks each block, the first one first.
-    /// It must not block.
+    /// Calls `authorize` before a request is stored or handled; an `Err` is the answer, such as
+    /// 4.01 or 4.03. It receives every message of a request, and for a body in blocks each block in
+    /// order. It must not block.
     ///
     /// ```
     /// # use ebbtide::{Code, Response, server::{Call, Router, put}};
@@ -182,8 +216,8 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Puts a layer around all handlers that the resource has by now. Of several, the one that was
-    /// added last sees a request first.
+    /// Adds a layer around all handlers added so far. Of several layers, the one added last
+    /// receives a request first.
     #[must_use]
     pub fn layer(mut self, layer: impl Layer) -> Self {
         let layer = Arc::new(layer);
@@ -196,7 +230,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Gives the handlers their state.
+    /// Sets the state that the handlers take.
     pub(super) fn with_state<T>(self, state: &S) -> Resource<T>
     where
         S: Clone,
@@ -207,7 +241,15 @@ impl<S: Send + Sync + 'static> Resource<S> {
             Some(with)
         });
         let Self {
-            attributes, subject, hidden, conditional, max_body, authorize, unverified, ..
+            attributes,
+            subject,
+            hidden,
+            conditional,
+            max_body,
+            streamed,
+            authorize,
+            unverified,
+            ..
         } = self;
         Resource {
             handlers,
@@ -216,6 +258,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
             hidden,
             conditional,
             max_body,
+            streamed,
             authorize,
             unverified,
         }

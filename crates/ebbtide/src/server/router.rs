@@ -1,6 +1,7 @@
-//! Which handler a request goes to.
+//! Routes: the choice of the handler for a request.
 
 use super::call::{Borrowed, Call, MAX_PARAMS, Params};
+use super::extract::BodyStream;
 use super::layer::Layer;
 use super::resource::Resource;
 use super::well_known;
@@ -12,16 +13,16 @@ use std::sync::Arc;
 
 /// The resources of a server by path.
 ///
-/// A segment `{name}` stands for any one segment, a last segment `{*name}` for any number of them.
-/// A literal segment takes precedence over a `{name}`, and both over a `{*name}`.
+/// A segment `{name}` matches any one segment, and a final `{*name}` any number of segments. A
+/// literal segment takes precedence over `{name}`, and both over `{*name}`.
 ///
-/// `S` is the state that handlers take by `State<S>`; a server takes a router without one, which
-/// [`Self::with_state`] makes.
+/// `S` is the state that handlers take as `State<S>`. A server takes a router without state;
+/// [`Self::with_state`] supplies the state.
 #[derive(Debug)]
 pub struct Router<S = ()> {
     root: Node,
     pub(super) routes: Vec<Arc<Route<S>>>,
-    /// Places of routes that were removed.
+    /// Indices of removed routes.
     free: Vec<usize>,
 }
 
@@ -42,7 +43,7 @@ pub(super) struct Route<S = ()> {
     pub(super) path: String,
     pub(super) names: Vec<String>,
     pub(super) resource: Resource<S>,
-    /// How many segments come before a last `{*name}`.
+    /// The number of segments before a final `{*name}`.
     rest: Option<usize>,
 }
 
@@ -53,13 +54,13 @@ impl<S> Clone for Route<S> {
     }
 }
 
-/// The route of a request, with the segments of its path that stand for the route's names.
+/// The route of a request, with the segments of its path that match the route's names.
 pub(super) struct Found<'r, 'm> {
     pub(super) route: RouteRef<'r>,
     params: Params<'m>,
 }
 
-/// A route: one of those that the server was started with, which costs no lock, or one that was added.
+/// A route of the initial router, which needs no lock, or one that was added later.
 pub(super) enum RouteRef<'r> {
     Fixed(&'r Route),
     Added(Arc<Route>),
@@ -85,12 +86,25 @@ impl<'r, 'm> Found<'r, 'm> {
         Self { route: RouteRef::Added(route), params }
     }
 
-    /// Calls `with` with the request as the route's handlers see it. `payload` is the whole body.
+    /// Calls `with` with the request in the form that the route's handlers receive. `payload` is
+    /// the whole body.
     pub(super) fn call<R>(
         &self,
         (remote, peer): (SocketAddr, Option<&Peer>),
         message: &Message<'m>,
         payload: &[u8],
+        with: impl FnOnce(&Call<'_>) -> R,
+    ) -> R {
+        self.call_arriving((remote, peer), message, payload, None, with)
+    }
+
+    /// The same with a body that is taken as it arrives.
+    pub(super) fn call_arriving<R>(
+        &self,
+        (remote, peer): (SocketAddr, Option<&Peer>),
+        message: &Message<'m>,
+        payload: &[u8],
+        arriving: Option<&BodyStream>,
         with: impl FnOnce(&Call<'_>) -> R,
     ) -> R {
         let Self { route, params } = self;
@@ -103,13 +117,14 @@ impl<'r, 'm> Found<'r, 'm> {
             names: &route.names,
             params: *params,
             rest: rest.as_deref(),
+            arriving,
         };
         with(&call.into())
     }
 }
 
 impl Route {
-    /// The segments that the last `{*name}` matches, joined by slashes.
+    /// The segments that the final `{*name}` matches, joined by slashes.
     fn rest(&self, message: &Message<'_>) -> Option<String> {
         let mut rest = String::new();
         for (count, segment) in message.path().skip(self.rest?).enumerate() {
@@ -121,7 +136,7 @@ impl Route {
         Some(rest)
     }
 
-    /// Whether the path stands for others.
+    /// Whether the path has parameters.
     pub(super) fn is_template(&self) -> bool {
         !self.names.is_empty()
     }
@@ -136,14 +151,14 @@ struct Node {
 }
 
 impl<S: Send + Sync + 'static> Router<S> {
-    /// A router without resources.
+    /// Creates a router without resources.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a resource at a path such as `/rooms/{room}/light`; of two at one path the later one
-    /// stays. At most four parameters are captured, the rest match without a name.
+    /// Adds a resource at a path such as `/rooms/{room}/light`. Of two at one path, the later one
+    /// remains. At most four parameters are captured; further ones match without a name.
     #[must_use]
     pub fn route(mut self, path: &str, resource: Resource<S>) -> Self {
         self.add(path, resource);
@@ -190,7 +205,7 @@ impl<S: Send + Sync + 'static> Router<S> {
         self.vacate(former);
     }
 
-    /// Removes the route that was added with this path. False if there is none.
+    /// Removes the route that was added with this path. Returns false if there is none.
     pub(super) fn remove(&mut self, path: &str) -> Option<Arc<Route<S>>> {
         let index = self
             .routes
@@ -203,7 +218,7 @@ impl<S: Send + Sync + 'static> Router<S> {
         removed
     }
 
-    /// A route that no path leads to any more.
+    /// A route that no path reaches any more.
     fn vacate(&mut self, index: Option<usize>) {
         if let Some(index) = index
             && let Some(place) = self.routes.get_mut(index)
@@ -215,7 +230,7 @@ impl<S: Send + Sync + 'static> Router<S> {
         }
     }
 
-    /// Adds the routes of another router. Of two at one path, the other's stays.
+    /// Adds the routes of another router. Of two at one path, the other router's remains.
     #[must_use]
     pub fn merge(self, other: Self) -> Self {
         self.nest("", other)
@@ -233,15 +248,15 @@ impl<S: Send + Sync + 'static> Router<S> {
         })
     }
 
-    /// Answers what no other route does, instead of 4.04: a route `/{*path}` that is not listed in
-    /// `/.well-known/core`.
+    /// Sets the resource for requests that match no other route; without it they are answered 4.04.
+    /// It has the route `/{*path}` and is not listed in `/.well-known/core`.
     #[must_use]
     pub fn fallback(self, resource: Resource<S>) -> Self {
         self.route("/{*path}", resource.hidden())
     }
 
-    /// Puts a layer around all routes that there are by now. Of several, the one that was added last
-    /// sees a request first.
+    /// Adds a layer around all routes added so far. Of several layers, the one added last receives
+    /// a request first.
     #[must_use]
     pub fn layer(mut self, layer: impl Layer + Clone) -> Self {
         for route in &mut self.routes {
@@ -251,7 +266,7 @@ impl<S: Send + Sync + 'static> Router<S> {
         self
     }
 
-    /// Gives the handlers their state. The router then takes another one, or none.
+    /// Supplies the state of the handlers. The router can then take another state, or none.
     ///
     /// ```
     /// use ebbtide::server::{Router, State, get};
@@ -279,7 +294,7 @@ impl<S: Send + Sync + 'static> Router<S> {
 }
 
 impl Router {
-    /// The route of a request, with its parameters; the answer if there is none.
+    /// The route of a request with its parameters, or the answer if there is none.
     pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<Found<'_, 'a>, Response> {
         match self.look_up(message) {
             Some((route, params)) => Ok(Found::fixed(route, params)),
@@ -293,7 +308,7 @@ impl Router {
         let mut params = Params::default();
         let found = self.root.find(message.path(), &mut params);
         let route = found.and_then(|index| self.routes.get(index))?;
-        // A route that stands for any path does not stand for this one, unless it spells it out.
+        // A route with parameters does not match `/.well-known/core`; a literal one does.
         if route.is_template() && well_known::is_asked(message) {
             return None;
         }
@@ -302,12 +317,12 @@ impl Router {
 }
 
 impl Node {
-    /// Where a segment is among those that are spelled out, or would be.
+    /// The position of a segment among the literal ones, or the position at which to insert it.
     fn place(&self, segment: &[u8]) -> Result<usize, usize> {
         self.fixed.binary_search_by(|(name, _)| (**name).cmp(segment))
     }
 
-    /// Forgets a route. True if nothing is left here.
+    /// Removes a route. Returns true if nothing remains below this node.
     fn forget(&mut self, path: &mut dyn Iterator<Item = &str>, index: usize) -> bool {
         if self.rest == Some(index) {
             self.rest = None;
@@ -327,7 +342,7 @@ impl Node {
         self.fixed.is_empty() && self.any.is_none() && self.rest.is_none() && self.route.is_none()
     }
 
-    /// Goes no deeper than the longest route, whatever the request.
+    /// Its depth is limited by the longest route, whatever the request.
     fn find<'a>(&self, mut path: Path<'a>, params: &mut Params<'a>) -> Option<usize> {
         let Some(segment) = path.next() else {
             return self.route.or(self.rest);

@@ -1,14 +1,15 @@
-//! From a request to its response: the session's stages, with the router's handlers between them.
+//! Takes a request to its response, through the session's stages with the router's handlers between
+//! them.
 
-use super::ServerConfig;
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
 use super::panics::{self, Caught};
 use super::reply::{Answer, BoxFuture, Reply};
 use super::router::{Found, Route, Router};
-use crate::message::{Response, szx};
+use crate::config::Config;
+use crate::message::Response;
 use crate::metrics::{Load, Reports};
-use crate::net::clock::{Clock, seeded};
+use crate::net::clock::{Clock, distinct, seeded};
 use crate::net::dtls::address::is_stand_in;
 use crate::net::peer::Peer;
 use crate::net::serve::Request;
@@ -22,13 +23,13 @@ use ebbtide_core::session::server::{
     Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, RequestSlot, Server,
     ServerState, SessionConfig, Verified,
 };
-use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent};
+use ebbtide_core::session::{BlockSizes, Due, FairShares, Finished, NotSent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tracing::{Instrument, Span};
@@ -43,22 +44,25 @@ pub(super) struct Service {
 pub(super) struct Inner {
     clock: Clock,
     pub(super) router: Router,
-    /// Routes that were added while it serves.
+    /// Routes that were added while the server runs.
     pub(super) added: RwLock<Router>,
-    pub(super) config: ServerConfig,
+    pub(super) config: Config,
     pub(super) session: Server<Locked<ServerState>>,
-    /// The sockets by their numbers: for answers that are due without a request.
+    /// The sockets by number, for answers that are not caused by a request.
     pub(super) sockets: OnceLock<Vec<Weak<Shared>>>,
-    /// Requests that asynchronous handlers are at work on, or whose answers wait for room.
+    /// The number of requests whose asynchronous handlers run, or whose answers wait for room.
     pub(super) working: AtomicUsize,
+    /// Of those, the ones that take longer than a moment.
+    pub(super) shares: Mutex<FairShares>,
     /// For how many seconds a server that is ending sends clients away; 0 while it serves.
     pub(super) refuses_for: AtomicU32,
     overloaded: AtomicU64,
     handler_panics: AtomicU64,
     pub(super) refusals: Ledger,
+    pub(super) streams: super::streaming::Streams,
     /// See [`super::pace`].
     pub(super) pace: super::pace::Pace,
-    /// Something is due earlier than it was.
+    /// Signals that a timer was set to an earlier instant.
     pub(super) earlier: Arc<Notify>,
 }
 
@@ -66,15 +70,15 @@ impl Service {
     /// # Errors
     ///
     /// Returns an error if the system provides no randomness.
-    pub(super) fn new(router: Router, config: ServerConfig) -> io::Result<Self> {
+    pub(super) fn new(router: Router, config: Config) -> io::Result<Self> {
         let session = SessionConfig {
             verify: config.verify,
             max_rate: config.max_rate,
-            max_body: config.net.max_body,
+            max_body: config.max_body,
             max_block_bytes: config.max_block_bytes,
-            block_szx: szx(config.net.block_size),
-            q_block: config.net.q_block,
-            exchange_lifetime: config.net.endpoint.params.exchange_lifetime(),
+            block_size: config.block_size,
+            q_block: config.q_block,
+            exchange_lifetime: config.endpoint.params.exchange_lifetime(),
             ..SessionConfig::default()
         };
         let tables = Locked::new(ServerState::new(&session, seeded()?).exempt(is_stand_in));
@@ -86,17 +90,21 @@ impl Service {
             session: Server::new(session, tables),
             sockets: OnceLock::new(),
             working: AtomicUsize::new(0),
+            shares: Mutex::new(FairShares::new(
+                u64::from(distinct()) << 32 | u64::from(distinct()),
+            )),
             refuses_for: AtomicU32::new(0),
             overloaded: AtomicU64::new(0),
             handler_panics: AtomicU64::new(0),
             refusals: Ledger::default(),
+            streams: super::streaming::Streams::default(),
             pace: super::pace::Pace::default(),
             earlier: Arc::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    pub(super) fn config(&self) -> &ServerConfig {
+    pub(super) fn config(&self) -> &Config {
         &self.inner.config
     }
 
@@ -109,7 +117,7 @@ impl Service {
         &self.inner.session
     }
 
-    /// Takes a request through all stages, as far as it goes now.
+    /// Takes a request through as many stages as possible now.
     fn process<'s, C: Carrier>(
         &self,
         carrier: &'s Arc<C>,
@@ -136,7 +144,10 @@ impl Service {
             let challenge = self.session().challenge_first(now, &verified);
             return self.send(carrier, now, Outgoing::One(challenge));
         }
-        let permitted = verified.permit(route.resource.max_body);
+        let permitted = match route.resource.streamed {
+            true => verified.permit_blocks(route.resource.max_body),
+            false => verified.permit(route.resource.max_body),
+        };
         let assembled = match self.session().assemble(now, permitted) {
             Next::Proceed(assembled) => assembled,
             Next::Handled(handled) => return self.finish(carrier, now, handled, None),
@@ -144,7 +155,11 @@ impl Service {
         };
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
         let from = (assembled.requester().remote, peer.as_ref());
-        match self.call(&found, from, assembled.message(), assembled.body()).0 {
+        let reply = match assembled.block() {
+            Some(part) => self.stream_block(now, &found, from, assembled.message(), &part),
+            None => self.call(&found, from, assembled.message(), assembled.body()),
+        };
+        match reply.0 {
             Answer::Ready(response) => {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, Some((route, began)))
@@ -155,8 +170,8 @@ impl Service {
         }
     }
 
-    /// The route of a request; the answer if there is none, or it does not take it. Of a body in blocks
-    /// nothing has been stored yet.
+    /// The route of a request, or the answer if there is no route or it does not accept the
+    /// request. Nothing of a body in blocks has been stored yet.
     fn permit<'m>(
         &self,
         verified: &Verified<'_, 'm>,
@@ -179,7 +194,8 @@ impl Service {
             return Err(Response::new(Code::METHOD_NOT_ALLOWED));
         }
         if verified.is_conditional() && !route.resource.conditional {
-            // RFC 7252 sections 5.4.1 and 5.10.8: both are critical, and this route does not know them.
+            // RFC 7252 sections 5.4.1 and 5.10.8: both are critical, and this route does not
+            // support them.
             return Err(Response::error(Code::BAD_OPTION, "no conditional requests here"));
         }
         if let Some(authorize) = &route.resource.authorize {
@@ -194,7 +210,7 @@ impl Service {
         Ok(found)
     }
 
-    /// The route of a request, with its parameters; the answer if there is none.
+    /// The route of a request with its parameters, or the answer if there is none.
     fn find<'m>(&self, message: &Message<'m>) -> Result<Found<'_, 'm>, Response> {
         if let Some((route, params)) = self.inner.router.look_up(message) {
             return Ok(Found::fixed(route, params));
@@ -227,14 +243,14 @@ impl Service {
             .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)))
     }
 
-    /// The answer of a handler that panicked, counted and logged.
+    /// The answer in place of a handler that panicked. The panic is counted and logged.
     pub(super) fn panicked(&self, caught: &Caught) -> Response {
         self.inner.handler_panics.fetch_add(1, Ordering::Relaxed);
         tracing::error!(reason = %caught, "a handler panicked");
         Response::new(Code::INTERNAL_SERVER_ERROR)
     }
 
-    /// Polls a handler once: most are ready then. A handler that is not ready becomes a task.
+    /// Polls a handler once, since most are ready then. A handler that is not ready becomes a task.
     fn later<'s, C: Carrier>(
         &self,
         carrier: &'s Arc<C>,
@@ -244,9 +260,10 @@ impl Service {
         mut future: BoxFuture,
         span: &Span,
     ) -> MutexGuard<'s, C::State> {
-        let Some(working) = super::Working::begin(self) else {
+        let from = assembled.requester().remote.ip();
+        let Some(working) = super::Working::begin(self, from) else {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
-            self.refused(now, Reason::Overloaded, assembled.requester().remote.ip());
+            self.refused(now, Reason::Overloaded, from);
             let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
             return self.finish(carrier, now, assembled.handled(refusal), None);
         };
@@ -259,6 +276,7 @@ impl Service {
             Err(caught) => self.panicked(&caught),
             Ok(Poll::Pending) => {
                 let subject = route.0.resource.subject.clone().map(|subject| (subject, route.1));
+                let working = working.hold(from);
                 let mut state = carrier.lock();
                 // Before the driver looks at the next datagram, which may be a copy.
                 let pending = state.keep(now, assembled);
@@ -340,10 +358,10 @@ impl Service {
     }
 
     /// Counts a refusal.
-    fn refused(&self, now: Instant, why: Reason, from: IpAddr) {
+    pub(super) fn refused(&self, now: Instant, why: Reason, from: IpAddr) {
         let class = match why {
             _ if is_stand_in(from) => Class::Dtls,
-            // It proves nothing, and is not worth a look-up.
+            // Such a request proves nothing about its address, so a look-up is not worth its cost.
             Reason::Malformed | Reason::Challenged => Class::of(from, false),
             _ => Class::of(from, self.session().trusts_address(now, from)),
         };
@@ -362,7 +380,7 @@ impl Service {
         }
     }
 
-    /// Sends an answer: now, when there is room, or to a group's client at leisure.
+    /// Sends an answer: now, when there is room, or to a group's client after a delay.
     fn send_one<C: Carrier>(
         &self,
         carrier: &Arc<C>,
@@ -382,7 +400,7 @@ impl Service {
         }
     }
 
-    /// Makes and sends a notification, or starts to.
+    /// Creates and sends a notification, or starts a task that does.
     fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
         match self.state_for(&due, carrier.peer(due.remote).as_ref()).0 {
             Answer::Ready(response) => self.send_notification(&**carrier, now, &due, response),
@@ -401,7 +419,7 @@ impl Service {
 
     /// The state or event to send to an observer.
     fn state_for(&self, due: &Due, peer: Option<&Peer>) -> Reply {
-        // It was a message when it came.
+        // The bytes were a valid message on arrival.
         let Ok(message) = Message::parse(&due.request) else {
             return Reply::now(Response::new(Code::INTERNAL_SERVER_ERROR));
         };
@@ -421,7 +439,7 @@ impl Service {
         due: &Due,
         mut response: Response,
     ) {
-        // It was a message when it came.
+        // The bytes were a valid message on arrival.
         let Ok(message) = Message::parse(&due.request) else { return };
         let session = self.session();
         carrier.with(|state, _| {
@@ -435,7 +453,7 @@ impl Service {
     }
 }
 
-/// Why an answer of the session's own refuses a request, if it does.
+/// The reason for which the session's own answer refuses a request, if it does.
 fn reason(outgoing: &Outgoing) -> Option<Reason> {
     let Outgoing::One(finished) = outgoing else { return None };
     let response = finished.get()?;

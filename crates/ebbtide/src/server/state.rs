@@ -1,97 +1,40 @@
-//! The state of a server that outlives its program: observers, verified addresses, the place of message IDs.
+//! The state of a server that survives a restart: observers, verified addresses, and the position
+//! of message IDs.
 
 use super::observe::Observed as _;
 use super::service::Service;
 use crate::net::clock::distinct;
 use crate::net::shared::Shared;
+use crate::state_store::StateStore;
 use bytes::{Buf, BufMut};
-use core::fmt;
 use ebbtide_core::session::SavedObserver;
 use ebbtide_core::session::server::SharedState;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Message, Token};
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often it is looked whether there is something to store.
+/// How often the state is checked for changes.
 const EVERY: Duration = Duration::from_millis(100);
-/// The first bytes of a state; the number is that of the format.
+/// The first bytes of a stored state; the number is the version of the format.
 const MAGIC: &[u8] = b"ebbtide state 1\n";
-
-/// Where a server stores what it must know after a restart, even after `kill -9`: who observes what, with
-/// tokens and sequence numbers; which addresses have echoed; the secret by which message IDs go on. Give it to
-/// [`ServerConfig::state`](super::ServerConfig::state).
-///
-/// Changes are stored a tenth of a second later: an observer that registers just before a crash has
-/// to register again, which clients do when the last state is no longer fresh. Observers over connections
-/// and DTLS are not stored, since their sessions end with the program.
-pub trait StateStore: fmt::Debug + Send + Sync + 'static {
-    /// The last state that was stored; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it cannot be read. The server then does not start.
-    fn load(&self) -> io::Result<Option<Vec<u8>>>;
-
-    /// Stores a state in the place of the one before: wholly, or not at all. It is called on a thread that
-    /// may block.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it cannot be written. The server logs it and tries again soon.
-    fn save(&self, state: &[u8]) -> io::Result<()>;
-}
-
-/// Stores the state in a file, which is replaced by a new one once that is complete.
-#[derive(Clone, Debug)]
-pub struct StateFile {
-    path: PathBuf,
-}
-
-impl StateFile {
-    /// A file that need not be there yet; its folder must be.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
-    }
-}
-
-impl StateStore for StateFile {
-    fn load(&self) -> io::Result<Option<Vec<u8>>> {
-        match std::fs::read(&self.path) {
-            Ok(state) => Ok(Some(state)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn save(&self, state: &[u8]) -> io::Result<()> {
-        let mut new = self.path.clone().into_os_string();
-        new.push(".new");
-        let mut file = File::create(&new)?;
-        file.write_all(state)?;
-        file.sync_all()?;
-        std::fs::rename(new, &self.path)
-    }
-}
 
 /// A state as it is stored.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Saved {
     /// The secret of the message IDs.
     pub(super) key: u64,
-    /// How often the server was started before.
+    /// The number of earlier starts of the server.
     pub(super) restarts: u32,
-    /// The verified addresses, with the time of their echo in milliseconds of the system's clock.
+    /// The verified addresses, with the time of verification in milliseconds of the system's clock.
     verified: Vec<(IpAddr, u64)>,
     /// By the number of their socket.
     observers: Vec<(u32, SavedObserver)>,
 }
 
-/// Milliseconds of the system's clock, which goes on over a restart.
+/// Milliseconds of the system's clock, which continues over a restart.
 #[expect(clippy::disallowed_methods, reason = "the only clock that goes on after a restart")]
 pub(super) fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -99,12 +42,12 @@ pub(super) fn unix_millis() -> u64 {
 }
 
 impl Saved {
-    /// The stored state, or the state of a server that starts for the first time. The store then knows of
-    /// this start.
+    /// Loads the stored state, or creates that of a first start, and stores that the server was
+    /// started.
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be read or written, or is not a state.
+    /// Returns an error if it cannot be read or written, or is not a valid state.
     pub(super) fn load(store: &dyn StateStore) -> io::Result<Self> {
         let state = match store.load()? {
             Some(state) => {
@@ -222,7 +165,7 @@ fn get_bytes<'i>(input: &mut &'i [u8]) -> Option<&'i [u8]> {
     Some(bytes)
 }
 
-/// Puts a state back, before the sockets are driven.
+/// Restores a state, before the sockets are driven.
 pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &Saved) {
     let (now, unix) = (service.clock().now(), unix_millis());
     service.session().tables().with(|tables| {
@@ -243,7 +186,7 @@ pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &Saved)
     }
 }
 
-/// The state to be stored, with a number that differs once it has changed.
+/// The state to store, with a number that differs after a change.
 fn collect(
     service: &Service,
     sockets: &[Weak<Shared>],
@@ -275,7 +218,7 @@ fn collect(
     Some((version, saved))
 }
 
-/// Stores what has changed, for as long as there is a socket.
+/// Stores changes until the last socket is closed.
 pub(super) async fn keep(
     service: Service,
     sockets: Vec<Weak<Shared>>,
@@ -300,6 +243,7 @@ pub(super) async fn keep(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state_store::StateFile;
 
     #[test]
     fn a_state_is_read_as_it_was_written_and_no_part_of_it_is_one() {
@@ -325,5 +269,39 @@ mod tests {
         for end in 0..encoded.len() {
             assert_eq!(Saved::decode(&encoded[..end]), None, "{end}");
         }
+    }
+
+    #[test]
+    fn a_program_that_dies_while_it_writes_leaves_the_state_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let store = StateFile::new(&path);
+        let before = Saved { key: 1, restarts: 2, ..Saved::default() };
+        store.save(&before.encode()).unwrap();
+        let verified = vec![("192.0.2.1".parse().unwrap(), 7); 100];
+        let after = Saved { key: 1, restarts: 3, verified, observers: Vec::new() };
+        let bytes = after.encode();
+        for written in 0..=bytes.len() {
+            // As much as had reached the disk when the power went.
+            std::fs::write(folder.path().join("state.new"), &bytes[..written]).unwrap();
+            let loaded = store.load().unwrap().unwrap();
+            assert_eq!(Saved::decode(&loaded).as_ref(), Some(&before), "{written}");
+        }
+        // The rest of it does not disturb the next state, which may be shorter.
+        store.save(&before.encode()).unwrap();
+        assert_eq!(store.load().unwrap(), Some(before.encode()));
+        assert!(!folder.path().join("state.new").exists());
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_written_leaves_the_state_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let store = StateFile::new(&path);
+        store.save(b"before").unwrap();
+        // Nothing can be created under the name of what is written first.
+        std::fs::create_dir(folder.path().join("state.new")).unwrap();
+        store.save(b"after").unwrap_err();
+        assert_eq!(store.load().unwrap().as_deref(), Some(&b"before"[..]));
     }
 }

@@ -1,4 +1,4 @@
-//! Handlers without a socket.
+//! Tests of handlers without a socket.
 
 use super::reply::Reply;
 use super::router::Router;
@@ -8,8 +8,8 @@ use ebbtide_core::wire::{
 };
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Answers requests by the handlers of a router, without a socket or a network: for the tests of an
-/// application. Bodies arrive whole, whatever their length.
+/// Answers requests with the handlers of a router, without a socket or a network, for the tests of
+/// an application. Bodies arrive whole, whatever their length.
 ///
 /// ```
 /// use ebbtide::server::{Router, TestServer, get};
@@ -28,20 +28,20 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// A server of these resources.
+    /// Creates a server of these resources.
     #[must_use]
     pub fn new(router: Router) -> Self {
         Self { router, remote: SocketAddr::from((Ipv4Addr::LOCALHOST, 5683)) }
     }
 
-    /// Lets requests come from this address.
+    /// Sets the address from which requests arrive.
     #[must_use]
     pub fn remote(mut self, remote: SocketAddr) -> Self {
         self.remote = remote;
         self
     }
 
-    /// Answers a request. Of its URI, the path and the query count.
+    /// Answers a request. Only the path and the query of its URI matter.
     pub async fn request(&self, request: Request) -> Response {
         let mut options = request.options;
         request.uri.to_options(&mut options);

@@ -31,7 +31,7 @@ pub(super) fn answer<'r>(
     let filter =
         options.find(|opt| opt.number == OptionNumber::URI_QUERY).and_then(|opt| opt.as_str());
     let filter = filter.filter(|filter| !filter.is_empty());
-    // A template is not the path of a resource: RFC 6690 section 2 wants a URI reference.
+    // A template is not the path of a resource: RFC 6690 section 2 requires a URI reference.
     let listed = routes.filter(|route| !route.resource.hidden && !route.is_template());
     let links: Vec<String> = listed
         .filter(|route| filter.is_none_or(|filter| matches(route, filter)))
@@ -59,8 +59,8 @@ fn link(route: &Route) -> String {
     link
 }
 
-/// Whether an attribute is a number or a list of numbers, which stand without quotes (RFC 6690 section
-/// 3.3, RFC 7252 section 7.2.1).
+/// Whether an attribute is a number or a list of numbers, which are written without quotes (RFC
+/// 6690 section 3.3, RFC 7252 section 7.2.1).
 fn is_number(name: &str) -> bool {
     matches!(name, "sz" | "ct")
 }
@@ -77,7 +77,8 @@ fn quote(value: &str, out: &mut String) {
     out.push('"');
 }
 
-/// A path as a URI reference: what a segment may not contain is percent-encoded (RFC 3986 section 3.3).
+/// A path as a URI reference: characters that a segment may not contain are percent-encoded (RFC
+/// 3986 section 3.3).
 fn href(path: &str) -> String {
     const ALLOWED: &[u8] = b"-._~!$&'()*+,;=:@/";
     let mut href = String::new();
@@ -94,8 +95,8 @@ fn href(path: &str) -> String {
     href
 }
 
-/// RFC 6690 section 4.1: `name=value`, the value with a `*` at its end for any ending; a name alone for
-/// resources that have the attribute.
+/// Matches a query `name=value`, whose value may end with `*` for any ending, or a name alone,
+/// which matches resources that have the attribute (RFC 6690 section 4.1).
 fn matches(route: &Route, filter: &str) -> bool {
     let resource = &route.resource;
     let Some((name, wanted)) = filter.split_once('=') else {

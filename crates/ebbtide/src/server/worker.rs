@@ -1,4 +1,4 @@
-//! Threads that drive a socket each, so that a server uses several cores.
+//! Threads that each drive a socket, so that a server uses several cores.
 
 use crate::net::driver::Driver;
 use crate::net::shared::Shared;
@@ -9,9 +9,9 @@ use tokio::runtime::{Builder, EnterGuard, Handle, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A thread with a runtime of its own. Nothing moves from one to another, so that they share no queue.
+/// A thread with a runtime of its own. Workers share no queue, since nothing moves between them.
 pub(super) struct Worker {
-    /// Until it is driven.
+    /// The runtime, until it is driven.
     runtime: Option<Runtime>,
     handle: Handle,
     name: String,
@@ -19,7 +19,7 @@ pub(super) struct Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may be dropped where nothing may block.
+        // It may be dropped where blocking is not allowed.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -27,32 +27,32 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    /// A runtime that nothing drives yet.
+    /// Creates a runtime that is not driven yet.
     ///
     /// # Errors
     ///
-    /// Returns an error if the system has no resources for one.
+    /// Returns an error if the system lacks the resources for one.
     pub(super) fn start(number: u32) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (handle, name) = (runtime.handle().clone(), format!("ebbtide-{number}"));
         Ok(Self { runtime: Some(runtime), handle, name })
     }
 
-    /// Sockets and tasks that are made while this is held belong to the worker.
+    /// Sockets and tasks that are created while this guard is held belong to the worker.
     pub(super) fn enter(&self) -> EnterGuard<'_> {
         self.handle.enter()
     }
 
-    /// Drives a socket that belongs to it until that is closed. The task ends with the thread.
+    /// Drives one of its sockets until that is closed. The task ends with the thread.
     pub(super) fn drive(mut self, shared: Arc<Shared>) -> JoinHandle<()> {
         let (runtime, name) = (self.runtime.take(), core::mem::take(&mut self.name));
         let (ended, end) = oneshot::channel();
         let closed = shared.clone();
         let driven = move || {
             if let Some(runtime) = runtime {
-                // Handlers that are at work end with the runtime: the server waits for them before.
+                // Running handlers end with the runtime, so the server waits for them first.
                 let outcome = runtime.block_on(async { Driver::spawn(shared).await });
-                // Nobody waits for it if the server has been dropped.
+                // The receiver is gone if the server has been dropped.
                 let _ = ended.send(outcome);
             }
         };

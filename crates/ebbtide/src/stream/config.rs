@@ -11,26 +11,26 @@ use std::time::Duration;
 
 /// Settings of outgoing and incoming connections.
 #[derive(Clone, Debug)]
-pub struct StreamConfig {
+pub(crate) struct StreamConfig {
     /// Message sizes, limits and timeouts of one connection.
-    pub connection: ConnectionConfig,
+    pub(crate) connection: ConnectionConfig,
     /// How long establishing a connection may take: for a client the TCP, TLS and WebSocket
     /// handshakes together, for a server each of the latter two. Default 15 s.
-    pub handshake_timeout: Duration,
+    pub(crate) handshake_timeout: Duration,
     /// How long a client waits for the server's CSM: this time, or four times the time that
     /// connecting took if that is longer, but never longer than `connection.csm_timeout`. A server
     /// sends its CSM first (RFC 8323 section 5.3), so one that takes much longer does not send
     /// any. Default 5 s.
-    pub csm_wait: Duration,
+    pub(crate) csm_wait: Duration,
     /// Whether segments leave at once. Otherwise a short segment waits until the one before it is
     /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.
-    pub nodelay: bool,
+    pub(crate) nodelay: bool,
     /// The server certificates that a client accepts.
     #[cfg(feature = "tls")]
-    pub trust: Trust,
+    pub(crate) trust: Trust,
     /// The certificate with which a client authenticates itself, if a server asks for one.
     #[cfg(feature = "tls")]
-    pub identity: Option<Identity>,
+    pub(crate) identity: Option<Identity>,
 }
 
 impl Default for StreamConfig {
@@ -55,27 +55,27 @@ impl Default for StreamConfig {
 /// Limits on all connections that a server accepts. Connections that are refused or closed are
 /// [counted](super::StreamCounters) by reason.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct StreamLimits {
+pub(crate) struct StreamLimits {
     /// Connections at all listeners together. Beyond this limit, the address with the most
     /// connections loses the one that was idle longest; a new connection from that address is
     /// closed at once. Default 16384.
-    pub connections: usize,
+    pub(crate) connections: usize,
     /// Connections from one IPv4 address or one IPv6 network of 64 bits; further ones are closed
     /// at once. Default 256, since many hosts may be behind one address translator.
-    pub per_address: usize,
+    pub(crate) per_address: usize,
     /// Bytes that all connections may hold: incomplete messages, output that waits to be sent, and
     /// for each connection 4 KiB, plus 16 KiB with TLS and 8 KiB for a WebSocket. Beyond this
     /// limit, the address that holds most loses the connection that holds most. Default 64 MiB.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
     /// TLS and WebSocket handshakes in progress at the same time. Beyond this limit the oldest one
     /// is ended. Default 1024.
-    pub handshakes: usize,
+    pub(crate) handshakes: usize,
     /// File descriptors that connections leave free for other files and sockets. If fewer are left
     /// below the soft limit of open files, the rule of `connections` applies. Default 64.
-    pub spare_descriptors: u32,
+    pub(crate) spare_descriptors: u32,
     /// Idle time without a request or notification after which a connection is released, unless a
     /// resource is being observed over it. Default one hour.
-    pub idle_timeout: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
 }
 
 impl Default for StreamLimits {
@@ -93,6 +93,7 @@ impl Default for StreamLimits {
 
 /// An address at which a server listens for connections, and the transport.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Listen {
     /// `coap+tcp`.
     Tcp(SocketAddr),

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Sums over all connections, including those that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StreamCounters {
     /// Connections that are open.
     pub open: usize,
@@ -29,7 +30,7 @@ pub struct StreamCounters {
     pub held_too_much: u64,
     /// Handshakes ended because too many began after them.
     pub handshakes_displaced: u64,
-    /// Bytes that the open connections hold, as [`StreamLimits::bytes`](super::StreamLimits::bytes)
+    /// Bytes that the open connections hold, as [`Config::max_connection_bytes`](crate::Config::max_connection_bytes)
     /// counts them.
     pub bytes: usize,
     /// TLS or WebSocket handshakes that failed or took too long.

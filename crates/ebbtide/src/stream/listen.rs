@@ -76,6 +76,10 @@ impl Listener {
     ) -> Result<Self, BindError> {
         let (scheme, address) = (listen.scheme(), listen.address());
         let failed = |source| BindError { address, source };
+        if !cfg!(feature = "tcp") {
+            let why = "it needs the feature 'tcp' of ebbtide";
+            return Err(failed(io::Error::new(io::ErrorKind::Unsupported, why)));
+        }
         #[cfg(feature = "tls")]
         let tls = {
             let tls = listen.tls().map(|tls| tls.acceptor().map_err(io::Error::other));

@@ -30,7 +30,8 @@ mod wire;
 #[cfg(feature = "ws")]
 mod ws;
 
-pub use config::{Listen, StreamConfig, StreamLimits};
+pub use config::Listen;
+pub(crate) use config::{StreamConfig, StreamLimits};
 pub use counters::StreamCounters;
 pub(crate) use counters::Tally;
 pub(crate) use link::{Link, LinkState};

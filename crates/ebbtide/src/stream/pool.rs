@@ -5,7 +5,7 @@ use super::connect::connect;
 use super::counters::{StreamCounters, Tally};
 use super::link::Link;
 use crate::error::Error;
-use crate::message::{Scheme, Uri};
+use crate::message::{Scheme, Uri, UriError};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +39,10 @@ impl Pool {
         uri: &Uri,
         remote: SocketAddr,
     ) -> Result<Arc<Link>, Error> {
+        if !cfg!(feature = "tcp") {
+            let error = UriError::Feature { scheme: uri.scheme().name(), feature: "tcp" };
+            return Err(error.into());
+        }
         let named = uri.scheme().is_secure() || uri.scheme().is_websocket();
         let name = if named { uri.host().to_owned() } else { String::new() };
         let place = {

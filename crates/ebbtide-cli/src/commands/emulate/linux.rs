@@ -13,14 +13,14 @@ use crate::emulate::tun::Tuns;
 use crate::failure::Failure;
 use crate::output::emulation;
 use ebbtide_sim::emulation::Emulation;
-use ebbtide_sim::scenario::{Network, Scenario};
+use ebbtide_sim::scenario::Scenario;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 
 pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
     let scenario = scenario(&args.link, &args.set)?;
-    check(&args.link, &scenario.network)?;
+    check(&args.link, &scenario)?;
     // This must precede the start of other threads, since both concern the whole process.
     let programs = Programs::new()?;
     let outcome = match &args.relay {
@@ -32,8 +32,16 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
 }
 
 /// Checks for parts of a network that are only simulated.
-fn check(link: &str, network: &Network) -> Result<(), Failure> {
+fn check(link: &str, scenario: &Scenario) -> Result<(), Failure> {
     let refuse = |what: &str| Err(Failure::usage(format_args!("--link {link}: {what}")));
+    let network = &scenario.network;
+    let is_plain = scenario.class.is_empty() && scenario.link.is_empty();
+    if !is_plain || scenario.clients.access.is_some() {
+        return refuse(
+            "[[class]], [[link]] and clients.access are simulated only; copy the scenario without them to \
+             emulate its bottleneck",
+        );
+    }
     if network.mesh.is_some() {
         return refuse(
             "network.mesh is simulated only; name a scenario without that table, such as nb-iot",

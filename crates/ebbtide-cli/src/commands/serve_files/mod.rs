@@ -6,14 +6,12 @@
 //! client does not mix two versions (RFC 7959 section 2.4). Names that begin with a dot are neither
 //! served nor listed.
 
-mod block;
 mod listing;
 mod write;
 
-use block::one_block;
 use cap_std::fs::{Dir, FileExt, Metadata, MetadataExt};
 use ebbtide::core::wire::{Message, OptionNumber};
-use ebbtide::server::{Call, Router, get};
+use ebbtide::server::{Call, Router, get, one_block};
 use ebbtide::{Code, ContentFormat, Response};
 use listing::Listings;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -86,7 +84,7 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
         .route("/.well-known/core", reading().hidden().max_unverified(UNVERIFIED))
 }
 
-type Answer = fn(&Files, &Message<'_>, &[u8]) -> io::Result<Response>;
+type Answer = fn(&Files, &Call<'_>) -> io::Result<Response>;
 type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// Answers on a thread that may block; the place is free again afterwards.
@@ -98,7 +96,7 @@ async fn work(
 ) -> Response {
     let work = tokio::task::spawn_blocking(move || {
         let _place = place;
-        answer(&files, &call.message(), call.payload())
+        answer(&files, &call)
     });
     match work.await {
         Ok(Ok(response)) => response,
@@ -144,14 +142,15 @@ struct Files {
 }
 
 impl Files {
-    fn get(&self, message: &Message<'_>, _: &[u8]) -> io::Result<Response> {
+    fn get(&self, call: &Call<'_>) -> io::Result<Response> {
+        let message = &call.message();
         if message.path().eq([b".well-known".as_slice(), b"core"]) {
-            return self.list(message, Path::new(""), &self.root.dir_metadata()?);
+            return self.list(call, Path::new(""), &self.root.dir_metadata()?);
         }
         let Some(path) = relative(message) else { return Ok(Response::new(Code::NOT_FOUND)) };
         let metadata = self.metadata(&path)?;
         if metadata.is_dir() {
-            return self.list(message, &path, &metadata);
+            return self.list(call, &path, &metadata);
         }
         if !metadata.is_file() {
             // To open a pipe would wait for who writes to it.
@@ -169,10 +168,20 @@ impl Files {
             return Ok(Response::new(Code::NOT_ACCEPTABLE));
         }
         let response = Response::new(Code::CONTENT).format(format).etag(&etag);
-        one_block(message, response, metadata.len(), |buf, offset| file.read_at(buf, offset))
+        one_block(call, response, metadata.len(), |room, offset| {
+            let mut filled = 0;
+            while filled < room.len() {
+                match file.read_at(&mut room[filled..], offset + filled as u64)? {
+                    0 => break,
+                    read => filled += read,
+                }
+            }
+            Ok(filled)
+        })
     }
 
-    fn list(&self, message: &Message<'_>, path: &Path, folder: &Metadata) -> io::Result<Response> {
+    fn list(&self, call: &Call<'_>, path: &Path, folder: &Metadata) -> io::Result<Response> {
+        let message = &call.message();
         let listing = self.listings.get(&self.root, path, folder, now())?;
         if options(message, OptionNumber::ETAG).any(|known| known == listing.etag) {
             return Ok(Response::new(Code::VALID).etag(&listing.etag));
@@ -180,7 +189,7 @@ impl Files {
         let response =
             Response::new(Code::CONTENT).format(ContentFormat::LINK_FORMAT).etag(&listing.etag);
         let length = listing.body.len() as u64;
-        one_block(message, response, length, |buffer, offset| {
+        one_block(call, response, length, |buffer, offset| {
             let rest = usize::try_from(offset).ok().and_then(|offset| listing.body.get(offset..));
             let rest = rest.unwrap_or_default();
             let length = rest.len().min(buffer.len());

@@ -9,6 +9,7 @@
 use super::{Files, etag, options, relative};
 use cap_std::fs::{File, Metadata, OpenOptions};
 use ebbtide::core::wire::{Message, OptionNumber};
+use ebbtide::server::Call;
 use ebbtide::{Code, Response};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -16,7 +17,8 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 impl Files {
-    pub(super) fn put(&self, message: &Message<'_>, body: &[u8]) -> io::Result<Response> {
+    pub(super) fn put(&self, call: &Call<'_>) -> io::Result<Response> {
+        let (message, body) = (&call.message(), call.payload());
         let Some(path) = relative(message) else { return Ok(Response::new(Code::FORBIDDEN)) };
         let Some(folder) = path.parent() else {
             return Ok(Response::new(Code::METHOD_NOT_ALLOWED));
@@ -55,7 +57,8 @@ impl Files {
     }
 
     /// Deletes a file. A file that does not exist counts as deleted already (RFC 7252 section 5.8.4).
-    pub(super) fn delete(&self, message: &Message<'_>, _: &[u8]) -> io::Result<Response> {
+    pub(super) fn delete(&self, call: &Call<'_>) -> io::Result<Response> {
+        let message = &call.message();
         let Some(path) = relative(message) else { return Ok(Response::new(Code::FORBIDDEN)) };
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.existing(&path)?;

@@ -13,7 +13,6 @@ use super::peers::{Peer, Running, free_address};
 use super::relay::{Trouble, relay};
 use super::tap::Tap;
 use ebbtide::core::wire::{Message, MessageId, Token, Type};
-use ebbtide::server::ServerConfig;
 use ebbtide::{Client, Code, Request, Response};
 use resources::Plugtest;
 use std::net::SocketAddr;
@@ -26,10 +25,6 @@ const PERIOD: Duration = Duration::from_millis(400);
 const PATIENCE: Duration = Duration::from_secs(150);
 /// Losses in percent, each way.
 const LOSSES: &[u32] = &[0, 5, 15];
-/// The same for our client and a server that answers copies with what it has stored: that hides how long
-/// the path takes, and with more losses the timeouts of the default control become many seconds long.
-const FEWER_LOSSES: &[u32] = &[0, 5];
-
 fn losing(lost: u32) -> Trouble {
     Trouble { lost, ..Trouble::default() }
 }
@@ -133,7 +128,7 @@ async fn all_steps(server: SocketAddr, lost: u32) {
 fn our_server() -> SocketAddr {
     let address = free_address("127.0.0.1");
     let plugtest = Plugtest::new(PERIOD);
-    let config = ServerConfig { net: patient(), ..ServerConfig::default() };
+    let config = patient();
     tokio::spawn(async move { plugtest.serve(&config, address).await.unwrap() });
     address
 }
@@ -167,7 +162,7 @@ async fn our_client_passes_every_step_against_californiums_server() {
     if Peer::find("californium").is_none() {
         return;
     }
-    with_losses(FEWER_LOSSES, |lost| async move {
+    with_losses(LOSSES, |lost| async move {
         let (_running, address) = its_server(&Peer::find("californium").unwrap());
         all_steps(address, lost).await;
     })
@@ -192,7 +187,7 @@ async fn californiums_client_passes_every_step_against_our_server() {
 #[tokio::test]
 async fn our_client_passes_every_step_against_the_server_that_is_named() {
     let Ok(server) = std::env::var("PLUGTEST_SERVER") else { return };
-    for &lost in FEWER_LOSSES {
+    for &lost in LOSSES {
         all_steps(server.parse().unwrap(), lost).await;
     }
 }

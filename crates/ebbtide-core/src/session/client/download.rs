@@ -1,10 +1,10 @@
-//! The response's body, block after block (RFC 7959 section 2.4).
+//! The response's body in blocks (RFC 7959 section 2.4).
 
 use crate::session::{BlockSizes, Response};
 use crate::wire::{Block, OptionNumber};
 use alloc::vec::Vec;
 
-/// A body of which the first block is here.
+/// A body whose first block has arrived.
 #[derive(Clone, Debug)]
 pub(super) struct Download {
     response: Response,
@@ -26,9 +26,9 @@ pub(super) enum Begun {
 /// The kind of a response to a request for a further block.
 #[derive(Debug)]
 pub(super) enum Got {
-    /// Others follow.
+    /// Further blocks follow.
     Part,
-    /// The last one: this is the whole response.
+    /// It was the last block; this is the whole response.
     Whole(Response),
     /// A block of another version of the resource.
     Changed,
@@ -36,10 +36,10 @@ pub(super) enum Got {
     Refused(Response),
 }
 
-/// Why blocks make no body.
+/// The reason for which blocks cannot be assembled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unfit {
-    /// The body is longer than is wanted.
+    /// The body is longer than the limit.
     TooLarge,
     /// A block is invalid or contradicts the earlier ones; the text says how.
     Broken(&'static str),
@@ -65,7 +65,7 @@ impl Download {
         Ok(Begun::Block(Self { response: first, body, etag, szx: block.szx(), limit }))
     }
 
-    /// Where the next block begins, and its size exponent.
+    /// The offset of the next block, and its size exponent.
     pub(super) fn next(&self) -> (usize, u8) {
         (self.body.len(), self.szx)
     }

@@ -1,4 +1,4 @@
-//! The client's side: one request and its response in whatever number of messages.
+//! The client's side: one request and its response in any number of messages.
 //!
 //! A [`Transfer`] takes a request and is driven like an endpoint: [`Transfer::poll`] returns the exchange
 //! to start or the instant to wait for, and the driver passes answers and losses back to the transfer. The

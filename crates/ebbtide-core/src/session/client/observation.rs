@@ -1,4 +1,4 @@
-//! Observing a resource from the client's side (RFC 7641 section 3).
+//! Observation of a resource by a client (RFC 7641 section 3).
 
 use super::request::{Patience, RequestParts, TransferSettings, pause};
 use super::step::{Loss, Outgoing, Step, TransferError};
@@ -11,37 +11,37 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use rand_core::Rng;
 
-/// How long after Max-Age a notification is still hoped for (RFC 7641 section 3.3.1: registering
-/// again is due when the last one is no longer fresh).
+/// How long after Max-Age to wait for a notification (RFC 7641 section 3.3.1: the registration may
+/// be renewed when the last state is no longer fresh).
 const GRACE: Duration = Duration::from_secs(15);
-/// Max-Age where a response has none (RFC 7252 section 5.10.5).
+/// The Max-Age of a response without one (RFC 7252 section 5.10.5).
 const MAX_AGE: u32 = 60;
-/// The pause before a lost observation is registered again, doubled after each attempt that fails; up to
-/// half as long again is drawn at random.
+/// The pause before a lost observation is registered again. It doubles after each failure, and is
+/// lengthened at random by up to half.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause, before it is drawn.
+/// The longest pause before the random part.
 const LONGEST_PAUSE: Duration = Duration::from_secs(32);
 
-/// How an observation goes about it.
+/// Settings of an [`Observation`].
 #[derive(Clone, Debug)]
 pub struct ObservationSettings {
-    /// How registrations, and the blocks of states, are transferred.
+    /// The settings of the transfers of registrations and states.
     pub transfer: TransferSettings,
-    /// How long each registration waits for its answer; without it the message layer decides.
+    /// How long each registration waits for its answer; by default the message layer decides.
     pub timeout: Option<Duration>,
-    /// Whether notifications come in the order in which they were sent, as over a connection, so that their
-    /// numbers do not matter (RFC 8323 section 7.1).
+    /// Whether notifications arrive in the order in which they were sent, as over a connection, so
+    /// that their numbers do not matter (RFC 8323 section 7.1).
     pub ordered: bool,
-    /// End at the first error instead of registering again.
+    /// Whether to end at the first error instead of registering again.
     pub end_at_error: bool,
 }
 
 /// The next step of an observation: an action for the driver, or an event.
 #[derive(Debug)]
 pub enum ObservationStep {
-    /// Start this exchange. With `again` it is to have the token of that older exchange, which it
-    /// replaces ([`Endpoint::request_again`](crate::endpoint::Endpoint::request_again)); a driver that
-    /// cannot do that starts a new one and cancels the older one.
+    /// Start this exchange. If `again` is set, use the token of that older exchange, which the new
+    /// one replaces ([`Endpoint::request_again`](crate::endpoint::Endpoint::request_again)); a
+    /// driver that cannot do that starts a new exchange and cancels the older one.
     Send {
         /// The message.
         outgoing: Outgoing,
@@ -50,41 +50,41 @@ pub enum ObservationStep {
     },
     /// Cancel this exchange: the observation no longer waits for its answer.
     Cancel(u32),
-    /// The server may be somewhere else by now: look its name up, open a connection if one is needed, and
-    /// say [`renewed`](Observation::renewed) or [`not_renewed`](Observation::not_renewed).
+    /// The server's address may have changed: resolve its name, open a connection if one is needed,
+    /// and call [`renewed`](Observation::renewed) or [`not_renewed`](Observation::not_renewed).
     Renew,
-    /// Nothing before something arrives, or before this instant.
+    /// Wait for an answer, or until this instant.
     Wait(Option<Instant>),
     /// The resource's state, or the error response that ends the observation.
     State(Response),
-    /// It ends with this error.
+    /// The observation ends with this error.
     Failed(TransferError),
-    /// It is over.
+    /// The observation has ended.
     Over,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum ObservationState {
-    /// A registration is to be made, or under way.
+    /// A registration is due or open.
     Registering,
     Registered,
-    /// It was lost; another registration follows.
+    /// The registration was lost; another one follows.
     Lost {
         again: Option<Instant>,
     },
     Renewing,
-    /// A message that ends it is under way.
+    /// The deregistration is open.
     Cancelling,
     Over,
 }
 
-/// A transfer whose exchanges have names of the observation's.
+/// A transfer whose exchanges have identifiers of the observation.
 #[derive(Debug)]
 struct Part {
     transfer: Transfer,
-    /// The observation's names of its exchanges, and its own.
+    /// The identifiers of its exchanges: the observation's and the transfer's.
     names: Vec<(u32, u32)>,
-    /// Until when its first answer is waited for.
+    /// The end of the wait for its first answer.
     until: Option<Instant>,
 }
 
@@ -93,7 +93,7 @@ impl Part {
         Self { transfer, names: Vec::new(), until }
     }
 
-    /// It calls an exchange `own` that the observation calls `id`.
+    /// The transfer's exchange `own` is the observation's exchange `id`.
     fn name(&mut self, id: u32, own: u32) {
         let Self { transfer, names, .. } = self;
         names.retain(|(_, known)| transfer.exchanges().any(|open| open == *known));
@@ -113,23 +113,24 @@ impl Part {
 /// The observation of a resource. It registers, renews the registration under the same token, returns
 /// notifications in order and with whole bodies, and deregisters when it is cancelled.
 ///
-/// [`poll`](Self::poll) says what to do until it says to wait. If a registration is lost because the path
-/// or the server fails, the observation registers again after a pause, as often as necessary; it does the
-/// same after a 5.03 (Service Unavailable). It ends if the first registration fails, if the server answers
-/// with another response that does not register the client, if a body is too long, if the answer to a
-/// registration breaks the protocol, or at any error if [`ObservationSettings::end_at_error`] is set.
+/// [`poll`](Self::poll) returns the steps until it returns a wait. If a registration is lost
+/// because the path or the server fails, the observation registers again after a pause, as often as
+/// necessary; it does the same after a 5.03 (Service Unavailable). It ends if the first
+/// registration fails, if the server answers with another response that does not register the
+/// client, if a body is too long, if the answer to a registration violates the protocol, or at any
+/// error if [`ObservationSettings::end_at_error`] is set.
 #[derive(Debug)]
 pub struct Observation {
     request: RequestParts,
     settings: ObservationSettings,
     state: ObservationState,
-    /// The registration under way, and the blocks of its answer.
+    /// The open registration, and the blocks of its answer.
     registering: Option<Part>,
     /// The blocks of a notification.
     fetching: Option<Part>,
-    /// The exchange to which notifications come.
+    /// The exchange in which notifications arrive.
     registration: Option<u32>,
-    /// Whether the answer to the registration under way said that it is one.
+    /// Whether the answer to the open registration confirmed it.
     confirmed: bool,
     was_registered: bool,
     freshness: Freshness,
@@ -142,7 +143,7 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// An observation of which nothing has left.
+    /// Creates an observation of which nothing was sent.
     #[must_use]
     pub fn new(request: RequestParts, settings: ObservationSettings) -> Self {
         Self {
@@ -204,13 +205,13 @@ impl Observation {
         }
     }
 
-    /// When the last state is so old that a new registration is due.
+    /// When the last state is old enough for a new registration.
     fn due(&self) -> Instant {
         self.fresh_until + GRACE
     }
 
-    /// Returns the next step of the transfers under way, or `None` if the state of the observation may
-    /// have changed and [`poll`](Self::poll) has to look at it again.
+    /// Returns the next step of the open transfers, or `None` if the state of the observation may
+    /// have changed and [`poll`](Self::poll) has to check it again.
     fn poll_parts(&mut self, now: Instant, rng: &mut dyn Rng) -> Option<ObservationStep> {
         let mut wait = (self.state == ObservationState::Registered && self.registering.is_none())
             .then(|| self.due());
@@ -251,7 +252,7 @@ impl Observation {
     fn register(&mut self, now: Instant) {
         let mut settings = self.settings.transfer.clone();
         settings.observe = true;
-        // Only the first one has to be made now or never.
+        // Only the first registration fails at once.
         let until = self.settings.timeout.map(|span| now + span);
         settings.patience = Patience::default();
         settings.patience.until = until.filter(|_| !self.was_registered);
@@ -260,7 +261,7 @@ impl Observation {
         self.registering = Some(Part::new(transfer, until));
     }
 
-    /// A whole state, or the answer to a cancellation, is here.
+    /// A whole state, or the answer to a cancellation, has arrived.
     fn done(&mut self, now: Instant, registers: bool, response: Response) {
         match (self.state, registers) {
             (ObservationState::Cancelling, true) => self.end(),
@@ -275,7 +276,7 @@ impl Observation {
         }
     }
 
-    /// The server answers, but does not register, or no longer.
+    /// The server answers, but does not register the client, or no longer.
     fn not_registered(&mut self, now: Instant, response: Response) {
         let retries = self.was_registered && !self.settings.end_at_error;
         if retries && response.code() == Code::SERVICE_UNAVAILABLE {
@@ -287,7 +288,7 @@ impl Observation {
         }
     }
 
-    /// A registration, or the blocks of a state, are lost.
+    /// A registration, or the blocks of a state, were lost.
     fn lost(&mut self, registers: bool, error: TransferError) {
         self.forget_parts();
         if let Some(id) = self.registration.take() {
@@ -317,7 +318,7 @@ impl Observation {
         self.state = ObservationState::Over;
     }
 
-    /// A response came to the exchange of this name, to which more may come or not.
+    /// A response arrived in this exchange, in which more may follow.
     pub fn handle_response(&mut self, now: Instant, id: u32, response: Response, more: bool) {
         let is_state = self.registration == Some(id);
         if is_state && self.state != ObservationState::Cancelling {
@@ -328,7 +329,7 @@ impl Observation {
             let Some(part) = place else { continue };
             let Some(own) = part.own(id) else { continue };
             if registers && more && self.state != ObservationState::Cancelling {
-                // The registration stands. What is left is to fetch the rest of the state.
+                // The client is registered. Only the rest of the state is missing.
                 self.registration = Some(id);
                 (self.confirmed, self.was_registered) = (true, true);
                 (self.failures, part.until) = (0, None);
@@ -351,11 +352,11 @@ impl Observation {
 
     fn on_notification(&mut self, now: Instant, response: Response, more: bool) {
         if !more {
-            // RFC 7641 section 3.2: it is the last one.
+            // RFC 7641 section 3.2: it is the last notification.
             self.registration = None;
             self.forget_parts();
             let mut settings = self.settings.transfer.clone();
-            // The server asks for an echo before it sends more: the request is made again with it.
+            // The server requires an Echo before it sends more, so the request is repeated with it.
             settings.observe = response.code() == Code::UNAUTHORIZED
                 && response.options().get(OptionNumber::ECHO).is_some();
             let part = self.rest_of(now, settings, response);
@@ -368,14 +369,15 @@ impl Observation {
         }
         self.fresh_until = now + lifetime(&response);
         if self.fetching.is_some() || self.registering.is_some() && self.confirmed {
-            // A state that is being fetched comes first, or a resource that changes often would have none.
+            // A state that is being fetched comes first; otherwise a resource that changes often
+            // would never deliver one.
             self.next = Some(response);
         } else {
             self.fetching = Some(self.rest_of(now, self.settings.transfer.clone(), response));
         }
     }
 
-    /// Fetches the rest of a state of which the first block is here.
+    /// Fetches the rest of a state whose first block has arrived.
     fn rest_of(&self, now: Instant, mut settings: TransferSettings, first: Response) -> Part {
         let request = self.request.clone();
         settings.patience.until = self.settings.timeout.map(|span| now + span);
@@ -383,7 +385,8 @@ impl Observation {
         Part::new(transfer, None)
     }
 
-    /// Drops the transfers under way and the notification that waits for them, and cancels their exchanges.
+    /// Drops the open transfers and the notification that waits for them, and cancels their
+    /// exchanges.
     fn forget_parts(&mut self) {
         for part in [self.registering.take(), self.fetching.take()].into_iter().flatten() {
             self.forget(&part);
@@ -396,7 +399,7 @@ impl Observation {
         self.told.extend(open.filter_map(|own| part.cancel(own)));
     }
 
-    /// The exchange of this name ended without an answer, or was not started.
+    /// This exchange ended without an answer, or was not started.
     pub fn handle_loss(&mut self, now: Instant, id: u32, loss: Loss) {
         if self.registration == Some(id) {
             self.registration = None;
@@ -411,7 +414,7 @@ impl Observation {
         }
     }
 
-    /// The server has been found again; messages are transferred like this now.
+    /// The server was found again; these are the settings for its messages from now on.
     pub fn renewed(&mut self, settings: TransferSettings) {
         if self.state == ObservationState::Renewing {
             self.settings.transfer = settings;
@@ -419,15 +422,15 @@ impl Observation {
         }
     }
 
-    /// The server has not been found.
+    /// The server was not found.
     pub fn not_renewed(&mut self) {
         if self.state == ObservationState::Renewing {
             self.state = ObservationState::Lost { again: None };
         }
     }
 
-    /// Ends the observation. If it is registered, it sends a deregistration to the server (RFC 7641
-    /// section 3.6), and is over when that has been answered or has failed.
+    /// Ends the observation. If the client is registered, it sends a deregistration to the server
+    /// (RFC 7641 section 3.6), and ends when that was answered or has failed.
     pub fn cancel(&mut self) {
         self.told.clear();
         self.forget_parts();

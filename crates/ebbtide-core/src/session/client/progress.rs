@@ -1,16 +1,16 @@
-//! How far the request's body is.
+//! The progress of a request's body.
 
 use crate::session::BlockSizes;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// How a body that several blocks are in flight of has come along.
+/// The progress of a body with several blocks in flight.
 #[derive(Clone, Debug)]
 pub struct UploadProgress {
     pub(super) sizes: BlockSizes,
     pub(super) length: usize,
-    /// Bytes that are acknowledged without a gap, and the blocks beyond that are under way.
+    /// The acknowledged bytes without a gap, and the blocks in flight beyond them.
     pub(super) acknowledged: usize,
     pub(super) ahead: VecDeque<bool>,
     pub(super) in_order: bool,
@@ -19,20 +19,20 @@ pub struct UploadProgress {
 }
 
 impl UploadProgress {
-    /// Of a body that is not on its way yet.
+    /// The progress of a body of which nothing was sent.
     pub(super) fn new(sizes: BlockSizes, length: usize, in_order: bool) -> Self {
         let (ahead, acknowledged, doubtful, resent) = (VecDeque::new(), 0, false, 0);
         Self { sizes, length, acknowledged, ahead, in_order, doubtful, resent }
     }
 
-    /// Bytes that the server has acknowledged.
+    /// The number of acknowledged bytes.
     #[must_use]
     pub fn acknowledged(&self) -> usize {
         let ahead = self.ahead.iter().filter(|done| **done).count();
         (self.acknowledged + ahead * self.sizes.block).min(self.length)
     }
 
-    /// Which bytes of the body it has not, in their order.
+    /// The unacknowledged ranges of the body, in order.
     #[must_use]
     pub fn unacknowledged(&self) -> Vec<Range<usize>> {
         let mut missing: Vec<Range<usize>> = Vec::new();
@@ -54,21 +54,21 @@ impl UploadProgress {
         missing
     }
 
-    /// Whether the server takes blocks only one after the other, or is sent no others.
+    /// Whether the blocks are sent one after the other.
     #[must_use]
     pub fn is_in_order(&self) -> bool {
         self.in_order
     }
 
-    /// Whether the last block had to be repeated, to a server that may have taken its copy for a body of
-    /// its own.
+    /// Whether the last block had to be repeated, to a server that may have taken the copy for a
+    /// body of its own.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
         self.doubtful
     }
 
-    /// How many blocks were sent once more, with a message of their own, because the server may have
-    /// got them, or others before them, out of order.
+    /// The number of blocks that were sent again in messages of their own, because the server may
+    /// have received them, or earlier ones, out of order.
     #[must_use]
     pub fn resent(&self) -> usize {
         self.resent

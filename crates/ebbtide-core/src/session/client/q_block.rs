@@ -1,5 +1,5 @@
-//! A request and its response in Non-confirmable blocks (RFC 9177): what is sent when, what answers
-//! mean.
+//! A request and its response in Non-confirmable blocks (RFC 9177): when to send which message, and
+//! the meaning of answers.
 
 use super::download::{Unfit, etag};
 use super::request::RequestParts;
@@ -11,9 +11,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use rand_core::Rng;
 
-/// Bytes of header and token, and of the numbers of long options.
+/// Bytes of the header, the token, and the numbers of long options.
 const HEADER: usize = 16;
-/// Numbers start at 0, so that there is one block more than the highest of them.
+/// Numbers begin at 0, so there is one block more than the highest number.
 const MAX_BLOCKS: u32 = Block::MAX_NUM + 1;
 
 /// See the [module](self).
@@ -25,22 +25,22 @@ pub(super) struct QBlock {
     part: Part,
 }
 
-/// How far it is.
+/// The stage of a request.
 #[derive(Debug)]
 enum Part {
-    /// The request's body goes out.
+    /// The request's body is sent.
     Upload(Sender),
-    /// The request is out, in one message.
+    /// The request was sent in one message.
     Asked { retry: Retry, begun: bool },
-    /// The response's body comes in.
+    /// The response's body is received.
     Download(Body),
 }
 
 /// The next step of a request.
 #[derive(Debug)]
 pub(super) enum Doing {
-    /// Send a message: the block that it is about, the values of Q-Block2, and whether it has the
-    /// request's body, or a block of it.
+    /// Send a message: the block that it is about, the values of Q-Block2, and the part of the
+    /// request's body that it carries.
     Send {
         block: u32,
         wanted: Vec<u32>,
@@ -64,13 +64,13 @@ pub(super) enum Content {
 /// The meaning of an answer.
 #[derive(Debug)]
 pub(super) enum Meaning {
-    /// There is more to do.
+    /// The transfer continues.
     Going,
     /// It answers the whole request.
     Answered(Response),
-    /// The body comes anew, in another version: this is counted.
+    /// The body is sent again in another version; the number of versions is limited.
     Restarted,
-    /// The request has to be sent again, from the start: this is counted.
+    /// The request has to be sent again from the start; the number of attempts is limited.
     Again,
 }
 
@@ -82,27 +82,27 @@ impl QBlock {
         Self { params, szx: szx.min(Block::MAX_SZX), idempotent, part }
     }
 
-    /// Bytes of the longest body that can be sent.
+    /// The maximum length of a body that can be sent, in bytes.
     pub(super) fn limit(&self) -> usize {
         (MAX_BLOCKS as usize) << (self.szx + 4)
     }
 
-    /// Where a block of the request's body begins, and how long it is at most.
+    /// The offset of a block of the request's body, and its maximum length.
     pub(super) fn place(&self, num: u32) -> (usize, usize) {
         ((num as usize) << (self.szx + 4), 16 << self.szx)
     }
 
-    /// The value of an option that names a block of ours.
+    /// The value of an option that names a block to be sent.
     pub(super) fn value(&self, num: u32, more: bool) -> u32 {
         Block::new(num, more, self.szx).map_or(0, Block::to_uint)
     }
 
-    /// Whether the request's body is one message.
+    /// Whether the request's body fits into one message.
     pub(super) fn is_short(&self, request: &RequestParts) -> bool {
         request.payload.len() <= 16 << self.szx
     }
 
-    /// From the start.
+    /// Begins at the start.
     pub(super) fn begin(&mut self, now: Instant, request: &RequestParts, rng: &mut dyn Rng) {
         self.part = if self.is_short(request) {
             Part::Asked { retry: Retry::new(now, &self.params), begun: false }
@@ -144,7 +144,7 @@ impl QBlock {
                 Receiving::Missing => {
                     let missing = body.receiver.missing();
                     let wanted: Vec<u32> = missing.map(|num| body.value(num, false)).collect();
-                    // What it takes, about: an option's header is a byte here.
+                    // An estimate of its size: an option's header is one byte here.
                     let asked = wanted.len() * 4 + HEADER;
                     let others: usize = options.iter().map(|opt| opt.value.len() + 1).sum();
                     body.receiver.sent(now, asked + others);
@@ -156,7 +156,7 @@ impl QBlock {
         }
     }
 
-    /// Asks for the whole response, in blocks if it is long (RFC 9177 section 4.4).
+    /// Requests the whole response, in blocks if it is long (RFC 9177 section 4.4).
     fn ask(&self) -> Doing {
         Doing::Send { block: 0, wanted: vec![self.value(0, true)], content: Content::Body }
     }
@@ -172,7 +172,7 @@ impl QBlock {
         }
     }
 
-    /// Something answers the request that carried this block.
+    /// An answer to the request that carried this block.
     pub(super) fn on_answer(
         &mut self,
         now: Instant,
@@ -182,7 +182,7 @@ impl QBlock {
     ) -> Result<Meaning, Unfit> {
         match (response.code(), &mut self.part) {
             (Code::CONTINUE, Part::Upload(sender)) => {
-                // It is said of whole sets only (RFC 9177 section 4.3).
+                // It refers to whole sets only (RFC 9177 section 4.3).
                 let told = block_of(&response, OptionNumber::Q_BLOCK1).map(Block::num);
                 sender.on_continue(self.params.end_of_set(told.unwrap_or(block)));
                 Ok(Meaning::Going)
@@ -195,13 +195,13 @@ impl QBlock {
                 }
                 Ok(Meaning::Going)
             }
-            // Late ones.
+            // Late answers.
             (Code::CONTINUE, _) => Ok(Meaning::Going),
             _ => self.on_content(now, response, (is_short, limit)),
         }
     }
 
-    /// A response to the whole request: all of it, or a block.
+    /// A response to the whole request: complete, or a block.
     fn on_content(
         &mut self,
         now: Instant,
@@ -219,8 +219,8 @@ impl QBlock {
         let is_sized = response.options().get(OptionNumber::SIZE2).is_some();
         let begun = matches!(self.part, Part::Download(_));
         if !is_sized && is_short && begun {
-            // libcoap's server answers who misses block 0 with nothing but that block, and without
-            // saying of which version it is. So all of it is asked for again.
+            // libcoap's server answers a client that lacks block 0 with that block alone, and
+            // without the ETag of its version. The whole response is therefore requested again.
             return Ok(Meaning::Again);
         }
         let other = match &self.part {
@@ -237,7 +237,7 @@ impl QBlock {
     }
 }
 
-/// One version of a response's body, of which blocks arrive in any order.
+/// One version of a response's body, whose blocks arrive in any order.
 #[derive(Debug)]
 struct Body {
     receiver: Receiver,
@@ -249,7 +249,7 @@ struct Body {
 }
 
 impl Body {
-    /// The body that a block is of; the block itself is not taken yet.
+    /// Begins the body to which a block belongs; the block itself is not added yet.
     fn begin(
         now: Instant,
         first: &Response,
@@ -277,12 +277,12 @@ impl Body {
         })
     }
 
-    /// Whether a block is of another version of the resource (RFC 9177 section 4.4).
+    /// Whether a block belongs to another version of the resource (RFC 9177 section 4.4).
     fn is_other(&self, response: &Response) -> bool {
         etag(response) != self.etag
     }
 
-    /// Takes a block.
+    /// Adds a block.
     fn take(&mut self, now: Instant, response: &Response, block: Block) -> Result<(), Unfit> {
         if block.szx() != self.szx {
             return Err(Unfit::Broken("its blocks have several sizes"));
@@ -300,9 +300,9 @@ impl Body {
         Ok(())
     }
 
-    /// The block from which on the server may continue, or that is asked for.
+    /// The block from which the server may continue, or that is requested.
     fn value(&self, num: u32, more: bool) -> u32 {
-        // Every block of the body has a number that fits, or there would be no body.
+        // Every block of the body has a valid number, otherwise the body would not exist.
         Block::new(num, more, self.szx).map_or(0, Block::to_uint)
     }
 

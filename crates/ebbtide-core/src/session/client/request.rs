@@ -1,5 +1,4 @@
-//! The inputs of a transfer: the request, the way in which it is sent, and how long the transfer keeps
-//! trying.
+//! The inputs of a transfer: the request, the settings, and the limits on attempts.
 
 use crate::q_block::QBlockParameters;
 use crate::session::{BlockSizes, Options};
@@ -13,18 +12,18 @@ use rand_core::Rng;
 pub struct RequestParts {
     /// The method.
     pub code: Code,
-    /// The options of every message of it, those of the URI included. Blocks, Echo, Request-Tag and
-    /// Observe are not among them: the machines of this module add these.
+    /// The options of all its messages, including those of the URI. This module adds Block, Echo,
+    /// Request-Tag and Observe options.
     pub options: Options,
     /// The whole body.
     pub payload: Bytes,
-    /// The size exponent of the blocks that are wanted in return, if the caller said so (RFC 7959
-    /// sections 2.4 and 3.3).
-    pub block_szx: Option<u8>,
+    /// The size of the response's blocks in bytes, if the caller chose one (RFC 7959 sections 2.4 and
+    /// 3.3).
+    pub block_size: Option<usize>,
 }
 
 impl RequestParts {
-    /// Whether doing what it asks for twice is doing it once: the rule of
+    /// Whether the request is idempotent, by the rule of
     /// [`Message::is_idempotent`](crate::wire::Message::is_idempotent).
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
@@ -36,44 +35,47 @@ impl RequestParts {
         }
     }
 
-    /// Early negotiation: the block option that asks for a size in return.
+    /// Early negotiation: the block option that requests a block size for the response.
     pub(super) fn wanted_in_return(&self) -> Option<(OptionNumber, u32)> {
-        let block = Block::new(0, false, self.block_szx?).ok()?;
+        let block = Block::new(0, false, Block::szx_of(self.block_size?)).ok()?;
         Some((OptionNumber::BLOCK2, block.to_uint()))
     }
 }
 
-/// How a [`Transfer`](super::Transfer) goes about it.
+/// Settings of a [`Transfer`](super::Transfer).
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent settings of one transfer")]
 pub struct TransferSettings {
-    /// How long messages and blocks may be.
+    /// The maximum lengths of messages and blocks.
     pub sizes: BlockSizes,
-    /// Bytes of the longest response that is put together.
+    /// The maximum length of an assembled response in bytes.
     pub max_body: usize,
-    /// How many blocks of the request's body may be under way at once. Default 1, which is RFC
-    /// 7959's lock-step.
+    /// The maximum number of blocks of the request's body in flight. Default 1, which is RFC 7959's
+    /// lock-step.
     pub in_flight: u8,
-    /// Send the body, and ask for the response, in the Non-confirmable blocks of RFC 9177.
+    /// Whether to send the body, and request the response, in the Non-confirmable blocks of RFC
+    /// 9177.
     pub q_block: Option<QBlockParameters>,
-    /// Register as an observer with the message that completes the request (RFC 7641 section 3.1).
+    /// Whether to register as an observer with the message that completes the request (RFC 7641
+    /// section 3.1).
     pub observe: bool,
-    /// Send one message and take its response as it comes: the caller has put block options into the
-    /// request, and goes from block to block by itself.
+    /// Whether to send one message and return its response as it is: the caller has added block
+    /// options to the request, and iterates over the blocks itself.
     pub one_block: bool,
-    /// Whether a message that was not answered may be sent again as a new one. Not for
-    /// Non-confirmable requests, which leave once.
+    /// Whether an unanswered message may be sent again as a new one. False for Non-confirmable
+    /// requests, which are sent once.
     pub repeat: bool,
     /// Which requests have a Request-Tag. Default: those whose bodies are sent in blocks.
     pub request_tag: RequestTag,
-    /// Whether the first block of a body says how long the body is, with Size1 (RFC 7959 section 4).
+    /// Whether the first block of a body carries its length in Size1 (RFC 7959 section 4).
     pub size1: bool,
-    /// How long the transfer goes on after messages that the network did not deliver.
+    /// How long the transfer continues after messages that the network did not deliver.
     pub patience: Patience,
 }
 
 impl TransferSettings {
-    /// Lock-step blocks of these sizes, and no patience beyond that of the message layer.
+    /// Settings for blocks of these sizes in lock-step, without attempts beyond those of the
+    /// message layer.
     #[must_use]
     pub fn new(sizes: BlockSizes, max_body: usize) -> Self {
         Self {
@@ -91,32 +93,32 @@ impl TransferSettings {
     }
 }
 
-/// Which requests have a Request-Tag, by which a server tells one from another that is equal (RFC 9175
+/// Which requests have a Request-Tag, by which a server distinguishes equal requests (RFC 9175
 /// section 3).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum RequestTag {
-    /// None: the client has at most one body for a resource under way (section 3.3).
+    /// None: the client sends at most one body to a resource at a time (section 3.3).
     Never,
     /// Those whose bodies are sent in blocks.
     #[default]
     InBlocks,
-    /// All: an equal request is under way, and the blocks of their responses must not be mixed.
+    /// All: an equal request is open, and the blocks of their responses must not be mixed.
     Always,
 }
 
-/// How long a transfer goes on after the message layer has given up a message, or the network has
+/// How long a transfer continues after the message layer has given a message up, or the network has
 /// refused it (no route).
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Patience {
-    /// Until when, if the caller set a limit.
+    /// The end, if the caller set a limit.
     pub until: Option<Instant>,
-    /// Without a limit: how long the transfer goes on after the peer was last heard. A transfer that was
-    /// never answered then fails with its first lost message. Zero by default.
+    /// Without a limit: how long the transfer continues after the peer was last heard. A transfer
+    /// that was never answered then fails with its first lost message. Zero by default.
     pub silence: Duration,
 }
 
 impl Patience {
-    /// Whether a message that is sent at `at` is still of interest.
+    /// Whether a message may still be sent at `at`.
     pub(super) fn allows(&self, at: Instant, heard: Option<Instant>) -> bool {
         match (self.until, heard) {
             (Some(until), _) => at < until,
@@ -126,8 +128,8 @@ impl Patience {
     }
 }
 
-/// A pause before another try: doubled after each one that failed, up to the longest, and up to half as long
-/// again drawn at random, so that many clients do not come back at the same instant.
+/// A pause before another attempt: doubled after each failure, up to the longest, and lengthened at
+/// random by up to half, so that many clients do not return at the same instant.
 pub(super) fn pause(
     (first, longest): (Duration, Duration),
     failures: u32,

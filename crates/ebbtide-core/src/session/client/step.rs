@@ -1,4 +1,4 @@
-//! The steps of a transfer, and the ways in which it ends.
+//! The steps of a transfer, and the reasons for its end.
 
 use crate::session::{Options, Response};
 use crate::time::Instant;
@@ -13,9 +13,9 @@ pub enum Step {
     Send(Outgoing),
     /// Cancel this exchange: the transfer no longer waits for its answer.
     Cancel(u32),
-    /// Nothing before something arrives, or before this instant.
+    /// Wait for an answer, or until this instant.
     Wait(Option<Instant>),
-    /// The transfer is over. Cancel its exchanges that are still under way.
+    /// The transfer has ended. Cancel its open exchanges.
     Done(Result<Response, TransferError>),
 }
 
@@ -30,41 +30,41 @@ pub struct Outgoing {
     pub options: Options,
     /// Its payload.
     pub payload: Bytes,
-    /// Whether it goes past congestion control, as the blocks of RFC 9177 do
+    /// Whether it bypasses congestion control, as the blocks of RFC 9177 do
     /// ([`Endpoint::request_block`](crate::endpoint::Endpoint::request_block)).
     pub q_block: bool,
 }
 
-/// Why a message has no answer.
+/// The reason for which a message has no answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It did not leave: there is no route.
+    /// It did not leave, because there is no route.
     Unsent,
-    /// No answer came, so that it is unknown whether the message arrived.
+    /// No answer arrived, so it is unknown whether the message arrived.
     Unanswered,
-    /// It is longer than the path or the endpoint takes.
+    /// It is longer than the path or the endpoint allows.
     TooLong,
     /// There is no room for it at this endpoint.
     NoRoom,
-    /// Another try would change nothing: a Reset, or a port without a program.
+    /// Another attempt would change nothing: a Reset, or a port without a program.
     Final,
 }
 
-/// Why a transfer ended without a response.
+/// The reason for which a transfer ended without a response.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum TransferError {
-    /// The last message that was lost ended it.
+    /// The last lost message ended it.
     Lost,
     /// The peer answered none of the Non-confirmable blocks.
     NoResponse,
-    /// The time that the caller gave has passed.
+    /// The caller's time limit has passed.
     TimedOut,
     /// A body is longer than this limit.
     TooLarge {
-        /// In bytes.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The peer broke this rule.
+    /// The peer violated this rule.
     Protocol(&'static str),
 }
 

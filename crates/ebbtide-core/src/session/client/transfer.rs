@@ -1,4 +1,4 @@
-//! One request and its response, however many exchanges that takes.
+//! One request and its response, in any number of exchanges.
 
 use super::download::{Begun, Download, Got, Unfit};
 use super::progress::UploadProgress;
@@ -14,17 +14,17 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 use rand_core::Rng;
 
-/// How often a server may ask for an Echo within one transfer (RFC 9175 section 2.3).
+/// The maximum number of challenges within one transfer (RFC 9175 section 2.3).
 const ECHOES: u8 = 2;
-/// How often a body is asked for anew because it changed on the way.
+/// How often a body is requested again because it changed during the transfer.
 const RESTARTS: u8 = 3;
-/// How many Non-confirmable blocks may be answered at a time. A server answers the last one that it
-/// got, or goes on answering one that it has answered before.
+/// The maximum number of Non-confirmable blocks that wait for an answer. A server answers the last
+/// one that it received, or continues to answer one that it has answered before.
 const Q_BLOCKS: usize = 64;
-/// How long a transfer pauses after a message that was not delivered, at least; twice as long after
-/// each further one, and up to half as long again, drawn at random.
+/// The shortest pause after a message that was not delivered. It doubles after each further one,
+/// and is lengthened at random by up to half.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause, before it is drawn: a path that comes back is found soon.
+/// The longest pause before the random part, so that a restored path is found soon.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// The purpose of a message.
@@ -34,7 +34,7 @@ enum Piece {
     Body(Place),
     /// The next block of the response's body.
     Block2,
-    /// A message of RFC 9177, about this block.
+    /// A message of RFC 9177 about this block.
     QBlock(u32),
 }
 
@@ -42,9 +42,9 @@ enum Piece {
 struct Open {
     id: u32,
     piece: Piece,
-    /// How many Echo options had been asked for when it left.
+    /// The number of challenges when it left.
     echoes: u8,
-    /// Whether it is not the first message for its piece.
+    /// Whether it repeats an earlier message for its piece.
     again: bool,
 }
 
@@ -56,21 +56,20 @@ enum Stage {
     Over(Option<Result<Response, TransferError>>),
 }
 
-/// One request and its response: blocks in both directions (RFC 7959, RFC 9177), a challenge in
-/// between (RFC 9175), messages that are lost for good and sent again while there is
-/// [patience](super::Patience).
+/// One request and its response: blocks in both directions (RFC 7959, RFC 9177), challenges (RFC
+/// 9175), and undelivered messages, which are sent again as [`Patience`](super::Patience) allows.
 ///
-/// [`poll`](Self::poll) says what to do until it says to wait; the driver starts the exchanges and tells
-/// their ends. Nothing is done twice that is not idempotent: only what a server acts on twice without
-/// harm, and blocks that it only keeps, are sent again as new messages.
+/// [`poll`](Self::poll) returns the steps until it returns a wait. The driver starts the exchanges
+/// and reports their ends. Only idempotent requests, messages that did not leave, and blocks that
+/// the server merely stores are sent again as new messages.
 #[derive(Debug)]
 pub struct Transfer {
     request: RequestParts,
     settings: TransferSettings,
-    /// Those of every message: the request's, Request-Tag, Echo.
+    /// The options of every message: the request's own, Request-Tag, and Echo.
     options: Options,
     stage: Stage,
-    /// The body has to be sent from the start, as a body of its own.
+    /// Whether the body has to be sent from the start, as a new one.
     begin: bool,
     open: VecDeque<Open>,
     repeat: VecDeque<Open>,
@@ -78,10 +77,10 @@ pub struct Transfer {
     next_id: u32,
     echoes: u8,
     restarts: u8,
-    /// Messages lost since the peer was heard last, and when it was.
+    /// The number of messages lost since the peer was last heard, and when that was.
     lost: u32,
     heard: Option<Instant>,
-    /// After how many losses a pause has to be drawn before the next message; and its end.
+    /// The number of losses after which the next pause is drawn, and the end of the pause.
     pause: Option<u32>,
     not_before: Option<Instant>,
     queued: usize,
@@ -89,7 +88,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// A transfer of which nothing has left.
+    /// Creates a transfer of which nothing was sent.
     #[must_use]
     pub fn new(request: RequestParts, settings: TransferSettings) -> Self {
         let stage = match settings.q_block {
@@ -119,8 +118,8 @@ impl Transfer {
         }
     }
 
-    /// The rest of a response of which the first message is here already: a notification (RFC 7959
-    /// section 2.6), or the answer of a group's member (section 2.8).
+    /// Creates a transfer for the rest of a response whose first message has arrived: a
+    /// notification (RFC 7959 section 2.6), or the answer of a group's member (section 2.8).
     #[must_use]
     pub fn of_answer(
         now: Instant,
@@ -136,7 +135,7 @@ impl Transfer {
         transfer
     }
 
-    /// How far the request's body is.
+    /// The progress of the request's body.
     #[must_use]
     pub fn progress(&self) -> UploadProgress {
         match (&self.stage, &self.progress) {
@@ -146,7 +145,7 @@ impl Transfer {
         }
     }
 
-    /// The exchanges that are under way.
+    /// The open exchanges.
     pub fn exchanges(&self) -> impl Iterator<Item = u32> + '_ {
         self.open.iter().map(|open| open.id)
     }
@@ -157,13 +156,13 @@ impl Transfer {
         matches!(&self.stage, Stage::Upload(upload) if upload.is_windowed())
     }
 
-    /// Whether it uses the blocks of RFC 9177 now: to one message of these several answers may come.
+    /// Whether it uses the blocks of RFC 9177 now: one of these messages may have several answers.
     #[must_use]
     pub fn is_q_block(&self) -> bool {
         matches!(self.stage, Stage::QBlock(_))
     }
 
-    /// How many messages for this peer wait at the endpoint for congestion control.
+    /// Sets the number of messages for this peer that wait at the endpoint for congestion control.
     pub fn queued(&mut self, messages: usize) {
         self.queued = messages;
     }
@@ -211,7 +210,7 @@ impl Transfer {
         }
     }
 
-    /// The body begins, as one of its own.
+    /// Begins to send the body, as a new one.
     fn start(&mut self, now: Instant, rng: &mut dyn Rng) {
         self.cancel.extend(self.open.drain(..).map(|open| open.id));
         self.repeat.clear();
@@ -223,7 +222,8 @@ impl Transfer {
                     self.stage = Stage::Over(Some(Err(TransferError::TooLarge { limit })));
                     return;
                 }
-                // Requests for missing blocks repeat no body, so that only the tag says of which answer.
+                // Requests for missing blocks repeat no body, so only the tag identifies the
+                // response.
                 !self.request.payload.is_empty()
             }
             Stage::Upload(upload) => {
@@ -251,8 +251,8 @@ impl Transfer {
         }
     }
 
-    /// Tells concurrent uploads to one resource apart, a second attempt from the first, and those of this
-    /// program from those of one that had its address before (RFC 9175 section 3.3).
+    /// A tag that distinguishes concurrent uploads to one resource, a second attempt from the
+    /// first, and this program from one that had its address before (RFC 9175 section 3.3).
     fn tag(&mut self, rng: &mut dyn Rng) {
         self.options.remove(OptionNumber::REQUEST_TAG);
         self.options.push(OptionNumber::REQUEST_TAG, &rng.next_u32().to_be_bytes());
@@ -306,12 +306,12 @@ impl Transfer {
                     return self.fail(TransferError::TooLarge { limit });
                 };
                 options.push_uint(OptionNumber::BLOCK2, block.to_uint());
-                // A body that was sent in blocks is not sent again (RFC 7959 section 3.3); a short one
-                // belongs to every request for a block of the response (RFC 8132 section 2.1).
+                // A body that was sent in blocks is not sent again (RFC 7959 section 3.3); a short
+                // one is part of every request for a block of the response (RFC 8132 section 2.1).
                 let short = self.request.payload.len() <= self.settings.sizes.whole;
                 if short { self.request.payload.clone() } else { Bytes::new() }
             }
-            // It is of a stage that is over.
+            // It belongs to a stage that is over.
             _ => return Step::Wait(None),
         };
         self.open.push_back(open);
@@ -371,14 +371,14 @@ impl Transfer {
         (self.pause, self.not_before, self.begin) = (None, None, false);
     }
 
-    /// A response came to the exchange of this name. To one of RFC 9177 others may follow.
+    /// A response arrived in this exchange. If the exchange is one of RFC 9177, others may follow.
     pub fn handle_response(&mut self, now: Instant, id: u32, mut response: Response) {
         let Some(index) = self.open.iter().position(|open| open.id == id) else { return };
         let Some(open) = self.open.remove(index) else { return };
         (self.heard, self.lost) = (Some(now), 0);
         if self.echoed(&response, open.echoes) {
             match open.piece {
-                // Of these nothing was taken.
+                // Nothing of it was accepted.
                 Piece::QBlock(_) => self.begin = true,
                 _ => self.repeat.push_back(Open { again: true, ..open }),
             }
@@ -401,7 +401,7 @@ impl Transfer {
             (Stage::Download(download), Piece::Block2) => {
                 match download.on_answer(response, &sizes) {
                     Ok(Got::Part) => {}
-                    // The server has forgotten it (RFC 7959 section 2.9.2).
+                    // The server no longer has the body (RFC 7959 section 2.9.2).
                     Ok(Got::Refused(answer))
                         if answer.code() == Code::REQUEST_ENTITY_INCOMPLETE
                             && self.request.is_idempotent() =>
@@ -435,8 +435,8 @@ impl Transfer {
         }
     }
 
-    /// Whether a response is a challenge that is met: then the message has to be sent again, with its
-    /// Echo.
+    /// Whether a response is a challenge that the transfer answers: the message then has to be sent
+    /// again with the Echo option.
     fn echoed(&mut self, response: &Response, known: u8) -> bool {
         let Some(echo) = response.options().get(OptionNumber::ECHO) else { return false };
         if response.code() != Code::UNAUTHORIZED || known == self.echoes && self.echoes >= ECHOES {
@@ -451,7 +451,7 @@ impl Transfer {
         true
     }
 
-    /// This answers the whole request, or is the first block of what does.
+    /// A response to the whole request, or its first block.
     fn answered(&mut self, response: Response) {
         if let Stage::Upload(upload) = &self.stage {
             self.progress = Some(upload.progress.clone());
@@ -466,10 +466,10 @@ impl Transfer {
         }
     }
 
-    /// Another version of the resource: from the start.
+    /// The resource has changed: the transfer begins again.
     fn changed(&mut self) {
         if !self.request.is_idempotent() {
-            // What changes things is done once.
+            // A request with side effects is not repeated.
             let what = "it was replaced by another while it came";
             return self.finish(Err(TransferError::Protocol(what)));
         }
@@ -492,19 +492,20 @@ impl Transfer {
         }));
     }
 
-    /// The exchange of this name ended without an answer, or was not started. The driver keeps the
-    /// reason, for the case that this ends the transfer ([`TransferError::Lost`]).
+    /// This exchange ended without an answer, or was not started. The driver keeps the reason, in
+    /// case it ends the transfer ([`TransferError::Lost`]).
     pub fn handle_loss(&mut self, now: Instant, id: u32, loss: Loss) {
         let Some(index) = self.open.iter().position(|open| open.id == id) else { return };
         let Some(open) = self.open.remove(index) else { return };
         let retry = match (open.piece, loss, &mut self.stage) {
-            // As if the network had lost it: it is asked for again. Unless nothing has left: a POST
-            // in one message is not sent again, and would wait for an answer to nothing.
+            // Treated as lost in the network, and requested again. This does not apply if nothing
+            // has left: a POST in one message is not repeated, and would wait for an answer in
+            // vain.
             (Piece::QBlock(_), Loss::NoRoom, _) if open.id > 0 => return,
-            // A token that nobody answers any more; others may be answered.
+            // A token that is no longer answered; others may be.
             (Piece::QBlock(_), Loss::Unanswered, _) => return,
             (Piece::QBlock(_), ..) | (_, Loss::Final | Loss::NoRoom, _) => false,
-            // No fragments are sent (RFC 7252 section 4.6). Later blocks have fewer options.
+            // Fragmentation is avoided (RFC 7252 section 4.6). Later blocks have fewer options.
             (Piece::Body(_), Loss::TooLong, Stage::Upload(upload)) => {
                 if upload.too_long() {
                     self.begin = true;

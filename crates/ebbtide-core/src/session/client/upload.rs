@@ -5,12 +5,13 @@ use super::request::RequestParts;
 use crate::session::{BlockSizes, BurstMark, Response};
 use crate::wire::{Block, Code, OptionNumber};
 
-/// How often a body is sent whose outcome is doubtful.
+/// How often a body with an uncertain outcome is sent.
 const ATTEMPTS: u8 = 3;
-/// How many blocks wait in the endpoint, for a server that wants them in order.
+/// How many blocks wait in the endpoint, for a server that requires the order.
 const WAITING: usize = 2;
 
-/// How many blocks may be under way: as many as come in order, on average. More would be sent in vain.
+/// How many blocks may be in flight: as many as arrive in order, on average. More would be sent in
+/// vain.
 #[derive(Clone, Debug)]
 struct Window {
     most: usize,
@@ -23,42 +24,42 @@ impl Window {
         Self { most, blocks: most, in_a_row: 0 }
     }
 
-    /// A block was answered in its turn.
+    /// A block was answered in order.
     fn grow(&mut self) {
         self.in_a_row += 1;
         self.blocks = self.blocks.max(self.in_a_row).min(self.most);
     }
 
-    /// One was not.
+    /// A block was answered out of order.
     fn shrink(&mut self) {
         (self.blocks, self.in_a_row) = ((self.blocks + self.in_a_row).div_ceil(2), 0);
         self.blocks = self.blocks.min(self.most);
     }
 }
 
-/// The order in which blocks arrived, as far as it is known, at a server that has not said that it
-/// takes them in any order.
+/// The order in which blocks arrived, as far as it is known, at a server that has not declared that
+/// it accepts any order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Order {
-    /// It is the one in which they were sent.
+    /// The order in which they were sent.
     Kept,
-    /// One overtook another; none was repeated.
+    /// One block overtook another; none was repeated.
     Overtaken,
-    /// One was repeated, or is missing: copies may be on their way until all are answered.
+    /// A block was repeated or is missing: copies may be in the network until all are answered.
     Lost,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The first block, which leaves alone: its answer says which size the server wants, and whether it
-    /// takes blocks in any order.
+    /// The first block, which is sent alone: its answer states the block size that the server
+    /// accepts, and whether it accepts blocks in any order.
     First,
     Middle,
-    /// The last block, which leaves when all others are acknowledged, since the server acts on it.
+    /// The last block, which is sent when all others are acknowledged, since the server acts on it.
     Last,
 }
 
-/// In which round a block was sent, and where it begins.
+/// The round in which a block was sent, and its offset.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) round: usize,
@@ -68,13 +69,13 @@ pub(super) struct Place {
 /// The meaning of an answer to a block.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// There is more to do.
+    /// The transfer continues.
     Going,
-    /// This is the answer to the whole request, or the error that ends it.
+    /// The answer to the whole request, or the error that ends it.
     Answered(Response),
-    /// All of it has to be sent again, as another body.
+    /// The whole body has to be sent again, as another one.
     Again,
-    /// The server breaks a rule.
+    /// The server violates a rule.
     Broken(&'static str),
 }
 
@@ -86,15 +87,15 @@ pub(super) struct Upload {
     put: bool,
     attempts: u8,
     phase: Phase,
-    /// The server has said that it takes blocks in any order.
+    /// Whether the server has declared that it accepts blocks in any order.
     any_order: bool,
     order: Order,
     round: usize,
     window: Window,
     running: usize,
-    /// Before which byte the server may have ended the body once more.
+    /// The offset before which the server may have completed the body a second time.
     cut: usize,
-    /// The smaller blocks that the server asked for, once nothing is under way.
+    /// The smaller block size that the server requested, to be used once nothing is in flight.
     smaller: Option<u8>,
 }
 
@@ -117,7 +118,7 @@ impl Upload {
         }
     }
 
-    /// From the start.
+    /// Begins at the start.
     pub(super) fn begin(&mut self) {
         let progress = &mut self.progress;
         (progress.acknowledged, progress.doubtful) = (0, false);
@@ -130,7 +131,7 @@ impl Upload {
         (self.cut, self.smaller) = (usize::MAX, None);
     }
 
-    /// Whether the body is one message.
+    /// Whether the body fits into one message.
     pub(super) fn is_whole(&self) -> bool {
         self.progress.length <= self.progress.sizes.whole
     }
@@ -140,7 +141,7 @@ impl Upload {
         self.in_flight > 1
     }
 
-    /// Where the piece that begins at this byte ends.
+    /// The end of the piece that begins at this byte.
     pub(super) fn end(&self, at: usize) -> usize {
         if self.is_whole() {
             self.progress.length
@@ -154,8 +155,8 @@ impl Upload {
         self.end(at) == self.progress.length
     }
 
-    /// The next block to send, if one may leave now; `queued` messages for this server wait for
-    /// congestion control.
+    /// The next block to send, if one may leave now. `queued` is the number of messages for this
+    /// server that wait for congestion control.
     pub(super) fn next(&mut self, queued: usize) -> Option<Place> {
         let idle = self.running == 0;
         if self.phase == Phase::Middle {
@@ -185,13 +186,13 @@ impl Upload {
         Some(Place { round: self.round, at: self.progress.acknowledged })
     }
 
-    /// The first byte that is not under way.
+    /// The first byte that was not sent.
     fn next_byte(&self) -> usize {
         self.progress.acknowledged + self.progress.ahead.len() * self.progress.sizes.block
     }
 
-    /// Whether another block may be handed over. A server that wants them in order gets some of them
-    /// again, so that few wait in the endpoint, where they could not be called back.
+    /// Whether another block may be queued. A server that requires the order receives some blocks
+    /// again, so only a few wait in the endpoint, where they could not be recalled.
     fn has_room(&self, idle: bool, queued: usize) -> bool {
         let block = self.progress.sizes.block;
         let last = self.progress.length.saturating_sub(1) / block * block;
@@ -203,15 +204,15 @@ impl Upload {
             && self.progress.ahead.len() < self.window.blocks
     }
 
-    /// Goes back to the first byte that is not acknowledged, so that all blocks from there on are sent
-    /// again.
+    /// Returns to the first unacknowledged byte, so that all blocks from there on are sent again.
     fn go_back(&mut self) {
         self.progress.resent += self.progress.ahead.len();
         self.window.shrink();
         self.progress.ahead.clear();
     }
 
-    /// The network does not carry messages as long as these. Whether smaller ones can be tried.
+    /// The network does not carry messages of this length. Returns whether smaller ones can be
+    /// tried.
     pub(super) fn too_long(&mut self) -> bool {
         let sizes = self.progress.sizes;
         let can = self.phase == Phase::First && sizes.szx > 0 && sizes.szx <= Block::MAX_SZX;
@@ -223,8 +224,8 @@ impl Upload {
         can
     }
 
-    /// Whether a block that was not answered is to be sent once more. One of an earlier round is not:
-    /// others have taken its place.
+    /// Whether an unanswered block is to be sent again. A block of an earlier round is not, since
+    /// others have replaced it.
     pub(super) fn unanswered(&mut self, place: Place) -> bool {
         let current = place.round == self.round;
         if !current {
@@ -233,7 +234,7 @@ impl Upload {
         current
     }
 
-    /// Evaluates the server's answer to the block of this place.
+    /// Evaluates the server's answer to this block.
     pub(super) fn on_answer(&mut self, place: Place, answer: Response) -> Verdict {
         self.running = self.running.saturating_sub(1);
         let smaller = match self.acknowledged_block(place.at, &answer) {
@@ -248,7 +249,7 @@ impl Upload {
         }
     }
 
-    /// The block that an answer is to, if it says so. An error may stand for all of them.
+    /// The block that an answer names, if it does. An error may apply to all of them.
     fn acknowledged_block(
         &self,
         at: usize,
@@ -262,8 +263,8 @@ impl Upload {
         if self.is_whole() || !answer.is_success() {
             return Ok(Some(block));
         }
-        // RFC 7959 section 2.3: it says which block is acknowledged. In blocks of its own size the same
-        // bytes have another number.
+        // RFC 7959 section 2.3: the response names the acknowledged block. In the server's own
+        // block size the same bytes have another number.
         let named = sizes.at(at, true, sizes.szx).is_ok_and(|sent| sent.num() == block.num());
         let scaled = block.szx() < sizes.szx && block.offset() as usize == at;
         if named || scaled {
@@ -287,16 +288,17 @@ impl Upload {
         self.any_order = answer.options().get(BurstMark::OPTION).is_some();
         self.progress.acknowledged = self.end(0);
         if let Some(szx) = smaller {
-            // Sections 2.5 and 3.2: all of the block was taken, and the rest comes in smaller ones.
+            // Sections 2.5 and 3.2: the whole block was accepted, and the rest is sent in smaller
+            // ones.
             self.progress.sizes = self.progress.sizes.at_most(szx);
         }
         self.phase = Phase::Middle;
         Verdict::Going
     }
 
-    /// Only a server that said so is trusted to put blocks together that come in another order. For
-    /// others, what was sent after a block that may have been late is sent once more, in order:
-    /// whichever way they write them, the last one that they wrote is right.
+    /// Only a server that declared it is trusted to assemble blocks that arrive in another order.
+    /// For others, blocks that were sent after a possibly late one are sent again in order: however
+    /// the server writes them, the last one written is right.
     fn on_middle(&mut self, place: Place, answer: Response, smaller: Option<u8>) -> Verdict {
         let progress = &mut self.progress;
         let block = progress.sizes.block;
@@ -307,7 +309,7 @@ impl Upload {
         let in_doubt = stale || overtook || self.order == Order::Lost;
         let alone = self.any_order || !in_doubt && progress.ahead.len() <= 1;
         match answer.code() {
-            // Others are missing that came before it (RFC 7959 section 2.9.2): they follow.
+            // Earlier blocks are missing (RFC 7959 section 2.9.2) and follow.
             Code::REQUEST_ENTITY_INCOMPLETE if !alone && in_doubt => {
                 self.order = Order::Lost;
                 return Verdict::Going;
@@ -322,7 +324,7 @@ impl Upload {
         if stale {
             let end = place.at + block;
             if end < progress.acknowledged {
-                // It came after blocks that replaced it and those behind it.
+                // It arrived after blocks that replaced it and later ones.
                 (self.order, self.cut) = (Order::Lost, self.cut.min(end));
             }
             return Verdict::Going;
@@ -338,7 +340,8 @@ impl Upload {
                 progress.acknowledged += whole * block;
                 self.window.grow();
             }
-            // The late ones have come, and no copy of them: what followed them is sent again at once.
+            // The late blocks have arrived, and there are no copies of them: the following ones are
+            // sent again at once.
             Order::Overtaken if !progress.ahead.range(whole..).any(|done| *done) => {
                 (self.order, self.round) = (Order::Kept, self.round + 1);
                 self.go_back();
@@ -368,8 +371,8 @@ impl Upload {
         }
     }
 
-    /// Blocks are missing at the server, which has done nothing then (section 2.9.2): a late copy of the
-    /// first block may have begun the body anew.
+    /// Blocks are missing at the server, which has not acted then (section 2.9.2): a late copy of
+    /// the first block may have begun the body again.
     fn incomplete(&mut self, answer: Response) -> Verdict {
         if !self.progress.in_order || self.attempts < ATTEMPTS {
             self.progress.in_order = true;

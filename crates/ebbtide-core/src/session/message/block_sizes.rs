@@ -1,41 +1,42 @@
-//! How long a body may be in one message, and how long its blocks.
+//! The maximum lengths of a body in one message and of its blocks.
 
 use crate::stream::Connection;
 use crate::wire::{Block, BlockError, Opt};
 
-/// Bytes of a message on a connection that are left for header, token and short options.
+/// Bytes of a message on a connection that are reserved for the header, the token and short
+/// options.
 const OVERHEAD: usize = 128;
 
 /// The sizes of bodies and blocks that fit into one message on a transport.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// Bytes of the longest body that goes without blocks.
+    /// The maximum length of a body without blocks, in bytes.
     pub whole: usize,
-    /// The size exponent of our blocks; 7 is BERT (RFC 8323 section 6).
+    /// The size exponent of blocks to be sent; 7 is BERT (RFC 8323 section 6).
     pub szx: u8,
-    /// Bytes of a block of that size; of BERT as many units as fit.
+    /// The length of a block of that size; with BERT, as many units as fit.
     pub block: usize,
-    /// Whether BERT has a meaning here.
+    /// Whether BERT is allowed.
     reliable: bool,
 }
 
 impl BlockSizes {
-    /// Over UDP: blocks of `2^(szx + 4)` bytes.
+    /// The sizes over UDP: blocks of `2^(szx + 4)` bytes.
     #[inline]
-    pub fn of_datagrams(szx: u8) -> Self {
-        let szx = szx.min(Block::MAX_SZX);
+    pub fn of_datagrams(block_size: usize) -> Self {
+        let szx = Block::szx_of(block_size);
         Self { whole: 16 << szx, szx, block: 16 << szx, reliable: false }
     }
 
-    /// Over a connection, with options of `options` bytes: whole bodies as long as the peer takes
-    /// them, then BERT, if it does.
+    /// The sizes over a connection, with options of `options` bytes: whole bodies up to the peer's
+    /// maximum, then BERT, if the peer supports it.
     pub fn of_connection(connection: &Connection, options: usize) -> Self {
         let room = connection.message_limit().saturating_sub(OVERHEAD.max(options + 32));
         if connection.peer().bert() && room >= 1024 {
             let block = room - room % 1024;
             return Self { whole: room, szx: Block::BERT_SZX, block, reliable: true };
         }
-        let szx = (room.clamp(16, 1024).ilog2() - 4) as u8;
+        let szx = Block::szx_of(room);
         Self { whole: room.max(16), szx, block: 16 << szx, reliable: true }
     }
 
@@ -56,7 +57,7 @@ impl BlockSizes {
         if self.reliable { Block::from_reliable(option) } else { Block::from_option(option) }
     }
 
-    /// The block of this exponent, ours or smaller, that begins at this byte.
+    /// The block of this exponent, or a smaller one, that begins at this byte.
     #[inline]
     pub fn at(&self, offset: usize, more: bool, szx: u8) -> Result<Block, BlockError> {
         let unit = szx.min(Block::MAX_SZX) + 4;
@@ -64,7 +65,7 @@ impl BlockSizes {
         if szx == Block::BERT_SZX { Block::bert(num, more) } else { Block::new(num, more, szx) }
     }
 
-    /// Bytes of a block of this exponent, ours or smaller.
+    /// The length of a block of this exponent, or of a smaller one.
     #[inline]
     pub fn bytes(&self, szx: u8) -> usize {
         if szx == Block::BERT_SZX { self.block } else { 16 << szx }

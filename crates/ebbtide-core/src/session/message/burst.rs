@@ -1,32 +1,32 @@
-//! The mark of a message that is one of many for the same resource.
+//! The mark of a message that belongs to a burst.
 
 use super::options::Options;
 use crate::wire::{Message, OptionNumber, encode_uint};
 use core::fmt;
 
-/// Where a message stands in a burst: the elective option 65052.
+/// The position of a message in a burst: the elective option 65052.
 ///
-/// The number is from the range for experiments (RFC 7252 section 12.2): elective, so that a server
-/// that does not know it takes the message as any other; safe to forward; no cache key. A query
-/// argument would make another resource of each message, and Observe's sequence numbers are the
-/// server's. The value is four bytes that tell bursts of one sender apart, a byte
-/// [`behind`](Self::behind), and the sequence number as an unsigned integer of 0 to 4 bytes (RFC 7252
-/// section 3.2).
+/// The number is from the range for experiments (RFC 7252 section 12.2). It is elective, so a
+/// server that does not know it processes the message as usual; it is safe to forward and not part
+/// of the cache key. A query argument would make each message a different resource, and the
+/// sequence numbers of Observe belong to the server. The value consists of four bytes that
+/// distinguish the bursts of one sender, a byte [`behind`](Self::behind), and the sequence number
+/// as an unsigned integer of 0 to 4 bytes (RFC 7252 section 3.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct BurstMark {
-    /// Which burst of its sender.
+    /// The number of the burst, unique for its sender.
     pub burst: u32,
-    /// How many messages before this one the first lies that was not acknowledged or given up when
-    /// this one was first sent: no message before that one comes any more.
+    /// The distance to the oldest message that was neither acknowledged nor given up when this one
+    /// was first sent. No earlier message will arrive.
     pub behind: u8,
-    /// Which message of the burst, from 0.
+    /// The sequence number of the message, from 0.
     pub sequence: u32,
 }
 
 impl BurstMark {
     /// The option's number.
     pub const OPTION: OptionNumber = OptionNumber(65052);
-    /// The longest value: four bytes, one, and up to four.
+    /// The maximum length: four bytes, one, and up to four.
     const LONGEST: usize = 9;
 
     /// Adds the mark to a message's options.
@@ -42,7 +42,7 @@ impl BurstMark {
         options.push(Self::OPTION, value.get(..length).unwrap_or_default());
     }
 
-    /// The mark of a message; `None` if it has none, or one that means nothing.
+    /// The mark of a message; `None` if it has none, or one that is not valid.
     #[must_use]
     pub fn of(message: &Message<'_>) -> Option<Self> {
         let value = message.option(Self::OPTION)?.value;
@@ -56,7 +56,7 @@ impl BurstMark {
         Some(Self { burst: u32::from_be_bytes(*burst), behind, sequence })
     }
 
-    /// The first message that may still come, or come again.
+    /// The oldest message that may still arrive, or arrive again.
     pub fn first_open(self) -> u32 {
         self.sequence.saturating_sub(self.behind.into())
     }
@@ -74,7 +74,7 @@ mod tests {
     use crate::wire::{Code, Content, MessageId, Token, Type};
     use alloc::{vec, vec::Vec};
 
-    /// A message with this value of the option, if any.
+    /// A message with this value of the option, if there is one.
     fn message(options: &Options) -> Vec<u8> {
         options.with_slice(None, |options| {
             let content = Content { code: Code::POST, options, payload: b"x" };
@@ -105,7 +105,7 @@ mod tests {
             let bytes = message(&options);
             assert_eq!(BurstMark::of(&Message::parse(&bytes).unwrap()), None, "{value:?}");
         }
-        // A message cannot be more behind than there were before it.
+        // The distance cannot exceed the number of earlier messages.
         let mut options = Options::new();
         options.push(BurstMark::OPTION, &[0, 0, 0, 0, 200, 7]);
         let bytes = message(&options);

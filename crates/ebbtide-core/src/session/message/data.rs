@@ -7,7 +7,8 @@ use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A body is not the value that was asked for, or a value cannot be written.
+/// The error for a body that cannot be decoded as the requested value, or for a value that cannot
+/// be encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataError {
     format: &'static str,
@@ -39,7 +40,7 @@ impl fmt::Display for DataError {
 impl core::error::Error for DataError {}
 
 impl Response {
-    /// The body as a value in JSON, whatever its Content-Format.
+    /// Decodes the body as a value in JSON, whatever its Content-Format.
     ///
     /// # Errors
     ///
@@ -48,7 +49,7 @@ impl Response {
         from_json(&self.payload)
     }
 
-    /// The body as a value in CBOR, whatever its Content-Format.
+    /// Decodes the body as a value in CBOR, whatever its Content-Format.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl Response {
         from_cbor(&self.payload)
     }
 
-    /// The body as a value in JSON or CBOR, as its Content-Format says; without one in JSON.
+    /// Decodes the body as a value in JSON or CBOR, by its Content-Format; JSON if it has none.
     ///
     /// # Errors
     ///
@@ -92,7 +93,7 @@ pub fn from_cbor<T: DeserializeOwned>(body: &[u8]) -> Result<T, DataError> {
 ///
 /// # Errors
 ///
-/// Returns an error if the value cannot be written, such as a map whose keys are not texts.
+/// Returns an error if the value cannot be encoded, such as a map whose keys are not strings.
 pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, DataError> {
     serde_json::to_vec(value).map_err(|error| DataError::writing("JSON", error))
 }
@@ -101,7 +102,7 @@ pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, DataError> 
 ///
 /// # Errors
 ///
-/// Returns an error if the value cannot be written.
+/// Returns an error if the value cannot be encoded.
 pub fn to_cbor(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, DataError> {
     let mut body = Vec::new();
     match ciborium::into_writer(value, &mut body) {

@@ -1,4 +1,4 @@
-//! Messages as applications hold them: owned, in no transport's encoding.
+//! Messages in the form that applications own, independent of the transport's encoding.
 
 mod block_sizes;
 mod burst;

@@ -1,24 +1,24 @@
-//! Options that are kept, not only looked at.
+//! Options that own their values.
 
 use crate::wire::{Opt, OptionIter, OptionNumber, encode_uint};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// How many options fit without an allocation.
+/// The maximum number of options without an allocation.
 const INLINE: usize = 4;
-/// How long they may be for that.
+/// The maximum length of their values without an allocation.
 const SHORT: usize = 8;
 
 /// The options of a message, in the order in which they were added.
 ///
-/// Up to four of at most eight bytes each cost no allocation: a response with a content format, an
-/// ETag and a block option has none.
+/// Up to four options of at most eight bytes each need no allocation: for example a Content-Format,
+/// an ETag and a block option.
 #[derive(Clone, Default)]
 pub struct Options {
     short: [Short; INLINE],
     len: u8,
-    /// Most messages have none: 8 bytes instead of 24.
+    /// Most messages need none: 8 bytes instead of 24.
     more: Option<Box<More>>,
 }
 
@@ -32,7 +32,7 @@ struct Short {
 }
 
 impl Options {
-    /// No options.
+    /// Creates an empty list.
     #[inline]
     #[must_use]
     pub fn new() -> Self {
@@ -42,7 +42,8 @@ impl Options {
     /// Adds an option.
     #[inline]
     pub fn push(&mut self, number: OptionNumber, value: &[u8]) {
-        // Once one did not fit, all go to the end: those of one number keep their order.
+        // Once one did not fit, all further ones go to the end, so that those of one number keep
+        // their order.
         if self.more.is_none()
             && let Some(place) = self.short.get_mut(usize::from(self.len))
             && let Some(start) = place.value.get_mut(..value.len())
@@ -62,7 +63,7 @@ impl Options {
         self.push(number, encode_uint(value, &mut [0; 4]));
     }
 
-    /// Removes all options of a number, and adds one.
+    /// Replaces all options of a number by one.
     #[inline]
     pub fn set_uint(&mut self, number: OptionNumber, value: u32) {
         self.remove(number);
@@ -78,7 +79,7 @@ impl Options {
         *self = kept;
     }
 
-    /// The options in the order in which they were added.
+    /// Iterates over the options in the order in which they were added.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Opt<'_>> {
         let short = self.short.iter().take(usize::from(self.len)).map(|short| Opt {
@@ -107,21 +108,21 @@ impl Options {
         self.get(number)?.as_uint()
     }
 
-    /// How many there are.
+    /// The number of options.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.len) + self.more().len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no options.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Calls `with` with all of them as a slice, allocating only beyond eight.
+    /// Calls `with` with all options as a slice, which allocates only for more than eight.
     #[inline]
     pub fn with_slice<R>(&self, extra: Option<Opt<'_>>, with: impl FnOnce(&[Opt<'_>]) -> R) -> R {
         const INLINE: usize = 8;

@@ -1,4 +1,4 @@
-//! Responses, on either side.
+//! Responses of clients and servers.
 
 use super::options::Options;
 use crate::wire::{Body, Code, Message, Opt, OptionNumber};
@@ -25,15 +25,15 @@ pub struct Response {
     pub code: Code,
     /// The options.
     pub options: Options,
-    /// The payload; after a block-wise transfer the whole body.
+    /// The payload, or the whole body of a block-wise transfer.
     pub payload: Bytes,
     /// Whether its request may have been sent more than once.
     pub repeated: bool,
-    /// How it came; of a response that was not received there is nothing to say.
+    /// Its origin; `None` for a response that was not received.
     pub arrival: Option<Box<Arrival>>,
 }
 
-/// Where a response came from, and how long that took.
+/// The origin of a response, and its duration.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The peer's address.
@@ -43,7 +43,7 @@ pub struct Arrival {
 }
 
 impl Response {
-    /// A response of this code without options and payload.
+    /// Creates a response with this code, without options and payload.
     #[inline]
     #[must_use]
     pub fn new(code: Code) -> Self {
@@ -56,14 +56,14 @@ impl Response {
         }
     }
 
-    /// 2.05 Content with this payload, which may be static, shared or owned.
+    /// Creates a 2.05 (Content) with this payload, which may be static, shared or owned.
     #[inline]
     #[must_use]
     pub fn content(payload: impl Into<Bytes>) -> Self {
         Self::new(Code::CONTENT).payload(payload)
     }
 
-    /// An error with a diagnostic payload for people (RFC 7252 section 5.5.2).
+    /// Creates an error with a diagnostic payload for people (RFC 7252 section 5.5.2).
     #[must_use]
     pub fn error(code: Code, diagnostic: impl Into<Bytes>) -> Self {
         Self::new(code).payload(diagnostic)
@@ -85,7 +85,7 @@ impl Response {
         self
     }
 
-    /// Sets Max-Age in seconds (RFC 7252 section 5.10.5). Without it, it is 60.
+    /// Sets Max-Age in seconds (RFC 7252 section 5.10.5). Without it, 60 s apply.
     #[inline]
     #[must_use]
     pub fn max_age(mut self, seconds: u32) -> Self {
@@ -93,7 +93,7 @@ impl Response {
         self
     }
 
-    /// Sets the ETag, 1 to 8 bytes that name this version of the resource (section 5.10.6).
+    /// Sets the ETag, 1 to 8 bytes that identify this version of the resource (section 5.10.6).
     #[inline]
     #[must_use]
     pub fn etag(mut self, etag: &[u8]) -> Self {
@@ -102,7 +102,7 @@ impl Response {
         self
     }
 
-    /// Adds any option.
+    /// Adds an option.
     #[inline]
     #[must_use]
     pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
@@ -124,8 +124,8 @@ impl Response {
         self.code.class() == 2
     }
 
-    /// The response itself if its [code is a success](Self::is_success), else an error that says what the
-    /// server said.
+    /// Returns the response if its [code is a success](Self::is_success), and an error with the
+    /// response otherwise.
     ///
     /// # Errors
     ///
@@ -134,15 +134,14 @@ impl Response {
         if self.is_success() { Ok(self) } else { Err(StatusError(Box::new(self))) }
     }
 
-    /// The peer's address; `None` for a response that was not received by a client's request.
+    /// The peer's address; `None` if no client received the response.
     #[must_use]
     pub fn remote(&self) -> Option<SocketAddr> {
         Some(self.arrival.as_ref()?.remote)
     }
 
-    /// How long the request took: from its start until the whole response was there, with the time that
-    /// it waited for room, its retransmissions and all its blocks. `None` of a response that was not
-    /// received by a client's request.
+    /// The duration of the request, from its start until the whole response arrived, including the
+    /// wait for room, retransmissions and all blocks. `None` if no client received the response.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         Some(self.arrival.as_ref()?.round_trip)
@@ -154,21 +153,21 @@ impl Response {
         &self.options
     }
 
-    /// The payload; after a block-wise transfer the whole body.
+    /// The payload, or the whole body of a block-wise transfer.
     #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.payload
     }
 
-    /// The payload as text, what is not UTF-8 replaced.
+    /// The payload as text, with invalid UTF-8 replaced.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.payload)
     }
 
-    /// After which time the same request may be answered, if the server says that it has no time for it now:
-    /// 5.03 (Service Unavailable) or 4.29 (Too Many Requests) with its Max-Age (RFC 7252 section 5.9.3.4, RFC
-    /// 8516 section 3), 60 s if it has none.
+    /// The time after which the server, which is busy now, accepts the same request: the Max-Age of
+    /// a 5.03 (Service Unavailable) or 4.29 (Too Many Requests), 60 s if it has none (RFC 7252
+    /// section 5.9.3.4, RFC 8516 section 3). `None` for other responses.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         if !matches!(self.code, Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS) {
@@ -178,25 +177,25 @@ impl Response {
         Some(Duration::from_secs(seconds.into()))
     }
 
-    /// Content-Format, if the response has one.
+    /// The Content-Format, if the response has one.
     #[must_use]
     pub fn content_format(&self) -> Option<ContentFormat> {
         let value = self.options.get_uint(OptionNumber::CONTENT_FORMAT)?;
         u16::try_from(value).ok().map(ContentFormat)
     }
 
-    /// A copy of what arrived.
+    /// A copy of a received message.
     pub fn from_message(message: &Message<'_>) -> Self {
         Self::from_body(message.code(), message.body())
     }
 
-    /// A copy of what arrived, on whatever transport.
+    /// A copy of a received message, on any transport.
     pub fn from_body(code: Code, body: &Body<'_>) -> Self {
         let payload = Bytes::copy_from_slice(body.payload());
         Self { code, options: body.options().into(), payload, repeated: false, arrival: None }
     }
 
-    /// Calls `with` with it as the wire layer wants it, one more option added.
+    /// Calls `with` with the response in the form of the wire layer, with one more option.
     #[inline]
     pub fn with_content<R>(
         &self,
@@ -222,7 +221,8 @@ impl StatusError {
 }
 
 impl core::fmt::Display for StatusError {
-    /// Its code, and the diagnostic text if it has one (RFC 7252 section 5.5.2), control characters escaped.
+    /// The code, and the diagnostic text if there is one (RFC 7252 section 5.5.2), with control
+    /// characters escaped.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let code = self.0.code;
         write!(f, "{code} {}", code.name().unwrap_or("unknown code"))?;
@@ -239,7 +239,7 @@ impl core::error::Error for StatusError {}
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ContentFormat(pub u16);
 
-/// Names that people type, with their numbers; the first of a number is how it is shown.
+/// Names for command lines, with their numbers; the first name of a number is the displayed one.
 const FORMATS: &[(&str, u16)] = &[
     ("text/plain", 0),
     ("text", 0),
@@ -296,14 +296,14 @@ impl ContentFormat {
     /// application/cbor.
     pub const CBOR: Self = Self(60);
 
-    /// The format that a name or a number means.
+    /// The format with this name or number.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let known = FORMATS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
         known.map(|(_, number)| *number).or_else(|| text.parse().ok()).map(Self)
     }
 
-    /// The names that [`Self::parse`] knows.
+    /// The names that [`Self::parse`] accepts.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FORMATS.iter().map(|(name, _)| *name)
     }

@@ -1,4 +1,4 @@
-//! Which observer is notified next, and which have to wait.
+//! Which observer is notified next, and which ones have to wait.
 
 use super::{CONFIRM_EVERY, Observer, ObserverId, Observers, SLACK, UnderWay, seconds};
 use crate::endpoint::Reliability;
@@ -11,30 +11,30 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-/// Confirmable notifications under way from one socket: a change that very many observe must neither
-/// take all exchanges nor overflow the queues on the way.
+/// The maximum number of Confirmable notifications in flight from one socket. A change with very
+/// many observers must neither take all exchanges nor overflow queues on the path.
 const MAX_UNDER_WAY: usize = 4096;
-/// Of these, those to observers that have never acknowledged one: a client that registers the addresses
-/// of others cannot hold up those that are there.
+/// Of these, the maximum to observers that have never acknowledged one, so that a client that
+/// registers the addresses of others cannot delay real observers.
 const MAX_UNPROVEN: usize = 1024;
-/// Of these, to observers whose addresses may be forged besides.
+/// Of these, the maximum to observers whose addresses may also be forged.
 const MAX_UNVERIFIED: usize = 512;
 
-/// The shortest queue of waiting observers that is searched for those that are gone.
+/// The shortest queue of waiting observers that is searched for removed ones.
 const MIN_SWEPT: usize = 64;
 
-/// A notification to be made.
+/// A notification to be created.
 #[derive(Clone, Debug)]
 pub struct Due {
-    /// Whom it is for.
+    /// The observer.
     pub observer: ObserverId,
-    /// Where it goes.
+    /// The observer's address.
     pub remote: SocketAddr,
-    /// The token that it carries.
+    /// The token of the notification.
     pub token: Token,
-    /// From which of our addresses it leaves, if that matters.
+    /// The local address to send from, if that matters.
     pub local: Option<IpAddr>,
-    /// The request that it answers anew.
+    /// The observer's request, which is answered again.
     pub request: Arc<[u8]>,
     /// Whether it must be acknowledged.
     pub confirmable: bool,
@@ -43,16 +43,16 @@ pub struct Due {
     /// Whether its address may be forged: no client at this address has echoed a challenge or acknowledged
     /// a notification.
     pub unverified: bool,
-    /// The value of Observe, if it is a success.
+    /// The value of Observe, if the notification is a success.
     pub sequence: u32,
-    /// The response that it carries. `None` stands for the handler's answer to the request.
+    /// The response to send. `None` stands for the handler's answer to the request.
     pub event: Option<Response>,
-    /// Bytes of the response to the request, with headers: they count against what an unverified
-    /// address may be sent.
+    /// The length of the response to the request in bytes, with headers, which counts against the
+    /// limit of an unverified address.
     pub sent: usize,
 }
 
-/// The event that a notification without room waits for.
+/// The event for which a notification without room waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Room {
     /// The end of an exchange with this scope
@@ -62,30 +62,31 @@ pub enum Room {
     Any,
 }
 
-/// The observers to notify, in their order, and the notifications under way.
+/// The observers to notify, in their order, and the notifications in flight.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Those that are due: first those that are proven, then those whose addresses were verified as
+    /// Observers that are due: first the proven ones, then those whose addresses were verified when
     /// they registered, then those that may be forged.
     proven: VecDeque<u32>,
     verified: VecDeque<u32>,
     unverified: VecDeque<u32>,
-    /// Those that wait for room.
+    /// Observers that wait for room.
     parked: BTreeMap<SocketAddr, VecDeque<ObserverId>>,
     parked_for_any: VecDeque<ObserverId>,
-    /// Confirmable notifications under way, and those to observers that are not proven.
+    /// The number of Confirmable notifications in flight, and of those to observers that are not
+    /// proven.
     under_way: usize,
     unproven_under_way: usize,
     unverified_under_way: usize,
-    /// The exchanges of those that say a state, by the observer's place: a newer state may replace it.
+    /// The exchanges that carry a state, by the observer's slot: a newer state may replace it.
     states: BTreeMap<u32, ExchangeId>,
-    /// Exchanges that say a state which the observer has got anew.
+    /// Exchanges whose observer has meanwhile received a newer state.
     superseded: Vec<ExchangeId>,
 }
 
 impl Queue {
-    /// An observer has got the newest state as the answer to a registration: a notification of an older one
-    /// that is under way is needed no more.
+    /// An observer has received the newest state as the answer to a registration, so a notification
+    /// of an older one in flight is no longer needed.
     pub(super) fn supersede(&mut self, observer: &mut Observer, index: u32) {
         observer.dirty = false;
         if let Some(exchange) = self.states.remove(&index) {
@@ -109,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// The observer's notification is no longer under way.
+    /// The observer's notification is no longer in flight.
     pub(super) fn released(&mut self, observer: &mut Observer) {
         let ended = core::mem::replace(&mut observer.under_way, UnderWay::Nothing);
         if ended == UnderWay::Confirmable {
@@ -119,13 +120,13 @@ impl Queue {
         }
     }
 
-    /// The observer is gone.
+    /// The observer was removed.
     pub(super) fn forget(&mut self, observer: &mut Observer, index: u32) {
         self.states.remove(&index);
         self.released(observer);
     }
 
-    /// The queue of those whose turn it is.
+    /// The queue from which the next observer is taken.
     fn turn(&mut self) -> Option<&mut VecDeque<u32>> {
         if self.under_way >= MAX_UNDER_WAY {
             None
@@ -153,19 +154,19 @@ impl Queue {
 }
 
 impl Observers {
-    /// Whether there is an observer that is due and may be notified now.
+    /// Whether an observer is due and may be notified now.
     #[inline]
     #[must_use]
     pub fn any_due(&self) -> bool {
         self.due.any()
     }
 
-    /// The next notification to be made; the observer is busy until [`Self::acknowledged`],
+    /// The next notification to create. The observer is busy until [`Self::acknowledged`],
     /// [`Self::arrived`], [`Self::postponed`] or the like is called.
     pub fn pop_due(&mut self, now: Instant) -> Option<Due> {
         while let Some(index) = self.due.turn().and_then(VecDeque::pop_front) {
             let id = self.places.name(index);
-            // Its place may be empty by now, or another one's that is not due.
+            // Its slot may be empty by now, or belong to another observer that is not due.
             let Some(observer) = self.places.at_mut(index).filter(|observer| observer.queued)
             else {
                 continue;
@@ -212,7 +213,7 @@ impl Observers {
         None
     }
 
-    /// A notification has left that must be acknowledged, in this exchange. If its observer registers anew
+    /// A Confirmable notification has left in this exchange. If its observer registers again
     /// meanwhile, the exchange is [superseded](Self::pop_superseded).
     pub fn sent(&mut self, due: &Due, exchange: ExchangeId) {
         if due.confirmable
@@ -223,10 +224,10 @@ impl Observers {
         }
     }
 
-    /// An exchange that the driver cancels, to be called after a request has been completed: its
-    /// notification says a state that is no longer the newest, and its observer has registered anew. A path
-    /// that was down for a while would otherwise have to wait for the timeout of a message that is much
-    /// delayed by then (RFC 7641 section 4.5.2 lets a server give up an outdated state).
+    /// An exchange for the driver to cancel, to be called after a request has been completed: its
+    /// notification carries an outdated state, and its observer has registered again. On a path
+    /// that was down for a while, the observer would otherwise wait for the backed-off timeout of
+    /// that message (RFC 7641 section 4.5.2 lets a server give up an outdated state).
     #[inline]
     pub fn pop_superseded(&mut self) -> Option<ExchangeId> {
         self.due.superseded.pop()
@@ -243,7 +244,7 @@ impl Observers {
         self.arrived(observer);
     }
 
-    /// As far as one can know the notification has arrived: the next one may follow.
+    /// The notification has arrived, as far as the server can know: the next one may follow.
     pub fn arrived(&mut self, observer: ObserverId) {
         let Some(index) = self.places.find(observer) else { return };
         let Some(observer) = self.places.at_mut(index) else { return };
@@ -254,7 +255,7 @@ impl Observers {
         }
     }
 
-    /// The notification found no room: it is made again when there may be some, not before.
+    /// The notification found no room. It is created again when there may be some.
     pub fn postponed(&mut self, id: ObserverId, event: Option<Response>, room: Room) {
         let Some(index) = self.places.find(id) else { return };
         let Some(observer) = self.places.at_mut(index) else { return };
@@ -272,16 +273,17 @@ impl Observers {
             Room::Any => &mut self.due.parked_for_any,
         };
         if waiting.len() >= MIN_SWEPT && waiting.len().is_power_of_two() {
-            // Those that are gone leave their names behind.
+            // Removed observers leave their identifiers behind.
             waiting.retain(|id| self.places.find(*id).is_some());
         }
         waiting.push_back(id);
     }
 
-    /// An exchange with this scope has ended: one of those that wait for that may be notified.
+    /// An exchange with this scope has ended: one of the observers that wait for that may be
+    /// notified.
     pub fn room(&mut self, scope: SocketAddr) {
         let parked = &mut self.due.parked;
-        // Most of the time nobody waits.
+        // Usually no observer waits.
         if !parked.is_empty() {
             let mut waiting = parked.get_mut(&scope);
             let mut next = None;
@@ -304,7 +306,7 @@ impl Observers {
         }
     }
 
-    /// Observers that wait for room.
+    /// The number of observers that wait for room.
     #[must_use]
     pub fn parked(&self) -> usize {
         let scopes: usize = self.due.parked.values().map(VecDeque::len).sum();

@@ -1,20 +1,20 @@
-//! The observers of one subject, in the order in which they registered: a change visits these alone.
+//! The observers of one subject, in the order of registration, so that a change visits only these.
 
 use super::Observers;
 
 /// A subject that clients observe.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
-    /// The number that tells it from others.
+    /// The number that identifies it.
     pub id: u32,
     /// Whether all its notifications are Confirmable.
     pub confirmable: bool,
 }
 
-/// No neighbour.
+/// Stands for the absence of a neighbour.
 const NONE: u32 = u32::MAX;
 
-/// The neighbours of an observer among those of its subject: eight bytes, since there are many.
+/// The neighbours of an observer in the list of its subject: eight bytes, since there are many.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Links {
     previous: u32,
@@ -64,7 +64,7 @@ impl Observers {
         }
     }
 
-    /// Takes an observer out of its subject's list.
+    /// Removes an observer from its subject's list.
     pub(super) fn unlink(&mut self, index: u32) {
         let Some(observer) = self.places.at(index) else { return };
         let (subject, links) = (observer.subject, observer.links);

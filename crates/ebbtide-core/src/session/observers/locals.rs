@@ -1,20 +1,20 @@
-//! Our own addresses, of which there are few and observers have many: two bytes each instead of
-//! seventeen.
+//! Local addresses, of which there are few while observers are many: an index of two bytes instead
+//! of seventeen.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-/// From which of our addresses notifications leave: 0 if that does not matter, or the place in the list,
-/// and one.
+/// The local address from which notifications leave: 0 if that does not matter, otherwise its index
+/// plus one.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Local(u16);
 
-/// The addresses that observers have asked.
+/// The local addresses to which observers have sent their requests.
 #[derive(Debug, Default)]
 pub(super) struct Locals(Vec<IpAddr>);
 
 impl Locals {
-    /// The number of an address. Of more than 65535 the system chooses one of its own.
+    /// The index of an address. Beyond 65535 the system chooses an address.
     pub(super) fn intern(&mut self, local: Option<IpAddr>) -> Local {
         let Some(local) = local else { return Local(0) };
         let known = self.0.iter().position(|known| *known == local);

@@ -1,10 +1,9 @@
-//! Observers (RFC 7641): who is sent a notification when something changes.
+//! Observers (RFC 7641): which clients are notified of a change.
 
 mod due;
 mod list;
 mod locals;
 mod saved;
-mod shares;
 mod table;
 
 pub use due::{Due, Room};
@@ -15,6 +14,7 @@ pub use table::ObserverId;
 use super::message::Response;
 use crate::endpoint::Reliability;
 use crate::exchange::hashed::Hashed;
+use crate::session::shares::FairShares;
 use crate::time::Instant;
 use crate::wire::Token;
 use alloc::boxed::Box;
@@ -28,30 +28,31 @@ use hashbrown::HashTable;
 use list::Links;
 use table::Places;
 
-/// Events that wait for one observer; beyond that the oldest is dropped, and counted.
+/// The maximum number of events that wait for one observer. Beyond it the oldest is dropped and
+/// counted.
 const MAX_EVENTS: usize = 16;
-/// A Confirmable notification is due at least this often, in seconds (RFC 7641 section 4.5).
+/// The maximum time between Confirmable notifications in seconds (RFC 7641 section 4.5).
 const CONFIRM_EVERY: u32 = 24 * 3600;
-/// Subtracted, so that a Confirmable notification is not a day and a moment after the last.
+/// Subtracted from it, so that the time is not exceeded by a moment.
 const SLACK: u32 = 3600;
 
-/// The data of a registration, which makes a client an observer (RFC 7641 section 4.1).
+/// A registration, which makes a client an observer (RFC 7641 section 4.1).
 #[derive(Copy, Clone, Debug)]
 pub struct Registration<'r> {
     /// The observer's address.
     pub remote: SocketAddr,
-    /// The token of its request, which is that of all notifications.
+    /// The token of its request, which all notifications carry.
     pub token: Token,
-    /// From which of our addresses notifications leave, if that matters.
+    /// The local address from which notifications leave, if that matters.
     pub local: Option<IpAddr>,
-    /// Whether its address may be forged. Then its first notification is Confirmable, and there is
-    /// no other before it is acknowledged (RFC 7641 section 7).
+    /// Whether its address may be forged. Then its first notification is Confirmable, and no other
+    /// follows before it is acknowledged (RFC 7641 section 7).
     pub unverified: bool,
     /// The subject that it observes.
     pub subject: Subject,
-    /// The request: it is answered anew with each notification.
+    /// The request, which is answered again with each notification.
     pub request: &'r [u8],
-    /// Bytes of the response to the request, as a datagram with the headers of UDP and IP.
+    /// The length of the response to the request in bytes, as a datagram with UDP and IP headers.
     pub sent: usize,
 }
 
@@ -67,26 +68,26 @@ struct Observer {
     links: Links,
     request: Arc<[u8]>,
     sent: u16,
-    /// Of the last notification; 24 bits count.
+    /// The sequence number of the last notification; 24 bits are sent.
     sequence: u32,
     unverified: bool,
-    /// Whether it has acknowledged a notification: then it is there, and wants them.
+    /// Whether it has acknowledged a notification, which proves its address and its interest.
     proven: bool,
-    /// The notification under way.
+    /// The notification in flight.
     under_way: UnderWay,
-    /// How the next notification is to be sent, whatever the subject says.
+    /// The reliability of the next notification, if it differs from the subject's.
     next: Option<Reliability>,
     /// Whether the state has changed since the last notification.
     dirty: bool,
-    /// Whether it is in a queue of those that are to be notified, or waits for room.
+    /// Whether it is in a queue of due observers, or waits for room.
     queued: bool,
-    /// When a notification was last Confirmable, in seconds.
+    /// When the last Confirmable notification was sent, in seconds.
     confirmed: u32,
     #[expect(clippy::box_collection, reason = "most observers have none: 8 bytes instead of 32")]
     events: Option<Box<VecDeque<Response>>>,
 }
 
-/// A notification under way to an observer.
+/// A notification in flight to an observer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum UnderWay {
     Nothing,
@@ -94,7 +95,7 @@ enum UnderWay {
     Confirmable,
 }
 
-/// Whole seconds, of which 136 years fit.
+/// Whole seconds, which suffice for 136 years.
 fn seconds(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000_000) as u32
 }
@@ -111,12 +112,12 @@ pub struct Observers {
     places: Places,
     by_key: HashTable<u32>,
     hasher: FixedState,
-    /// The first, the last and the number of a subject's observers, by the subject's number.
+    /// The first, the last and the number of a subject's observers, by the number of the subject.
     by_subject: BTreeMap<u32, list::Ends>,
     due: due::Queue,
     locals: locals::Locals,
-    shares: shares::Shares,
-    /// Counts what has to be stored.
+    shares: FairShares,
+    /// Counts changes of the state to be stored.
     version: u64,
     dropped_events: u64,
     refused: u64,
@@ -124,8 +125,8 @@ pub struct Observers {
 }
 
 impl Observers {
-    /// Creates an empty table of observers. `seed` must be unpredictable on the open Internet, because it
-    /// is the key of the table's hashes.
+    /// Creates an empty table. `seed` is the key of the table's hashes, so it must be unpredictable
+    /// on the open Internet.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -135,7 +136,7 @@ impl Observers {
             by_subject: BTreeMap::new(),
             due: due::Queue::default(),
             locals: locals::Locals::default(),
-            shares: shares::Shares::default(),
+            shares: FairShares::new(seed),
             version: 0,
             dropped_events: 0,
             refused: 0,
@@ -143,37 +144,37 @@ impl Observers {
         }
     }
 
-    /// How many there are.
+    /// The number of observers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no observers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 
-    /// How many observe a subject.
+    /// The number of observers of a subject.
     #[must_use]
     pub fn of(&self, subject: u32) -> usize {
         self.by_subject.get(&subject).map_or(0, |ends| ends.count)
     }
 
-    /// Registrations that found no room.
+    /// The number of registrations that found no room.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Observers that did not acknowledge a notification.
+    /// The number of observers that were removed because they did not acknowledge a notification.
     #[must_use]
     pub fn vanished(&self) -> u64 {
         self.vanished
     }
 
-    /// Events that were dropped because their observer was too slow.
+    /// The number of events that were dropped because their observer was too slow.
     #[must_use]
     pub fn dropped_events(&self) -> u64 {
         self.dropped_events
@@ -190,12 +191,12 @@ impl Observers {
         self.by_key.find(self.hash(remote, token), is).copied()
     }
 
-    /// Registers an observer, or registers it anew, and gives its sequence number. `None` if there
-    /// are `max` already, or its IPv4 address or IPv6 /64 has as many as are free: the request is
-    /// answered as if it had not asked.
+    /// Registers an observer, or renews its registration, and returns its sequence number. Returns
+    /// `None` if there are `max` observers already, or if its IPv4 address or IPv6 /64 has as many
+    /// as there are free slots: the request is then answered without being registered.
     ///
-    /// Registering anew for the same subject refreshes the request. For another subject it makes
-    /// another observer of it: nothing of the former one stays.
+    /// Renewing a registration for the same subject replaces the request. For another subject, the
+    /// former registration ends and a new one begins.
     pub fn register(&mut self, now: Instant, new: &Registration<'_>, max: usize) -> Option<u32> {
         self.version += 1;
         let mut sequence = 2;
@@ -216,9 +217,12 @@ impl Observers {
             proven = observer.proven;
             self.remove_at(index);
         }
-        let all = self.places.all().map(|observer| observer.remote.ip());
-        let taken = (self.by_key.len(), max);
-        if !self.shares.admit(&self.hasher, new.remote.ip(), taken, all) {
+        let taken = self.by_key.len();
+        if 2 * taken >= max && !self.shares.is_counted() {
+            // Most sockets and all connections do without.
+            self.places.all().for_each(|observer| self.shares.add(observer.remote.ip()));
+        }
+        if !self.shares.admit(new.remote.ip(), taken, max) {
             self.refused += 1;
             return None;
         }
@@ -242,7 +246,9 @@ impl Observers {
             events: None,
         });
         self.link(index);
-        self.shares.add(&self.hasher, new.remote.ip());
+        if self.shares.is_counted() {
+            self.shares.add(new.remote.ip());
+        }
         let (places, hasher) = (&self.places, &self.hasher);
         self.by_key.insert_unique(self.hash(new.remote, new.token), index, |&other| {
             places.at(other).map_or(0, |other| hasher.hash_one((Hashed(other.remote), other.token)))
@@ -250,7 +256,7 @@ impl Observers {
         Some(sequence)
     }
 
-    /// The client does not want notifications any more (RFC 7641 section 3.6).
+    /// The client wants no further notifications (RFC 7641 section 3.6).
     pub fn deregister(&mut self, remote: SocketAddr, token: Token) {
         if let Some(index) = self.find(remote, token) {
             self.remove_at(index);
@@ -262,8 +268,8 @@ impl Observers {
         self.each(subject, |_, observer| observer.dirty = true);
     }
 
-    /// The state changed: every observer of the subject is due, and notified by a message of this kind.
-    /// Where one notification covers several changes, Confirmable prevails.
+    /// The state changed: every observer of the subject is due, and receives a message of this
+    /// kind. If one notification covers several changes, Confirmable prevails.
     pub fn changed_as(&mut self, subject: u32, reliability: Reliability) {
         self.each(subject, |_, observer| {
             observer.dirty = true;
@@ -273,7 +279,8 @@ impl Observers {
         });
     }
 
-    /// The state changed for some: every observer of the subject whose request `concerns` is due.
+    /// The state changed for some observers: every one of the subject whose request `concerns` is
+    /// due.
     pub fn changed_where(&mut self, subject: u32, mut concerns: impl FnMut(&[u8]) -> bool) {
         self.each_where(
             subject,
@@ -301,7 +308,7 @@ impl Observers {
         }
     }
 
-    /// Something happened: every observer of the subject is sent this, one after the other.
+    /// An event: every observer of the subject receives each one, in order.
     pub fn event(&mut self, subject: u32, notification: &Response) {
         self.each(subject, |dropped, observer| {
             let events = observer.events.get_or_insert_default();
@@ -313,7 +320,7 @@ impl Observers {
         });
     }
 
-    /// Every observer of a subject: only these are looked at.
+    /// Visits the observers of a subject, and no others.
     fn each(&mut self, subject: u32, change: impl FnMut(&mut u64, &mut Observer)) {
         self.each_where(subject, |_| true, change);
     }
@@ -335,14 +342,14 @@ impl Observers {
         }
     }
 
-    /// Forgets an observer: it is gone, or does not want to be one.
+    /// Removes an observer that cancelled or is gone.
     pub fn remove(&mut self, observer: ObserverId) {
         if let Some(index) = self.places.find(observer) {
             self.remove_at(index);
         }
     }
 
-    /// The observer did not acknowledge a notification: it is gone (RFC 7641 section 4.5).
+    /// The observer did not acknowledge a notification and is removed (RFC 7641 section 4.5).
     pub fn lost(&mut self, observer: ObserverId) {
         if self.places.find(observer).is_some() {
             self.vanished += 1;
@@ -358,7 +365,7 @@ impl Observers {
         if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
-        self.shares.remove(&self.hasher, observer.remote.ip());
+        self.shares.remove(observer.remote.ip());
         self.unlink(index);
         self.places.remove(index);
     }

@@ -1,4 +1,4 @@
-//! Observers that outlive their program: their stored form, and how they are restored.
+//! The stored form of observers, from which they are restored after a restart.
 
 use super::{Observers, Registration, Subject};
 use crate::time::Instant;
@@ -6,40 +6,40 @@ use crate::wire::Token;
 use alloc::sync::Arc;
 use core::net::{IpAddr, SocketAddr};
 
-/// By how much the sequence numbers of notifications go on after a restart: more notifications than one
-/// observer may have been sent since it was stored. RFC 7641 section 3.4 takes what is ahead by less than
-/// 2^23 for newer.
+/// The step of sequence numbers at a restart. It exceeds the number of notifications that one
+/// observer may have received since it was stored. RFC 7641 section 3.4 takes a number that is
+/// ahead by less than 2^23 for newer.
 const AHEAD: u32 = 1 << 16;
 
-/// The part of an observer that has to be stored.
+/// The stored part of an observer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedObserver {
     /// The observer's address.
     pub remote: SocketAddr,
     /// The token of its notifications.
     pub token: Token,
-    /// From which of our addresses they leave, if that matters.
+    /// The local address from which they leave, if that matters.
     pub local: Option<IpAddr>,
-    /// The sequence number of the last one.
+    /// The sequence number of the last notification.
     pub sequence: u32,
-    /// Whether it has acknowledged one.
+    /// Whether it has acknowledged a notification.
     pub proven: bool,
     /// Whether its address may be forged.
     pub unverified: bool,
-    /// Bytes of the response to its request, with the headers of UDP and IP.
+    /// The length of the response to its request in bytes, with UDP and IP headers.
     pub sent: u16,
     /// Its request.
     pub request: Arc<[u8]>,
 }
 
 impl Observers {
-    /// A number that differs once something has changed that is to be stored.
+    /// A number that differs after each change of the state to be stored.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// All of them, to be stored.
+    /// All observers in their stored form.
     pub fn saved(&self) -> impl Iterator<Item = SavedObserver> {
         self.places.iter().map(|observer| SavedObserver {
             remote: observer.remote,
@@ -53,8 +53,8 @@ impl Observers {
         })
     }
 
-    /// An observer is there again after a restart, and due: what it observes may have changed meanwhile. It
-    /// is left out if there are `max` already.
+    /// Restores an observer after a restart. It is due, since the resource may have changed
+    /// meanwhile. It is left out if there are `max` already.
     pub fn restore(&mut self, now: Instant, saved: &SavedObserver, subject: Subject, max: usize) {
         let new = Registration {
             remote: saved.remote,

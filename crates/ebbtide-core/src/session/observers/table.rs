@@ -1,20 +1,20 @@
-//! Where observers are, and how they are named.
+//! The slots of observers, and their identifiers.
 
 use super::Observer;
 use alloc::vec::Vec;
 
-/// The identifier of an observer. When the observer is gone, no other receives its identifier.
+/// The identifier of an observer. It is not used again after the observer was removed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObserverId {
     index: u32,
     generation: u32,
 }
 
-/// Places that one observer after the other has.
+/// Slots, each of which holds one observer after another.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     places: Vec<Option<Observer>>,
-    /// How many observers had each place before.
+    /// The number of former observers of each slot.
     generations: Vec<u32>,
     free: Vec<u32>,
 }
@@ -24,7 +24,7 @@ impl Places {
         self.places.get(index as usize)?.as_ref()
     }
 
-    /// Those that are there.
+    /// Iterates over the present observers.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Observer> {
         self.places.iter().flatten()
     }
@@ -37,13 +37,13 @@ impl Places {
         self.places.iter().flatten()
     }
 
-    /// Where an observer is, unless it is gone.
+    /// The slot of an observer, unless it was removed.
     pub(super) fn find(&self, id: ObserverId) -> Option<u32> {
         let generation = self.generations.get(id.index as usize)?;
         (*generation == id.generation && self.at(id.index).is_some()).then_some(id.index)
     }
 
-    /// The name of the observer in a place.
+    /// The identifier of the observer in a slot.
     pub(super) fn name(&self, index: u32) -> ObserverId {
         let generation = self.generations.get(index as usize).copied().unwrap_or_default();
         ObserverId { index, generation }
@@ -58,7 +58,8 @@ impl Places {
         }
         let len = self.places.len();
         if len == self.places.capacity() {
-            // By an eighth: doubling would leave up to half of so much memory unused.
+            // It grows by an eighth, because doubling would leave up to half of this much memory
+            // unused.
             self.places.reserve_exact(len / 8 + 16);
             self.generations.reserve_exact(len / 8 + 16);
         }

@@ -1,4 +1,4 @@
-//! A response's body that leaves in blocks.
+//! A response's body that is sent in blocks.
 
 use super::part::RequestedBlocks;
 use crate::q_block::{QBlockParameters, Sender, Sending};
@@ -9,16 +9,16 @@ use crate::wire::{Block, OptionNumber};
 use alloc::boxed::Box;
 use rand_core::Rng;
 
-/// One body, kept for the blocks that get lost.
+/// One body, which is stored for requests of lost blocks.
 #[derive(Debug)]
 pub(in crate::session) struct Download {
     response: Response,
     szx: u8,
     sender: Sender,
-    /// The first block that never left.
+    /// The first block that was not sent yet.
     next: u32,
-    /// The requester of the body, and the latest request for blocks of it that are missing. Answers carry
-    /// the tokens of these requests (RFC 9177 section 7.2).
+    /// The requester of the body, and the latest request for missing blocks. Answers carry the
+    /// tokens of these requests (RFC 9177 section 7.2).
     requester: Requester,
     asked_again: Option<Requester>,
 }
@@ -47,12 +47,12 @@ impl Download {
         self.szx
     }
 
-    /// Bytes held.
+    /// The number of stored bytes.
     pub(in crate::session) fn held(&self) -> usize {
         self.response.payload.len()
     }
 
-    /// The client wants more of it, or some of it again.
+    /// The client requests further blocks, or some of them again.
     pub(in crate::session) fn on_request(
         &mut self,
         wanted: &RequestedBlocks,
@@ -77,7 +77,7 @@ impl Download {
                 let mut response = slice(&self.response, num, self.szx);
                 let requester = match &self.asked_again {
                     Some(requester) if again => {
-                        // RFC 9177 section 4.5: not in what was asked for again.
+                        // RFC 9177 section 4.5: not in blocks that were requested again.
                         response.options.remove(OptionNumber::OBSERVE);
                         requester
                     }
@@ -91,7 +91,7 @@ impl Download {
     }
 }
 
-/// One block of a response, with its size: exact, and in every block (RFC 9177 section 4.6).
+/// One block of a response, with Size2, which is exact and in every block (RFC 9177 section 4.6).
 pub(in crate::session) fn slice(response: &Response, num: u32, szx: u8) -> Response {
     let total = response.payload.len();
     let start = ((num as usize) << (szx + 4)).min(total);

@@ -1,4 +1,4 @@
-//! Bodies in Non-confirmable blocks, from the server's side (RFC 9177).
+//! Bodies in Non-confirmable blocks at the server (RFC 9177).
 
 mod download;
 mod part;

@@ -1,4 +1,4 @@
-//! The part that a request with the options of RFC 9177 has in a transfer.
+//! The part of a transfer that a request with the options of RFC 9177 carries.
 
 use crate::q_block::QBlockParameters;
 use crate::session::message::Response;
@@ -11,14 +11,14 @@ pub(in crate::session) enum Part {
     /// A block of the request's body (RFC 9177 section 4.3).
     Block {
         block: Block,
-        /// Bytes of the whole body.
+        /// The length of the whole body in bytes.
         size: usize,
     },
     /// Blocks of the response's body (section 4.4).
     Request(BlockRequest),
 }
 
-/// Which blocks of a response a client wants.
+/// The requested blocks of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::session) struct BlockRequest {
     pub(in crate::session) szx: u8,
@@ -27,16 +27,16 @@ pub(in crate::session) struct BlockRequest {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::session) enum RequestedBlocks {
-    /// All of them.
+    /// All blocks.
     Whole,
-    /// Those from this one on: the sets before are here.
+    /// The blocks from this one on: the sets before it have arrived.
     From(u32),
-    /// These, ascending, at most a set.
+    /// These blocks, in ascending order, at most a set.
     These(Vec<u32>),
 }
 
 impl Part {
-    /// Reads the options; the answer if they have no meaning.
+    /// Reads the options, or returns the answer if they are not valid.
     pub(in crate::session) fn read(
         message: &Message<'_>,
         params: &QBlockParameters,
@@ -46,7 +46,8 @@ impl Part {
             // Section 4.1.
             return Err(Response::error(Code::BAD_OPTION, "Block and Q-Block together"));
         }
-        // What asks for blocks of a response has no body (section 4.7); libcoap leaves Q-Block1 in it.
+        // A request for blocks of a response has no body (section 4.7); libcoap leaves Q-Block1 in
+        // it.
         let asks = has(OptionNumber::Q_BLOCK2) && message.payload().is_empty();
         let Some(option) = message.option(OptionNumber::Q_BLOCK1).filter(|_| !asks) else {
             return BlockRequest::read(message, params).map(Self::Request).map_err(bad);
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(requested(&[20 << 4 | MORE]), Some(RequestedBlocks::From(20)));
         assert_eq!(requested(&[17 << 4 | MORE]), Some(RequestedBlocks::These(vec![17, 18, 19])));
         assert_eq!(requested(&[1 << 4, 9 << 4]), Some(RequestedBlocks::These(vec![1, 9])));
-        // Overlapping: each one time (RFC 9177 section 4.4).
+        // Overlapping ranges: each block once (RFC 9177 section 4.4).
         assert_eq!(
             requested(&[17 << 4 | MORE, 18 << 4]),
             Some(RequestedBlocks::These(vec![17, 18, 19]))

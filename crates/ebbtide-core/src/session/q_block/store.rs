@@ -1,4 +1,4 @@
-//! All bodies under way in Non-confirmable blocks, with bounded memory, and when each is due.
+//! All bodies in transfer in Non-confirmable blocks, with bounded memory, and their timers.
 
 use super::download::{self, Download};
 use super::part::BlockRequest;
@@ -16,16 +16,15 @@ use bytes::Bytes;
 
 /// The outcome of a block.
 pub(in crate::session) enum Taken {
-    /// Nothing more, but for what there is to send.
+    /// Nothing beyond the messages to send.
     Kept,
-    /// The body is whole: let the handler answer.
+    /// The body is complete and can be handled.
     Whole(Bytes),
-    /// It was answered before.
+    /// The body was answered before.
     Known(Response),
 }
 
-/// The answer to an upload, and which bodies it is the answer to: the tag of one may have been used
-/// before.
+/// The answer to an upload, and the body to which it belongs, since a tag may be used again.
 #[derive(Debug)]
 pub(in crate::session) struct Answer {
     szx: u8,
@@ -33,7 +32,7 @@ pub(in crate::session) struct Answer {
     response: Response,
 }
 
-/// Bodies under way.
+/// Bodies in transfer.
 #[derive(Debug)]
 pub(in crate::session) struct QBlockTransfers {
     pub(in crate::session) bodies: TransferCache<Upload, Download, Answer>,
@@ -48,12 +47,12 @@ impl QBlockTransfers {
         Self { bodies: TransferCache::new(max_bytes, lifetime, |_, _| true), params, max_bytes }
     }
 
-    /// The longest body that may come in blocks of this size.
+    /// The maximum length of a body in blocks of this size.
     pub(in crate::session) fn longest(&self, block: Block, max_body: usize) -> usize {
         Upload::longest(block.size(), max_body, self.max_bytes)
     }
 
-    /// Takes a block of a request's body of `size` bytes.
+    /// Accepts a block of a request's body of `size` bytes.
     pub(in crate::session) fn take(
         &mut self,
         now: Instant,
@@ -72,7 +71,7 @@ impl QBlockTransfers {
         }
         let uploads = &mut self.bodies.uploads;
         if uploads.get(&key).is_none_or(|upload| !upload.fits(block, size)) {
-            // Another body may be there, under a tag that was used before.
+            // Another body may exist under a tag that is used again.
             let upload = Upload::begin(now, block, size, requester, self.params);
             let held = upload.held();
             self.bodies.begin_upload(now, key, upload, held);
@@ -86,7 +85,7 @@ impl QBlockTransfers {
         self.poll_upload(now, key, out).map_or(Taken::Kept, Taken::Whole)
     }
 
-    /// The handler has answered an upload; this is the answer as it is sent.
+    /// Records the answer to an upload, as it is sent.
     pub(in crate::session) fn finish(
         &mut self,
         now: Instant,
@@ -99,8 +98,8 @@ impl QBlockTransfers {
         }
     }
 
-    /// Which body is asked for by a request of this key: one without the body of the first request asks
-    /// for the latest.
+    /// The body that a request of this key refers to: a request without the body of the first one
+    /// refers to the latest.
     pub(in crate::session) fn latest(&self, key: TransferKey) -> TransferKey {
         let (remote, options, body) = key;
         let downloads = &self.bodies.downloads;
@@ -110,13 +109,13 @@ impl QBlockTransfers {
         downloads.newest(key..=(remote, options, u64::MAX)).unwrap_or(key)
     }
 
-    /// Whether a body is here in blocks of this size.
+    /// Whether a body is stored in blocks of this size.
     pub(in crate::session) fn has(&mut self, now: Instant, key: &TransferKey, szx: u8) -> bool {
         self.bodies.expire(now);
         self.bodies.downloads.get(key).is_some_and(|download| download.szx() == szx)
     }
 
-    /// A client wants blocks of a body that is here.
+    /// A client requests blocks of a stored body.
     pub(in crate::session) fn request(
         &mut self,
         now: Instant,
@@ -131,7 +130,7 @@ impl QBlockTransfers {
         self.poll_download(now, key, out);
     }
 
-    /// Keeps a body, and begins to send it, unless it is longer than there is room.
+    /// Stores a body and begins to send it, unless it is longer than the limit.
     pub(in crate::session) fn begin(
         &mut self,
         now: Instant,
@@ -144,15 +143,15 @@ impl QBlockTransfers {
         self.poll_download(now, key, out);
     }
 
-    /// When something is due next.
+    /// The earliest timer.
     pub(in crate::session) fn poll_timeout(&self) -> Option<Instant> {
         [self.bodies.uploads.due(), self.bodies.downloads.due()].into_iter().flatten().min()
     }
 
-    /// Does all that is due.
+    /// Handles all timers that are due.
     pub(in crate::session) fn handle_timeout(&mut self, now: Instant, out: &mut Vec<Finished>) {
         while let Some(key) = self.bodies.uploads.pop_due(now) {
-            // It becomes whole by a block, never by time.
+            // A body is completed by a block, never by a timer.
             drop(self.poll_upload(now, key, out));
         }
         while let Some(key) = self.bodies.downloads.pop_due(now) {

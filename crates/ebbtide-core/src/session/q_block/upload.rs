@@ -1,4 +1,4 @@
-//! A request's body, of which blocks arrive in any order.
+//! A request's body, whose blocks arrive in any order.
 
 use crate::q_block::{Arrival, QBlockParameters, Receiver, Receiving};
 use crate::session::message::{ContentFormat, Response};
@@ -10,11 +10,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of the answer that names missing blocks, beside their numbers.
+/// Bytes of the answer that names missing blocks, without their numbers.
 const OVERHEAD: usize = 16;
 
-/// Bytes that a block takes beside its payload, about: an entry of a tree, and an allocation. Of blocks
-/// of 16 bytes it is the most.
+/// The approximate memory of a block in addition to its payload: an entry of a tree, and an
+/// allocation. For blocks of 16 bytes it is the larger part.
 const ENTRY: usize = 64;
 
 /// One body.
@@ -33,7 +33,7 @@ pub(in crate::session) struct Upload {
 #[derive(Debug)]
 enum UploadState {
     Arriving,
-    /// A handler is at work on it.
+    /// Whether a handler is processing it.
     Working,
 }
 
@@ -41,22 +41,22 @@ enum UploadState {
 #[derive(Debug)]
 pub(super) enum Step {
     Send(Response),
-    /// The body, which is held no longer.
+    /// The body, which is no longer stored here.
     Whole(Bytes),
     Wait(Option<Instant>),
     Drop,
 }
 
 impl Upload {
-    /// The longest body that may come in blocks of so many bytes: one that has room even if nothing
-    /// else has.
+    /// The maximum length of a body in blocks of so many bytes: one that fits if nothing else is
+    /// stored.
     pub(super) fn longest(block: usize, max_body: usize, max_bytes: usize) -> usize {
-        // Each is in the tree, and has a bit at the receiver.
+        // Each block is in the tree, and has a bit at the receiver.
         let room = max_bytes / (block + ENTRY + 1);
         max_body.min(room.min(Block::MAX_NUM as usize + 1) * block)
     }
 
-    /// The body that a block is of; the block itself is not taken yet.
+    /// Creates the body to which a block belongs; the block itself is not added yet.
     pub(super) fn begin(
         now: Instant,
         block: Block,
@@ -64,7 +64,7 @@ impl Upload {
         requester: Requester,
         params: QBlockParameters,
     ) -> Self {
-        // A block of the body has a 20-bit number, and this is the last one's, and one.
+        // A block of the body has a 20-bit number; this is one more than that of the last block.
         let blocks = size.div_ceil(block.size()) as u32;
         Self {
             receiver: Receiver::new(now, blocks, params),
@@ -76,17 +76,17 @@ impl Upload {
         }
     }
 
-    /// Whether a block can be one of this body.
+    /// Whether a block can belong to this body.
     pub(super) fn fits(&self, block: Block, size: usize) -> bool {
         self.szx == block.szx() && self.size == size
     }
 
-    /// How long its blocks are, as an exponent, and its body.
+    /// The size exponent of its blocks, and its length.
     pub(super) fn announced(&self) -> (u8, usize) {
         (self.szx, self.size)
     }
 
-    /// Takes a block: how many bytes are held more.
+    /// Adds a block, and returns the number of bytes that it occupies.
     pub(super) fn take(&mut self, now: Instant, block: Block, payload: &[u8]) -> usize {
         if !matches!(self.state, UploadState::Arriving)
             || self.receiver.on_block(now, block.num()) != Arrival::New
@@ -97,7 +97,7 @@ impl Upload {
         payload.len() + ENTRY
     }
 
-    /// Bytes held.
+    /// The number of stored bytes.
     pub(super) fn held(&self) -> usize {
         let blocks: usize = self.blocks.values().map(|payload| payload.len() + ENTRY).sum();
         blocks + self.receiver.blocks() as usize / 8
@@ -108,7 +108,7 @@ impl Upload {
         if !matches!(self.state, UploadState::Arriving) {
             return Step::Wait(None);
         }
-        // Blocks that are acknowledged need no other answer (RFC 9177 sections 4.3 and 5).
+        // Acknowledged blocks need no other answer (RFC 9177 sections 4.3 and 5).
         let confirmable = self.requester.is_confirmable();
         loop {
             match self.receiver.poll(now) {
@@ -135,7 +135,7 @@ impl Upload {
         }
     }
 
-    /// 4.08 with the numbers of what is missing (RFC 9177 section 5).
+    /// A 4.08 with the numbers of the missing blocks (RFC 9177 section 5).
     fn ask(&mut self, now: Instant) -> Response {
         let missing: Vec<u32> = self.receiver.missing().collect();
         let mut payload = vec![0; missing.len() * MissingBlocks::MAX_NUMBER_LEN];

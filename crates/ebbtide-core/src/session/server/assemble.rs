@@ -1,4 +1,4 @@
-//! From a permitted request to one whose body is whole.
+//! The path from a permitted request to one with a complete body.
 
 use super::stages::{Arrived, Assembled, Next, Outgoing, Permitted};
 use super::{Server, ServerState, SharedState};
@@ -10,7 +10,7 @@ use crate::time::Instant;
 use crate::wire::{Block, Code, OptionNumber};
 
 impl<S: SharedState<ServerState>> Server<S> {
-    /// Puts the body of a request together, or answers a request for a later block.
+    /// Assembles the body of a request, or answers a request for a later block.
     pub fn assemble<'p, 'm>(
         &self,
         now: Instant,
@@ -32,6 +32,9 @@ impl<S: SharedState<ServerState>> Server<S> {
         if facts.bad_block {
             let answer = Response::new(Code::BAD_REQUEST);
             return Next::Send(Outgoing::One(Finished::response(received.requester, answer)));
+        }
+        if received.by_block && facts.block1.is_some() {
+            return Next::Proceed(Assembled(received));
         }
         match (facts.block1, facts.block2) {
             (Some(block), _) => self.take_block(now, received, block, max_body),
@@ -60,7 +63,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             Taken::Single => return Next::Proceed(Assembled(received)),
             Taken::Known(answer) => self.stored(now, *requester, answer),
             Taken::Answer(mut answer) => {
-                // RFC 7959 section 2.3: which block is answered.
+                // RFC 7959 section 2.3: the response names the block that it answers.
                 answer.options.set_uint(OptionNumber::BLOCK1, block.to_uint());
                 Finished::response(*requester, answer)
             }
@@ -80,8 +83,8 @@ impl<S: SharedState<ServerState>> Server<S> {
             self.tables.with(|tables| tables.blocks.later_block(now, key, wanted, facts.sizes));
         let finished = match kept {
             Some(part) => self.stored(now, *requester, part),
-            // What changes nothing may be asked for again, if all that is asked for is here: the body of
-            // a FETCH may have come in blocks (RFC 8132 section 2.1).
+            // A request without side effects may be handled again if all of it is present; the body
+            // of a FETCH may have arrived in blocks (RFC 8132 section 2.1).
             None if message.code() == Code::GET
                 || message.code() == Code::FETCH && !message.payload().is_empty() =>
             {

@@ -1,4 +1,4 @@
-//! From the application's answer to what is sent.
+//! The path from the application's answer to the messages to send.
 
 use super::stages::{Answered, BlockScheme, Handled, Outgoing};
 use super::{Server, ServerState, SharedState};
@@ -12,36 +12,37 @@ use crate::session::requester::{Facts, Requester};
 use crate::time::Instant;
 use crate::wire::{Code, HEADER_LEN, OptionNumber};
 
-/// Where a request that observes is registered.
+/// The context in which an observer is registered.
 #[derive(Debug)]
 pub struct Observe<'o> {
-    /// The observers of the transport that the request came by.
+    /// The observers of the transport at which the request arrived.
     pub observers: &'o mut Observers,
-    /// The subject that the route's observers observe.
+    /// The subject of the route.
     pub subject: Subject,
-    /// How many may register.
+    /// The maximum number of observers.
     pub max: usize,
-    /// Whether the subject has changed since the handler began: what it answered may be the state
-    /// before.
+    /// Whether the subject has changed since the handler began: its response may describe the
+    /// earlier state.
     pub missed_a_change: bool,
 }
 
 impl Observe<'_> {
-    /// Whether half of the places are taken.
+    /// Whether half of the slots are taken.
     fn is_half_full(&self) -> bool {
         self.observers.len() >= self.max.div_ceil(2)
     }
 }
 
-/// Bytes that options of ours may add: Block1, Block2 and Size2, an ETag, Observe.
+/// The maximum number of bytes of the options that the session adds: Block1, Block2, Size2, an ETag
+/// and Observe.
 const BLOCK1: usize = 5;
 const BLOCK2: usize = 5 + 6 + 9;
 pub(super) const OBSERVE: usize = 4;
-/// Bytes of the longest challenge: a header, a token, and an Echo option of twelve bytes.
+/// The maximum length of a challenge: a header, a token, and an Echo option of twelve bytes.
 const CHALLENGE: usize = HEADER_LEN + 8 + 14;
 
 impl<S: SharedState<ServerState>> Server<S> {
-    /// Makes of the application's answer what is sent.
+    /// Turns the application's answer into the messages to send.
     #[inline]
     pub fn complete(
         &self,
@@ -63,8 +64,8 @@ impl<S: SharedState<ServerState>> Server<S> {
         Outgoing::One(Finished::response(*request.requester(), response))
     }
 
-    /// Checks that the answer may be sent to its address; a challenge if not. Nothing expensive has
-    /// been done for it before.
+    /// Checks that the answer may be sent to its address, and returns a challenge otherwise.
+    /// Nothing expensive has been done for it before.
     #[expect(
         clippy::result_large_err,
         reason = "the answer is sent as it is, without an allocation"
@@ -90,11 +91,11 @@ impl<S: SharedState<ServerState>> Server<S> {
         bound += if facts.block1.is_some() { BLOCK1 } else { 0 };
         let registers = observe.is_some() && facts.observe == Some(0) && response.is_success();
         bound += if registers { OBSERVE } else { 0 };
-        // There must be room for a notification after the response to a registration; for a challenge,
-        // should the state become longer.
+        // There must be room for a notification after the response to a registration, and for a
+        // challenge in case the state becomes longer.
         bound = if registers { bound.max(CHALLENGE) } else { bound };
         let needed = if registers { 2 } else { 1 };
-        // Half of the observers' places are for addresses that are there.
+        // Half of the slots are reserved for verified addresses.
         let crowded = registers && observe.is_some_and(Observe::is_half_full);
         if !crowded || self.trusts(now, requester) {
             let allowance = allowance(self, now, requester, bound, needed);
@@ -106,7 +107,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         let (requester, facts) = (*request.requester(), *request.facts());
         if is_repeatable(request.code(), &facts) {
             if facts.block1.is_some_and(|block| block.num() > 0) {
-                // The client sends the last block again, with the echo.
+                // The client sends the last block again, with the Echo option.
                 self.size(now, Answered(handled), None);
             }
             return Err(self.challenged(now, requester));
@@ -117,7 +118,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         Err(self.challenge_to(now, requester, Some(Name { what, fingerprint })))
     }
 
-    /// Puts a long answer into blocks, and registers an observer.
+    /// Divides a long answer into blocks, and registers an observer.
     #[inline]
     fn size(&self, now: Instant, answered: Answered<'_, '_, '_>, observe: Option<Observe<'_>>) {
         let Answered(handled) = answered;
@@ -188,16 +189,16 @@ fn is_repeatable(code: Code, facts: &Facts) -> bool {
     }
 }
 
-/// Bytes of the datagram of a response.
+/// The length of a response's datagram in bytes.
 #[inline]
 pub(super) fn length(requester: &Requester, response: &Response) -> usize {
     let content = response.with_content(None, |content| content.encoded_len());
     HEADER_LEN + requester.token.len() + content
 }
 
-/// How often an answer of `length` bytes may be sent. The state of the address is looked up only if the
-/// request alone does not allow `needed` transmissions, or if the answer is a separate response, which
-/// may be retransmitted.
+/// How often an answer of `length` bytes may be sent. The state of the address is looked up only if
+/// the request alone does not allow `needed` transmissions, or if the answer is a separate
+/// response, which may be retransmitted.
 #[inline]
 pub(super) fn allowance<S: SharedState<ServerState>>(
     server: &Server<S>,
@@ -217,21 +218,21 @@ pub(super) fn allowance<S: SharedState<ServerState>>(
     server.tables.with(|tables| tables.validation.allowance(now, from, request, sent, length))
 }
 
-/// Where the block begins that is sent of a response, and how long it is, if it does not travel whole.
+/// The offset and the length of the block to send, if the response does not fit into one message.
 #[inline]
 fn block_of(response: &Response, facts: &Facts) -> Option<(usize, usize)> {
-    // The handler makes blocks itself.
+    // The handler creates blocks itself.
     if response.options.get(OptionNumber::BLOCK2).is_some() {
         return None;
     }
     let sizes = facts.block2.map_or(facts.sizes, |asked| facts.sizes.at_most(asked.szx()));
-    // What went wrong is said as it is, whichever block was asked for.
+    // An error is sent whole, whichever block was requested.
     let later = facts.block2.is_some_and(|asked| asked.num() > 0) && response.is_success();
     let offset = facts.block2.map_or(0, |asked| asked.offset() as usize);
     (response.payload.len() > sizes.whole || later).then_some((offset, sizes.block))
 }
 
-/// The block of a long response that is sent; the whole of it is kept.
+/// The block of a long response to send; the whole response is stored.
 pub(super) fn in_blocks<S: SharedState<ServerState>>(
     server: &Server<S>,
     now: Instant,

@@ -1,31 +1,31 @@
-//! The server: one way from a request to its answer, whatever the transport.
+//! The server: the path from a request to its answer, whatever the transport.
 //!
 //! # Contract
 //!
-//! A request passes these stages in this order. Each is a type that only the stage before it makes, so
-//! that none is skipped and none is passed twice:
+//! A request passes these stages in this order. Each is a type that only the stage before it
+//! creates, so none can be skipped or passed twice:
 //!
 //! ```text
 //! Received -> (rate) Admitted -> (address) Verified -> (permission) Permitted -> (blocks) Assembled
 //!   -> the application -> Handled -> (amplification) Answered -> (blocks, observe) Finished -> sent
 //! ```
 //!
-//! * A [`RequestSlot`] takes a request in and gives a [`Received`]. The stages that follow borrow the place.
+//! * A [`RequestSlot`] holds a request and returns a [`Received`]. Later stages borrow the slot.
 //! * [`Server::receive`] takes a [`Received`] to [`Verified`].
-//! * The application looks at the request, of whose body maybe only the first block is here, and
-//!   refuses it with [`Verified::refuse`] or permits it with [`Verified::permit`]: nothing has been
-//!   stored before.
-//! * [`Server::assemble`] gives an [`Assembled`] request once its body is whole.
+//! * The application looks at the request, of whose body perhaps only the first block is present,
+//!   and refuses it with [`Verified::refuse`] or permits it with [`Verified::permit`]. Nothing has
+//!   been stored before.
+//! * [`Server::assemble`] returns an [`Assembled`] request once its body is complete.
 //! * The application answers it at once ([`Assembled::handled`]), or keeps a [`PendingRequest`] and
-//!   answers later: both are a [`Handled`].
-//! * [`Server::complete`] makes of it what is sent; each [`Finished`] is sent by
+//!   answers later. Both return a [`Handled`].
+//! * [`Server::complete`] turns it into the answers to send; each [`Finished`] is sent by
 //!   [`Finished::send`](super::Finished::send).
-//! * At any stage the server may have the answer itself: [`Next::Send`]. An answer that was stored is a
-//!   [`Finished`] one and passes no stage again.
-//! * [`Server::poll_timeout`] says when [`Server::handle_timeout`] has something to send.
+//! * At any stage the server may have the answer itself: [`Next::Send`]. A stored answer is
+//!   [`Finished`] and passes no stage again.
+//! * [`Server::poll_timeout`] returns when [`Server::handle_timeout`] has something to send.
 //!
-//! A handler never runs twice for one request: not for a copy of it, and not because its answer has to
-//! wait until the address has echoed a challenge.
+//! A handler never runs twice for one request: neither for a copy of it, nor because its answer has
+//! to wait until the address has echoed a challenge.
 
 mod assemble;
 mod complete;
@@ -38,7 +38,8 @@ mod withheld;
 pub use complete::Observe;
 pub use limits::{Load, Refusals, SessionConfig};
 pub use stages::{
-    Assembled, Handled, Next, Outgoing, PendingRequest, Permitted, Received, RequestSlot, Verified,
+    Assembled, BodyBlock, Handled, Next, Outgoing, PendingRequest, Permitted, Received,
+    RequestSlot, Verified,
 };
 
 use super::address_validation::AddressValidation;
@@ -59,10 +60,11 @@ use core::net::IpAddr;
 use rand_core::Rng;
 use withheld::Withheld;
 
-/// Where a server keeps what its sockets share: it is reached only when a stage needs it, so that a
-/// driver of several threads locks it as seldom as possible.
+/// Shared ownership of the state of a server's sockets. A stage accesses it only when it needs it,
+/// so a driver with several threads locks it as rarely as possible.
 pub trait SharedState<T> {
-    /// Changes what is shared. `change` calls nothing that shares again.
+    /// Calls `change` with the shared state. `change` must not call `with` again: an implementation
+    /// for `RefCell` panics then, and one with a mutex may deadlock.
     fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R;
 }
 
@@ -92,18 +94,18 @@ impl fmt::Debug for ServerState {
 }
 
 impl ServerState {
-    /// The addresses that are verified, and when each was: to be stored.
+    /// The verified addresses with the instants of verification, for storage.
     pub fn verified(&self) -> impl Iterator<Item = (IpAddr, Instant)> {
         self.validation.saved()
     }
 
-    /// An address was verified so long ago, before a restart.
+    /// Restores an address that was verified before a restart, this long ago.
     pub fn restore_verified(&mut self, now: Instant, from: IpAddr, ago: Duration) {
         self.validation.restore(now, from, ago);
     }
 
-    /// Nothing is known yet. `rng` must be unpredictable on the open Internet: it gives the key of the
-    /// challenges.
+    /// Creates an empty state. `rng` supplies the key of the challenges, so it must be
+    /// unpredictable on the open Internet.
     #[must_use]
     pub fn new(config: &SessionConfig, mut rng: Box<dyn Rng + Send>) -> Self {
         let validation = AddressValidation::new(
@@ -138,12 +140,12 @@ pub struct Server<S> {
 }
 
 impl<S: SharedState<ServerState>> Server<S> {
-    /// The tables that its requests share.
+    /// The state that its requests share.
     pub const fn tables(&self) -> &S {
         &self.tables
     }
 
-    /// A server over tables made with the same configuration.
+    /// Creates a server over a state that was created with the same configuration.
     #[must_use]
     pub const fn new(config: SessionConfig, tables: S) -> Self {
         Self { config, tables }
@@ -158,23 +160,23 @@ impl<S: SharedState<ServerState>> Server<S> {
     /// The sizes of bodies and blocks that fit into a datagram.
     #[must_use]
     pub fn datagram_sizes(&self) -> BlockSizes {
-        BlockSizes::of_datagrams(self.config.block_szx)
+        BlockSizes::of_datagrams(self.config.block_size)
     }
 
-    /// Whether an address has to show that it is there before it is sent much.
+    /// Whether the requester's address is verified, or need not be.
     pub fn trusts(&self, now: Instant, requester: &Requester) -> bool {
         let from = requester.remote.ip();
         !requester.forgeable || self.tables.with(|tables| tables.validation.trusts(now, from))
     }
 
-    /// Whether an address has shown that it is there, or need not.
+    /// Whether an address is verified, or need not be.
     pub fn trusts_address(&self, now: Instant, from: core::net::IpAddr) -> bool {
         self.tables.with(|tables| tables.validation.trusts(now, from))
     }
 
     /// How often a notification of `length` bytes may be transmitted to an observer that has
-    /// acknowledged none: the request that registered it had `request` bytes, and was answered by
-    /// `sent` bytes with their headers.
+    /// acknowledged none. The request that registered it had `request` bytes, and was answered by
+    /// `sent` bytes; both with headers.
     pub fn notification_allowance(
         &self,
         now: Instant,
@@ -191,9 +193,9 @@ impl<S: SharedState<ServerState>> Server<S> {
         })
     }
 
-    /// Fits a notification to the transport and the observer. Of a long one it returns a block (RFC 7959
-    /// section 2.6), and keeps the others for the observer to fetch. If the address may be forged and the
-    /// notification is longer than may be sent there, it returns a challenge, which is an error and so ends
+    /// Fits a notification to the transport and the observer. If it is long, returns its first
+    /// block (RFC 7959 section 2.6) and stores the body for requests of the others. If it is longer
+    /// than an unverified address may receive, returns a challenge, which is an error and so ends
     /// the observation.
     pub fn size_notification(
         &self,
@@ -223,13 +225,13 @@ impl<S: SharedState<ServerState>> Server<S> {
         response
     }
 
-    /// When [`Self::handle_timeout`] has something to do.
+    /// When to call [`Self::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.tables.with(|tables| tables.q_blocks.poll_timeout())
     }
 
-    /// Does what is due: blocks of bodies that leave in sets, requests for blocks that are missing
-    /// (RFC 9177).
+    /// Handles the timers of bodies in RFC 9177's blocks, which leave in sets: returns blocks to
+    /// send and requests for missing blocks.
     pub fn handle_timeout(&self, now: Instant) -> Vec<Finished> {
         let mut out = Vec::new();
         self.tables.with(|tables| tables.q_blocks.handle_timeout(now, &mut out));
@@ -261,12 +263,12 @@ impl<S: SharedState<ServerState>> Server<S> {
         })
     }
 
-    /// The challenge for a requester that has not shown that it is there, as an answer.
+    /// A challenge for a requester with an unverified address, as an answer.
     fn challenged(&self, now: Instant, requester: Requester) -> Finished {
         self.challenge_to(now, requester, None)
     }
 
-    /// The same for a request that must not be processed twice.
+    /// A challenge for a request that must not be processed twice.
     fn challenge_to(&self, now: Instant, requester: Requester, request: Option<Name>) -> Finished {
         let from = requester.remote.ip();
         let challenge =
@@ -274,8 +276,8 @@ impl<S: SharedState<ServerState>> Server<S> {
         Finished::response(requester, challenge)
     }
 
-    /// A stored answer, or a challenge if it is longer than may be sent to an address that may be
-    /// forged. It stays stored.
+    /// A stored answer, or a challenge if the answer is longer than an unverified address may
+    /// receive. The answer stays stored.
     fn stored(&self, now: Instant, requester: Requester, response: Response) -> Finished {
         let length = complete::length(&requester, &response);
         match complete::allowance(self, now, &requester, length, 1) {

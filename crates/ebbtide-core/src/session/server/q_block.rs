@@ -66,7 +66,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         Next::Send(Outgoing::Many(out))
     }
 
-    /// A request for blocks of a response, and maybe for the response in the first place.
+    /// A request for blocks of a response, and possibly for a new response.
     fn request_q_blocks<'p, 'm>(
         &self,
         now: Instant,
@@ -94,7 +94,7 @@ impl<S: SharedState<ServerState>> Server<S> {
                 }
                 return Next::Send(Outgoing::Many(out));
             }
-            // What changes nothing may be asked for again, if all that is asked for is here.
+            // A request without side effects may be handled again if all of it is present.
             let asks = message.code() == Code::FETCH && !message.payload().is_empty();
             if message.code() != Code::GET && !asks {
                 let answer = Response::new(Code::REQUEST_ENTITY_INCOMPLETE);
@@ -105,7 +105,8 @@ impl<S: SharedState<ServerState>> Server<S> {
         Next::Proceed(Assembled(received))
     }
 
-    /// Makes of the application's answer what is sent of it now, and keeps it for what follows.
+    /// Turns the application's answer into the first messages to send, and stores it for the later
+    /// ones.
     pub(super) fn complete_q_block(
         &self,
         now: Instant,
@@ -115,27 +116,27 @@ impl<S: SharedState<ServerState>> Server<S> {
         let BlockScheme::QBlock { wanted, uploaded } = handled.request.scheme().clone() else {
             return Outgoing::Many(Vec::new());
         };
-        let ours = self.config.block_szx.min(Block::MAX_SZX);
+        let ours = Block::szx_of(self.config.block_size);
         let szx = wanted.as_ref().map_or(ours, |wanted| wanted.szx.min(ours));
-        // The handler serves blocks itself, the usual ones, which every client understands.
+        // The handler creates blocks of RFC 7959 itself, which every client understands.
         let is_block = handled.response.options.get(OptionNumber::BLOCK2).is_some();
         if !is_block && !handled.response.is_success() {
             handled.response.payload.truncate(16 << szx);
         }
         let long = !is_block && handled.response.payload.len() > 16 << szx;
-        // Whoever uploads has shown that it is there, before the handler ran.
+        // A client that uploads has been verified before the handler ran.
         if long && !uploaded && !self.trusts(now, handled.requester()) {
             return Outgoing::One(self.challenged(now, *handled.requester()));
         }
         if !long && wanted.is_some() && !is_block {
-            // In an error as well: libcoap's client takes it for the sign that it is understood.
+            // Errors carry it as well, since libcoap's client takes it for the sign of support.
             handled.response = slice(&handled.response, 0, szx);
         }
-        // What is kept for later blocks has no Observe option.
+        // Stored blocks have no Observe option.
         let observes = handled.observes();
         let key = handled.request.transfer_key();
         if !long {
-            // Whoever uploads has shown that it is there.
+            // A client that uploads has been verified.
             if !uploaded && let Err(challenge) = self.answer(now, &mut handled, observe.as_ref()) {
                 return Outgoing::One(challenge);
             }
@@ -155,7 +156,8 @@ impl<S: SharedState<ServerState>> Server<S> {
         }
         let Handled { request, response } = handled;
         let (requester, option) = (*request.requester(), request.facts().observe);
-        // RFC 9177 section 4.4: the same in every block of a body, and another for another body.
+        // RFC 9177 section 4.4: it is the same in every block of a body, and differs between
+        // bodies.
         let mut response = self.tables.with(|tables| tables.blocks.etags.with_etag(response));
         if uploaded {
             let answer = slice(&response, 0, szx);
@@ -184,7 +186,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         let these: Vec<u32> = match wanted {
             Some(RequestedBlocks::These(blocks)) => blocks,
             Some(RequestedBlocks::From(from)) => set(from),
-            // It cannot be kept: the handler is asked again for every set.
+            // It cannot be stored: the handler is called again for every set.
             _ if response.payload.len() > self.config.max_block_bytes => set(0),
             Some(RequestedBlocks::Whole) | None => {
                 requester = acknowledge(requester, &mut out);
@@ -212,8 +214,8 @@ impl<S: SharedState<ServerState>> Server<S> {
     }
 }
 
-/// Acknowledges a Confirmable request that has no answer yet, or that several responses follow: all
-/// of a body's blocks are Confirmable then, or none (RFC 9177 section 7).
+/// Acknowledges a Confirmable request that has no answer yet, or that several responses follow:
+/// either all blocks of a body are Confirmable or none (RFC 9177 section 7).
 fn acknowledge(requester: Requester, out: &mut Vec<Finished>) -> Requester {
     let (acknowledgement, after) = Finished::acknowledgement(requester);
     if requester.is_confirmable() {

@@ -1,4 +1,4 @@
-//! From a request that has arrived to one that may be processed.
+//! The path from a received request to one that may be processed.
 
 use super::stages::{Admitted, Arrived, Handled, Next, Outgoing, Received, Request, Verified};
 use super::withheld::Taken;
@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 impl<S: SharedState<ServerState>> Server<S> {
-    /// Takes a request past the limits on rates and on what addresses get that may be forged.
+    /// Applies the rate limit and address validation to a request.
     pub fn receive<'p, 'm>(
         &self,
         now: Instant,
@@ -25,7 +25,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         let from = received.requester.remote.ip();
         received.requester.forgeable &= self.config.verify.concerns(from);
         if received.requester.group && received.facts.q_block {
-            // RFC 9177 section 4.8: a group's members ignore it.
+            // RFC 9177 section 4.8: members of a multicast group ignore it.
             return Next::Send(Outgoing::Many(Vec::new()));
         }
         match self.admit(now, received) {
@@ -58,9 +58,9 @@ impl<S: SharedState<ServerState>> Server<S> {
         }
     }
 
-    /// An address that may be forged has to echo before it makes the server keep much, before the
-    /// handler of a request runs that must not run twice while there is no room to keep its answer,
-    /// and before it is sent what it asked for in many datagrams.
+    /// An unverified address has to echo before the server keeps much on its behalf, before the
+    /// handler of a non-idempotent request runs while there is no room to keep its answer, and
+    /// before it receives a response of many datagrams.
     #[inline]
     fn verify<'p, 'm>(
         &self,
@@ -103,7 +103,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         self.tables.with(|tables| tables.validation.read(now, from, option.value))
     }
 
-    /// Returns the answer that takes the place of processing a request whose address may be forged, or
+    /// Returns the answer that replaces the processing of a request from an unverified address, or
     /// `None` if the request may be processed.
     fn stands_in_for(
         &self,
@@ -120,17 +120,18 @@ impl<S: SharedState<ServerState>> Server<S> {
         {
             return Some(stand);
         }
-        // One block makes us keep a body and ask several times for the others (RFC 9177 sections 3.2
-        // and 11). A long answer to one message is many as well, and a handler that must not run twice
-        // does not run before they may be sent.
+        // One block makes the server keep a body and request the others several times (RFC 9177
+        // sections 3.2 and 11). A long answer consists of many messages as well, and a handler that
+        // must not run twice does not run before they may be sent.
         let is_block = matches!(part, Some(Part::Block { .. }));
         if is_block || part.is_some() && !idempotent {
             let (trusted, forgotten) = self.tables.with(|tables| {
                 (tables.validation.trusts(now, from), tables.validation.has_forgotten(now))
             });
-            // After a challenge the body comes again as another one, whose blocks do not tell that they
-            // are those before. So where blocks may be late that were forgotten, only those with an
-            // Echo are taken: it was fresh when they came first, or they were not taken then.
+            // After a challenge the client sends the body again as a different one, whose blocks do
+            // not show that they are the same. While blocks that were not remembered may still
+            // arrive late, only those with an Echo are accepted: either it was fresh on their first
+            // arrival, or they were not accepted then.
             let late = is_block && !idempotent && forgotten && !echo.is_some_and(|echo| echo.fresh);
             if is_block || !trusted {
                 return (!trusted || late).then_some(Stand::Challenge(None));
@@ -142,7 +143,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             });
             return pressed.then_some(Stand::Challenge(None));
         }
-        // What may be processed again is asked of the handler again.
+        // An idempotent request is handled again.
         if idempotent {
             return None;
         }
@@ -152,13 +153,15 @@ impl<S: SharedState<ServerState>> Server<S> {
         })
     }
 
-    /// How a request that is not idempotent is remembered against its copies
-    /// ([`Endpoint::receive`](crate::endpoint::Endpoint::receive)); `much` is whether much is remembered
-    /// already ([`Endpoint::is_dedup_half_full`](crate::endpoint::Endpoint)).
+    /// Returns how a non-idempotent request is remembered, so that copies of it are recognised
+    /// ([`Endpoint::receive`](crate::endpoint::Endpoint::receive)). `much` is whether the memory
+    /// for this is half full ([`Endpoint::is_dedup_half_full`](crate::endpoint::Endpoint)).
     ///
-    /// Then a request whose address may be forged is better not even remembered, but answered with a
-    /// [`Self::challenge`]. Otherwise an attacker with forged addresses could fill that memory, and no
-    /// client's request would be processed for EXCHANGE_LIFETIME. The Echo option of the request that is made
+    /// In that case, a request from an unverified address is not remembered but answered with a
+    /// [`Self::challenge`]. Otherwise an attacker with forged addresses could fill that memory, and
+    /// no client's request would be processed for EXCHANGE_LIFETIME. The Echo option of the
+    /// repeated request names the challenged message, whose late copies are duplicates from then
+    /// on.
     /// again says which message was forgotten, and the late copies of that are duplicates from then on.
     pub fn remember(
         &self,
@@ -177,7 +180,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             if much && !validation.trusts(now, from) {
                 return Remember::No;
             }
-            // Which request it was is not known for longer than its copies are.
+            // The request is unknown after the lifetime of its copies.
             match echo
                 .filter(|echo| echo.fresh)
                 .and_then(|echo| echo.answers(|| fingerprint(message)))
@@ -188,8 +191,8 @@ impl<S: SharedState<ServerState>> Server<S> {
         })
     }
 
-    /// The answer to a request that has not been remembered, a challenge: its address has to show that it
-    /// is there, and the request to be made again.
+    /// The answer to a request that has not been remembered: a challenge, so that the client
+    /// verifies its address and repeats the request.
     pub fn challenge(&self, now: Instant, received: &Received<'_, '_>) -> Finished {
         let received = &*received.0;
         let Arrived { requester, message, .. } = received;
@@ -210,15 +213,15 @@ impl<S: SharedState<ServerState>> Server<S> {
         Finished::response(*requester, response)
     }
 
-    /// The challenge for a request whose handling costs more than an application wants to spend on an
-    /// address that may be forged. Nothing has been stored of it.
+    /// A challenge for a request whose handling is too expensive for an unverified address. Nothing
+    /// of it has been stored.
     pub fn challenge_first(&self, now: Instant, verified: &Verified<'_, '_>) -> Finished {
         self.challenged(now, verified.0.requester)
     }
 }
 
-/// Something that takes the place of processing a request which must not be processed twice: its Echo option
-/// names a message that was challenged before. A withheld answer goes to verified addresses only.
+/// The answer that replaces the processing of a request whose Echo option names a message that was
+/// challenged before. A withheld answer is sent to verified addresses only.
 fn known(
     tables: &mut ServerState,
     now: Instant,
@@ -230,15 +233,15 @@ fn known(
         return None;
     }
     let Some(echo) = echo else {
-        // RFC 9175 section 2.3: what has an Echo option that is not ours is not processed.
+        // RFC 9175 section 2.3: a request with an Echo option of another server is not processed.
         return Some(Stand::Challenge(None));
     };
     let fingerprint = fingerprint(message);
     let what = echo.answers(|| fingerprint)?;
-    // Whether the handler has run is not known any more.
+    // It is no longer known whether the handler has run.
     let unsure = || Some(Stand::Answer(Response::new(Code::SERVICE_UNAVAILABLE)));
     match what {
-        // The endpoint has seen to it that its copies are known.
+        // The endpoint recognises its copies.
         Challenged::Forgotten(_) if echo.fresh => None,
         Challenged::Forgotten(_) => unsure(),
         Challenged::Answered(number) => {
@@ -250,7 +253,7 @@ fn known(
             match tables.withheld.take(now, number) {
                 Taken::Answer(answer) => Some(Stand::Answer(answer)),
                 Taken::Lost => unsure(),
-                // It was echoed before: in another request, or this is a copy from another port.
+                // It was echoed before, in another request, or this is a copy from another port.
                 Taken::Unknown if echo.fresh => Some(Stand::Challenge(None)),
                 Taken::Unknown => unsure(),
             }
@@ -260,8 +263,8 @@ fn known(
 
 /// A substitute for processing a request.
 enum Stand {
-    /// A challenge, maybe of a request that was challenged before.
+    /// A challenge, possibly for a request that was challenged before.
     Challenge(Option<Name>),
-    /// The handler's answer of the first time, or that there is none.
+    /// The handler's first answer, or the fact that it was dropped.
     Answer(Response),
 }

@@ -7,7 +7,7 @@ use crate::session::q_block::{BlockRequest, Part};
 use crate::session::requester::{Facts, Incoming, Requester};
 use crate::session::transport::Transport;
 use crate::time::Instant;
-use crate::wire::{Code, Message};
+use crate::wire::{Block, Code, Message};
 use crate::{endpoint, stream};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -17,11 +17,11 @@ use core::net::{IpAddr, SocketAddr};
 /// The outcome of a stage.
 #[derive(Debug)]
 pub enum Next<'p, 'm, T> {
-    /// The request goes on.
+    /// The request passed the stage.
     Proceed(T),
     /// The application answered this request before, when its address was not verified.
     Handled(Handled<'p, 'm>),
-    /// This is the answer, or there is none yet.
+    /// The answers; the list is empty if there is none yet.
     Send(Outgoing),
 }
 
@@ -34,12 +34,12 @@ pub enum Next<'p, 'm, T> {
 pub enum Outgoing {
     /// One answer.
     One(Finished),
-    /// An acknowledgement and blocks, or nothing.
+    /// An acknowledgement and blocks, or an empty list.
     Many(Vec<Finished>),
 }
 
 impl Outgoing {
-    /// Everything that is to be sent, in its order.
+    /// The answers to send, in order.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[Finished] {
@@ -50,8 +50,8 @@ impl Outgoing {
     }
 }
 
-/// The place where a request stays while it passes its stages. They borrow it: a stage is no larger than
-/// a reference, and nothing of the request is moved.
+/// The slot in which a request stays while it passes its stages. They borrow it, so a stage is no
+/// larger than a reference, and the request is not moved.
 #[derive(Debug, Default)]
 pub struct RequestSlot<'m>(Option<Arrived<'m>>);
 
@@ -63,10 +63,12 @@ pub(super) struct Arrived<'m> {
     pub(super) facts: Facts,
     /// Its part of a transfer, if it has options of RFC 9177.
     pub(super) part: Option<Part>,
-    /// How many bytes its body may have.
+    /// The maximum length of its body in bytes.
     pub(super) max_body: usize,
+    /// Whether the application takes its body block by block.
+    pub(super) by_block: bool,
     pub(super) scheme: BlockScheme,
-    /// The body, if it came in several blocks.
+    /// The body, if it arrived in several blocks.
     pub(super) body: Option<Bytes>,
 }
 
@@ -75,15 +77,16 @@ pub(super) struct Arrived<'m> {
 pub struct Received<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
 impl<'m> RequestSlot<'m> {
-    /// An empty place.
+    /// Creates an empty slot.
     #[inline]
     #[must_use]
     pub const fn new() -> Self {
         Self(None)
     }
 
-    /// A request that came in a datagram. `transport` is the driver's number of the socket; `local` our
-    /// address that the answer must leave from, if that matters; `group` whether a group was asked.
+    /// Receives a request that arrived in a datagram. `transport` is the driver's number of the
+    /// socket, `local` the local address to answer from, if that matters, and `group` whether the
+    /// request was sent to a multicast group.
     #[inline]
     pub fn datagram(
         &mut self,
@@ -102,7 +105,7 @@ impl<'m> RequestSlot<'m> {
         received
     }
 
-    /// A request that came over a connection.
+    /// Receives a request that arrived over a connection.
     #[inline]
     pub fn stream(
         &mut self,
@@ -127,6 +130,7 @@ impl<'m> RequestSlot<'m> {
             requester: Requester::new(remote, incoming, &message, facts.unwanted),
             message,
             facts,
+            by_block: false,
             part: None,
             max_body: usize::MAX,
             scheme: BlockScheme::Plain,
@@ -136,7 +140,7 @@ impl<'m> RequestSlot<'m> {
 }
 
 impl Received<'_, '_> {
-    /// Whether it travels in the blocks of RFC 9177.
+    /// Whether it uses the blocks of RFC 9177.
     #[inline]
     #[must_use]
     pub fn is_q_block(&self) -> bool {
@@ -144,16 +148,16 @@ impl Received<'_, '_> {
     }
 }
 
-/// A request whose address has not asked too often.
+/// A request within the rate limit of its address.
 #[derive(Debug)]
 pub(super) struct Admitted<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
-/// A request that the address may make: it has shown that it is there, or need not.
+/// A request whose address is verified, or need not be.
 #[derive(Debug)]
 pub struct Verified<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
 impl<'p, 'm> Verified<'p, 'm> {
-    /// The request; of a body in blocks this is one block.
+    /// The request; if its body arrives in blocks, this is one block.
     #[inline]
     #[must_use]
     pub fn message(&self) -> &Message<'m> {
@@ -174,22 +178,21 @@ impl<'p, 'm> Verified<'p, 'm> {
         self.0.facts.block1.is_some_and(|block| block.num() > 0)
     }
 
-    /// Whether a proxy is asked to forward it (RFC 7252 section 5.7.2).
+    /// Whether it is a request for a proxy (RFC 7252 section 5.7.2).
     #[inline]
     #[must_use]
     pub fn is_proxy_request(&self) -> bool {
         self.0.facts.proxy
     }
 
-    /// Whether it is to be done only under conditions: If-Match or If-None-Match (RFC 7252 section
-    /// 5.10.8).
+    /// Whether it is conditional: If-Match or If-None-Match (RFC 7252 section 5.10.8).
     #[inline]
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         self.0.facts.if_match || self.0.facts.if_none_match
     }
 
-    /// Does not permit it: this is the answer, and nothing is stored.
+    /// Refuses it with this answer; nothing is stored.
     #[inline]
     #[must_use]
     pub fn refuse(self, response: Response) -> Handled<'p, 'm> {
@@ -199,12 +202,21 @@ impl<'p, 'm> Verified<'p, 'm> {
         Handled { request: Request::Here(self.0), response }
     }
 
-    /// Permits it, with a body of so many bytes at most.
+    /// Permits it, with a body of at most `max_body` bytes.
     #[inline]
     #[must_use]
     pub fn permit(self, max_body: usize) -> Permitted<'p, 'm> {
         self.0.max_body = max_body;
         Permitted(self.0)
+    }
+
+    /// Permits it, and takes its body block by block if it comes in the blocks of RFC 7959: nothing is stored
+    /// of them, and [`Assembled::block`] says which one it is.
+    #[inline]
+    #[must_use]
+    pub fn permit_blocks(self, max_body: usize) -> Permitted<'p, 'm> {
+        self.0.by_block = true;
+        self.permit(max_body)
     }
 }
 
@@ -212,28 +224,28 @@ impl<'p, 'm> Verified<'p, 'm> {
 #[derive(Debug)]
 pub struct Permitted<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
-/// How the bodies of a request and its response travel.
+/// The transfer of the bodies of a request and its response.
 #[derive(Clone, Debug)]
 pub(super) enum BlockScheme {
     /// In one message, or the blocks of RFC 7959.
     Plain,
     /// In the blocks of RFC 9177.
     QBlock {
-        /// Which blocks of the response are wanted, if the request says so.
+        /// The requested blocks of the response, if the request names any.
         wanted: Option<BlockRequest>,
-        /// Whether its body came in blocks.
+        /// Whether its body arrived in blocks.
         uploaded: bool,
     },
 }
 
-/// A request that was handled: at once, or later from what was kept of it.
+/// A handled request: answered at once, or later from the stored parts.
 #[derive(Debug)]
 pub(super) enum Request<'p, 'm> {
     Here(&'p mut Arrived<'m>),
     Kept(Box<Kept>),
 }
 
-/// A copy of a request that is answered later.
+/// The stored parts of a request that is answered later.
 #[derive(Debug)]
 pub(super) struct Kept {
     requester: Requester,
@@ -309,12 +321,23 @@ impl Request<'_, '_> {
     }
 }
 
-/// A request whose body is whole: the application answers it.
+/// A block of a request's body.
+#[derive(Copy, Clone, Debug)]
+pub struct BodyBlock {
+    /// Where it stands in the body, and whether others follow.
+    pub block: Block,
+    /// The length of the whole body, if the client has announced it (Size1).
+    pub announced: Option<u32>,
+    /// Identifies the body among all others: the client's address, and hashes of what its request names.
+    pub transfer: (SocketAddr, u64, u64),
+}
+
+/// A request with a complete body, which the application answers.
 #[derive(Debug)]
 pub struct Assembled<'p, 'm>(pub(super) &'p mut Arrived<'m>);
 
 impl<'p, 'm> Assembled<'p, 'm> {
-    /// The request; if it came in blocks, the last of them.
+    /// The request; if it arrived in blocks, the last of them.
     #[inline]
     #[must_use]
     pub fn message(&self) -> &Message<'m> {
@@ -328,6 +351,16 @@ impl<'p, 'm> Assembled<'p, 'm> {
         self.0.body.as_deref().unwrap_or(self.0.message.payload())
     }
 
+    /// Which block of a longer body this is, if the application takes it
+    /// [block by block](Verified::permit_blocks): the body is this block alone then.
+    #[must_use]
+    pub fn block(&self) -> Option<BodyBlock> {
+        let Arrived { facts, message, requester, by_block, .. } = &*self.0;
+        let block = facts.block1.filter(|block| *by_block && (block.more() || block.num() > 0))?;
+        let transfer = transfer_key(requester.remote, message);
+        Some(BodyBlock { block, announced: facts.size1, transfer })
+    }
+
     /// The sender of the request.
     #[inline]
     #[must_use]
@@ -335,15 +368,15 @@ impl<'p, 'm> Assembled<'p, 'm> {
         &self.0.requester
     }
 
-    /// The application answers now.
+    /// Answers the request now.
     #[inline]
     #[must_use]
     pub fn handled(self, response: Response) -> Handled<'p, 'm> {
         Handled { request: Request::Here(self.0), response }
     }
 
-    /// The application answers later. `transport`, by which the request came, recognizes copies of it until
-    /// then.
+    /// Defers the answer. Until it is given, `transport`, at which the request arrived, recognizes
+    /// copies of the request.
     pub fn into_pending(self, now: Instant, transport: &mut impl Transport) -> PendingRequest {
         transport.defer(now, &mut self.0.requester.incoming);
         let Arrived { requester, message, facts, scheme, .. } = self.0;
@@ -359,7 +392,8 @@ impl<'p, 'm> Assembled<'p, 'm> {
     }
 }
 
-/// A request that the application answers later, from anywhere. It is answered once: answering takes it.
+/// A request that the application answers later, from any task. Answering consumes it, so it is
+/// answered once.
 #[derive(Debug)]
 #[must_use = "a request that is dropped is never answered"]
 pub struct PendingRequest(Box<Kept>);
@@ -382,7 +416,7 @@ impl PendingRequest {
         acknowledgement
     }
 
-    /// This is the answer.
+    /// Answers the request.
     #[must_use]
     pub fn handled(self, response: Response) -> Handled<'static, 'static> {
         Handled { request: Request::Kept(self.0), response }
@@ -411,8 +445,8 @@ impl Handled<'_, '_> {
         &self.response
     }
 
-    /// Whether it travels in the blocks of RFC 9177: then [`Server::poll_timeout`](super::Server) may
-    /// be earlier once it is completed.
+    /// Whether it uses the blocks of RFC 9177. If so, completing it may move
+    /// [`Server::poll_timeout`](super::Server) to an earlier instant.
     #[inline]
     #[must_use]
     pub fn is_q_block(&self) -> bool {

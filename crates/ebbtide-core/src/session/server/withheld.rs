@@ -1,38 +1,39 @@
-//! Answers of requests that are not idempotent, which wait until the address has echoed a challenge: the
-//! handler has run and must not run again.
+//! Withheld answers of non-idempotent requests, which wait until the address has echoed a
+//! challenge: the handler has run and must not run again.
 
 use crate::session::message::Response;
 use crate::session::recency::RecencyMap;
 use crate::time::{Duration, Instant};
 
-/// How many times as many requests are remembered whose answers found no room: 48 bytes each.
+/// The number of handled requests that are remembered without their answers, as a multiple of the
+/// maximum number of answers: 48 bytes each.
 const LOST: usize = 32;
 
-/// The answers, by the number that the challenge carries
+/// The withheld answers, by the number in their challenge
 /// ([`Challenged::Answered`](crate::session::echo::Challenged)).
 #[derive(Debug)]
 pub(super) struct Withheld {
     answers: RecencyMap<u32, Response>,
-    /// Requests that were handled and whose answers found no room.
+    /// Handled requests whose answers found no room.
     lost: RecencyMap<u32, ()>,
     next: u32,
     max: usize,
     lifetime: Duration,
 }
 
-/// The answer that a number stands for.
+/// The answer under a number.
 pub(super) enum Taken {
     Answer(Response),
-    /// Its request was handled, and nothing is left of the answer.
+    /// Its request was handled, and the answer was dropped.
     Lost,
-    /// It was taken before, or is too old.
+    /// It was taken before, or has expired.
     Unknown,
 }
 
 impl Withheld {
-    /// An answer is kept for twice EXCHANGE_LIFETIME: the challenge may arrive late, as an answer to the
-    /// request's last copy, and the request made again may be late as well. It is longer than an Echo is
-    /// fresh, so a fresh one under whose number there is nothing has been used before.
+    /// Creates an empty table. An answer is kept for twice EXCHANGE_LIFETIME, since the challenge
+    /// may answer the request's last copy, and the repeated request may be late as well. This is
+    /// longer than an Echo value is fresh, so a fresh value without an answer has been used before.
     pub(super) fn new(max: usize, exchange_lifetime: Duration) -> Self {
         let lifetime = exchange_lifetime.saturating_mul(2);
         Self { answers: RecencyMap::new(), lost: RecencyMap::new(), next: 0, max, lifetime }
@@ -53,8 +54,9 @@ impl Withheld {
         self.len(now) < self.max / 2 && self.lost.len() < self.max * LOST / 2
     }
 
-    /// Keeps an answer until its echo comes; its number. Where many slow handlers end together, it may
-    /// find no room; that its request was handled is remembered all the same.
+    /// Stores an answer until its challenge is echoed, and returns its number. When many slow
+    /// handlers end together, it may find no room; the fact that its request was handled is
+    /// remembered nevertheless.
     pub(super) fn keep(&mut self, now: Instant, answer: Response) -> u32 {
         self.expire(now);
         let number = self.next;
@@ -70,7 +72,8 @@ impl Withheld {
         number
     }
 
-    /// Whether there is anything under a number, which then lives on as if it had just been kept: its
+    /// Whether an answer is stored under a number. It then lives on as if it had just been stored,
+    /// because its client is challenged once more.
     /// client is challenged once more.
     pub(super) fn renew(&mut self, now: Instant, number: u32) -> bool {
         self.expire(now);
@@ -79,7 +82,7 @@ impl Withheld {
         self.answers.get(&number).is_some() || self.lost.get(&number).is_some()
     }
 
-    /// The answer of a request that was handled before.
+    /// Takes the answer of a request that was handled before.
     pub(super) fn take(&mut self, now: Instant, number: u32) -> Taken {
         self.expire(now);
         match (self.answers.remove(&number), self.lost.remove(&number)) {

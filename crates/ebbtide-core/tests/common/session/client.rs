@@ -85,9 +85,9 @@ impl ClientSide {
             Code::GET => Vec::new(),
             _ => pattern(number, request_length(number)),
         };
-        let block_szx = (bits & 8 != 0).then_some(bits >> 4 & 3);
-        let request = RequestParts { code, options, payload: payload.into(), block_szx };
-        let mut settings = TransferSettings::new(BlockSizes::of_datagrams(2), 1 << 20);
+        let block_size = (bits & 8 != 0).then_some(16 << (bits >> 4 & 3));
+        let request = RequestParts { code, options, payload: payload.into(), block_size };
+        let mut settings = TransferSettings::new(BlockSizes::of_datagrams(64), 1 << 20);
         settings.in_flight = if bits & 64 == 0 { 1 } else { 4 };
         if bits & 128 != 0 {
             settings.patience.until = Some(now + Duration::from_secs(300));

@@ -119,7 +119,7 @@ fn configs(script: &mut Script<'_>) -> (EndpointConfig, SessionConfig) {
         max_body: 1500,
         max_block_bytes: [1500, 2500, 20_000][script.below(3)],
         max_withheld: 2 + 2 * script.below(4),
-        block_szx: 2,
+        block_size: 64,
         ..SessionConfig::default()
     };
     let q_block = bits & 0x80 != 0;

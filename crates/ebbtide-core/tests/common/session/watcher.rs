@@ -22,7 +22,7 @@ pub(crate) struct Watcher {
 }
 
 fn transfer() -> TransferSettings {
-    TransferSettings::new(BlockSizes::of_datagrams(2), 1 << 20)
+    TransferSettings::new(BlockSizes::of_datagrams(64), 1 << 20)
 }
 
 impl Watcher {
@@ -30,7 +30,7 @@ impl Watcher {
         let mut options = Options::new();
         options.push(OptionNumber::URI_PATH, b"state");
         let (code, payload) = (Code::GET, Vec::new().into());
-        let request = RequestParts { code, options, payload, block_szx: None };
+        let request = RequestParts { code, options, payload, block_size: None };
         let settings = ObservationSettings {
             transfer: transfer(),
             timeout: (bits & 1 != 0).then_some(Duration::from_secs(30)),

@@ -3,7 +3,7 @@
 use super::{OPEN, configs, option};
 use crate::host::agenda::Agenda;
 use crate::host::flow::Flow;
-use crate::host::{Book, Tag, count, digits, server_address};
+use crate::host::{Book, Counts, Tag, count, digits, server_address};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::{Recorder, tagged};
@@ -35,7 +35,7 @@ pub(crate) struct QBlockClient {
     /// The earliest timer event that is scheduled for this client.
     pub(crate) timer: Option<Instant>,
     /// Blocks by the number of times that they were sent again.
-    pub(crate) by_retransmissions: Vec<u64>,
+    pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
     pub(crate) book: Book,
 }
@@ -65,7 +65,7 @@ impl QBlockClient {
             open: VecDeque::new(),
             sent: vec![0; blocks as usize],
             timer: None,
-            by_retransmissions: Vec::new(),
+            by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
             book: Book::default(),
         }

@@ -6,7 +6,7 @@ use super::socket::{Setup, Socket};
 use crate::host::{SERVER, Tag, client_host, digits};
 use crate::random::Streams;
 use crate::record::BackgroundFlow;
-use crate::scenario::{Background, Scenario, Tcp};
+use crate::scenario::{Background, Heading, Scenario, Tcp};
 use ebbtide_core::time::{Duration, Instant};
 use rand_core::Rng;
 use std::net::SocketAddrV4;
@@ -50,9 +50,9 @@ struct End {
 /// Which end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// On the clients' side.
+    /// On the side from which the data come.
     Sender,
-    /// At the server.
+    /// On the other side.
     Receiver,
 }
 
@@ -68,8 +68,11 @@ impl Bulk {
         let mut rng = streams.stream(&format!("background/{index}"));
         let mtu = super::mtu(scenario);
         let mut setup = || Setup { settings: tcp, mtu, buffer: BUFFER, seed: rng.next_u64() };
-        let (here, there) =
-            (SocketAddrV4::new(client_host(number), FROM), SocketAddrV4::new(SERVER, DISCARD));
+        let (from, to) = match scenario.network.background.direction {
+            Heading::Up => (client_host(number), SERVER),
+            Heading::Down => (SERVER, client_host(number)),
+        };
+        let (here, there) = (SocketAddrV4::new(from, FROM), SocketAddrV4::new(to, DISCARD));
         let sender = Socket::connect(now, setup(), here, there);
         let mut receiver = Socket::listen(now, setup(), there);
         // It has nothing to say, so its acknowledgements wait for a second segment.

@@ -6,7 +6,7 @@ use super::segment::Segment;
 use super::socket::{Setup, Socket};
 use crate::host::agenda::{Agenda, Step};
 use crate::host::flow::Flow;
-use crate::host::{Book, PORT, SERVER, Tag, client_host, count, digits};
+use crate::host::{Book, Counts, PORT, SERVER, Tag, client_host, count, digits};
 use crate::random::Streams;
 use crate::record::{ClientRecord, ExchangeRecord};
 use crate::run::{Recorder, Tagged};
@@ -60,7 +60,7 @@ pub(crate) struct TcpClient {
     /// The earliest timer event that is scheduled for this client.
     pub(crate) timer: Option<Instant>,
     /// Exchanges by the number of retransmissions of segments with their request.
-    pub(crate) by_retransmissions: Vec<u64>,
+    pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
     pub(crate) book: Book,
 }
@@ -115,7 +115,7 @@ impl TcpClient {
             written: 0,
             repeats: Repeats::default(),
             timer: None,
-            by_retransmissions: Vec::new(),
+            by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
             book: Book::default(),
         }
@@ -139,8 +139,10 @@ impl TcpClient {
     /// Makes as many requests as the workload has ready. A device that stays the same connects
     /// before its first one.
     pub(crate) fn act(&mut self, now: Instant) {
-        if self.agenda.is_periodic() {
-            self.make_request(now);
+        if self.agenda.is_clocked() {
+            for _ in 0..self.agenda.at_once() {
+                self.make_request(now);
+            }
         } else if self.warms_up && !self.is_warm {
             self.connect(now);
         } else if self.flow.is_some() {

@@ -1,6 +1,7 @@
 //! The sections of the page, one file each, and what they share.
 
 pub(super) mod background;
+pub(super) mod classes;
 pub(super) mod distribution;
 pub(super) mod fct;
 pub(super) mod flows;

@@ -24,6 +24,7 @@ const IN_FLIGHT: u8 = 64;
 
 /// The outcome of one message of a burst.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Report<'r> {
     /// Which message, from 0; reports come in this order.
     pub sequence: u32,
@@ -33,6 +34,7 @@ pub struct Report<'r> {
 
 /// A message that was not taken by the server, handed back.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Unacknowledged {
     /// Which message.
     pub sequence: u32,
@@ -44,6 +46,7 @@ pub struct Unacknowledged {
 
 /// Why a message is handed back.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Reason {
     /// There was no answer.
     Failed(Error),
@@ -55,6 +58,7 @@ pub enum Reason {
 
 /// How a burst ended.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Summary {
     /// How many messages the server took.
     pub acknowledged: u64,
@@ -64,6 +68,7 @@ pub struct Summary {
 
 /// A message that was not accepted, with the payload that it was to carry.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct NotAccepted {
     /// The payload.
     pub payload: Bytes,
@@ -134,7 +139,7 @@ impl Client {
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// use ebbtide::core::cc::ControlConfig;
-    /// let client = ebbtide::Client::with_config(ebbtide::Config::with_control(ControlConfig::parse("rcoap")?));
+    /// let client = ebbtide::Client::with_config(ebbtide::Config::new().control(ControlConfig::parse("rcoap")?));
     /// let mut burst = client.burst("coap://192.0.2.7/log").await?;
     /// for reading in 0..10_000 {
     ///     burst.send(format!("{reading}")).await?;
@@ -165,7 +170,7 @@ impl Client {
         let parts = request.parts();
         let settings = TransferSettings {
             patience: Default::default(),
-            ..session.settings(&request, &RequestParts { block_szx: None, ..parts.clone() })
+            ..session.settings(&request, &RequestParts { block_size: None, ..parts.clone() })
         };
         Ok(Burst {
             session,
@@ -193,15 +198,15 @@ impl Burst {
         self
     }
 
-    /// After how many messages that failed, or were answered with an error, no more are accepted:
-    /// default 1. It is also how many are kept to be handed back, beside those under way.
+    /// Sets the number of messages that may fail, or be answered with an error, before the burst stops
+    /// accepting messages. Default 1. As many are kept to be returned, in addition to those in flight.
     #[must_use]
     pub fn stop_after(mut self, failures: usize) -> Self {
         self.stop_after = failures.max(1);
         self
     }
 
-    /// Has `report` told what became of each message, in the order in which they were sent.
+    /// Calls `report` with the outcome of each message, in the order in which they were sent.
     #[must_use]
     pub fn on_report(mut self, report: impl FnMut(Report<'_>) + Send + 'static) -> Self {
         self.report = Some(Box::new(report));
@@ -214,11 +219,14 @@ impl Burst {
         self.base.wrapping_add(self.messages.len() as u32)
     }
 
-    /// Accepts a message and gives its sequence number; waits while too many are under way.
+    /// Sends a message and returns its sequence number, after waiting while too many are in flight.
+    ///
+    /// Cancel safe: if the future is dropped, the message has not been sent, but its payload is lost.
+    /// Dropping the burst cancels the messages in flight.
     ///
     /// # Errors
     ///
-    /// If the burst has stopped, or the message cannot be sent; its payload is handed back.
+    /// Returns an error with the payload if the burst has stopped, or if the message cannot be sent.
     pub async fn send(&mut self, payload: impl Into<Bytes>) -> Result<u32, NotAccepted> {
         let payload = payload.into();
         let limit = self.settings.sizes.whole;
@@ -240,7 +248,7 @@ impl Burst {
                     self.messages.push_back(Message { payload, outcome: None });
                     return Ok(sequence);
                 }
-                // The endpoint has enough for this peer: something of it has to end first.
+                // The queue for this peer is full: one of its messages has to end first.
                 Err(error) if is_no_room(&error) && !self.running.is_empty() => {
                     self.progress().await;
                 }
@@ -249,7 +257,7 @@ impl Burst {
         }
     }
 
-    /// Waits until something under way has ended.
+    /// Waits until a message in flight has ended.
     async fn progress(&mut self) {
         let Some((sequence, outcome)) = self.running.next().await else { return };
         let place = sequence.wrapping_sub(self.base) as usize;
@@ -261,7 +269,7 @@ impl Burst {
         }
     }
 
-    /// The first message is over.
+    /// Removes the first message and records its outcome.
     fn settle(&mut self) {
         let Some(message) = self.messages.pop_front() else { return };
         let sequence = self.base;
@@ -282,7 +290,8 @@ impl Burst {
         self.summary.unacknowledged.push(Unacknowledged { sequence, payload, reason });
     }
 
-    /// Waits for all messages under way and says how the burst ended.
+    /// Waits for all messages in flight and returns the outcome of the burst. Dropping the future
+    /// cancels them.
     pub async fn finish(mut self) -> Summary {
         while !self.running.is_empty() {
             self.progress().await;
@@ -290,8 +299,8 @@ impl Burst {
         self.stop()
     }
 
-    /// Ends the burst at once. Messages without an answer are handed back, although the server may
-    /// have accepted them.
+    /// Ends the burst at once. Messages without an answer are returned, although the server may have
+    /// accepted them.
     #[must_use]
     pub fn stop(mut self) -> Summary {
         self.running.clear();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// The DTLS settings of clients and servers.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DtlsConfig {
     /// A client's identity and key; the same for all servers.
     pub credentials: Option<Credentials>,
@@ -59,6 +60,7 @@ impl fmt::Debug for Certificates {
 
 /// A socket of a server that speaks DTLS, with the keys of its clients, its certificate, or both.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DtlsBind {
     /// The address of its socket.
     pub address: SocketAddr,

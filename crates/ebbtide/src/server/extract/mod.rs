@@ -1,6 +1,7 @@
 //! Arguments that handlers may take: parts of the request and the server's state.
 
 mod body;
+mod body_stream;
 #[cfg(feature = "serde")]
 mod params;
 mod parts;
@@ -10,6 +11,8 @@ mod typed;
 mod values;
 
 pub use body::Body;
+pub use body_stream::BodyStream;
+pub(super) use body_stream::Feed;
 #[cfg(feature = "serde")]
 pub use params::{Path, Query};
 pub use parts::{Accept, ETags, Remote, State};
@@ -29,7 +32,7 @@ use ebbtide_core::wire::Code;
 /// of the handler's answer.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken by a handler whose router has the state `{S}`",
-    note = "a handler takes `State`, `Path`, `Query`, `Json`, `Cbor`, `Data`, `Body`, `Remote`, `Accept`, `ETags` or `Call<'static>`"
+    note = "a handler takes `State`, `Path`, `Query`, `Json`, `Cbor`, `Data`, `Body`, `BodyStream`, `Remote`, `Accept`, `ETags` or `Call<'static>`"
 )]
 pub trait FromCall<S>: Sized {
     /// The answer that the client receives if the part cannot be taken out of the request.

@@ -1,6 +1,7 @@
 //! Hosts that answer: each an endpoint with a session on it.
 
-use crate::host::{PORT, client_address, client_at, digits};
+use super::{PORT, client_address, client_at, digits};
+use bytes::Bytes;
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received as Datagram};
 use ebbtide_core::session::server::{
     Assembled, Next, Outgoing, Received, RequestSlot, Server, ServerState, SessionConfig,
@@ -12,19 +13,19 @@ use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
 
 /// A host that answers every request with the same payload.
-pub(super) struct Answerer {
+pub(crate) struct Answerer {
     endpoint: Endpoint,
     session: Server<RefCell<ServerState>>,
-    payload: Vec<u8>,
+    payload: Bytes,
     /// When it has processed what it has taken.
-    pub(super) busy_until: Instant,
+    pub(crate) busy_until: Instant,
     /// Requests that it has taken and not answered.
-    pub(super) taken: u32,
+    pub(crate) taken: u32,
 }
 
 impl Answerer {
     /// The second generator is the session's.
-    pub(super) fn new(
+    pub(crate) fn new(
         config: EndpointConfig,
         payload: u32,
         (rng, session_rng): (ChaCha8Rng, ChaCha8Rng),
@@ -39,14 +40,14 @@ impl Answerer {
         Self {
             endpoint: Endpoint::new(config, Box::new(rng)),
             session: Server::new(session, RefCell::new(tables)),
-            payload: digits(payload),
+            payload: digits(payload).into(),
             busy_until: Instant::ZERO,
             taken: 0,
         }
     }
 
     /// Answers a request from a host; hands what that causes to `send`.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &mut self,
         now: Instant,
         (from, datagram): (u32, &[u8]),

@@ -1,0 +1,24 @@
+//! Several requests at once every period: a device that collects readings and sends them together.
+
+use super::{Clock, Traffic};
+use crate::random::{Frugal, uniform};
+
+pub(super) struct Bursts {
+    pub(super) period: u64,
+    /// The devices start within this time or, if that is longer, within a period.
+    pub(super) window: u64,
+}
+
+impl Traffic for Bursts {
+    fn first(&self, rng: &mut Frugal) -> u64 {
+        uniform(rng, 0, self.period.max(self.window))
+    }
+
+    fn next(&self, now: u64, _: Option<&mut Clock>) -> u64 {
+        now.saturating_add(self.period)
+    }
+
+    fn uses_clock(&self) -> bool {
+        false
+    }
+}

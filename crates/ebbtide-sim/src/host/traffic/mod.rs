@@ -1,0 +1,91 @@
+//! Traffic that goes by the clock, one file for each kind: when a device makes its requests, whatever
+//! the fates of those before.
+
+mod bursts;
+mod periodic;
+mod poisson;
+mod synchronised;
+
+use crate::random::{Frugal, Streams};
+use crate::scenario::{ClassView, Workload, WorkloadKind};
+use bursts::Bursts;
+use ebbtide_core::time::Instant;
+use periodic::Periodic;
+use poisson::Poisson;
+use synchronised::Synchronised;
+
+/// A kind of traffic. Instants and spans are in nanoseconds, instants since the start of the run.
+trait Traffic {
+    /// The first instant at which a device makes requests.
+    fn first(&self, rng: &mut Frugal) -> u64;
+
+    /// The instant of the requests after those at `now`. There is a clock if [`Self::uses_clock`].
+    fn next(&self, now: u64, clock: Option<&mut Clock>) -> u64;
+
+    /// Whether the kind needs a state of each device. Otherwise a million devices take no memory.
+    fn uses_clock(&self) -> bool {
+        true
+    }
+}
+
+/// The state of one device's traffic.
+struct Clock {
+    /// The first instant.
+    first: u64,
+    /// How often requests have been made.
+    times: u64,
+    rng: Frugal,
+}
+
+/// The timetable of a class.
+pub(crate) struct Timetable {
+    traffic: Box<dyn Traffic>,
+    first_client: u32,
+    clocks: Vec<Clock>,
+}
+
+/// The kind of traffic of a workload, whose devices start within `window` ns; `None` if it does not go
+/// by the clock.
+fn traffic(workload: &Workload, window: u64) -> Option<Box<dyn Traffic>> {
+    let period = workload.period.0;
+    Some(match workload.kind {
+        WorkloadKind::Periodic => Box::new(Periodic { period, window, jitter: workload.jitter.0 }),
+        WorkloadKind::Poisson => Box::new(Poisson { mean: period, window }),
+        WorkloadKind::Bursts => Box::new(Bursts { period, window }),
+        WorkloadKind::Synchronised | WorkloadKind::Notifications => {
+            Box::new(Synchronised { period, window })
+        }
+        _ => return None,
+    })
+}
+
+impl Timetable {
+    /// The timetable of a class, and the first instant of each of its devices; `None` if its requests do not
+    /// go by the clock.
+    pub(crate) fn new(class: &ClassView, streams: &Streams) -> Option<(Self, Vec<u64>)> {
+        let scenario = &class.scenario;
+        let traffic = traffic(&scenario.workload, scenario.clients.start_window.0)?;
+        let first =
+            |client: u32| traffic.first(&mut streams.frugal(&format!("client/{client}/start")));
+        let starts: Vec<u64> = class.clients().map(first).collect();
+        let clock = |(client, first): (u32, &u64)| {
+            let rng = streams.frugal(&format!("client/{client}/traffic"));
+            Clock { first: *first, times: 0, rng }
+        };
+        let clocks = match traffic.uses_clock() {
+            true => class.clients().zip(&starts).map(clock).collect(),
+            false => Vec::new(),
+        };
+        Some((Self { traffic, first_client: class.first, clocks }, starts))
+    }
+
+    /// When a device that makes requests now makes the next ones.
+    pub(crate) fn next(&mut self, now: Instant, client: u32) -> Option<Instant> {
+        let place = client.checked_sub(self.first_client)? as usize;
+        let mut clock = self.clocks.get_mut(place);
+        if let Some(clock) = &mut clock {
+            clock.times += 1;
+        }
+        Some(Instant::from_nanos(self.traffic.next(now.as_nanos(), clock)))
+    }
+}

@@ -1,0 +1,26 @@
+//! All devices at the same time, every period: on the hour, or when power is back.
+
+use super::{Clock, Traffic};
+use crate::random::{Frugal, uniform};
+
+pub(super) struct Synchronised {
+    pub(super) period: u64,
+    /// The time within which all devices make their requests.
+    pub(super) window: u64,
+}
+
+impl Traffic for Synchronised {
+    fn first(&self, rng: &mut Frugal) -> u64 {
+        uniform(rng, 0, self.window)
+    }
+
+    fn next(&self, now: u64, clock: Option<&mut Clock>) -> u64 {
+        let Some(clock) = clock else { return now.saturating_add(self.period) };
+        let due = self.period.saturating_mul(clock.times);
+        due.saturating_add(uniform(&mut clock.rng, 0, self.window))
+    }
+
+    fn uses_clock(&self) -> bool {
+        self.window > 0
+    }
+}

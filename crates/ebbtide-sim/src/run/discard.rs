@@ -1,0 +1,116 @@
+//! The observer of every replication.
+
+use super::recorder::{Recorder, fine_histogram, new_histogram};
+use crate::record::ExchangeRecord;
+use ebbtide_core::time::{Duration, Micros};
+use hdrhistogram::Histogram;
+
+/// Sees round trips and durations, which every replication measures, and each exchange if it is to.
+#[derive(Debug)]
+pub struct Discard {
+    all: Measured,
+    /// The same of each class.
+    classes: Vec<Measured>,
+    /// The class that is measured now.
+    class: usize,
+    exchanges: Option<Vec<ExchangeRecord>>,
+}
+
+/// Times of the exchanges of all clients, or of those of a class, in µs.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) rtt: Histogram<u32>,
+    pub(super) durations: Histogram<u32>,
+    pub(super) after: Histogram<u32>,
+}
+
+impl Measured {
+    fn new() -> Self {
+        Self { rtt: new_histogram(), durations: new_histogram(), after: fine_histogram() }
+    }
+}
+
+impl Discard {
+    /// Empty histograms.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { all: Measured::new(), classes: Vec::new(), class: 0, exchanges: None }
+    }
+
+    /// The same, and keeps a row for each exchange if that is wanted.
+    pub(crate) fn keeping(exchanges: bool) -> Self {
+        Self { exchanges: exchanges.then(Vec::new), ..Self::new() }
+    }
+
+    /// The exchanges that have ended, in that order; none unless they were to be kept.
+    pub(crate) fn exchanges(self) -> Vec<ExchangeRecord> {
+        self.exchanges.unwrap_or_default()
+    }
+
+    /// The measurements of a class; `None` if none of its clients did anything.
+    pub(super) fn of_class(&self, class: usize) -> Option<&Measured> {
+        self.classes.get(class)
+    }
+
+    /// The round trips seen, µs.
+    #[must_use]
+    pub const fn round_trips(&self) -> &Histogram<u32> {
+        &self.all.rtt
+    }
+
+    /// The durations of exchanges seen, µs.
+    #[must_use]
+    pub const fn durations(&self) -> &Histogram<u32> {
+        &self.all.durations
+    }
+
+    /// How long after they were due the answered exchanges got their response, µs.
+    #[must_use]
+    pub const fn after(&self) -> &Histogram<u32> {
+        &self.all.after
+    }
+
+    /// All measurements that a value belongs to.
+    #[inline]
+    fn each(&mut self) -> impl Iterator<Item = &mut Measured> {
+        std::iter::once(&mut self.all).chain(self.classes.get_mut(self.class))
+    }
+}
+
+impl Default for Discard {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Recorder for Discard {
+    fn whose(&mut self, class: usize) {
+        if class >= self.classes.len() {
+            self.classes.resize_with(class + 1, Measured::new);
+        }
+        self.class = class;
+    }
+
+    #[inline]
+    fn round_trip(&mut self, rtt: Micros) {
+        self.each().for_each(|one| one.rtt.saturating_record(rtt.get().into()));
+    }
+
+    #[inline]
+    fn duration(&mut self, duration: Micros) {
+        self.each().for_each(|one| one.durations.saturating_record(duration.get().into()));
+    }
+
+    #[inline]
+    fn answered_after(&mut self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.each().for_each(|one| one.after.saturating_record(micros));
+    }
+
+    #[inline]
+    fn ended(&mut self, exchange: &ExchangeRecord) {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.push(*exchange);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The classes of a replication's devices: which device belongs to which, and what differs between them.
+
+use super::recorder::Transport;
+use crate::host::{Answerer, Device, Model, Server, endpoint_config, observe_before};
+use crate::random::{Streams, uniform};
+use crate::scenario::{ClassView, Control, Scenario, WorkloadKind};
+use ebbtide_core::cc::{Algorithm, ControlConfig};
+
+/// When the devices of a class start whose requests do not go by the clock, ns.
+pub(super) fn starts(class: &ClassView, streams: &Streams) -> Vec<u64> {
+    let scenario = &class.scenario;
+    let window = scenario.clients.start_window.0;
+    let start = |client: u32| {
+        let offset = match window {
+            0 => 0,
+            _ => uniform(&mut streams.stream(&format!("client/{client}/start")), 0, window),
+        };
+        scenario.start_of(client) + offset
+    };
+    class.clients().map(start).collect()
+}
+
+/// The classes, in the order of their devices' numbers.
+pub(super) struct Roster {
+    pub(super) classes: Vec<ClassView>,
+    /// For each class, the controls that its devices take in turn.
+    controls: Vec<Vec<Control>>,
+    /// The number of controls of the run.
+    groups: usize,
+    /// For each class, whether the server begins the exchanges.
+    from_server: Vec<bool>,
+    /// Whether the classes have names: they are then measured one by one.
+    pub(super) is_named: bool,
+}
+
+impl Roster {
+    /// The classes of a scenario whose devices are under these controls, unless a class has its own.
+    pub(super) fn new(scenario: &Scenario, controls: &[Control]) -> Self {
+        let classes = scenario.classes();
+        let shared = match controls {
+            [] => vec![Control::Udp(ControlConfig::new(Algorithm::Default))],
+            controls => controls.to_vec(),
+        };
+        let of = |class: &ClassView| {
+            let own = class.control.as_ref();
+            let own = own.and_then(|text| class.scenario.control_config(text).ok());
+            own.map_or_else(|| shared.clone(), |own| vec![own])
+        };
+        let each = classes.iter().map(of).collect();
+        let is_named = !scenario.class.is_empty();
+        let is_from_server = |class: &ClassView| class.scenario.workload.is_from_server();
+        let from_server = classes.iter().map(is_from_server).collect();
+        Self { classes, from_server, controls: each, groups: shared.len(), is_named }
+    }
+
+    /// The class of a client.
+    #[inline]
+    pub(super) fn of(&self, client: u32) -> usize {
+        if self.classes.len() == 1 {
+            return 0;
+        }
+        self.classes.partition_point(|class| class.first <= client).saturating_sub(1)
+    }
+
+    /// Whether the server begins the exchanges with a client.
+    #[inline]
+    pub(super) fn is_from_server(&self, client: u32) -> bool {
+        self.from_server[self.of(client)]
+    }
+
+    /// The transport of a client's messages.
+    #[inline]
+    pub(super) fn transport(&self, client: u32) -> Transport {
+        let controls = &self.controls[self.of(client)];
+        controls.get(client as usize % controls.len()).map(Control::transport).unwrap_or_default()
+    }
+
+    /// Whether the devices of a class observe a resource of the server.
+    pub(super) fn observes(&self, class: usize) -> bool {
+        self.classes[class].scenario.workload.kind == WorkloadKind::Notifications
+    }
+
+    /// The endpoint of the devices that observe, which have registered with those that notify them.
+    pub(super) fn observers(&self, clients: &mut [Device], streams: &Streams) -> Server {
+        let which = (0..self.classes.len()).filter(|class| self.observes(*class));
+        let all: Vec<u32> = which.flat_map(|class| self.classes[class].clients()).collect();
+        let plain = ControlConfig::new(Algorithm::Default);
+        // There is a class.
+        let mut config = endpoint_config(&self.classes[0].scenario, plain);
+        config.limits.peers += all.len();
+        config.limits.exchanges += all.len();
+        let mut observers = Server::new(config, None, "observers", streams);
+        for client in all {
+            if let Some(Device::Udp(client)) = clients.get_mut(client as usize) {
+                observe_before(client, &mut observers);
+            }
+        }
+        observers
+    }
+
+    /// For each class that downloads, the server with the body.
+    pub(super) fn downloads(&self, streams: &Streams) -> Vec<Option<Answerer>> {
+        let server = |class: &ClassView| {
+            let scenario = &class.scenario;
+            let workload = &scenario.workload;
+            let stream = |what: &str| streams.stream(&format!("download/{}/{what}", class.name));
+            let body = workload.exchanges.saturating_mul(workload.response_payload);
+            (workload.kind == WorkloadKind::Firmware).then(|| {
+                let plain = ControlConfig::new(Algorithm::Default);
+                let config = endpoint_config(scenario, plain);
+                Answerer::new(config, body, (stream("server"), stream("session")))
+            })
+        };
+        self.classes.iter().map(server).collect()
+    }
+
+    /// Creates all devices.
+    pub(super) fn devices(&self, streams: &Streams) -> Vec<Device> {
+        let mut devices = Vec::new();
+        for (index, (class, controls)) in self.classes.iter().zip(&self.controls).enumerate() {
+            let model = |control: &Control| Model::new(&class.scenario, control.clone());
+            let models: Vec<Model> = controls.iter().map(model).collect();
+            for number in class.clients() {
+                let place = number as usize % models.len();
+                let group = if class.control.is_some() { self.groups + index } else { place };
+                // At most 255 controls are named on one command line.
+                let group = u8::try_from(group).unwrap_or(u8::MAX);
+                let device = Device::new((number, group), &models[place], &class.scenario, streams);
+                devices.push(device);
+            }
+        }
+        devices
+    }
+}

@@ -1,0 +1,149 @@
+//! The end of a replication: its measurements.
+
+use super::Simulation;
+use crate::host::Device;
+use crate::record::{
+    ClassRecord, Delivery, FlowRecord, Handshakes, RunRecord, SparseHistogram, Totals,
+};
+use crate::run::Recorder;
+use crate::run::network::Pool;
+use crate::scenario::{ClassView, WorkloadKind};
+use ebbtide_core::time::{Duration, Instant};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl<R: Recorder> Simulation<R> {
+    pub(super) fn finish(mut self, replication: u32) -> (RunRecord, R) {
+        if let Some(until) = self.until {
+            self.done_at = until;
+        }
+        // The records of many clients take the room that their packets had.
+        self.net.pool = Pool::default();
+        let flows = self.flows();
+        let mut by_retransmissions: Vec<u64> = Vec::new();
+        let mut delivery = Delivery::default();
+        let mut classes = Vec::new();
+        let deliveries = std::mem::take(&mut self.net.deliveries);
+        let roster = Arc::clone(&self.roster);
+        for ((index, class), own) in roster.classes.iter().enumerate().zip(deliveries) {
+            let own = self.finish_class(class, own, &flows);
+            delivery += &own.delivery;
+            add_up(&mut by_retransmissions, own.by_retransmissions.iter().copied());
+            if roster.is_named {
+                let topology = self.net.topology.as_ref();
+                let access = topology.and_then(|topology| topology.own_record(class));
+                let done_ns = self.until.unwrap_or(self.undone_by_class[index].1).as_nanos();
+                classes.push(ClassRecord { done_ns, access, ..own });
+            }
+        }
+        let record = RunRecord {
+            replication,
+            clients: self.clients.iter().map(|client| *client.record()).collect(),
+            totals: Totals {
+                by_retransmissions,
+                up: self.net.up.counts().into(),
+                down: self.net.down.counts().into(),
+                rtt: SparseHistogram::default(),
+                durations: SparseHistogram::default(),
+                done_ns: self.done_at.as_nanos(),
+                sim_ns: self.engine.now().as_nanos(),
+                events: self.engine.handled(),
+                series: None,
+                mesh: None,
+                wifi: self.net.wifi_record(),
+                background: self.background.records(),
+                delivery,
+                flows,
+                classes,
+                links: self.net.link_records(),
+                cross: self.net.cross.records(),
+                security: self.security(),
+            },
+            wall_s: 0.0,
+        };
+        (record, self.recorder)
+    }
+}
+
+impl<R> Simulation<R> {
+    /// Completes the records of a class's clients, and sums them up.
+    fn finish_class(
+        &mut self,
+        class: &ClassView,
+        mut delivery: Delivery,
+        flows: &[FlowRecord],
+    ) -> ClassRecord {
+        let mut by_retransmissions: Vec<u64> = Vec::new();
+        let kind = class.scenario.workload.kind;
+        for number in class.clients() {
+            let Some(client) = self.clients.get_mut(number as usize) else { continue };
+            let flow = flows.get(number as usize).filter(|_| kind.is_flow());
+            let asked = match (kind, flow) {
+                (WorkloadKind::Transfer, _) => Some(class.scenario.messages_of(number)),
+                (WorkloadKind::Firmware, _) => Some(class.scenario.workload.exchanges),
+                (_, Some(flow)) => Some(u32::try_from(flow.offered).unwrap_or(u32::MAX)),
+                (_, None) => None,
+            };
+            client.note_asked(asked);
+            if let Some((least, most)) = client.book().gave_up {
+                let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                let (low, high) = delivery.gave_up_ns.unwrap_or((u64::MAX, 0));
+                delivery.gave_up_ns = Some((low.min(nanos(least)), high.max(nanos(most))));
+            }
+            add_up(&mut by_retransmissions, client.finish().iter().copied().map(u64::from));
+        }
+        ClassRecord {
+            name: class.name.clone(),
+            first: class.first,
+            clients: class.scenario.clients.count,
+            by_retransmissions,
+            delivery,
+            ..ClassRecord::default()
+        }
+    }
+
+    /// The handshakes of all clients, and what the server sent in them.
+    fn security(&mut self) -> Option<Handshakes> {
+        let mut total = self.sessions.as_ref()?.measured;
+        for client in self.clients.iter_mut().filter_map(Device::secure) {
+            total += &client.measured;
+        }
+        Some(total)
+    }
+
+    /// Completes the clients' flows and returns their records.
+    fn flows(&mut self) -> Vec<FlowRecord> {
+        if self.clients.iter_mut().all(|client| client.flow().is_none()) {
+            return Vec::new();
+        }
+        let end = self.until.unwrap_or_else(|| self.engine.now());
+        let spans: Vec<Range<Instant>> =
+            self.clients.iter_mut().filter_map(|client| client.flow_span(end)).collect();
+        let from = spans.iter().map(|span| span.start).chain(self.fair_from).max();
+        let to = spans.iter().map(|span| span.end).min();
+        let together = from.unwrap_or(end)..to.unwrap_or(end);
+        let mut spans = spans.iter();
+        let mut flows: Vec<FlowRecord> = self
+            .clients
+            .iter_mut()
+            .map(|client| match client.flow() {
+                None => FlowRecord::default(),
+                Some(flow) => flow.finish(spans.next().map_or(end, |span| span.end), &together),
+            })
+            .collect();
+        if spans.len() == 0 && flows.iter().all(|flow| *flow == FlowRecord::default()) {
+            flows.clear();
+        }
+        flows
+    }
+}
+
+/// Adds counts place by place.
+fn add_up(sums: &mut Vec<u64>, counts: impl ExactSizeIterator<Item = u64>) {
+    if counts.len() > sums.len() {
+        sums.resize(counts.len(), 0);
+    }
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum += count;
+    }
+}

@@ -1,0 +1,188 @@
+//! The way between the devices and the bottleneck: links that devices share, and links of their own.
+
+use crate::net::{Bottleneck, Delay, Link, LinkCounts, Loss, LossModel, Path};
+use crate::random::{Frugal, Streams};
+use crate::record::{Direction, LinkRecord};
+use crate::scenario::{Access, ClassView, Scenario};
+use rand_chacha::ChaCha8Rng;
+
+/// The number of the bottleneck among the links.
+pub(super) const BOTTLENECK: u16 = 0;
+/// In place of a number: the device's own link.
+pub(super) const OWN: u16 = u16::MAX;
+/// The rate of a link without one, at which a packet takes no time.
+const NO_RATE: u64 = u64::MAX;
+
+/// The links other than the bottleneck.
+pub(super) struct Topology {
+    /// The links that devices share, from number 1 on.
+    shared: Vec<Shared>,
+    /// For each class, the numbers of the links from its devices to the bottleneck, without that; then the
+    /// same for TCP in the background.
+    routes: Vec<Vec<u16>>,
+    /// The links of single devices, up and down, by the number of the device; empty if no class
+    /// has such.
+    own: Vec<Option<Box<[Link<Frugal>; 2]>>>,
+}
+
+struct Shared {
+    name: String,
+    up: Bottleneck<ChaCha8Rng>,
+    down: Bottleneck<ChaCha8Rng>,
+    /// For each class, the bytes of its packets that passed it up and down.
+    carried: Vec<(u64, u64)>,
+}
+
+impl Topology {
+    /// The links of a scenario; `None` if it has only the bottleneck.
+    pub(super) fn new(
+        scenario: &Scenario,
+        classes: &[ClassView],
+        streams: &Streams,
+    ) -> Option<Box<Self>> {
+        let has_own = classes.iter().any(|class| class.scenario.clients.access.is_some());
+        if scenario.link.is_empty() && !has_own {
+            return None;
+        }
+        let shared = scenario.link.iter().map(|link| {
+            let loss = LossModel::of_share(link.loss);
+            let path = |upwards: bool| {
+                let name = format!("{}/{}", link.name, if upwards { "up" } else { "down" });
+                let facts = (scenario.network.mtu, loss);
+                Path::named(&name, &link.direction(upwards), facts, streams).link
+            };
+            let (up, down) = (path(true), path(false));
+            Shared { name: link.name.clone(), up, down, carried: vec![(0, 0); classes.len()] }
+        });
+        // At most 1000 links.
+        let number = |index: usize| index as u16 + 1;
+        let route = |class: &ClassView| {
+            scenario.route(class.scenario.clients.link.as_deref()).into_iter().map(number).collect()
+        };
+        let background = scenario.route(scenario.network.background.link.as_deref());
+        let background = background.into_iter().map(number).collect();
+        let own = |class: &ClassView| -> Vec<_> {
+            let both = |device: u32| {
+                let access = class.scenario.clients.access?;
+                Some(Box::new([
+                    own(access, device, "up", streams),
+                    own(access, device, "down", streams),
+                ]))
+            };
+            class.clients().map(both).collect()
+        };
+        Some(Box::new(Self {
+            shared: shared.collect(),
+            routes: classes.iter().map(route).chain([background]).collect(),
+            own: if has_own { classes.iter().flat_map(own).collect() } else { Vec::new() },
+        }))
+    }
+
+    /// The link that follows the one with this number for packets of a device of this class;
+    /// `None` after the last: the server or the device is next.
+    #[inline]
+    pub(super) fn next(
+        &self,
+        (client, class): (u32, usize),
+        link: Option<u16>,
+        upwards: bool,
+    ) -> Option<u16> {
+        let route = self.routes.get(class).map_or(&[][..], Vec::as_slice);
+        let has_own = self.own.get(client as usize).is_some_and(Option::is_some);
+        let place = |number| route.iter().position(|own| *own == number);
+        if upwards {
+            let first = || route.first().copied().unwrap_or(BOTTLENECK);
+            return match link {
+                None if has_own => Some(OWN),
+                None | Some(OWN) => Some(first()),
+                Some(BOTTLENECK) => None,
+                Some(number) => {
+                    let after = place(number).and_then(|at| route.get(at + 1));
+                    Some(after.copied().unwrap_or(BOTTLENECK))
+                }
+            };
+        }
+        let own = has_own.then_some(OWN);
+        match link {
+            None => Some(BOTTLENECK),
+            Some(OWN) => None,
+            Some(BOTTLENECK) => route.last().copied().or(own),
+            Some(number) => match place(number) {
+                Some(at) if at > 0 => Some(route[at - 1]),
+                _ => own,
+            },
+        }
+    }
+
+    /// One direction of a shared link.
+    pub(super) fn link(
+        &mut self,
+        number: u16,
+        upwards: bool,
+    ) -> Option<&mut Bottleneck<ChaCha8Rng>> {
+        let shared = self.shared.get_mut(usize::from(number).checked_sub(1)?)?;
+        Some(if upwards { &mut shared.up } else { &mut shared.down })
+    }
+
+    /// One direction of a device's own link.
+    pub(super) fn own(&mut self, client: u32, upwards: bool) -> Option<&mut Link<Frugal>> {
+        let own = self.own.get_mut(client as usize)?.as_mut()?;
+        own.get_mut(usize::from(!upwards))
+    }
+
+    /// The name of a link.
+    pub(super) fn name(&self, number: u16) -> &str {
+        let place = usize::from(number).checked_sub(1);
+        place.and_then(|place| self.shared.get(place)).map_or("access", |shared| &shared.name)
+    }
+
+    /// A packet of a class occupied a shared link.
+    pub(super) fn carries(&mut self, number: u16, class: usize, bytes: u64, upwards: bool) {
+        let place = usize::from(number).checked_sub(1);
+        let shared = place.and_then(|place| self.shared.get_mut(place));
+        if let Some((up, down)) = shared.and_then(|shared| shared.carried.get_mut(class)) {
+            *(if upwards { up } else { down }) += bytes;
+        }
+    }
+
+    /// The counts of the shared links.
+    pub(super) fn records(&self) -> Vec<LinkRecord> {
+        let record = |shared: &Shared| LinkRecord {
+            name: shared.name.clone(),
+            up: shared.up.counts().into(),
+            down: shared.down.counts().into(),
+            carried: shared.carried.clone(),
+        };
+        self.shared.iter().map(record).collect()
+    }
+
+    /// The counts of the own links of a class's devices, summed, up and down.
+    pub(super) fn own_record(&self, class: &ClassView) -> Option<(Direction, Direction)> {
+        class.scenario.clients.access?;
+        let mut sum = (Direction::default(), Direction::default());
+        for [up, down] in
+            class.clients().filter_map(|client| self.own.get(client as usize)?.as_deref())
+        {
+            add(&mut sum.0, up.counts());
+            add(&mut sum.1, down.counts());
+        }
+        Some(sum)
+    }
+}
+
+fn add(sum: &mut Direction, counts: LinkCounts) {
+    let one = Direction::from(counts);
+    sum.sent += one.sent;
+    sum.delivered += one.delivered;
+    sum.dropped_queue += one.dropped_queue;
+    sum.lost_link += one.lost_link;
+    sum.bytes += one.bytes;
+    sum.busy_ns += one.busy_ns;
+}
+
+fn own(access: Access, device: u32, direction: &str, streams: &Streams) -> Link<Frugal> {
+    let stream = |what: &str| streams.frugal(&format!("access/{device}/{direction}/{what}"));
+    let loss = Loss::new(LossModel::of_share(access.loss), stream("loss"), stream("loss/states"));
+    let rate = access.rate.map_or(NO_RATE, |rate| rate.0);
+    Link::new(rate, access.buffer.0, Delay::fixed(access.delay.0), loss, stream("delay"))
+}

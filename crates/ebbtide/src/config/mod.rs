@@ -1,0 +1,116 @@
+//! One configuration, of clients and servers.
+
+mod connections;
+mod limits;
+mod message_layer;
+mod server;
+mod sockets;
+
+#[cfg(feature = "dtls")]
+use crate::net::dtls::config::{DtlsBind, DtlsConfig};
+use crate::net::shared::SocketConfig;
+use crate::net::socket::SocketOptions;
+use crate::state_store::StateStore;
+use crate::stream::{StreamConfig, StreamLimits};
+use ebbtide_core::endpoint::EndpointConfig;
+use ebbtide_core::q_block::QBlockParameters;
+use ebbtide_core::session::Verify;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Settings of a [`Client`](crate::Client) or a [`Server`](crate::Server). Each method sets one of them;
+/// those that concern only clients or only servers say so.
+///
+/// ```
+/// use ebbtide::Config;
+/// use std::time::Duration;
+///
+/// let config = Config::new().ack_timeout(Duration::from_secs(3)).max_retransmit(2).max_body(1 << 20);
+/// let client = ebbtide::Client::with_config(config);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Config {
+    pub(crate) endpoint: EndpointConfig,
+    pub(crate) max_body: usize,
+    pub(crate) block_size: usize,
+    pub(crate) q_block: QBlockParameters,
+    pub(crate) local_address: Option<SocketAddr>,
+    pub(crate) socket: SocketOptions,
+    pub(crate) busy_poll: Duration,
+    pub(crate) stream: StreamConfig,
+    pub(crate) stream_limits: StreamLimits,
+    #[cfg(feature = "dtls")]
+    pub(crate) dtls: DtlsConfig,
+    #[cfg(feature = "dtls")]
+    pub(crate) dtls_binds: Vec<DtlsBind>,
+    pub(crate) acknowledge_after: Duration,
+    pub(crate) max_working: usize,
+    pub(crate) max_block_bytes: usize,
+    pub(crate) max_observers: usize,
+    pub(crate) max_rate: Option<u32>,
+    pub(crate) verify: Verify,
+    pub(crate) state: Option<Arc<dyn StateStore>>,
+    pub(crate) workers: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            endpoint: EndpointConfig { q_block: true, ..EndpointConfig::default() },
+            max_body: 16 << 20,
+            block_size: 1024,
+            q_block: QBlockParameters::DEFAULT,
+            local_address: None,
+            socket: SocketOptions::default(),
+            busy_poll: Duration::ZERO,
+            stream: StreamConfig::default(),
+            stream_limits: StreamLimits::default(),
+            #[cfg(feature = "dtls")]
+            dtls: DtlsConfig::default(),
+            #[cfg(feature = "dtls")]
+            dtls_binds: Vec::new(),
+            acknowledge_after: Duration::from_millis(50),
+            max_working: 10_000,
+            max_block_bytes: 64 << 20,
+            max_observers: 131_072,
+            max_rate: None,
+            verify: Verify::default(),
+            state: None,
+            workers: 1,
+        }
+    }
+}
+
+impl Config {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The part that concerns a socket.
+    pub(crate) fn socket(&self) -> SocketConfig {
+        SocketConfig {
+            endpoint: self.endpoint.clone(),
+            busy_poll: self.busy_poll,
+            options: self.socket.clone(),
+        }
+    }
+}
+
+/// Defines methods of [`Config`] that set one value each.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($value:ident: $kind:ty) => $($field:ident).+ = $set:expr;)+) => {
+        impl $crate::Config {
+            $(
+                $(#[$doc])*
+                pub fn $name(mut self, $value: $kind) -> Self {
+                    self.$($field).+ = $set;
+                    self
+                }
+            )+
+        }
+    };
+}
+use setters;

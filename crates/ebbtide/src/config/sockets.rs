@@ -1,0 +1,132 @@
+//! Settings of UDP sockets, and of DTLS.
+
+use super::{Config, setters};
+#[cfg(feature = "dtls")]
+use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger};
+#[cfg(feature = "dtls")]
+use ebbtide_dtls::Credentials;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+setters! {
+    /// Sets the address and port to which a client's UDP socket is bound, for peers of its family; port 0 is
+    /// any port. By default the system chooses both. A server's addresses are arguments of `Server::bind`.
+    local_address(address: SocketAddr) => local_address = Some(address);
+
+    /// Sets the index of the interface that requests to groups leave by
+    /// ([`interface_index`](crate::server::interface_index)). By default the system chooses it.
+    multicast_interface(index: u32) => socket.multicast_interface = Some(index);
+
+    /// Sets the hop limit, or time to live, of datagrams to one host. By default the system chooses it.
+    hop_limit(hops: u8) => socket.hop_limit = Some(hops);
+
+    /// Sets the hop limit of requests to groups. The system's choice is mostly 1: they stay on the link.
+    multicast_hop_limit(hops: u8) => socket.multicast_hop_limit = Some(hops);
+
+    /// Sets the code point of Differentiated Services (RFC 2474), 0 to 63; another one is an error when a
+    /// socket is opened.
+    dscp(code_point: u8) => socket.dscp = Some(code_point);
+
+    /// Sets how long a socket keeps polling for datagrams after the last ones before it sleeps. Polling saves
+    /// the time of a wake-up, which on a virtual machine is most of a short round trip, and keeps a core busy.
+    /// Default zero.
+    busy_poll(span: Duration) => busy_poll = span;
+}
+
+impl Config {
+    /// Sets the interface by which all datagrams leave and arrive (SO_BINDTODEVICE; Linux).
+    pub fn interface(mut self, name: impl Into<String>) -> Self {
+        self.socket.interface = Some(name.into());
+        self
+    }
+}
+
+#[cfg(feature = "dtls")]
+setters! {
+    /// Sets a client's identity and key for `coaps`; the same for all servers.
+    credentials(credentials: impl Into<Option<Credentials>>) => dtls.credentials = credentials.into();
+
+    /// Sets which servers a client of `coaps` accepts by their certificates, and its own certificate; not used if
+    /// there are [`credentials`](Config::credentials).
+    certificates(certificates: impl Into<Option<Certificates>>) => dtls.certificates = certificates.into();
+
+    /// Sets what receives the secrets of each DTLS session.
+    key_log(logger: impl Into<Option<KeyLogger>>) => dtls.key_log = logger.into();
+
+    /// Replaces all settings of DTLS.
+    dtls(dtls: DtlsConfig) => dtls = dtls;
+}
+
+#[cfg(feature = "dtls")]
+impl Config {
+    /// Adds an address at which a server serves over DTLS (`coaps`), to clients whose key it knows, or with
+    /// a certificate.
+    pub fn bind_dtls(mut self, at: DtlsBind) -> Self {
+        self.dtls_binds.push(at);
+        self
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::net::shared::Shared;
+    use crate::server::interface_index;
+    use socket2::SockRef;
+    use std::sync::Arc;
+
+    #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+    fn opened(address: &str, config: &Config) -> Arc<Shared> {
+        Shared::new(address.parse().unwrap(), config.socket(), None).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_set_for_sockets_is_what_the_system_has_set() {
+        let index = interface_index("lo").unwrap();
+        let config = Config::new()
+            .interface("lo")
+            .multicast_interface(index)
+            .hop_limit(7)
+            .multicast_hop_limit(3)
+            .dscp(46);
+        let shared = opened("127.0.0.1:0", &config);
+        let socket = SockRef::from(shared.socket.get_ref().0.as_udp());
+        assert_eq!(socket.ttl_v4().unwrap(), 7);
+        assert_eq!(socket.multicast_ttl_v4().unwrap(), 3);
+        assert_eq!(socket.tos_v4().unwrap(), 46 << 2, "the two bits of ECN are not set");
+        assert_eq!(socket.device().unwrap(), Some(b"lo".to_vec()));
+        if std::fs::read_to_string("/proc/net/if_inet6").unwrap_or_default().is_empty() {
+            println!("skipped: no IPv6");
+            return;
+        }
+        let shared = opened("[::1]:0", &config);
+        let socket = SockRef::from(shared.socket.get_ref().0.as_udp());
+        assert_eq!(socket.unicast_hops_v6().unwrap(), 7);
+        assert_eq!(socket.multicast_hops_v6().unwrap(), 3);
+        assert_eq!(socket.tclass_v6().unwrap(), 46 << 2);
+        assert_eq!(socket.multicast_if_v6().unwrap(), index);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_set_is_the_systems_choice() {
+        let plain = opened("127.0.0.1:0", &Config::new());
+        let bare = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (socket, bare) =
+            (SockRef::from(plain.socket.get_ref().0.as_udp()), SockRef::from(&bare));
+        assert_eq!(socket.ttl_v4().unwrap(), bare.ttl_v4().unwrap());
+        assert_eq!(socket.tos_v4().unwrap(), bare.tos_v4().unwrap());
+        assert_eq!(socket.device().unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn what_no_socket_can_have_is_an_error_that_names_it() {
+        for (config, named) in [
+            (Config::new().dscp(64), "DSCP 64: it is 0 to 63"),
+            (Config::new().interface("none0"), "No such device"),
+        ] {
+            let client = crate::Client::with_config(config);
+            let error = client.get("coap://127.0.0.1/").await.unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}
