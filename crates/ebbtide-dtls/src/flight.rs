@@ -52,8 +52,6 @@ pub(crate) struct Flight {
     last_sent: Instant,
     timeout: Duration,
     transmissions: u8,
-    /// How often it was retransmitted because the peer retransmitted its own.
-    repeated: u8,
     answered: bool,
     due: Option<Instant>,
 }
@@ -114,16 +112,17 @@ impl Flight {
     }
 
     /// The peer retransmits its flight, so this one may have been lost. It is not retransmitted
-    /// directly after another transmission, since the two crossed, or wait in the same queue. How long
-    /// this is grows with each repetition, because the first ones repair a loss, and the later ones
-    /// are more often due to a queue.
-    pub(crate) fn repeat(&mut self, now: Instant, path: &mut Path<'_>) {
-        const SOONEST: Duration = Duration::from_secs(1);
-        let growing = SOONEST.saturating_mul(4_u32.saturating_pow(self.repeated.into()));
-        let crossed = now == self.last_sent || now - self.last_sent < growing.min(self.timeout / 4);
+    /// directly after another transmission, since the two crossed, or wait in the same queue. The more
+    /// handshakes there are, the longer such a queue is.
+    pub(crate) fn repeat(&mut self, now: Instant, handshakes: usize, path: &mut Path<'_>) {
+        /// On a link of 40 kbit/s a handshake takes about so long.
+        const EACH: Duration = Duration::from_millis(100);
+        const LEAST: Duration = Duration::from_secs(1);
+        let queue = EACH.saturating_mul(u32::try_from(handshakes).unwrap_or(u32::MAX));
+        let apart = queue.max(LEAST).min(self.timeout / 4);
+        let crossed = now == self.last_sent || now - self.last_sent < apart;
         // No handshake needs more copies than fit in a byte.
         if !crossed && self.transmissions < u8::MAX {
-            self.repeated += 1;
             self.transmit(now, path);
         }
     }

@@ -310,6 +310,7 @@ impl Endpoint {
             cache: &mut self.cache,
             out: &mut self.out,
             remote,
+            handshakes: self.table.handshakes.len(),
             key_log: self.key_log.as_deref_mut(),
             round_trips: &mut self.round_trips,
         }

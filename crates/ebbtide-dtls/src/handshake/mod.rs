@@ -61,6 +61,8 @@ pub(crate) struct Context<'a> {
     pub(crate) cache: &'a mut SessionCache,
     pub(crate) out: &'a mut Outbox,
     pub(crate) remote: SocketAddr,
+    /// The number of handshakes in progress.
+    pub(crate) handshakes: usize,
     /// NSS key log lines.
     pub(crate) key_log: Option<&'a mut KeyLog>,
     pub(crate) round_trips: &'a mut Vec<RoundTrip>,
@@ -224,7 +226,7 @@ impl Handshake {
     /// The peer retransmits the flight that ours answers.
     pub(crate) fn repeat(&mut self, cx: &mut Context<'_>, protection: &mut Option<Protection>) {
         let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, protection);
-        flight.repeat(cx.now, &mut path);
+        flight.repeat(cx.now, cx.handshakes, &mut path);
     }
 
     /// Whether a repeated message of this type shows that the peer retransmits the flight before
