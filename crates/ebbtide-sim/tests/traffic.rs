@@ -131,7 +131,7 @@ fn non_confirmable_requests_are_sent_once_and_a_lost_one_is_not_delivered() {
     // A lost one keeps its place (NSTART) for a while: the next one comes later than that.
     let workload = "kind = \"periodic\"\nperiod = \"60 s\"\nexchanges = 500\n\
         request_payload = 10\nreliability = \"non-confirmable\"";
-    let rest = "[errors.some]\nkind = \"independent\"\naverage = 0.1\n";
+    let rest = "[errors.some]\nkind = \"independent\"\naverage = 0.1\n[coap]\ntoken_length = 4\n";
     let mut scenario = scenario(1, workload, rest);
     scenario.network.errors = "some".into();
     let sent = sent(&scenario);
@@ -273,6 +273,10 @@ fn what_a_kind_cannot_be_is_refused() {
             "workload.reliability",
         ),
         ("kind = \"stream\"\nrequest_payload = 9\nrequester = \"server\"", "workload.requester"),
+        (
+            "kind = \"poisson\"\nreliability = \"non-confirmable\"",
+            "coap.token_length: must be from 4",
+        ),
         ("kind = \"poison\"", "did you mean 'poisson'?"),
     ] {
         let error = source(1, workload, "").scenario(&[]).unwrap_err().to_string();

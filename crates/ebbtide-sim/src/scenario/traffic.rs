@@ -102,6 +102,11 @@ pub(super) fn check(s: &Scenario) -> Check {
         "workload.reliability",
         "must be confirmable for transfers, firmware and low-power networks",
     )?;
+    range(
+        w.reliability == Reliability::Confirmable || s.coap.token_length >= 4,
+        "coap.token_length",
+        "must be from 4 to 7 with non-confirmable requests, whose tokens alone distinguish their responses",
+    )?;
     let may_be_server = !kind.is_flow() && !kind.is_mesh() && kind != WorkloadKind::Firmware;
     range(
         w.requester == Requester::Client || may_be_server,
