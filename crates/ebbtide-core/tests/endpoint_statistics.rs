@@ -10,7 +10,7 @@ mod common;
 
 use common::node::{Node, PEER, message};
 use ebbtide_core::cc::ControlConfig;
-use ebbtide_core::endpoint::{ControlCounters, Histogram};
+use ebbtide_core::endpoint::{ControlCounters, EndpointConfig, Histogram};
 use ebbtide_core::time::Micros;
 use ebbtide_core::wire::{Code, Type};
 
@@ -35,7 +35,12 @@ fn answered_by(node: &mut Node, times: usize, ordinal: u8) {
 
 #[test]
 fn a_mark_tells_how_many_retransmissions_were_unnecessary() {
-    let mut node = Node::under("fasor-token");
+    // This peer is known to echo the mark of the copy that it answers.
+    let control = ControlConfig::parse("fasor-token").unwrap();
+    let mut node = Node::with_rng(
+        EndpointConfig { control, trust_marks: true, ..EndpointConfig::default() },
+        common::Constant::lowest(),
+    );
     answered_by(&mut node, 3, 1);
     let (control, counters) = counted(&node).remove(0);
     assert_eq!(control, "fasor-token");

@@ -133,7 +133,7 @@ impl<E: Copy> Engine<E> {
     }
 
     /// The next event; `None` if there is none.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<(Instant, E)> {
         let mut least = self.heap.first();
         let mut from = None;

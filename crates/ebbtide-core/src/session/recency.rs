@@ -66,12 +66,13 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
 
     /// Of the group that takes most, the entry that has not advanced for longest. The keys of a group follow
     /// each other; `weigh` says what an entry of so many bytes counts, and `extra` what a group takes beside
-    /// its entries, if it has any.
+    /// its entries, if it has any. `None` if no group takes more than `above`.
     pub(super) fn oldest_of_largest<G: PartialEq>(
         &self,
         group: impl Fn(&K) -> G,
         weigh: impl Fn(usize) -> usize,
         extra: impl Fn(&G) -> usize,
+        above: usize,
     ) -> Option<K> {
         let mut largest: Option<(usize, u64, K)> = None;
         let mut entries = self.by_key.iter().peekable();
@@ -90,7 +91,7 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
                 largest = Some((weight, advance, key));
             }
         }
-        largest.map(|(_, _, key)| key)
+        largest.filter(|(most, ..)| *most > above).map(|(_, _, key)| key)
     }
 
     pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut T> {

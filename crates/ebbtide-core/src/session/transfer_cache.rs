@@ -124,10 +124,11 @@ impl<U, D, A> TransferCache<U, D, A> {
         }
         let (from, one) = (source(key.remote.ip()), |_| 1);
         if self.downloads.len() >= MAX_TRANSFERS {
-            self.evict_download(one, |other| usize::from(*other == from));
+            self.evict_download(one, |other| usize::from(*other == from), 0);
         }
+        let half = self.max_bytes / 2;
         while self.bytes() + bytes > self.max_bytes
-            && self.evict_download(|held| held, |other| if *other == from { bytes } else { 0 })
+            && self.evict_download(|held| held, |of| if *of == from { bytes } else { 0 }, half)
         {
         }
         if self.make_room(now, bytes) {
@@ -139,22 +140,27 @@ impl<U, D, A> TransferCache<U, D, A> {
     /// since the handler can be called again. Returns false if the rest may not be dropped.
     fn make_room(&mut self, now: Instant, bytes: usize) -> bool {
         while self.bytes() + bytes > self.max_bytes {
-            if !self.evict_download(|held| held, |_| 0) && !self.evict_upload(now) {
+            let evicted = self.evict_download(|held| held, |_| 0, self.max_bytes / 2)
+                || self.downloads.pop_oldest(now, Duration::ZERO).is_some();
+            if !evicted && !self.evict_upload(now) {
                 return false;
             }
         }
         true
     }
 
-    /// Gives up a download of the source that holds most, its oldest. So who fetches little keeps what it
-    /// fetches while others fetch much. False if there is none.
+    /// Drops the oldest download of the source that takes most, if that is more than `above`: half of
+    /// the room. A source that fetches little then keeps what it fetches while others fetch much, and one
+    /// that fetches several bodies is not the first to lose them beside many that hold a little each.
+    /// Returns false if there is no such source.
     fn evict_download(
         &mut self,
         weigh: impl Fn(usize) -> usize,
         extra: impl Fn(&IpAddr) -> usize,
+        above: usize,
     ) -> bool {
         let of = |key: &TransferKey| source(key.remote.ip());
-        let oldest = self.downloads.oldest_of_largest(of, weigh, extra);
+        let oldest = self.downloads.oldest_of_largest(of, weigh, extra, above);
         oldest.is_some_and(|key| self.downloads.remove(&key).is_some())
     }
 

@@ -310,7 +310,7 @@ impl Net {
     }
 
     /// A packet goes onto a link in its direction.
-    #[inline]
+    #[inline(always)]
     pub(super) fn onto_link<R: Recorder>(
         &mut self,
         now: Instant,
@@ -321,12 +321,7 @@ impl Net {
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length);
         if link == OWN {
-            let own = self.topology.as_mut().and_then(|all| all.own(packet.client, upwards));
-            let (queued, fate) = own.map_or((0, Fate::Delivered { at: now }), |own| {
-                (own.queued_bytes(now), own.send(now, bytes))
-            });
-            self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);
-            return;
+            return self.onto_own_link(now, (place, upwards), bytes, engine, recorder);
         }
         let shared = self.link(link, upwards);
         let queued = shared.queued_bytes(now);
@@ -337,6 +332,24 @@ impl Net {
             }
             None => self.turn(now, (link, upwards), engine, recorder),
         }
+    }
+
+    /// A packet goes onto the link that its device shares with nobody.
+    #[inline(never)]
+    fn onto_own_link<R: Recorder>(
+        &mut self,
+        now: Instant,
+        (place, upwards): (u32, bool),
+        bytes: u32,
+        engine: &mut Engine<NetEvent>,
+        recorder: &mut R,
+    ) {
+        let (packet, _) = self.pool.get(place);
+        let own = self.topology.as_mut().and_then(|all| all.own(packet.client, upwards));
+        let (queued, fate) = own.map_or((0, Fate::Delivered { at: now }), |own| {
+            (own.queued_bytes(now), own.send(now, bytes))
+        });
+        self.decided(now, (place, OWN, upwards), (queued, fate), engine, recorder);
     }
 
     /// A link may be free for what waits.
@@ -373,7 +386,7 @@ impl Net {
     }
 
     /// Schedules the arrival of a packet whose fate at a link is known, or frees its place.
-    #[inline]
+    #[inline(always)]
     fn decided<R: Recorder>(
         &mut self,
         now: Instant,

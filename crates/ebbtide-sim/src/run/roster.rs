@@ -27,8 +27,10 @@ pub(super) struct Roster {
     controls: Vec<Vec<Control>>,
     /// The number of controls of the run.
     groups: usize,
-    /// For each class, whether the server begins the exchanges.
+    /// For each class, whether the server begins the exchanges; empty if it does so for none.
     from_server: Vec<bool>,
+    /// The transport of all messages, if they have the same.
+    transport: Option<Transport>,
     /// Whether the classes have names: they are then measured one by one.
     pub(super) is_named: bool,
 }
@@ -46,11 +48,17 @@ impl Roster {
             let own = own.and_then(|text| class.scenario.control_config(text).ok());
             own.map_or_else(|| shared.clone(), |own| vec![own])
         };
-        let each = classes.iter().map(of).collect();
         let is_named = !scenario.class.is_empty();
         let is_from_server = |class: &ClassView| class.scenario.workload.is_from_server();
-        let from_server = classes.iter().map(is_from_server).collect();
-        Self { classes, from_server, controls: each, groups: shared.len(), is_named }
+        let from_server: Vec<bool> = match classes.iter().any(is_from_server) {
+            true => classes.iter().map(is_from_server).collect(),
+            false => Vec::new(),
+        };
+        let controls: Vec<Vec<Control>> = classes.iter().map(of).collect();
+        let mut transports = controls.iter().flatten().map(Control::transport);
+        let first = transports.next();
+        let transport = first.filter(|first| transports.all(|other| other == *first));
+        Self { from_server, transport, controls, groups: shared.len(), is_named, classes }
     }
 
     /// The class of a client.
@@ -65,12 +73,15 @@ impl Roster {
     /// Whether the server begins the exchanges with a client.
     #[inline]
     pub(super) fn is_from_server(&self, client: u32) -> bool {
-        self.from_server[self.of(client)]
+        !self.from_server.is_empty() && self.from_server[self.of(client)]
     }
 
     /// The transport of a client's messages.
     #[inline]
     pub(super) fn transport(&self, client: u32) -> Transport {
+        if let Some(transport) = self.transport {
+            return transport;
+        }
         let controls = &self.controls[self.of(client)];
         controls.get(client as usize % controls.len()).map(Control::transport).unwrap_or_default()
     }
