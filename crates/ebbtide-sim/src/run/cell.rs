@@ -1,7 +1,7 @@
 //! From the records of a cell's replications to its figures.
 
 use super::background_cell::background_cell;
-use super::campaign::CellSpec;
+use super::cell_spec::CellSpec;
 use super::class_cell;
 use super::flow_cell::flow_cell;
 use super::mesh_cell::mesh_cell;

@@ -1,7 +1,8 @@
 //! Replications of any cells as one piece of work, for those who spread a campaign themselves: it
 //! writes one file, and what fails in it does not stop the rest.
 
-use super::campaign::{Campaign, CellSpec, Progress};
+use super::campaign::{Campaign, Progress};
+use super::cell_spec::CellSpec;
 use crate::record::{Store, StoreError};
 use bytes::Bytes;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! The figures of a cell's classes one by one, and those of its links.
 
-use super::campaign::CellSpec;
 use super::cell::{summarise, utilisation_of, wire_lengths};
+use super::cell_spec::CellSpec;
 use crate::judge::Demand;
 use crate::record::{CrossRecord, Direction, RunRecord};
 use crate::report::{Cell, LinkCell, PacketCounts};

@@ -1,6 +1,7 @@
 //! The JSON document of `run --json`.
 
-use super::campaign::{Campaign, CellResult, CellSpec, Results, VERSION};
+use super::campaign::{Campaign, CellResult, Results, VERSION};
+use super::cell_spec::CellSpec;
 use crate::judge::{Judgement, Outcome, Percentile, SHARES, Verdict, judge_classes};
 use crate::report::{Cell, PacketCounts, Summary};
 use serde_json::{Map, Value, json};

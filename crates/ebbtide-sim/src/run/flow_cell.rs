@@ -1,7 +1,7 @@
 //! The figures of a cell whose clients send many messages.
 
-use super::campaign::CellSpec;
 use super::cell::{pool, wire_lengths};
+use super::cell_spec::CellSpec;
 use crate::record::{ClientRecord, FlowRecord, RunRecord};
 use crate::report::{FlowCell, FlowFigures};
 use crate::stats::{jain, mean_and_half_width};

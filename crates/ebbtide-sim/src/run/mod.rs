@@ -4,6 +4,7 @@ mod background;
 mod background_cell;
 mod campaign;
 mod cell;
+mod cell_spec;
 mod chunk;
 mod class_cell;
 mod cross;
@@ -24,9 +25,10 @@ mod wifi_cell;
 pub use crate::host::endpoint_config;
 pub(crate) use campaign::run_command;
 pub use campaign::{
-    Campaign, CampaignError, CellResult, CellSpec, PerRun, Progress, Results, Shard, VERSION,
+    Campaign, CampaignError, CellResult, PerRun, Progress, Results, Shard, VERSION,
 };
 pub use cell::{physical_limit_s, summarise};
+pub use cell_spec::CellSpec;
 pub use chunk::{ChunkDone, FailedRun, Most};
 pub use discard::Discard;
 pub use document::document;

@@ -334,7 +334,7 @@ impl Net {
         }
     }
 
-    /// A packet goes onto the link that its device shares with nobody.
+    /// A packet goes onto the link of its own device alone.
     #[inline(never)]
     fn onto_own_link<R: Recorder>(
         &mut self,

@@ -1,6 +1,7 @@
 //! From results to the data of a report.
 
-use super::campaign::{Campaign, CellSpec, Results, VERSION};
+use super::campaign::{Campaign, Results, VERSION};
+use super::cell_spec::CellSpec;
 use crate::report::Report;
 use crate::scenario::{ClassView, Override};
 
