@@ -46,7 +46,7 @@ def row(options, name, control, settings):
     last = by["100"]
     runs = options.reps * clients
     shown = [by["50"], by["99"], last]
-    times = ["never" if value is None else f"{value:.0f}" for value in shown]
+    times = ["never" if value is None else f"{value:.0f} s" for value in shown]
     repeated = (security.get("packets_up", 0) + security.get("packets_down", 0)) / runs
     size = cell["bytes_per_delivered"]
     return {"name": name, "clients": clients, "delivered": cell["delivered"], "times": times,
@@ -62,7 +62,7 @@ def table(title, rows):
     for r in rows:
         fifty, most, last = r["times"]
         size = "-" if r["bytes"] is None else f"{r['bytes']:.0f}"
-        print(f"| {r['name']} | {fifty} s | {most} s | {last} s | {100 * r['delivered']:.1f} % "
+        print(f"| {r['name']} | {fifty} | {most} | {last} | {100 * r['delivered']:.1f} % "
               f"| {r['failed']:.2f} | {r['packets']:.1f} | {size} |")
     sys.stdout.flush()
 
