@@ -241,7 +241,7 @@ step_test-release() {
 step_same-answer() {
     [ -e scenarios/nb-iot.toml ] || skip "no scenarios/nb-iot.toml"
     cargo build "${locked[@]}" -p ebbtide-cli
-    cargo build "${locked[@]}" -p ebbtide-cli --release
+    CARGO_PROFILE_RELEASE_LTO=thin cargo build "${locked[@]}" -p ebbtide-cli --release
     bash scripts/same-answer.sh "$target/debug/ebbtide" "$target/release/ebbtide"
 }
 
@@ -322,7 +322,7 @@ step_bench() {
 # Honest clients beside floods from forged addresses, and beside ten thousand hostile connections, as
 # docs/benchmarks.md has them.
 step_floods() {
-    cargo build "${locked[@]}" --release -p ebbtide-cli --bins --examples
+    CARGO_PROFILE_RELEASE_LTO=thin cargo build "${locked[@]}" --release -p ebbtide-cli --bins --examples
     bash interop/build.sh limit
     python3 scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood" \
         --responder "$target/interop/limit/peer"
