@@ -6,6 +6,7 @@ use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability, Remember,
 };
+use ebbtide_core::params::Parameters;
 use ebbtide_core::session::server::{
     Handled, Next, Observe, Outgoing, PendingRequest, RequestSlot, Server, ServerState,
     SessionConfig,
@@ -28,6 +29,8 @@ const MAX_BODY: usize = 1500;
 struct Waiting {
     request: PendingRequest,
     message: (SocketAddr, MessageId),
+    /// When it arrived. After EXCHANGE_LIFETIME the message ID may name another request.
+    since: Instant,
     response: Response,
 }
 
@@ -137,7 +140,10 @@ impl ServerSide {
             return self.complete(now, handled);
         }
         let copy = (incoming.remote, incoming.id);
-        let handled = self.waiting.iter().any(|waiting| waiting.message == copy);
+        let lifetime = Parameters::default().exchange_lifetime();
+        let handled = self.waiting.iter().any(|waiting| {
+            waiting.message == copy && now.saturating_since(waiting.since) < lifetime
+        });
         assert!(!handled, "the handler is called for a copy of a request under way: {copy:?}");
         let body = assembled.body();
         let Some(number) = number(body) else { panic!("{code} with {body:02x?}") };
@@ -159,7 +165,7 @@ impl ServerSide {
         match fate >> 4 & 7 {
             0..3 => {
                 let request = assembled.into_pending(now, &mut self.endpoint);
-                self.waiting.push(Waiting { request, message: copy, response });
+                self.waiting.push(Waiting { request, message: copy, since: now, response });
             }
             3 => {}
             _ => self.complete(now, assembled.handled(response)),
