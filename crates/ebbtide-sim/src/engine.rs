@@ -1,7 +1,7 @@
 //! The event engine: a queue of events in the order of time. Events at the same time fire in the
 //! order of scheduling.
 
-use crate::growth::room;
+use crate::growth::{push_back, room};
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;
 
@@ -120,8 +120,7 @@ impl<E: Copy> Engine<E> {
                 return;
             }
         }
-        lane.queue.reserve_exact(room(lane.queue.len(), lane.queue.capacity()));
-        lane.queue.push_back(entry);
+        push_back(&mut lane.queue, entry);
     }
 
     /// The time of the next event; `None` if there is none.

@@ -3,6 +3,8 @@
 //! A vector that is full doubles, so up to half of its memory is empty. With a million clients these
 //! are hundreds of megabytes.
 
+use std::collections::VecDeque;
+
 /// From this length on a queue grows by a quarter.
 const LONG: usize = 4096;
 
@@ -10,6 +12,13 @@ const LONG: usize = 4096;
 #[inline]
 pub(crate) const fn room(len: usize, capacity: usize) -> usize {
     if len < capacity || len < LONG { 0 } else { len / 4 }
+}
+
+/// Adds to the end of a queue.
+#[inline]
+pub(crate) fn push_back<T>(queue: &mut VecDeque<T>, value: T) {
+    queue.reserve_exact(room(queue.len(), queue.capacity()));
+    queue.push_back(value);
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::propagation::Propagation;
 use super::{Delay, Loss, Schedule, Serialiser, TargetedLoss};
-use crate::growth::room;
+use crate::growth::push_back;
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
 use std::collections::VecDeque;
@@ -118,8 +118,7 @@ impl<R: Rng> Link<R> {
         }
         let (start, left) = self.serialiser.accept(now, bytes);
         if start > now {
-            self.waiting.reserve_exact(room(self.waiting.len(), self.waiting.capacity()));
-            self.waiting.push_back((start, bytes));
+            push_back(&mut self.waiting, (start, bytes));
             self.waiting_bytes += u64::from(bytes);
             self.counts.queue_max = self.counts.queue_max.max(self.waiting_bytes);
             let wait = start.as_nanos() - now.as_nanos();

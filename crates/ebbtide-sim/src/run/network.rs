@@ -7,7 +7,7 @@ use super::simulation::RunError;
 use super::topology::{BOTTLENECK, OWN, Topology};
 use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
-use crate::growth::room;
+use crate::growth::{push_back, room};
 use crate::host::{self, Tag};
 use crate::medium::ieee80211;
 use crate::net::queue;
@@ -564,8 +564,7 @@ impl Shelf {
     /// The place may be used again.
     #[inline]
     fn release(&mut self, place: u32) {
-        self.free.reserve_exact(room(self.free.len(), self.free.capacity()));
-        self.free.push_back(place);
+        push_back(&mut self.free, place);
     }
 
     fn widen(&mut self, longest: usize) {

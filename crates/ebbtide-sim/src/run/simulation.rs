@@ -340,7 +340,10 @@ impl<R: Recorder> Simulation<R> {
         let (packet, datagram) = self.net.pool.get(place);
         self.recorder.arrived(now, &packet.details(datagram, upwards, now));
         match self.roster.is_from_server(packet.client) == upwards {
-            true => self.at_requester(now, place),
+            true => {
+                self.note_class(packet.client);
+                self.at_requester(now, place);
+            }
             false => self.at_responder(now, place, upwards),
         }
     }
@@ -453,9 +456,6 @@ impl<R: Recorder> Simulation<R> {
 
     fn at_requester(&mut self, now: Instant, place: u32) {
         let (packet, datagram) = self.net.pool.get(place);
-        if self.roster.is_named {
-            self.recorder.whose(self.roster.of(packet.client));
-        }
         if self.is_over {
             self.net.pool.release(place);
             return;
