@@ -23,7 +23,7 @@ use std::time::Duration;
 ///     "/temperature",
 ///     get(|_: &Call<'_>| Response::content("22.3 C")).observable(&temperature),
 /// );
-/// After each change; the GET handler returns the current state.
+/// // After each change; the GET handler returns the current state.
 /// temperature.changed();
 /// ```
 #[derive(Clone, Debug)]
