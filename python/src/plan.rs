@@ -7,7 +7,7 @@ use ebbtide_sim::record::{AIR, Capture, Claim, Only, PLACES, Store, Tap, Trace};
 use ebbtide_sim::report::{Report, render};
 use ebbtide_sim::reproduce::{Paper, check_statements, compare, pages, plan, replications};
 use ebbtide_sim::run::{
-    Campaign, CellSpec, Most, Results, Shard, document, left_out, report, simulate_with,
+    Campaign, CellSpec, ChunkSize, Results, Shard, document, left_out, report, simulate_with,
 };
 use ebbtide_sim::scenario::{self, Axis, ScenarioError, Source};
 use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
@@ -213,7 +213,7 @@ impl Plan {
     /// Combines results in few files, and returns their number.
     fn compact(&self, py: Python<'_>, folder: PathBuf, most_rows: u64) -> PyResult<usize> {
         let campaign = self.campaign.clone();
-        let compacted = py.detach(move || campaign.compact(&folder, Most::Rows(most_rows)));
+        let compacted = py.detach(move || campaign.compact(&folder, ChunkSize::Rows(most_rows)));
         compacted.map_err(|error| errors::store(&error))
     }
 

@@ -85,7 +85,7 @@ def test_a_client_that_waits_gets_what_the_handlers_give(base: str) -> None:
     assert client.ping(base) is not None
 
 
-def test_what_a_handler_does_wrong_is_answered_with_an_error_code(
+def test_a_faulty_handler_is_answered_with_an_error_code(
     base: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = ebbtide.Client()
@@ -98,7 +98,7 @@ def test_what_a_handler_does_wrong_is_answered_with_an_error_code(
     assert client.put(f"{base}/counter", "x").code == "5.00"
 
 
-def test_what_goes_wrong_is_the_exception_that_python_has_for_it(base: str) -> None:
+def test_errors_raise_the_matching_python_exception(base: str) -> None:
     client = ebbtide.Client()
     with pytest.raises(ValueError, match="scheme"):
         client.get("http://127.0.0.1/")

@@ -116,7 +116,7 @@ def test_settings_are_parameters_of_the_class_as_text_or_as_an_object() -> None:
         ([type("Odd", (Rfc,), {"marking": "ink"})], ValueError, "'ink' is not one of none, token"),
     ],
 )
-def test_what_is_not_a_control_is_refused_by_name(
+def test_an_invalid_control_is_refused_by_name(
     cc: list[Any], kind: type[Exception], words: str
 ) -> None:
     with pytest.raises(kind, match=words):

@@ -194,7 +194,7 @@ def test_coroutines_ask_and_observe_over_one_session(base: str) -> None:
         (lambda: ebbtide.Server(router(), "cops://127.0.0.1:0"), ValueError, "'cops' is not one"),
     ],
 )
-def test_what_cannot_be_a_key_is_refused_by_name(
+def test_an_invalid_key_is_refused_by_name(
     make: Callable[[], object], kind: type[Exception], words: str
 ) -> None:
     with pytest.raises(kind, match=words):

@@ -54,7 +54,7 @@ def test_networks_and_controls_are_rows_with_typed_settings() -> None:
     assert "6 networks" in repr(made)
 
 
-def test_what_a_folder_has_is_not_computed_again(tmp_path: Path) -> None:
+def test_finished_results_of_a_folder_are_not_computed_again(tmp_path: Path) -> None:
     first = cheap(out=tmp_path)
     journal = (tmp_path / "networks.jsonl").read_text()
     heard: list[tuple[int, int]] = []
@@ -102,7 +102,7 @@ def test_a_control_in_python_may_be_compared() -> None:
         ({"within": 0}, ValueError, "within: must be above 0"),
     ],
 )
-def test_what_is_not_possible_is_refused_by_name(
+def test_an_impossible_value_is_refused_by_name(
     change: dict[str, Any], kind: type[Exception], words: str
 ) -> None:
     with pytest.raises(kind, match=words):

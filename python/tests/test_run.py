@@ -36,7 +36,7 @@ def test_results_are_those_of_the_command_line_byte_for_byte(cli: str, tmp_path:
     assert documents[0] == documents[1]
 
 
-def test_what_a_folder_has_is_not_run_again(tmp_path: Path) -> None:
+def test_finished_cells_of_a_folder_are_not_run_again(tmp_path: Path) -> None:
     first = ebbtide.run("nb-iot", set=SMALL, cc="default", reps=2, out=tmp_path)
     again = ebbtide.run("nb-iot", set=SMALL, cc="default", reps=3, out=tmp_path)
     assert (first.reused, again.reused) == (0, 2)
@@ -108,7 +108,7 @@ def test_a_scenario_may_be_a_name_a_file_or_a_dict(tmp_path: Path) -> None:
         ({"shard": (3, 2)}, ["shard", "1 <= i <= n"]),
     ],
 )
-def test_what_is_not_possible_is_a_value_error_that_names_it(
+def test_an_impossible_value_is_a_value_error_that_names_it(
     change: dict[str, object], words: list[str]
 ) -> None:
     arguments: dict[str, object] = {"scenario": "nb-iot", "set": SMALL, "cc": ["default"], **change}
@@ -131,7 +131,7 @@ def test_what_is_not_possible_is_a_value_error_that_names_it(
         ({"seed": "one"}, "seed"),
     ],
 )
-def test_what_is_of_another_type_is_a_type_error_that_names_it(
+def test_a_wrong_type_is_a_type_error_that_names_it(
     change: dict[str, object], word: str
 ) -> None:
     arguments: dict[str, object] = {"scenario": "nb-iot", "set": SMALL, "cc": ["default"], **change}
@@ -212,7 +212,7 @@ def test_a_folder_that_cannot_be_written_is_an_os_error(tmp_path: Path) -> None:
         ebbtide.run("nb-iot", set=SMALL, cc="default", reps=1, out=file / "results")
 
 
-def test_what_is_missing_for_a_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_for_frames_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     result = ebbtide.run("nb-iot", set=SMALL, cc="default", reps=1)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'ebbtide\[dataframe\]'"):

@@ -25,7 +25,7 @@ def test_settings_that_are_better_than_the_defaults_are_found() -> None:
     assert len(tuning.trials()) == 15
 
 
-def test_what_is_to_be_pasted_is_what_was_found() -> None:
+def test_the_configuration_to_paste_is_the_one_that_was_found() -> None:
     import tomllib
 
     tuning = ebbtide.tune("default", [NETWORK], trials=5, reps=1)
@@ -84,7 +84,7 @@ def test_a_rate_that_made_the_measurements_is_found_within_its_interval() -> Non
         ({"ranges": {"acktimeout": (1.0, 2.0)}}, "did you mean 'ack-timeout'"),
     ],
 )
-def test_what_cannot_be_tuned_is_refused_by_name(change: dict[str, object], words: str) -> None:
+def test_a_parameter_that_cannot_be_tuned_is_refused_by_name(change: dict[str, object], words: str) -> None:
     arguments: dict[str, object] = {"control": "default", "networks": [NETWORK], "reps": 1}
     with pytest.raises(ValueError, match=words):
         ebbtide.tune(**{**arguments, **change})  # type: ignore[arg-type]

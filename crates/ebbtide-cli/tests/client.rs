@@ -196,7 +196,7 @@ fn an_address_in_use_is_said_to_be() {
 }
 
 #[test]
-fn an_address_that_is_none_is_a_wrong_call() {
+fn an_invalid_address_is_a_usage_error() {
     refuse(&["serve", "--bind", "here"], &["--bind here", "127.0.0.1:5683"]);
     refuse(&["serve", "--bind", "127.0.0.1:0", "--metrics", "x"], &["--metrics x", "HOST:PORT"]);
     fail(

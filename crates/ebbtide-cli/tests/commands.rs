@@ -339,7 +339,7 @@ fn every_command_explains_itself() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_error() {
+fn a_reader_that_leaves_early_is_not_an_error() {
     for arguments in [&["list"][..], &["list", "--json"], &with(&["--json"]), &with(&[])] {
         let mut child =
             command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -29,7 +29,7 @@ fn document(out: &str, cc: &str) -> serde_json::Value {
 }
 
 #[test]
-fn what_is_put_together_is_read_as_before_and_other_results_stay() {
+fn compacted_results_are_read_as_before_and_other_results_stay() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("results");
     let place = out.to_str().unwrap();

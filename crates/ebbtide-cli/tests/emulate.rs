@@ -121,7 +121,7 @@ fn the_commands_exit_code_is_passed_on() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how long the emulator takes to end")]
-fn what_the_command_leaves_behind_ends_with_it() {
+fn background_processes_of_the_command_end_with_it() {
     if !can_make_namespaces() {
         return;
     }
@@ -303,7 +303,7 @@ fn a_wrong_call_is_told_what_would_be_right() {
 }
 
 #[test]
-fn what_of_a_network_is_only_simulated_is_refused_and_says_what_to_leave_out() {
+fn parts_of_a_network_that_are_only_simulated_are_refused_with_the_keys_to_leave_out() {
     let with = |set: &'static str| ["emulate", "--link", "nb-iot", "--set", set, "--", "true"];
     refuse(
         &with("network.background.flows=1"),

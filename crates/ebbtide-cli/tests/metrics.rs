@@ -90,7 +90,7 @@ fn a_scrape_shows_the_load_that_there_was() {
 }
 
 #[test]
-fn what_is_no_scrape_is_refused_and_takes_no_place_for_long() {
+fn a_request_other_than_a_scrape_is_refused_and_takes_no_place_for_long() {
     let (_server, metrics) = serve(&[]);
     assert!(http(&metrics, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(http(&metrics, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));

@@ -60,7 +60,7 @@ fn a_value_of_the_wrong_kind_is_named_with_what_would_be_right() {
 }
 
 #[test]
-fn what_is_no_toml_is_named_with_its_line() {
+fn invalid_toml_is_reported_with_its_line() {
     impossible("mtu = 296", "mtu = = 296", &["mtu = = 296"]);
 }
 
@@ -79,7 +79,7 @@ fn a_file_that_is_not_there_is_refused_with_the_scenarios_that_are() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_refused() {
+fn a_file_that_is_not_valid_text_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("garbage.toml");
     std::fs::write(&path, [0xff, 0xfe, 0x00]).unwrap();
@@ -167,7 +167,7 @@ fn an_unknown_command_or_option_is_refused() {
 }
 
 #[test]
-fn a_report_on_what_is_no_folder_of_results_is_refused() {
+fn a_report_on_a_folder_without_results_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     refuse(&["report", folder.path().to_str().unwrap()], &["not a folder", "run --out"]);
     refuse(&["report", "no-such-folder"], &["no-such-folder", "not a folder"]);

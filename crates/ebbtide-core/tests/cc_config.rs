@@ -46,7 +46,7 @@ fn every_name_parses_to_the_control_that_prints_it() {
 }
 
 #[test]
-fn what_a_configuration_prints_is_what_it_was_parsed_from() {
+fn a_printed_configuration_parses_to_the_same_configuration() {
     for text in [
         "default:bound=60s",
         "default-b:ack-timeout=0.5s",

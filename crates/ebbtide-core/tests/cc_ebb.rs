@@ -472,7 +472,7 @@ fn queue_to(node: &mut Node, seconds: f64) {
 }
 
 #[test]
-fn a_path_that_becomes_longer_for_good_is_no_queue_in_the_end() {
+fn a_path_that_becomes_longer_for_good_is_not_taken_for_a_queue_in_the_end() {
     let mut node = Node::with_rng(config_faithful(), common::Constant::lowest());
     answered(&mut node, 20, 0.4);
     let mut states = Vec::new();

@@ -301,7 +301,7 @@ fn a_response_with_an_unknown_critical_option_is_rejected() {
 }
 
 #[test]
-fn an_unknown_elective_option_in_a_response_is_no_matter() {
+fn an_unknown_elective_option_in_a_response_is_ignored() {
     let (mut node, exchange, sent) = open();
     let option: &[(u16, &[u8])] = &[(10, b"x"), (65534, b"")];
     let id = sent.id();
@@ -383,7 +383,7 @@ fn the_clock_may_begin_and_end_anywhere() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_an_error_and_changes_nothing() {
+fn a_message_that_cannot_be_sent_is_an_error_and_changes_nothing() {
     use ebbtide_core::endpoint::SendError;
     let mut node = Node::under("default");
     let response = content(Code::CONTENT, b"");

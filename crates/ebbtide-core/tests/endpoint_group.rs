@@ -88,7 +88,7 @@ fn nothing_that_came_to_a_group_is_rejected() {
 }
 
 #[test]
-fn what_answers_our_own_messages_is_not_believed_from_a_group() {
+fn an_answer_to_our_own_message_that_came_by_multicast_is_ignored() {
     let mut node = Node::under("default");
     node.get();
     let sent = node.one();
@@ -159,7 +159,7 @@ fn the_application_sees_a_request_before_it_is_remembered() {
 }
 
 #[test]
-fn who_fills_the_memory_is_refused_and_others_are_not() {
+fn a_source_that_fills_the_memory_is_refused_and_others_are_not() {
     let mut small = config("default");
     small.limits.remembered_messages = 1000;
     let mut node = Node::new(small);

@@ -181,7 +181,7 @@ fn two_answers_show_nothing_if_they_name_one_copy_or_one_of_them_is_forged() {
 }
 
 #[test]
-fn who_is_vouched_for_is_believed_at_once() {
+fn a_verified_peer_is_trusted_at_once() {
     let mut config = config("fasor-token");
     config.trust_marks = true;
     let mut node = Node::new(config);

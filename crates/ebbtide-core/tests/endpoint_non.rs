@@ -146,7 +146,7 @@ fn silence_earns_no_credit() {
 }
 
 #[test]
-fn whatever_a_peer_answers_it_has_been_heard_from() {
+fn any_answer_of_a_peer_counts_as_a_sign_of_life() {
     type Answer = fn(&common::node::Datagram) -> Vec<u8>;
     let answers: [Answer; 5] = [
         |sent| sent.ack(),
@@ -171,7 +171,7 @@ fn whatever_a_peer_answers_it_has_been_heard_from() {
 }
 
 #[test]
-fn what_waits_behind_a_cancelled_message_does_not_wait_longer() {
+fn a_message_behind_a_cancelled_one_does_not_wait_longer() {
     let mut node = Node::under("default");
     node.non_get();
     let paced = node.non_get();
@@ -185,7 +185,7 @@ fn what_waits_behind_a_cancelled_message_does_not_wait_longer() {
 }
 
 #[test]
-fn what_does_not_fit_the_queue_is_an_error() {
+fn a_message_that_does_not_fit_the_queue_is_an_error() {
     let mut config = config("default");
     config.limits.queue_per_peer = 2;
     let mut node = Node::new(config);

@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn whatever_was_learnt_a_silent_peer_is_given_max_transmit_span_and_max_retransmit_copies(
+    fn a_silent_peer_is_always_given_max_transmit_span_and_max_retransmit_copies(
         which in 0..controls().len(),
         answers in 0usize..30,
         round_trip in 0.0002f64..0.3,
@@ -195,7 +195,7 @@ fn the_last_waits_are_stretched_and_the_first_ones_are_not() {
 }
 
 #[test]
-fn a_hundred_retransmissions_are_no_reason_for_a_month_of_patience() {
+fn a_hundred_retransmissions_do_not_take_a_month() {
     let mut config = config("fasor-token");
     config.params.max_retransmit = 20;
     assert_eq!(Shell::patience(&config.params, &config.control.settings), secs(45.0));

@@ -57,7 +57,7 @@ fn an_empty_ack_of_a_probe_shows_the_path_as_well() {
 }
 
 #[test]
-fn a_response_that_names_a_probe_is_no_answer_to_the_request() {
+fn a_response_that_names_a_probe_does_not_answer_the_request() {
     let (mut node, request, probe) = probing();
     let forged =
         message(Type::Acknowledgement, Code::CONTENT, probe.id(), &request.token(), &[], b"x");
@@ -66,7 +66,7 @@ fn a_response_that_names_a_probe_is_no_answer_to_the_request() {
 }
 
 #[test]
-fn whatever_ends_the_exchange_frees_its_probes() {
+fn each_end_of_an_exchange_frees_its_probes() {
     for end in ["answer", "reset", "cancel", "error"] {
         let (mut node, request, probe) = probing();
         match end {

@@ -72,7 +72,7 @@ fn idempotent_requests_are_delivered_again_and_cost_no_memory() {
 }
 
 #[test]
-fn what_is_not_known_to_be_idempotent_is_remembered() {
+fn a_request_that_may_not_be_idempotent_is_remembered() {
     for code in [Code::POST, Code::PATCH, Code(0x1f)] {
         let mut node = Node::under("default");
         node.arrive(&con(code, 5, b"t")).request();
@@ -250,7 +250,7 @@ fn the_memory_for_duplicates_is_bounded_and_who_does_not_fit_gets_5_03() {
 }
 
 #[test]
-fn a_response_that_there_is_no_room_for_is_counted_and_its_duplicates_get_nothing() {
+fn a_response_without_room_is_counted_and_its_duplicates_get_nothing() {
     let mut config = config("default");
     config.limits.remembered_bytes = 10;
     let mut node = Node::new(config);
@@ -286,7 +286,7 @@ fn an_unknown_critical_option_makes_a_confirmable_request_4_02() {
 }
 
 #[test]
-fn elective_options_are_no_matter() {
+fn unknown_elective_options_are_ignored() {
     let mut node = Node::under("default");
     // Unassigned; and Max-Age of an impossible length, which is treated as unknown.
     let options: &[(u16, &[u8])] = &[(10, b"x"), (14, b"12345"), (65534, b"")];

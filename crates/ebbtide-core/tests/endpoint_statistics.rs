@@ -84,7 +84,7 @@ fn each_control_counts_for_itself() {
 }
 
 #[test]
-fn what_is_no_message_is_counted_by_reason() {
+fn an_invalid_message_is_counted_by_reason() {
     let mut node = Node::under("default");
     node.arrive(&[0x40]);
     node.arrive(&[0xc0, 1, 0, 1]);

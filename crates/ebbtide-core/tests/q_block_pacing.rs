@@ -88,7 +88,7 @@ fn no_more_than_a_set_is_repeated_within_a_delay_however_often_it_is_asked_for()
 }
 
 #[test]
-fn what_never_left_is_not_missing() {
+fn a_block_that_never_left_is_not_missing() {
     let mut sender = upload(25);
     burst(&mut sender, 0.0);
     sender.on_missing([10, 11, 24, 1_000]);

@@ -239,7 +239,7 @@ fn a_body_over_the_limit_is_refused_at_its_first_block_if_that_says_so() {
 }
 
 #[test]
-fn what_was_never_answered_fails_with_its_first_message() {
+fn an_unanswered_transfer_fails_with_its_first_message() {
     let mut driver = Driver::with(get(), 6, |settings| settings.patience.silence = 90 * SECOND);
     let sent = driver.sent();
     driver.lose(sent.id, Loss::Unsent);
@@ -279,7 +279,7 @@ fn a_limit_of_the_caller_is_patience_from_the_first_message_on() {
 }
 
 #[test]
-fn what_must_not_be_done_twice_is_not_sent_twice() {
+fn a_request_that_is_not_idempotent_is_not_sent_twice() {
     let patience = Patience { until: Some(Driver::start() + 60 * SECOND), silence: SECOND };
     let with = |change: fn(&mut ebbtide_core::session::client::RequestParts)| {
         let mut request = put(50);

@@ -203,7 +203,7 @@ fn the_time_that_the_caller_gave_holds_for_the_first_answer() {
 }
 
 #[test]
-fn what_is_not_registered_gives_one_state() {
+fn an_observation_without_registration_gives_one_state() {
     let mut driver = Driver::new(|_| ());
     let (sent, _) = driver.sent();
     driver.answer(sent.id, Response::content("once"), false);

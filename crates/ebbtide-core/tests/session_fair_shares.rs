@@ -171,7 +171,7 @@ fn one_address_that_fetches_much_does_not_drive_out_what_another_fetches() {
 }
 
 #[test]
-fn who_fetches_something_for_the_first_time_finds_room_beside_those_who_fetch_much() {
+fn a_first_download_finds_room_beside_clients_with_many() {
     let mut bench = Bench::new(
         |config| {
             config.max_block_bytes = MEGABYTE;

@@ -113,7 +113,7 @@ fn a_change_concerns_the_observers_of_its_subject_in_the_order_of_their_registra
 }
 
 #[test]
-fn who_finds_no_room_waits_for_the_end_of_an_exchange_with_its_scope() {
+fn a_notification_without_room_waits_for_the_end_of_an_exchange_with_its_scope() {
     let mut observers = Observers::new(1);
     for token in 0..5 {
         register(&mut observers, peer(1), token, LIGHT);

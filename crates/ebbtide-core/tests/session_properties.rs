@@ -221,7 +221,7 @@ impl World {
 }
 
 #[test]
-fn whatever_clients_do_no_post_is_handled_twice_no_forged_address_gets_much_and_nothing_is_left() {
+fn for_all_scripts_no_post_is_handled_twice_forged_addresses_get_little_and_nothing_is_left() {
     for seed in 0..1000 {
         let mut world = World::new(seed);
         for _ in 0..120 {

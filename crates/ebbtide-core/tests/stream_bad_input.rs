@@ -125,7 +125,7 @@ fn a_length_beyond_our_maximum_is_refused_by_its_header_alone() {
 }
 
 #[test]
-fn what_is_no_message_ends_the_connection() {
+fn an_invalid_message_ends_the_connection() {
     use ebbtide_core::wire::FormatError as E;
     for (input, error) in [
         (&[0x09, 0x01][..], E::TokenLength(9)),

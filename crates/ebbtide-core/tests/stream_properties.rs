@@ -46,7 +46,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn what_is_written_is_read(bytes in message()) {
+    fn a_written_message_is_read_back(bytes in message()) {
         let header = FrameHeader::parse(Framing::Stream, &bytes).unwrap().unwrap();
         prop_assert_eq!(header.message_len(), bytes.len() as u64);
         let frame = Frame::parse(header, &bytes).unwrap();

@@ -106,7 +106,7 @@ fn a_message_fits_exactly_or_not_at_all() {
 }
 
 #[test]
-fn what_did_not_fit_leaves_the_message_as_it_was() {
+fn an_option_that_did_not_fit_leaves_the_message_unchanged() {
     let mut buf = [0; 8];
     let mut message = encoder(&mut buf);
     message.option(OptionNumber::URI_PATH, b"a").unwrap();

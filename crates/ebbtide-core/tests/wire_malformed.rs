@@ -29,7 +29,7 @@ fn less_than_a_header_is_too_short_whatever_it_says() {
 }
 
 #[test]
-fn another_version_is_none_of_our_business() {
+fn a_message_of_another_version_is_ignored() {
     for version in [0, 2, 3] {
         let datagram = [version << 6, 0x01, 0x12, 0x34];
         assert_eq!(Message::parse(&datagram).err(), Some(ParseError::Version(version)));

@@ -28,7 +28,7 @@ fn a_longer_form_than_the_shortest_is_read() {
 }
 
 #[test]
-fn what_is_no_ascending_sequence_of_block_numbers_is_refused() {
+fn block_numbers_that_do_not_ascend_are_refused() {
     for (payload, error) in [
         (&[][..], MissingError::Empty),
         (&[0x01, 0x01], MissingError::Order),
@@ -49,7 +49,7 @@ fn what_is_no_ascending_sequence_of_block_numbers_is_refused() {
 }
 
 #[test]
-fn what_does_not_fit_is_left_for_another_time() {
+fn numbers_that_do_not_fit_are_left_for_another_message() {
     let mut buf = [0; 4];
     assert_eq!(MissingBlocks::encode([1, 300, 301], &mut buf), 4);
     assert_eq!(read(&buf).unwrap(), [1, 300]);
@@ -68,7 +68,7 @@ fn the_options_are_critical_and_unsafe_to_forward_and_one_is_repeatable() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(numbers in btree_set(0..=Block::MAX_NUM, 1..100)) {
+    fn a_written_message_is_read_back(numbers in btree_set(0..=Block::MAX_NUM, 1..100)) {
         let mut buf = vec![0; numbers.len() * MissingBlocks::MAX_NUMBER_LEN];
         let len = MissingBlocks::encode(numbers.iter().copied(), &mut buf);
         prop_assert!(read(&buf[..len]).unwrap().into_iter().eq(numbers));

@@ -174,7 +174,7 @@ fn every_option_with_a_format_has_a_name() {
 }
 
 #[test]
-fn a_known_option_of_an_allowed_length_is_no_obstacle() {
+fn a_known_option_of_an_allowed_length_is_accepted() {
     let datagram = get(b"\x33abc\x81a\x01b");
     let message = Message::parse(&datagram).unwrap();
     assert_eq!(message.first_unknown_critical(), None);
@@ -225,7 +225,7 @@ fn an_elective_option_of_a_wrong_length_is_ignored() {
 }
 
 #[test]
-fn what_is_known_is_for_the_caller_to_say() {
+fn the_caller_determines_which_options_are_known() {
     let datagram = get(&[0x90]);
     let message = Message::parse(&datagram).unwrap();
     assert_eq!(message.first_unknown_critical(), Some(OptionNumber::OSCORE));

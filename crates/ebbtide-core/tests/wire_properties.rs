@@ -56,7 +56,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn what_is_written_is_read(
+    fn a_written_message_is_read_back(
         (kind, code) in kind_and_code(),
         id: u16,
         token in vec(any::<u8>(), 0..=8),

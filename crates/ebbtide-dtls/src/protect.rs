@@ -31,7 +31,7 @@ pub(crate) struct Protection {
 
 /// An authentic and new record.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedRecord {
     pub(crate) content: ContentType,
     /// The position of the plaintext in the record.
     pub(crate) plaintext: Range<usize>,
@@ -128,7 +128,7 @@ impl Protection {
         &mut self,
         record: &mut [u8],
         header: &RecordHeader,
-    ) -> Result<Opened, Discarded> {
+    ) -> Result<OpenedRecord, Discarded> {
         // If a connection ID was negotiated, encrypted records without it are discarded (RFC 9146
         // section 3).
         if header.epoch != EPOCH || header.cid != self.own_cid {
@@ -160,7 +160,7 @@ impl Protection {
         };
         let newest = self.window.is_newest(header.sequence);
         self.window.accept(header.sequence);
-        Ok(Opened { content, plaintext: start..start + length, newest })
+        Ok(OpenedRecord { content, plaintext: start..start + length, newest })
     }
 
     /// Whether a record belongs to this session. Changes nothing except `record`, whose contents

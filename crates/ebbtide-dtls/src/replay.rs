@@ -47,7 +47,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_fell_out_of_the_window_is_refused() {
+    fn a_record_that_fell_out_of_the_window_is_refused() {
         let mut window = ReplayWindow::default();
         window.accept(0);
         window.accept(64);

@@ -48,7 +48,7 @@ fn a_session_goes_on_from_a_new_address_that_answers_the_challenge() {
 }
 
 #[test]
-fn who_copies_a_record_from_another_address_gets_three_times_its_bytes_and_no_session() {
+fn a_copied_record_from_another_address_gets_three_times_its_bytes_and_no_session() {
     let (mut pair, client, session) = connected(Config::default());
     let mut record = Vec::new();
     pair.client.send(pair.now, client, b"a request", &mut record).unwrap();

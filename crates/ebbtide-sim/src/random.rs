@@ -6,7 +6,7 @@
 
 mod frugal;
 
-pub(crate) use frugal::Frugal;
+pub(crate) use frugal::CompactChaCha;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -31,8 +31,8 @@ impl Streams {
     }
 
     /// The same stream, in less memory.
-    pub(crate) fn frugal(&self, path: &str) -> Frugal {
-        Frugal::from_seed(self.key(path))
+    pub(crate) fn frugal(&self, path: &str) -> CompactChaCha {
+        CompactChaCha::from_seed(self.key(path))
     }
 
     fn key(&self, path: &str) -> [u8; 32] {

@@ -28,7 +28,7 @@ fn rate(flow: &BackgroundFlow, bytes: u64) -> f64 {
 }
 
 #[test]
-fn what_the_path_can_carry_is_carried_at_the_rate_that_is_offered() {
+fn a_load_within_the_capacity_is_carried_at_the_offered_rate() {
     for offered in [20_000.0, 100_000.0, 400_000.0] {
         let text = format!("{} bit/s", offered as u64);
         let record = beside(&[
@@ -199,7 +199,7 @@ fn targeted_losses_count_only_matching_packets_and_leave_the_luck_of_others_alon
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_its_key() {
+fn impossible_background_traffic_is_refused_by_its_key() {
     let refused = |name: &str, settings: &[(&str, &str)], parts: &[&str]| {
         let changes: Vec<Override> = settings
             .iter()

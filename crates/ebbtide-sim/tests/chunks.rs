@@ -99,7 +99,7 @@ fn a_replication_that_fails_is_written_down_with_its_replay_and_the_rest_goes_on
 }
 
 #[test]
-fn what_has_not_begun_when_it_is_cancelled_is_left_out() {
+fn a_chunk_that_has_not_begun_when_it_is_cancelled_is_left_out() {
     struct AfterTwo(AtomicU32);
     impl Progress for AfterTwo {
         fn finished(&self, _simulated_s: f64) {

@@ -205,7 +205,7 @@ fn keys_of_classes_and_links_are_set_by_name() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_file_line_and_name() {
+fn an_impossible_class_is_refused_by_file_line_and_name() {
     let class = |rest: &str| format!("{WORKLOAD}[[class]]\nname = \"a\"\n{rest}\n");
     let link = |name: &str, to: &str| {
         format!("[[link]]\nname = \"{name}\"\nto = \"{to}\"\nrate = \"1 kbit/s\"\nbuffer = 100\n")

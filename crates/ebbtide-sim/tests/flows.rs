@@ -63,7 +63,7 @@ fn one_message_at_a_time_delivers_one_per_round_trip() {
 }
 
 #[test]
-fn what_finds_no_room_is_refused_and_counted() {
+fn a_message_without_room_is_refused_and_counted() {
     let scenario = stream(&[("workload.flow.interval", "10 ms"), ("workload.flow.queue", "8")]);
     for cc in ["default", "fasor:nstart=4", "tcp"] {
         let record = run(&scenario, cc, 1, 0);

@@ -149,7 +149,7 @@ fn a_client_gets_everything_through_an_outage() {
 }
 
 #[test]
-fn what_makes_no_schedule_names_the_key() {
+fn an_invalid_schedule_names_the_key() {
     for (change, by, key) in [
         ("at = \"31 s\"", "at = \"1 s\"", "in the order of time"),
         (
@@ -173,7 +173,7 @@ fn what_makes_no_schedule_names_the_key() {
 }
 
 #[test]
-fn what_is_no_queue_names_the_key() {
+fn an_invalid_queue_names_the_key() {
     for (queue, says) in [
         ("kind = \"codell\"", "codel"),
         ("kind = \"codel\"\ntarget = \"0 s\"", "network.up.queue.target"),

@@ -43,7 +43,7 @@ fn one_after_the_other(mac: &mut Mac, later: u64) -> (Outcome, u64) {
 }
 
 #[test]
-fn a_busy_channel_is_waited_for_and_that_is_no_repetition() {
+fn waiting_for_a_busy_channel_is_not_a_repetition() {
     let wait = Time(125 * MS);
     let once = Csma { min_be: 0, max_be: 0, max_backoffs: 0, max_retries: 0, ..Csma::default() };
     let contiki = Csma { retry_interval: wait, ..once };

@@ -49,7 +49,7 @@ fn a_server_that_is_never_heard_gets_a_set_every_non_timeout_and_is_given_up() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_and_the_body_arrives() {
+fn a_lost_block_is_sent_again_and_the_body_arrives() {
     let settings = [
         ("workload.flow.bytes", "10000"),
         ("errors.low.average", "0.1"),

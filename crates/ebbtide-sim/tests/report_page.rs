@@ -101,7 +101,7 @@ fn series_for_every_cell_stay_under_the_bound() {
 }
 
 #[test]
-fn what_does_not_exist_is_never_printed_as_a_number() {
+fn a_missing_value_is_never_printed_as_a_number() {
     for (name, report) in all() {
         let page = render(&report);
         let body = &page[page.find("</style>").unwrap()..page.find("<script>").unwrap()];

@@ -131,7 +131,7 @@ fn handshakes_come_through_losses_and_the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn what_dtls_cannot_protect_is_refused_by_name() {
+fn a_network_that_dtls_cannot_protect_is_refused_by_name() {
     let scenario = scenario(&[]);
     for cc in ["tcp", "q-block"] {
         let error = scenario.control_config(cc).unwrap_err().to_string();

@@ -202,7 +202,7 @@ fn a_lost_segment_is_repeated_and_what_was_there_already_is_counted() {
 }
 
 #[test]
-fn what_came_again_is_acknowledged_at_once_and_so_is_the_next() {
+fn a_repeated_segment_and_the_next_are_acknowledged_at_once() {
     let scenario = still(&[("errors", "low"), ("exchanges", "500")]);
     let pure = |cc| {
         let (record, seen) = observe(&scenario, cc);

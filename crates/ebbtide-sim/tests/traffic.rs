@@ -253,7 +253,7 @@ fn classes_mix_kinds_of_traffic() {
 }
 
 #[test]
-fn what_a_kind_cannot_be_is_refused() {
+fn an_impossible_traffic_kind_is_refused() {
     for (workload, expected) in [
         (
             "kind = \"continuous\"\njitter = \"1 s\"",

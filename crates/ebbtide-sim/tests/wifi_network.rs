@@ -149,7 +149,7 @@ fn the_cell_is_the_limit_where_the_link_is_fast() {
 }
 
 #[test]
-fn what_the_radio_loses_is_repeated_within_milliseconds_and_never_by_coap() {
+fn losses_of_the_radio_are_repeated_within_milliseconds_and_never_by_coap() {
     let scenario = scenario("rcoap-wifi", &[("workload", "periodic"), ("wifi_loss", "0.2")]);
     let record = run(&scenario, "default", 1, 0);
     let wifi = record.totals.wifi.unwrap();

@@ -431,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_peer_says_cannot_control_the_terminal() {
+    fn a_diagnostic_of_a_peer_cannot_control_the_terminal() {
         let aborted = |text: &str| Error::Connection {
             remote: UNRESOLVED,
             reason: stream::Failure::Closed(Closed::ByPeer),

@@ -110,7 +110,7 @@ async fn a_server_that_knows_nothing_of_bursts_takes_the_messages() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_handed_back_and_stops_the_burst() {
+async fn a_refused_message_is_handed_back_and_stops_the_burst() {
     let (_server, address, _) = serve();
     let burst = client("default").burst(format!("coap://{address}/refuses")).await.unwrap();
     let mut burst = burst.in_flight(1);

@@ -86,7 +86,7 @@ async fn an_upload_goes_on_after_a_silence_that_outlasts_the_retransmissions() {
 }
 
 #[tokio::test]
-async fn what_was_never_answered_fails_when_the_message_layer_gives_up() {
+async fn an_unanswered_request_fails_when_the_message_layer_gives_up() {
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let request = Request::put(format!("coap://{}/", silent.local_addr().unwrap())).unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(60), hasty().request(request)).await;

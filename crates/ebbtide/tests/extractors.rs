@@ -126,7 +126,7 @@ async fn values_come_in_and_go_out_in_the_format_of_the_client() {
 }
 
 #[tokio::test]
-async fn what_is_not_such_a_value_is_refused_with_its_name() {
+async fn a_value_of_the_wrong_type_is_refused_with_its_name() {
     let scene = lamps();
     let wrong = scene.put("/lamps/kitchen", b"{\"on\":1}", ContentFormat::JSON).await;
     assert_eq!(wrong.code(), Code::BAD_REQUEST);

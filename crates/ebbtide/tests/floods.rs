@@ -266,7 +266,7 @@ async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
 }
 
 #[tokio::test]
-async fn whatever_is_asked_an_address_that_never_answers_gets_three_times_its_bytes_at_most() {
+async fn an_address_that_never_answers_gets_at_most_three_times_its_bytes() {
     let mut scene = scene(|config| {
         config.acknowledge_after(Duration::from_millis(20)).ack_timeout(Duration::from_millis(50))
     });

@@ -25,7 +25,7 @@ fn uri(server: &Server, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_answered_before_the_server_ends() {
+async fn an_acknowledged_request_is_answered_before_the_server_ends() {
     let (begun, mut has_begun) = mpsc::unbounded_channel();
     let gate = Arc::new(Semaphore::new(0));
     let opened = gate.clone();
@@ -70,7 +70,7 @@ async fn what_was_acknowledged_is_answered_before_the_server_ends() {
 }
 
 #[tokio::test]
-async fn what_takes_longer_than_the_grace_is_left() {
+async fn a_handler_that_takes_longer_than_the_grace_time_is_abandoned() {
     let never = get(|| async {
         std::future::pending::<()>().await;
         "never"

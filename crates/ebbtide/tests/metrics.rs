@@ -48,7 +48,7 @@ async fn both_sides_count_what_went_over_the_wire() {
 }
 
 #[tokio::test]
-async fn what_a_server_holds_is_seen_while_it_holds_it() {
+async fn the_metrics_show_a_servers_state_while_it_is_held() {
     let state = Subject::new();
     let server = Server::bind(router(&state), ["127.0.0.1:0"]).unwrap();
     let base = format!("coap://{}", server.local_addrs()[0]);

@@ -92,7 +92,7 @@ async fn a_client_that_wants_no_response_gets_an_acknowledgement_at_most() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_a_later_block_of_an_error_gets_the_error() {
+async fn a_request_for_a_later_block_of_an_error_gets_the_error() {
     let changed = |_: &Call<'_>| Response::new(Code::CHANGED);
     let resource = get(|_: &Call<'_>| Response::content(vec![b'x'; 800])).put(changed);
     let router = Router::new().route("/x", resource);

@@ -81,7 +81,7 @@ async fn a_critical_option_that_no_signal_has() {
 }
 
 #[tokio::test]
-async fn what_is_no_message() {
+async fn an_invalid_message_ends_only_its_connection() {
     aborts(&[CSM, &[0x0f, 0x01]].concat(), "token length 15", |c| c.malformed).await;
     aborts(b"GET / HTTP/1.1\r\n\r\n", "not a message", |c| c.malformed).await;
 }
@@ -216,7 +216,7 @@ async fn a_server_that_says_nothing_is_not_waited_for_longer_than_for_its_csm() 
 }
 
 #[tokio::test]
-async fn what_waits_for_a_csm_that_does_not_come_says_so() {
+async fn a_request_that_waits_for_a_missing_csm_says_so() {
     // As Californium does while it is sent signals only: it keeps the connection, and is silent.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("coap+tcp://{}", listener.local_addr().unwrap());

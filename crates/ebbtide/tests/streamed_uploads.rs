@@ -123,7 +123,7 @@ async fn a_client_waits_for_a_handler_that_takes_nothing_and_little_is_held() {
 }
 
 #[tokio::test]
-async fn what_is_refused_or_too_long_ends_early() {
+async fn an_upload_that_is_refused_or_too_long_ends_early() {
     let (server, store) = serve(Semaphore::MAX_PERMITS);
     let base = format!("coap://{}", server.local_addrs()[0]);
     let client = Client::new().unwrap();

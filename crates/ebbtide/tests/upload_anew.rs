@@ -68,7 +68,7 @@ async fn another_body_with_the_same_first_block_is_taken_when_it_begins_again() 
 }
 
 #[tokio::test]
-async fn a_body_of_one_block_is_no_copy_of_the_upload_before() {
+async fn a_body_of_one_block_is_not_a_copy_of_the_upload_before() {
     let got = answers([(0, MORE, 7), (1, LAST, 7), (0, LAST, 9)]).await;
     assert_eq!(got[1..], [body(&[7, 7]), body(&[9])]);
 }

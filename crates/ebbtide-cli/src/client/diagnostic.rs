@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_gets_a_line_for_each_part() {
+    fn a_long_text_gets_a_line_for_each_part() {
         let hex = format!("a1616182{}{}", "58".to_owned() + "28" + &"ab".repeat(40), "01");
         let text = shown(&hex);
         assert_eq!(text, format!("{{\n  \"a\": [\n    h'{}',\n    1\n  ]\n}}\n", "ab".repeat(40)));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cbor_or_nests_without_end_is_refused() {
+    fn invalid_cbor_and_endless_nesting_are_refused() {
         assert_eq!(notation(&[0x82, 0x01]), None);
         assert_eq!(notation(&vec![0x81; 1_000_000]), None);
     }

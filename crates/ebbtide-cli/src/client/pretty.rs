@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_what_it_says_is_shown_all_the_same() {
+    fn a_payload_with_a_wrong_content_format_is_shown_all_the_same() {
         assert_eq!(shown(50, b"{\"a\":"), "{\"a\":\n");
         assert!(shown(60, &[0x82, 0x01]).starts_with("00000000  82 01   "));
         assert!(shown(42, b"\xff\x00ABC").ends_with("  ..ABC\n"));

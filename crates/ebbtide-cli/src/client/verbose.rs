@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_left_out() {
+    fn unknown_values_are_left_out() {
         let learnt = [("message", "learnt"), ("peer", "p"), ("srtt", "5ms"), ("state", "")];
         assert_eq!(line(&learnt), "= p  learnt, smoothed 5ms");
     }

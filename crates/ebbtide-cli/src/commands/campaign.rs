@@ -2,7 +2,7 @@
 
 use super::forecast::forecast;
 use crate::failure::Failure;
-use crate::output::progress::Bar;
+use crate::output::progress::CampaignBar;
 use clap::Args;
 use ebbtide_sim::judge::Percentile;
 use ebbtide_sim::record::{Claim, Store};
@@ -33,7 +33,7 @@ pub(crate) struct CampaignArgs {
 }
 
 /// The result of a campaign.
-pub(crate) struct Ran {
+pub(crate) struct CampaignOutcome {
     pub(crate) results: Results,
     /// The folder of results, with `--out`.
     pub(crate) store: Option<Store>,
@@ -44,20 +44,24 @@ pub(crate) struct Ran {
 
 impl CampaignArgs {
     /// Runs the missing replications, with a progress bar.
-    pub(crate) fn run(&self, campaign: &Campaign, shard: Option<Shard>) -> Result<Ran, Failure> {
+    pub(crate) fn run(
+        &self,
+        campaign: &Campaign,
+        shard: Option<Shard>,
+    ) -> Result<CampaignOutcome, Failure> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         forecast(campaign, self.jobs.map_or(cores, |jobs| jobs as usize))?;
         let store = self.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
         let claim = store.as_ref().map(|store| store.claim(&campaign.manifest()));
         let claim = claim.transpose().map_err(Failure::work)?;
-        let bar = Bar::new(campaign.runs());
+        let bar = CampaignBar::new(campaign.runs());
         let run = || campaign.run(store.as_ref(), shard, &bar);
         let results = in_pool(self.jobs, run)?.map_err(Failure::work)?;
-        Ok(Ran { results, store, interrupted: bar.finish(), _claim: claim })
+        Ok(CampaignOutcome { results, store, interrupted: bar.finish(), _claim: claim })
     }
 }
 
-impl Ran {
+impl CampaignOutcome {
     /// The error of an interruption, after the available results have been shown.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         match (self.interrupted, &self.store) {

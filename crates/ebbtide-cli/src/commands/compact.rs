@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use ebbtide_sim::record::Store;
-use ebbtide_sim::run::{Campaign, Most};
+use ebbtide_sim::run::{Campaign, ChunkSize};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<(), Failure> {
     let manifest = store.load_manifest().map_err(Failure::work)?;
     let campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
     let files = campaign
-        .compact(&args.folder, Most::Bytes(args.size * 1_000_000))
+        .compact(&args.folder, ChunkSize::Bytes(args.size * 1_000_000))
         .map_err(Failure::work)?;
     let plural = if files == 1 { "" } else { "s" };
     Ok(writeln!(stdout(), "{files} file{plural} in {place}/chunks")?)

@@ -22,7 +22,7 @@ pub(crate) struct ExportArgs {
     format: Format,
     /// The width: a column of a paper (8.5 cm) or a page (17.5 cm)
     #[arg(long, value_enum, default_value = "column")]
-    width: Wide,
+    width: FigureWidth,
     /// The file to write; `-` for standard output [default: NAME.FORMAT]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -36,7 +36,7 @@ enum Format {
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
-enum Wide {
+enum FigureWidth {
     Column,
     Page,
 }
@@ -45,8 +45,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let (_, campaign, results) = read(&args.folder)?;
     let data = report(&campaign, &results);
     let width = match args.width {
-        Wide::Column => Width::Column,
-        Wide::Page => Width::Page,
+        FigureWidth::Column => Width::Column,
+        FigureWidth::Page => Width::Page,
     };
     let all = exported(&data, width);
     let Some(name) = &args.figure else {

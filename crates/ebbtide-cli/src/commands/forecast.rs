@@ -90,7 +90,7 @@ mod tests {
     use super::too_much;
 
     #[test]
-    fn what_does_not_fit_is_refused_with_the_way_out() {
+    fn a_run_that_does_not_fit_is_refused_with_the_way_out() {
         let text = too_much((32_000_000_000, 8_000_000_000, 17_000_000_000), (4, 1_000_000));
         assert_eq!(
             text,

@@ -14,14 +14,14 @@ use std::io::{Write, stdout};
 #[derive(clap::Args)]
 pub(crate) struct ListArgs {
     /// The kind of thing to list; everything if it is left out
-    what: Option<What>,
+    what: Option<Subject>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
-enum What {
+enum Subject {
     Scenarios,
     CongestionControls,
     Links,
@@ -37,14 +37,14 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     let mut out = stdout().lock();
     if args.json {
         let mut document = serde_json::Map::new();
-        if wanted(What::Scenarios) {
+        if wanted(Subject::Scenarios) {
             let list = scenarios.iter().map(|s| {
                 json!({"name": s.name, "title": s.title, "source": s.source,
                        "description": s.description, "keys": s.keys})
             });
             document.insert("scenarios".into(), list.collect());
         }
-        if wanted(What::CongestionControls) {
+        if wanted(Subject::CongestionControls) {
             let list = Algorithm::ALL
                 .iter()
                 .map(|a| json!({"name": a.name(), "source": a.source(), "about": a.about()}));
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
             document.insert("transports".into(), vec![tcp].into());
             document.insert("transfers".into(), vec![q_block].into());
         }
-        if wanted(What::Links) {
+        if wanted(Subject::Links) {
             let list = scenarios
                 .iter()
                 .filter(|s| !s.network.up.is_missing())
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
         return Ok(writeln!(out)?);
     }
-    if wanted(What::Scenarios) {
+    if wanted(Subject::Scenarios) {
         writeln!(out, "Scenarios (ebbtide run NAME):")?;
         for s in &scenarios {
             let keys: Vec<&str> = s.keys.keys().map(String::as_str).collect();
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         }
         writeln!(out)?;
     }
-    if wanted(What::CongestionControls) {
+    if wanted(Subject::CongestionControls) {
         writeln!(out, "Congestion controls (--cc NAME[,NAME...] or all):")?;
         for a in Algorithm::ALL {
             named(&mut out, [a.name(), a.about(), a.source()])?;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         named(&mut out, [Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE])?;
         writeln!(out)?;
     }
-    if wanted(What::Links) {
+    if wanted(Subject::Links) {
         writeln!(out, "Links:")?;
         for s in &scenarios {
             // A low-power network may have no wired side.

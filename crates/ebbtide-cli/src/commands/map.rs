@@ -4,7 +4,7 @@ use super::campaign::in_pool;
 use super::run::controls;
 use crate::failure::Failure;
 use crate::output::map::write;
-use crate::output::progress::Bar;
+use crate::output::progress::CampaignBar;
 use clap::Args;
 use ebbtide_sim::map::{MapError, Plan, Ranges, WORK, document, render};
 use ebbtide_sim::run::Progress;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
         args.work,
     )
     .map_err(Failure::usage)?;
-    let watch = Watch::new(plan.pairs(), args.within);
+    let watch = DeadlineBar::new(plan.pairs(), args.within);
     let map = in_pool(args.jobs, || plan.run(args.out.as_deref(), &watch))?;
     let map = map.map_err(|error: MapError| Failure::work(error))?;
     let interrupted = watch.bar.finish();
@@ -99,20 +99,20 @@ pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
 }
 
 /// A progress bar that stops the work when the time limit is reached.
-struct Watch {
-    bar: Bar,
+struct DeadlineBar {
+    bar: CampaignBar,
     until: Option<Instant>,
 }
 
-impl Watch {
+impl DeadlineBar {
     #[expect(clippy::disallowed_methods, reason = "how long to work is the user's wall clock")]
     fn new(pairs: usize, within: Option<u32>) -> Self {
         let until = within.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()));
-        Self { bar: Bar::new(pairs), until }
+        Self { bar: CampaignBar::new(pairs), until }
     }
 }
 
-impl Progress for Watch {
+impl Progress for DeadlineBar {
     fn finished(&self, simulated_s: f64) {
         self.bar.finished(simulated_s);
     }

@@ -3,7 +3,9 @@
 use crate::failure::Failure;
 use crate::output::table::significant;
 use ebbtide_core::time::Instant;
-use ebbtide_sim::record::{AIR, Capture, Manifest, Only, PLACES, RunRecord, Store, Tap, Trace};
+use ebbtide_sim::record::{
+    AIR, Capture, Manifest, PLACES, RunRecord, Store, Tap, Trace, TraceFilter,
+};
 use ebbtide_sim::run::{Campaign, CellSpec, simulate_with};
 use ebbtide_sim::scenario::{Axis, Source, load, parse_set};
 use std::fs::File;
@@ -69,7 +71,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         Some(path) => Some(Box::new(create(path)?)),
     };
     let captures = captures(args, &spec)?;
-    let only = Only { client: args.client, from: args.from, until: args.until };
+    let only = TraceFilter { client: args.client, from: args.from, until: args.until };
     let trace = Trace::new(lines, captures, only);
     let (record, trace) = simulate_with(&spec.scenario, &spec.controls, (seed, args.rep), trace)
         .map_err(Failure::work)?;

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_bound_is_told_what_would_be_right() {
+    async fn an_address_that_cannot_be_bound_is_reported_with_the_remedy() {
         for (text, expected) in [
             ("http://127.0.0.1", "the scheme 'http' is not supported: coap, "),
             ("127.0.0.1", "it takes HOST:PORT"),

@@ -3,7 +3,7 @@
 use super::capture::Recorder;
 use super::clock::Clock;
 use super::wakeup::{NAP, WakeUps};
-use super::{Ends, Packet};
+use super::{Packet, PathEnds};
 use ebbtide_core::time::Instant;
 use ebbtide_sim::emulation::{Emulation, Summary};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -47,7 +47,7 @@ impl Forwarder {
     /// # Errors
     ///
     /// Returns an error if there are no threads or descriptors left.
-    pub(crate) fn start<E: Ends + 'static>(
+    pub(crate) fn start<E: PathEnds + 'static>(
         ends: E,
         emulation: Emulation<E::Packet>,
         clock: Clock,
@@ -92,7 +92,7 @@ fn be_punctual() -> bool {
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
 }
 
-struct Path<E: Ends> {
+struct Path<E: PathEnds> {
     ends: E,
     emulation: Emulation<E::Packet>,
     clock: Clock,
@@ -112,7 +112,7 @@ struct Alarm {
     at: Instant,
 }
 
-impl<E: Ends> Path<E> {
+impl<E: PathEnds> Path<E> {
     fn forward(&mut self, stop: &EventFd) -> io::Result<()> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;

@@ -1,7 +1,7 @@
 //! The emulator: real packets through a scenario's links, with the wall clock.
 //!
 //! The models are in [`ebbtide_sim::emulation`]; this module contains the parts that depend on the
-//! operating system. A [`forward`] thread moves packets between two [`Ends`] and the emulation at
+//! operating system. A [`forward`] thread moves packets between two [`PathEnds`] and the emulation at
 //! the right time ([`wakeup`]). The ends are two TUN devices ([`tun`]), of which the clients' one
 //! is in a namespace of its own ([`namespace`]), or the sockets of a [`relay`] for one UDP port.
 //! [`programs`] run at the ends, in a [`pid_namespace`] that ends with the emulator.
@@ -27,7 +27,7 @@ pub(crate) trait Packet: Send {
 }
 
 /// The ends of the emulated path, where packets enter and leave it.
-pub(crate) trait Ends: Send {
+pub(crate) trait PathEnds: Send {
     type Packet: Packet;
 
     /// Registers the descriptors on which packets can arrive, with tokens from `first` on.

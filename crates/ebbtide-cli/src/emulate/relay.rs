@@ -2,7 +2,7 @@
 //! socket of its own, so that the target can distinguish them. Needs no privilege.
 
 use super::capture::Frame;
-use super::{Ends, Packet};
+use super::{Packet, PathEnds};
 use ebbtide_sim::emulation::Direction;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
@@ -214,7 +214,7 @@ impl Relay {
     }
 }
 
-impl Ends for Relay {
+impl PathEnds for Relay {
     type Packet = Datagram;
 
     fn register(&mut self, epoll: &Epoll, first: u64) -> io::Result<()> {
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_network_reports_is_counted_and_does_not_end_the_emulation() {
+    fn network_errors_are_counted_and_do_not_end_the_emulation() {
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut relay = Relay::bind(local, local, (28, 1500)).unwrap();
         let mut receive = |error: Errno| relay.received::<()>(Err(io::Error::from(error)));

@@ -1,7 +1,7 @@
 //! The ends of a path as two TUN devices, which carry IP packets.
 
 use super::capture::Frame;
-use super::{Ends, Packet};
+use super::{Packet, PathEnds};
 use ebbtide_sim::emulation::Direction;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use std::io;
@@ -38,7 +38,7 @@ impl Packet for IpPacket {
     }
 }
 
-impl Ends for Tuns {
+impl PathEnds for Tuns {
     type Packet = IpPacket;
 
     fn register(&mut self, epoll: &Epoll, first: u64) -> io::Result<()> {

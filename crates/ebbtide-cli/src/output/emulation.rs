@@ -17,7 +17,7 @@ pub(crate) fn invalid(forwarded: &Forwarded) -> String {
 }
 
 /// A description of the emulation.
-pub(crate) struct About<'a> {
+pub(crate) struct EmulationFacts<'a> {
     pub(crate) link: &'a str,
     pub(crate) settings: &'a [String],
     pub(crate) seed: u64,
@@ -25,12 +25,16 @@ pub(crate) struct About<'a> {
 }
 
 /// Prints the summary as text on standard error, since standard output belongs to the command.
-pub(crate) fn text(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
+pub(crate) fn text(about: &EmulationFacts<'_>, forwarded: &Forwarded) -> io::Result<()> {
     let mut out = io::stderr().lock();
     write(&mut out, about, forwarded)
 }
 
-fn write(out: &mut impl Write, about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
+fn write(
+    out: &mut impl Write,
+    about: &EmulationFacts<'_>,
+    forwarded: &Forwarded,
+) -> io::Result<()> {
     let summary = &forwarded.summary;
     let settings: String = about.settings.iter().map(|set| format!(", {set}")).collect();
     let seconds = significant(summary.seconds);
@@ -83,7 +87,7 @@ fn row(out: &mut impl Write, name: &str, side: &DirectionSummary) -> io::Result<
 }
 
 /// Prints the summary as JSON on one line of standard output.
-pub(crate) fn json(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
+pub(crate) fn json(about: &EmulationFacts<'_>, forwarded: &Forwarded) -> io::Result<()> {
     let document = json!({
         "link": about.link,
         "settings": about.settings,
@@ -101,7 +105,7 @@ pub(crate) fn json(about: &About<'_>, forwarded: &Forwarded) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{About, write};
+    use super::{EmulationFacts, write};
     use crate::emulate::forward::Forwarded;
     use ebbtide_sim::emulation::{DirectionSummary, Lateness, Summary};
 
@@ -130,7 +134,8 @@ mod tests {
         let forwarded = Forwarded { summary, is_realtime: true, processor: 1.0, remarks };
         let settings = ["network.up.beyond=0 s", "network.down.beyond=0 s", "buffer=infinite"];
         let settings = settings.map(str::to_owned);
-        let about = About { link: "container-ship", settings: &settings, seed: 12, exit_code: 0 };
+        let about =
+            EmulationFacts { link: "container-ship", settings: &settings, seed: 12, exit_code: 0 };
         let mut text = Vec::new();
         write(&mut text, &about, &forwarded).unwrap();
         let text = String::from_utf8(text).unwrap();

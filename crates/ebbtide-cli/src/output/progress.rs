@@ -8,9 +8,9 @@ use std::time::Duration;
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// A progress bar over replications, shown only on a terminal and only if the work takes a while.
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct CampaignBar(ProgressBar);
 
-impl Bar {
+impl CampaignBar {
     /// Creates a bar over `runs` replications. From now on Ctrl-C ends the work after the
     /// replications that have begun; a second Ctrl-C ends the program.
     pub(crate) fn new(runs: usize) -> Self {
@@ -38,7 +38,7 @@ impl Bar {
     }
 }
 
-impl Progress for Bar {
+impl Progress for CampaignBar {
     fn finished(&self, _simulated_s: f64) {
         if self.0.position() == 0
             && let Ok(style) = ProgressStyle::with_template(

@@ -11,11 +11,11 @@ pub(super) struct Controls {
     config: SharedConfig,
     /// `None` until another control is chosen or something is to be counted, because a device may
     /// never need it.
-    more: Option<Box<More>>,
+    more: Option<Box<FurtherControls>>,
 }
 
 #[derive(Default)]
-struct More {
+struct FurtherControls {
     others: Vec<ControlConfig>,
     /// The counters of each; empty if nothing is to be counted.
     counters: Vec<ControlCounters>,
@@ -24,7 +24,10 @@ struct More {
 impl Controls {
     pub(super) fn new(config: SharedConfig) -> Self {
         let more = config.count_per_control.then(|| {
-            Box::new(More { others: Vec::new(), counters: alloc::vec![ControlCounters::default()] })
+            Box::new(FurtherControls {
+                others: Vec::new(),
+                counters: alloc::vec![ControlCounters::default()],
+            })
         });
         Self { config, more }
     }

@@ -52,7 +52,7 @@ use crate::exchange::dedup::Dedup;
 use crate::exchange::outbox::Outbox;
 use crate::exchange::table::{Due, ExchangeState, Table};
 use crate::exchange::timers::Timers;
-use crate::exchange::under_way::UnderWay;
+use crate::exchange::under_way::RequestsUnderWay;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
 use alloc::boxed::Box;
@@ -80,7 +80,7 @@ pub struct Endpoint {
     outbox: Outbox<Sent>,
     events: VecDeque<Event>,
     dedup: Dedup,
-    under_way: UnderWay,
+    under_way: RequestsUnderWay,
     first_answers: FirstAnswers,
     counters: Counters,
     /// The faults of datagrams; `None` until something was.
@@ -113,7 +113,7 @@ impl Endpoint {
             outbox: Outbox::new(limits.outbox_bytes),
             events: VecDeque::new(),
             dedup: Dedup::new(limits.remembered_messages, limits.remembered_bytes, of_messages),
-            under_way: UnderWay::new(limits.deferred_requests, of_messages),
+            under_way: RequestsUnderWay::new(limits.deferred_requests, of_messages),
             first_answers: FirstAnswers::default(),
             counters: Counters::default(),
             malformed: None,

@@ -3,7 +3,7 @@
 use super::Endpoint;
 use super::types::{Arrival, Ignored, Incoming, Received, Remember};
 use crate::cc::{Marking, Outcome, Sample};
-use crate::exchange::dedup::{After, Reply};
+use crate::exchange::dedup::{RepeatedRequest, Reply};
 use crate::exchange::table::{Answers, ExchangeState, Purpose};
 use crate::exchange::token::{strip_mark, unmark};
 use crate::time::Instant;
@@ -120,15 +120,17 @@ impl Endpoint {
         }
         let (lifetime, key) = (self.exchange_lifetime, (from, id));
         let remembered = match remember(&incoming, &message) {
-            Remember::No => After::New,
-            Remember::Yes if self.dedup.insert(now, lifetime, key, Reply::Pending) => After::New,
-            Remember::Yes => After::NoRoom,
+            Remember::No => RepeatedRequest::New,
+            Remember::Yes if self.dedup.insert(now, lifetime, key, Reply::Pending) => {
+                RepeatedRequest::New
+            }
+            Remember::Yes => RepeatedRequest::NoRoom,
             Remember::After(first) => self.dedup.insert_after(now, lifetime, key, first),
         };
         match remembered {
-            After::New => Received::Request(incoming, message),
-            After::Known => self.duplicate(now, &incoming),
-            After::NoRoom => {
+            RepeatedRequest::New => Received::Request(incoming, message),
+            RepeatedRequest::Known => self.duplicate(now, &incoming),
+            RepeatedRequest::NoRoom => {
                 // Processing it would mean to process its duplicates as well.
                 self.counters.refused += 1;
                 self.refuse(&incoming, Code::SERVICE_UNAVAILABLE);

@@ -33,7 +33,7 @@ pub(crate) enum Reply {
 
 /// The outcome for a message that makes a request again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum RepeatedRequest {
     /// It is remembered, and to be processed.
     New,
     /// It is remembered as the copy of one that has been processed.
@@ -150,7 +150,7 @@ impl Dedup {
         lifetime: Duration,
         key: (SocketAddr, MessageId),
         first: MessageId,
-    ) -> After {
+    ) -> RepeatedRequest {
         self.memory().insert_after(now, lifetime, key, first)
     }
 
@@ -216,7 +216,7 @@ impl Memory {
         lifetime: Duration,
         (remote, id): (SocketAddr, MessageId),
         first: MessageId,
-    ) -> After {
+    ) -> RepeatedRequest {
         self.expire(now);
         let mut reply = Reply::Pending;
         let mut known = false;
@@ -231,16 +231,16 @@ impl Memory {
                 self.share(remote).bytes -= size;
             }
         } else if !self.insert(now, lifetime, (remote, first), Reply::Superseded) {
-            return After::NoRoom;
+            return RepeatedRequest::NoRoom;
         }
         if !self.insert(now, lifetime, (remote, id), Reply::Pending) {
-            return After::NoRoom;
+            return RepeatedRequest::NoRoom;
         }
         if known {
             self.set_reply(remote, id, reply);
-            return After::Known;
+            return RepeatedRequest::Known;
         }
-        After::New
+        RepeatedRequest::New
     }
 
     fn set_reply(&mut self, remote: SocketAddr, id: MessageId, reply: Reply) -> bool {
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fills_the_table_is_refused_and_a_newcomer_is_not() {
+    fn a_source_that_fills_the_table_is_refused_and_a_newcomer_is_not() {
         let mut dedup = Dedup::new(1000, 1000, 7);
         let flood =
             |dedup: &mut Dedup, from| (0..2000).filter(|&id| pending(dedup, 0, from, id)).count();

@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_as_much_as_it_can_gets_half_and_a_newcomer_finds_room() {
+    fn the_greediest_source_gets_half_and_a_newcomer_finds_room() {
         let mut own = 0;
         while is_fair(own, 1, 100 - own) {
             own += 1;

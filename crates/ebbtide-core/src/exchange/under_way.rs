@@ -15,7 +15,7 @@ use hashbrown::HashTable;
 
 /// The requests under way, by remote and message ID.
 #[derive(Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct RequestsUnderWay {
     /// `None` until there is one, because a client never has any.
     entries: Option<Box<HashTable<Entry>>>,
     hasher: FixedState,
@@ -32,7 +32,7 @@ struct Entry {
     expires: Instant,
 }
 
-impl UnderWay {
+impl RequestsUnderWay {
     pub(crate) const fn new(max: usize, hash_seed: u64) -> Self {
         let hasher = FixedState::with_seed(hash_seed);
         Self { entries: None, hasher, max, swept: Instant::ZERO }
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn requests_that_are_never_answered_make_room_after_their_lifetime() {
         let remote = SocketAddr::from(([10, 0, 0, 1], 5683));
-        let mut under_way = UnderWay::new(3, 7);
-        let insert = |under_way: &mut UnderWay, second, id| {
+        let mut under_way = RequestsUnderWay::new(3, 7);
+        let insert = |under_way: &mut RequestsUnderWay, second, id| {
             under_way.insert(at(second), LIFETIME, remote, MessageId(id))
         };
         assert!((1..=3).all(|id| insert(&mut under_way, 0, id)));

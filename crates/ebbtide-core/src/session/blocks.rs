@@ -93,7 +93,7 @@ impl Upload {
 }
 
 /// The outcome of a block of a request's body.
-pub(super) enum Taken {
+pub(super) enum BlockOutcome {
     /// The body is complete and can be handled.
     Whole(Bytes),
     /// The request contains the whole body.
@@ -121,7 +121,7 @@ impl BlockTransfers {
         block: Block,
         announced: Option<u32>,
         max_body: usize,
-    ) -> Taken {
+    ) -> BlockOutcome {
         self.bodies.expire(now);
         let payload = message.payload();
         let end = block.offset() as usize + payload.len();
@@ -129,15 +129,15 @@ impl BlockTransfers {
             self.bodies.uploads.remove(&key);
             // Another body has begun, whose later blocks are not copies of the answered ones.
             self.bodies.answers.remove(&key);
-            return Taken::Answer(too_large(max_body));
+            return BlockOutcome::Answer(too_large(max_body));
         }
         if block.more() && !block.is_full(payload.len()) {
-            return Taken::Answer(Response::new(Code::BAD_REQUEST));
+            return BlockOutcome::Answer(Response::new(Code::BAD_REQUEST));
         }
         if block.num() == 0 {
             if !block.more() {
                 self.bodies.uploads.remove(&key);
-                return Taken::Single;
+                return BlockOutcome::Single;
             }
             // A late copy of the first block must not discard the blocks after it.
             let upload = self.bodies.uploads.get(&key);
@@ -148,7 +148,7 @@ impl BlockTransfers {
                     || !self.bodies.begin_upload(now, key, upload, 0)
                 {
                     self.bodies.answers.remove(&key);
-                    return Taken::Answer(no_room());
+                    return BlockOutcome::Answer(no_room());
                 }
             }
         }
@@ -160,7 +160,7 @@ impl BlockTransfers {
             // The client has begun again with the first block, which replaces the remains of the
             // former body (RFC 7959 section 2.5).
             self.bodies.uploads.remove(&key);
-            return Taken::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
+            return BlockOutcome::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
         }
         if upload.has(&block, payload.len()) {
             // The block is a copy.
@@ -169,7 +169,7 @@ impl BlockTransfers {
         } else {
             // This upload may itself have been dropped.
             let Some(upload) = self.bodies.grow_upload(now, key, payload.len()) else {
-                return Taken::Answer(no_room());
+                return BlockOutcome::Answer(no_room());
             };
             upload.add(offset, payload);
             upload.advanced = (block.num() > 0).then_some(now);
@@ -186,26 +186,26 @@ impl BlockTransfers {
                 // The client asks whether blocks may arrive in any order: they may.
                 response.options.push(BurstMark::OPTION, mark.value);
             }
-            return Taken::Answer(response);
+            return BlockOutcome::Answer(response);
         }
         // The body stays until it is answered: a copy of the last block that arrives while a
         // handler runs is equivalent to the block itself.
         match self.bodies.uploads.get_mut(&key) {
             Some(upload) => {
                 upload.whole = true;
-                Taken::Whole(upload.body.clone().freeze())
+                BlockOutcome::Whole(upload.body.clone().freeze())
             }
-            None => Taken::Single,
+            None => BlockOutcome::Single,
         }
     }
 
     /// The answer to a block that does not continue the upload. If the body has been answered, the
     /// block is a copy and receives that answer; otherwise blocks are missing (RFC 7959 section
     /// 2.9.2).
-    fn missing(&self, key: &TransferKey) -> Taken {
+    fn missing(&self, key: &TransferKey) -> BlockOutcome {
         match self.bodies.answers.get(key) {
-            Some(answer) => Taken::Known(answer.clone()),
-            None => Taken::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),
+            Some(answer) => BlockOutcome::Known(answer.clone()),
+            None => BlockOutcome::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),
         }
     }
 

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_advances_outlives_what_does_not() {
+    fn an_entry_that_advances_outlives_one_that_does_not() {
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         let mut map = RecencyMap::new();
         map.insert(at(0), 'a', "stays", 1);

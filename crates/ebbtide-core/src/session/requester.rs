@@ -83,7 +83,7 @@ impl Requester {
 /// The facts that the options of a request state for the session, read in one pass.
 #[derive(Copy, Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, read in one pass")]
-pub(super) struct Facts {
+pub(super) struct RequestOptions {
     pub(super) sizes: BlockSizes,
     pub(super) block1: Option<Block>,
     pub(super) block2: Option<Block>,
@@ -99,7 +99,7 @@ pub(super) struct Facts {
     pub(super) unwanted: u32,
 }
 
-impl Facts {
+impl RequestOptions {
     /// Reads the options that concern the session.
     const READ: OptionSet = OptionSet::of(&[
         OptionNumber::IF_MATCH,

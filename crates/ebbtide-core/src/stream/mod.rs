@@ -76,7 +76,7 @@ pub struct Connection {
     requests: Requests,
     /// Requests of the peer that the application has not answered yet.
     unanswered: u32,
-    custody: Custody,
+    custody: PongCustody,
     output: Output,
     events: VecDeque<Event>,
     deadlines: Deadlines,
@@ -101,7 +101,7 @@ enum Phase {
 
 /// The Pong that waits until everything before its Ping is processed (RFC 8323 section 5.4.1).
 #[derive(Copy, Clone, Debug, Default)]
-struct Custody {
+struct PongCustody {
     /// The number of Pings with Custody so far.
     epoch: u32,
     /// The Ping's token, and the number of earlier requests that are unanswered.
@@ -120,7 +120,7 @@ impl Connection {
             peer: None,
             requests: Requests::new(config.max_requests, config.token_length),
             unanswered: 0,
-            custody: Custody::default(),
+            custody: PongCustody::default(),
             output: Output::new(framing),
             events: VecDeque::new(),
             deadlines: Deadlines::new(now, &config),

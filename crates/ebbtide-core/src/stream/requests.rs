@@ -52,7 +52,7 @@ pub(super) enum RequestState {
 }
 
 #[derive(Copy, Clone, Debug)]
-struct Slot {
+struct StreamRequestSlot {
     generation: u16,
     state: RequestState,
 }
@@ -60,7 +60,7 @@ struct Slot {
 /// Slots found by their number, which is part of the token.
 #[derive(Debug)]
 pub(super) struct Requests {
-    slots: Vec<Slot>,
+    slots: Vec<StreamRequestSlot>,
     free: Vec<u16>,
     max: u16,
     token_length: u8,
@@ -101,7 +101,7 @@ impl Requests {
             None => {
                 let index =
                     u16::try_from(self.slots.len()).ok().filter(|&index| index < self.max)?;
-                self.slots.push(Slot { generation: 0, state: RequestState::Free });
+                self.slots.push(StreamRequestSlot { generation: 0, state: RequestState::Free });
                 index
             }
         };

@@ -82,14 +82,14 @@ impl Session {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct SessionSlot {
     generation: u32,
     session: Option<Box<Session>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Table {
-    slots: Vec<Slot>,
+    slots: Vec<SessionSlot>,
     free: Vec<u32>,
     count: usize,
     pub(crate) by_cid: BTreeMap<OwnCid, u32>,
@@ -126,7 +126,7 @@ impl Table {
 
     pub(crate) fn insert(&mut self, session: Session) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(SessionSlot::default());
             (self.slots.len() - 1) as u32
         });
         if let Some(slot) = self.slots.get_mut(index as usize) {

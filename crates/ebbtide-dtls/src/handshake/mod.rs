@@ -40,7 +40,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::{Duration, Instant};
 use rand_core::CryptoRng;
-use reassembly::{Added, Message, Reassembly};
+use reassembly::{FragmentOutcome, Message, Reassembly};
 use subtle::ConstantTimeEq;
 use transcript::Transcript;
 
@@ -207,7 +207,7 @@ impl Handshake {
             if (fragment.kind == HandshakeType::Finished) != encrypted {
                 continue;
             }
-            if self.reassembly.add(&fragment) == Added::Repeated {
+            if self.reassembly.add(&fragment) == FragmentOutcome::Repeated {
                 repeated |= self.ends_a_flight(fragment.kind);
             }
         }

@@ -21,7 +21,7 @@ pub(crate) struct Message {
 
 /// The fate of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Added {
+pub(crate) enum FragmentOutcome {
     /// It is kept.
     Kept,
     /// Its message was processed before; the peer retransmits a flight.
@@ -52,18 +52,20 @@ impl Reassembly {
         Self { next, slots: VecDeque::new() }
     }
 
-    pub(crate) fn add(&mut self, fragment: &Fragment<'_>) -> Added {
+    pub(crate) fn add(&mut self, fragment: &Fragment<'_>) -> FragmentOutcome {
         // Message numbers do not wrap within a handshake.
-        let Some(ahead) = fragment.sequence.checked_sub(self.next) else { return Added::Repeated };
+        let Some(ahead) = fragment.sequence.checked_sub(self.next) else {
+            return FragmentOutcome::Repeated;
+        };
         if ahead >= AHEAD {
-            return Added::Dropped;
+            return FragmentOutcome::Dropped;
         }
         let index = usize::from(ahead);
         let others = self.slots.iter().enumerate().filter(|(other, _)| *other != index);
         let kept: usize = others.filter_map(|(_, slot)| Some(slot.as_ref()?.body.len())).sum();
         // The next message in order always has room.
         if index > 0 && kept + fragment.total > MAX_BYTES {
-            return Added::Dropped;
+            return FragmentOutcome::Dropped;
         }
         while self.slots.len() <= index {
             self.slots.push_back(None);
@@ -79,7 +81,7 @@ impl Reassembly {
                 partial.add(fragment);
             }
         }
-        Added::Kept
+        FragmentOutcome::Kept
     }
 
     /// The next message in order, if it is complete.
@@ -156,13 +158,13 @@ mod tests {
             for (offset, length) in cuts {
                 let offset = offset % body.len();
                 let length = length.min(body.len() - offset);
-                prop_assert_eq!(reassembly.add(&piece(&body, 3, offset, length)), Added::Kept);
+                prop_assert_eq!(reassembly.add(&piece(&body, 3, offset, length)), FragmentOutcome::Kept);
             }
             reassembly.add(&piece(&body, 3, 0, body.len()));
             let message = reassembly.take().unwrap();
             prop_assert_eq!((&message.body, message.sequence), (&body, 3));
             reassembly.advance();
-            prop_assert_eq!(reassembly.add(&piece(&body, 3, 0, 1)), Added::Repeated);
+            prop_assert_eq!(reassembly.add(&piece(&body, 3, 0, 1)), FragmentOutcome::Repeated);
         }
     }
 
@@ -170,8 +172,8 @@ mod tests {
     fn a_message_too_far_ahead_is_dropped_and_one_ahead_waits() {
         let mut reassembly = Reassembly::new(0);
         let body = [1, 2, 3];
-        assert_eq!(reassembly.add(&piece(&body, 5, 0, 3)), Added::Dropped);
-        assert_eq!(reassembly.add(&piece(&body, 1, 0, 3)), Added::Kept);
+        assert_eq!(reassembly.add(&piece(&body, 5, 0, 3)), FragmentOutcome::Dropped);
+        assert_eq!(reassembly.add(&piece(&body, 1, 0, 3)), FragmentOutcome::Kept);
         assert_eq!(reassembly.take(), None);
         reassembly.add(&piece(&body, 0, 0, 3));
         assert!(reassembly.take().is_some());

@@ -5,7 +5,7 @@ use ebbtide_core::time::Duration;
 
 /// Outcomes of a client's exchanges, including those that the client gave up.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct OutcomeBook {
     arrived: Marks,
     /// Requests that reached the server, each once.
     pub(crate) reached: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Book {
     pub(crate) gave_up: Option<(Duration, Duration)>,
 }
 
-impl Book {
+impl OutcomeBook {
     /// A copy of a request arrives at the server.
     #[inline]
     pub(crate) fn arrives(&mut self, exchange: u32) {
@@ -83,7 +83,7 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
-    use super::{Book, Marks};
+    use super::{Marks, OutcomeBook};
     use ebbtide_core::time::Duration;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_failed_exchange_whose_original_is_answered_late_counts_all_its_copies_once() {
-        let mut book = Book::default();
+        let mut book = OutcomeBook::default();
         book.failed(7, 5, Duration::from_secs(93));
         book.failed(3, 5, Duration::from_secs(62));
         for ordinal in [0, 1, 2, 3, 4] {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_request_that_never_left_gave_nothing_up() {
-        let mut book = Book::default();
+        let mut book = OutcomeBook::default();
         book.failed(0, 0, Duration::ZERO);
         book.answered_late(0, 0);
         assert_eq!((book.needless, book.gave_up), (0, None));

@@ -3,7 +3,7 @@
 use super::flow::Flow;
 use super::secure::SecureClient;
 use super::{
-    Book, Client, ClientSetup, Model, QBlockClient, QBlockServer, Tag, TcpClient, TcpServer,
+    Client, ClientSetup, Model, OutcomeBook, QBlockClient, QBlockServer, Tag, TcpClient, TcpServer,
 };
 use crate::random::Streams;
 use crate::record::ClientRecord;
@@ -143,7 +143,7 @@ impl Device {
 
     /// The book on its exchanges.
     #[inline]
-    pub(crate) fn book(&mut self) -> &mut Book {
+    pub(crate) fn book(&mut self) -> &mut OutcomeBook {
         match self {
             Self::Udp(client) => &mut client.exchanges.book,
             Self::Secure(secure) => &mut secure.client.exchanges.book,

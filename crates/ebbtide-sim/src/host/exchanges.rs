@@ -1,8 +1,8 @@
 //! The exchanges of an endpoint that asks, and what is measured of them: of a client on a link as of
 //! a host in a mesh.
 
-use super::{Book, Counts, Tag, count};
-use crate::random::Frugal;
+use super::{Counts, OutcomeBook, Tag, count};
+use crate::random::CompactChaCha;
 use crate::record::{ClientRecord, ExchangeRecord};
 use crate::run::{Recorder, tagged};
 use ebbtide_core::ExchangeId;
@@ -23,7 +23,7 @@ pub(crate) struct Exchanges {
     /// Exchanges by the number of retransmissions that they took.
     pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
-    pub(crate) book: Book,
+    pub(crate) book: OutcomeBook,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ impl Request {
         }
     }
 
-    fn failed(&self, now: Instant, book: &mut Book) -> Ended {
+    fn failed(&self, now: Instant, book: &mut OutcomeBook) -> Ended {
         let transmissions = self.sent.len() as u32;
         let after = self.sent.first().map_or(Duration::ZERO, |first| now - *first);
         book.failed(self.number, transmissions, after);
@@ -118,14 +118,14 @@ impl Exchanges {
     pub(crate) fn new(
         (number, group): (u32, u8),
         config: impl Into<SharedConfig>,
-        rng: Frugal,
+        rng: CompactChaCha,
     ) -> Self {
         Self {
             endpoint: Endpoint::new(config, Box::new(rng)),
             requests: Vec::new(),
             by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
-            book: Book::default(),
+            book: OutcomeBook::default(),
         }
     }
 

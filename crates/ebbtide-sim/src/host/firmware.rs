@@ -1,7 +1,7 @@
 //! The download of a body block by block, as a device fetches its firmware: a transfer of the session
 //! layer, whose messages are the exchanges of the client.
 
-use crate::random::Frugal;
+use crate::random::CompactChaCha;
 use crate::scenario::{Scenario, WorkloadKind};
 use ebbtide_core::session::client::{
     Loss, Outgoing, Patience, RequestParts, Step, Transfer, TransferSettings,
@@ -16,7 +16,7 @@ const SILENCE: Duration = Duration::from_secs(3600);
 /// The download of one client.
 pub(crate) struct Download {
     transfer: Transfer,
-    rng: Frugal,
+    rng: CompactChaCha,
     /// The exchanges under way: their numbers at the client, and in the transfer.
     open: Vec<(u32, u32)>,
     /// The message that leaves next.
@@ -28,7 +28,10 @@ pub(crate) struct Download {
 
 impl Download {
     /// The download of a scenario's client, if its workload is one. `rng` draws the pauses after losses.
-    pub(crate) fn new(scenario: &Scenario, rng: impl FnOnce() -> Frugal) -> Option<Box<Self>> {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        rng: impl FnOnce() -> CompactChaCha,
+    ) -> Option<Box<Self>> {
         let workload = &scenario.workload;
         if workload.kind != WorkloadKind::Firmware {
             return None;

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_is_found_again_and_a_line_that_was_cut_off_is_not() {
+    fn a_written_result_is_found_again_and_a_truncated_line_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let measures = Measures { asked: 3, delivered: 2, ..Measures::default() };
         let journal = Journal::open(folder.path()).unwrap();

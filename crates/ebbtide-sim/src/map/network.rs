@@ -81,12 +81,12 @@ impl Network {
             pick(ranges.choices(property), point[place])
         };
         let number_of = |property: Property| match drawn(property) {
-            Drawn::Number(value) => value,
-            Drawn::Bdp(_) | Drawn::Word(_) => 0,
+            DrawnValue::Number(value) => value,
+            DrawnValue::Bdp(_) | DrawnValue::Word(_) => 0,
         };
         let word_of = |property: Property| match drawn(property) {
-            Drawn::Word(word) => word,
-            Drawn::Number(_) | Drawn::Bdp(_) => String::new(),
+            DrawnValue::Word(word) => word,
+            DrawnValue::Number(_) | DrawnValue::Bdp(_) => String::new(),
         };
         let rate = number_of(Property::Rate).max(1);
         let up_rate = significant(rate.saturating_mul(number_of(Property::Uplink)) / 1000).max(1);
@@ -110,10 +110,10 @@ impl Network {
         // path.
         let bytes = 28 + 4 + 6 + payload;
         let buffer = match drawn(Property::Buffer) {
-            Drawn::Word(word) => word,
-            Drawn::Number(bytes) => bytes.to_string(),
+            DrawnValue::Word(word) => word,
+            DrawnValue::Number(bytes) => bytes.to_string(),
             // At least one packet, since otherwise nothing could wait.
-            Drawn::Bdp(thousandths) => {
+            DrawnValue::Bdp(thousandths) => {
                 let bdp = u128::from(rate) * u128::from(round_trip) / 8_000_000_000;
                 let wanted = bdp * u128::from(thousandths) / 1000;
                 significant(u64::try_from(wanted).unwrap_or(u64::MAX)).max(bytes + 8).to_string()
@@ -177,21 +177,21 @@ impl Network {
 }
 
 /// A value that was drawn.
-enum Drawn {
+enum DrawnValue {
     Number(u64),
     Bdp(u64),
     Word(String),
 }
 
 /// The choice that a coordinate selects, and the value within its range.
-fn pick(choices: &[Choice], coordinate: u32) -> Drawn {
+fn pick(choices: &[Choice], coordinate: u32) -> DrawnValue {
     let scaled = u64::from(coordinate) * choices.len() as u64;
     let (index, rest) = ((scaled >> 32) as usize, scaled as u32);
     match choices.get(index) {
-        Some(Choice::Number { low, high }) => Drawn::Number(between(*low, *high, rest)),
-        Some(Choice::Bdp { low, high }) => Drawn::Bdp(between(*low, *high, rest)),
-        Some(Choice::Word(word)) => Drawn::Word(word.clone()),
-        None => Drawn::Number(0),
+        Some(Choice::Number { low, high }) => DrawnValue::Number(between(*low, *high, rest)),
+        Some(Choice::Bdp { low, high }) => DrawnValue::Bdp(between(*low, *high, rest)),
+        Some(Choice::Word(word)) => DrawnValue::Word(word.clone()),
+        None => DrawnValue::Number(0),
     }
 }
 

@@ -103,14 +103,14 @@ fn spread(spread: Option<Spread>) -> String {
 }
 
 /// The quantity that a set of panels shows.
-struct Shown {
+struct ShownNetwork {
     title: &'static str,
     legend: &'static str,
     /// The value and the one of five classes to which it belongs; `None` is drawn as a faint dot.
     class: fn(&MapCell, usize) -> (String, Option<usize>),
 }
 
-const LOSS: Shown = Shown {
+const LOSS: ShownNetwork = ShownNetwork {
     title: "Delivered share",
     legend: "Points below the best published control: at most 0.3, 1, 3, 10, more.",
     class: |cell, place| {
@@ -119,7 +119,7 @@ const LOSS: Shown = Shown {
     },
 };
 
-const TIME: Shown = Shown {
+const TIME: ShownNetwork = ShownNetwork {
     title: "Median time",
     legend: "Over the best published control's: at most 1.05, 1.12, 1.3, 1.6, more. Faint: times do not count.",
     class: |cell, place| match cell.regrets[place].median {
@@ -128,7 +128,7 @@ const TIME: Shown = Shown {
     },
 };
 
-const SAFETY: Shown = Shown {
+const SAFETY: ShownNetwork = ShownNetwork {
     title: "Safety",
     legend: "Goodput over capacity, link errors taken off: at least 0.8, 0.65, 0.5, 0.25, less. \
              Faint: not overloaded.",
@@ -154,7 +154,7 @@ const TOP: f64 = 20.0;
 const LOADS: (f64, f64) = (0.01, 100.0);
 const BUFFERS: (f64, f64) = (0.01, 100.0);
 
-fn panels(map: &Map, shown: &Shown) -> String {
+fn panels(map: &Map, shown: &ShownNetwork) -> String {
     let mut text = format!(
         "<h2>{}</h2>\n<p>A dot is a network: offered load over capacity, and buffer over rate times round \
          trip. {}</p>\n<div class=\"panels\">\n",
@@ -167,7 +167,7 @@ fn panels(map: &Map, shown: &Shown) -> String {
     text
 }
 
-fn panel(map: &Map, (place, cc): (usize, &str), shown: &Shown) -> String {
+fn panel(map: &Map, (place, cc): (usize, &str), shown: &ShownNetwork) -> String {
     let along = |value: f64, (low, high): (f64, f64)| {
         (ln(value.clamp(low, high)) - ln(low)) / (ln(high) - ln(low))
     };

@@ -1,7 +1,7 @@
 //! Frames as bytes, for captures: IEEE 802.15.4-2006 section 7.2, compressed headers of RFC 6282,
 //! fragments of RFC 4944 section 5.3. The simulation itself needs their lengths only.
 
-use super::lowpan::{Ends, compressed_header, fragments};
+use super::lowpan::{ElidedAddresses, compressed_header, fragments};
 use crate::host::PORT;
 use crate::scenario::Addresses;
 use etherparse::UdpHeader;
@@ -117,7 +117,7 @@ impl Hop<'_> {
         bytes.extend(PORT.to_be_bytes());
         bytes.extend(PORT.to_be_bytes());
         bytes.extend(self.udp_checksum().to_be_bytes());
-        let ends = Ends {
+        let ends = ElidedAddresses {
             from_sender,
             to_receiver,
             beyond: self.hosts.0 >= self.nodes || self.hosts.1 >= self.nodes,

@@ -14,7 +14,7 @@ const NEXT_HEADER: u32 = 5;
 
 /// The part of a datagram's addresses that a hop can leave out.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct ElidedAddresses {
     /// Whether its source is the hop's sender, whose link-layer address says it all.
     pub from_sender: bool,
     /// Whether its destination is the hop's receiver.
@@ -59,7 +59,7 @@ const fn mac_bytes(addresses: Addresses) -> u32 {
 /// interface identifiers as far as the link-layer addresses do not say them, a full address for a
 /// host in the Internet (RFC 6282 section 3); UDP 1, both ports 4, checksum 2 (section 4.3).
 #[must_use]
-pub const fn compressed_header(addresses: Addresses, ends: Ends) -> u32 {
+pub const fn compressed_header(addresses: Addresses, ends: ElidedAddresses) -> u32 {
     let identifier = match addresses {
         Addresses::Long => 8,
         Addresses::Short => 2,
@@ -105,16 +105,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const AT_HOME: Ends = Ends { from_sender: true, to_receiver: true, beyond: false };
+    const AT_HOME: ElidedAddresses =
+        ElidedAddresses { from_sender: true, to_receiver: true, beyond: false };
 
     #[test]
     fn headers_are_as_long_as_the_rfcs_say() {
         let (long, short) = (Addresses::Long, Addresses::Short);
         assert_eq!(compressed_header(long, AT_HOME), 9);
-        let forwarded = Ends { from_sender: false, to_receiver: false, beyond: false };
+        let forwarded = ElidedAddresses { from_sender: false, to_receiver: false, beyond: false };
         assert_eq!(compressed_header(long, forwarded), 26);
         assert_eq!(compressed_header(short, forwarded), 14);
-        let to_internet = Ends { from_sender: true, to_receiver: false, beyond: true };
+        let to_internet = ElidedAddresses { from_sender: true, to_receiver: false, beyond: true };
         assert_eq!(compressed_header(long, to_internet), 25);
         assert_eq!((mac_bytes(long), mac_bytes(short)), (23, 11));
     }

@@ -15,7 +15,7 @@ mod simulation;
 mod topology;
 mod workload;
 
-pub use lowpan::{Ends, Fragments, LARGEST_DATAGRAM, compressed_header, fragments};
+pub use lowpan::{ElidedAddresses, Fragments, LARGEST_DATAGRAM, compressed_header, fragments};
 pub use record::{Causes, MeshRecord, Messages, NodeRecord};
 pub use routes::Routes;
 pub(crate) use simulation::simulate;

@@ -1,7 +1,7 @@
 //! Nodes that queue, fragment, forward and put together again.
 
 use super::bytes::{Hop, acknowledgement};
-use super::lowpan::{Ends, Fragments, compressed_header, fragments};
+use super::lowpan::{ElidedAddresses, Fragments, compressed_header, fragments};
 use super::reassembly::Reassembly;
 use super::record::{Causes, NodeRecord};
 use super::{Routes, Topology};
@@ -230,7 +230,7 @@ impl Network {
             return;
         }
         let to = self.routes.next_hop(at, goal);
-        let ends = Ends {
+        let ends = ElidedAddresses {
             from_sender: packet.from == at,
             to_receiver: packet.to == to,
             beyond: packet.from >= nodes || packet.to >= nodes,

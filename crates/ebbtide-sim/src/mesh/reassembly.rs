@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_waits_for_the_timeout_of_what_is_there() {
+    fn a_datagram_that_does_not_fit_waits_for_the_timeout_of_the_present_ones() {
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         let mut reassembly = Reassembly::new(1, 8_000_000_000);
         assert!(reassembly.arrived(at(0), (1, 7), 1));

@@ -1,7 +1,7 @@
 //! Hosts that send requests, each with an endpoint.
 
 use crate::host::{Ended, Exchanges, Kind, Step, Tag, client_address, client_at};
-use crate::random::Frugal;
+use crate::random::CompactChaCha;
 use crate::run::Recorder;
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::session::Response;
@@ -25,7 +25,7 @@ impl Requester {
     pub(super) fn new(
         (number, host, group): (u32, u32, u8),
         config: EndpointConfig,
-        rng: Frugal,
+        rng: CompactChaCha,
     ) -> Self {
         Self {
             host,

@@ -10,7 +10,7 @@ const WORDS: usize = 8;
 /// The same numbers as [`ChaCha8Rng`] gives, in 80 bytes instead of 320: half a block is kept and
 /// not four. It takes longer, which does not matter to a device that draws a few words per exchange.
 #[derive(Clone)]
-pub(crate) struct Frugal {
+pub(crate) struct CompactChaCha {
     seed: [u8; 32],
     /// Stretches of so many words that were begun.
     stretches: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Frugal {
     used: u8,
 }
 
-impl Frugal {
+impl CompactChaCha {
     fn word(&mut self) -> u32 {
         if usize::from(self.used) == WORDS {
             let mut whole = ChaCha8Rng::from_seed(self.seed);
@@ -33,7 +33,7 @@ impl Frugal {
     }
 }
 
-impl SeedableRng for Frugal {
+impl SeedableRng for CompactChaCha {
     type Seed = [u8; 32];
 
     fn from_seed(seed: [u8; 32]) -> Self {
@@ -41,7 +41,7 @@ impl SeedableRng for Frugal {
     }
 }
 
-impl TryRng for Frugal {
+impl TryRng for CompactChaCha {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
@@ -72,7 +72,7 @@ mod tests {
             seed: [u8; 32],
             draws in prop::collection::vec(0usize..40, 1..200),
         ) {
-            let mut frugal = Frugal::from_seed(seed);
+            let mut frugal = CompactChaCha::from_seed(seed);
             let mut whole = ChaCha8Rng::from_seed(seed);
             for draw in draws {
                 match draw {

@@ -111,22 +111,22 @@ pub(super) fn listed(text: &str) -> impl Iterator<Item = &str> {
 
 /// The values of one column, of one of the types that results have.
 enum Values {
-    Bool(Levelled<BoolType>),
-    Int32(Levelled<Int32Type>),
-    Int64(Levelled<Int64Type>),
-    Float(Levelled<FloatType>),
-    Double(Levelled<DoubleType>),
-    Bytes(Levelled<ByteArrayType>),
+    Bool(OptionalColumn<BoolType>),
+    Int32(OptionalColumn<Int32Type>),
+    Int64(OptionalColumn<Int64Type>),
+    Float(OptionalColumn<FloatType>),
+    Double(OptionalColumn<DoubleType>),
+    Bytes(OptionalColumn<ByteArrayType>),
 }
 
 /// The values of a column that may leave some out: a level per row says whether it has one.
-struct Levelled<T: DataType> {
+struct OptionalColumn<T: DataType> {
     is_optional: bool,
     values: Vec<T::T>,
     levels: Vec<i16>,
 }
 
-impl<T: DataType> Levelled<T> {
+impl<T: DataType> OptionalColumn<T> {
     const fn new(is_optional: bool) -> Self {
         Self { is_optional, values: Vec::new(), levels: Vec::new() }
     }
@@ -166,12 +166,12 @@ fn columns(schema: &SchemaDescriptor) -> Result<Vec<Values>> {
             return Err(ParquetError::General(format!("column {} is nested", column.name())));
         }
         Ok(match column.physical_type() {
-            Type::BOOLEAN => Values::Bool(Levelled::new(is_optional)),
-            Type::INT32 => Values::Int32(Levelled::new(is_optional)),
-            Type::INT64 => Values::Int64(Levelled::new(is_optional)),
-            Type::FLOAT => Values::Float(Levelled::new(is_optional)),
-            Type::DOUBLE => Values::Double(Levelled::new(is_optional)),
-            Type::BYTE_ARRAY => Values::Bytes(Levelled::new(is_optional)),
+            Type::BOOLEAN => Values::Bool(OptionalColumn::new(is_optional)),
+            Type::INT32 => Values::Int32(OptionalColumn::new(is_optional)),
+            Type::INT64 => Values::Int64(OptionalColumn::new(is_optional)),
+            Type::FLOAT => Values::Float(OptionalColumn::new(is_optional)),
+            Type::DOUBLE => Values::Double(OptionalColumn::new(is_optional)),
+            Type::BYTE_ARRAY => Values::Bytes(OptionalColumn::new(is_optional)),
             other => {
                 let name = column.name();
                 return Err(ParquetError::General(format!("column {name} is of type {other}")));

@@ -23,5 +23,5 @@ pub use exchanges::ExchangeRecord;
 pub use files::{Claim, Manifest, ManifestCell, Store, StoreError};
 pub use flow::FlowRecord;
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
-pub use trace::{AIR, Only, PLACES, Tap, Trace};
+pub use trace::{AIR, PLACES, Tap, Trace, TraceFilter};
 pub use wifi::{StationRecord, WifiRecord};

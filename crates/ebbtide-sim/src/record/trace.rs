@@ -41,7 +41,7 @@ const AT_SERVER: u32 = 1;
 pub struct Trace<T: Write, C: Write> {
     lines: Option<T>,
     captures: Vec<Tap<C>>,
-    only: Only,
+    only: TraceFilter,
     error: Option<io::Error>,
 }
 
@@ -55,7 +55,7 @@ pub struct Tap<C: Write> {
 
 /// Limits of a trace: one client, a time span, or both.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Only {
+pub struct TraceFilter {
     /// One client; `None`: all.
     pub client: Option<u32>,
     /// From this instant on; `None`: from the start.
@@ -64,7 +64,7 @@ pub struct Only {
     pub until: Option<Instant>,
 }
 
-impl Only {
+impl TraceFilter {
     fn takes(self, now: Instant, client: Option<u32>) -> bool {
         let is_theirs = self.client.is_none_or(|own| client.is_none_or(|client| client == own));
         let is_then = self.from.is_none_or(|from| now >= from);
@@ -75,7 +75,7 @@ impl Only {
 impl<T: Write, C: Write> Trace<T, C> {
     /// Writes JSON lines to `lines` and packets to `captures`, where there are such, of what `only`
     /// lets through.
-    pub fn new(lines: Option<T>, captures: Vec<Tap<C>>, only: Only) -> Self {
+    pub fn new(lines: Option<T>, captures: Vec<Tap<C>>, only: TraceFilter) -> Self {
         Self { lines, captures, only, error: None }
     }
 

@@ -4,7 +4,7 @@
 use super::model::Cell;
 use super::section::{Context, table};
 use super::text::{brief, escape, fixed, percent};
-use super::verdict::{Setting, Standing, time_of};
+use super::verdict::{ControlSummary, Setting, time_of};
 use crate::judge::Judgement;
 
 /// From so many cells on only the first figures can be chosen, to keep the file small.
@@ -26,7 +26,7 @@ const FIGURES: [(&str, &str); 5] = [
 pub(super) fn matrix(
     context: &Context<'_>,
     settings: &[Setting<'_>],
-    standings: &[Standing<'_>],
+    standings: &[ControlSummary<'_>],
     keys: &[&str],
 ) -> String {
     let mut head: String =

@@ -21,7 +21,7 @@ pub(super) struct Setting<'a> {
 }
 
 /// One control over all settings.
-pub(super) struct Standing<'a> {
+pub(super) struct ControlSummary<'a> {
     /// Name of the control.
     pub(super) cc: &'a str,
     /// Its cells, in the order of the run, with the judgement on each.
@@ -30,7 +30,7 @@ pub(super) struct Standing<'a> {
     pub(super) ratio: f64,
 }
 
-impl Standing<'_> {
+impl ControlSummary<'_> {
     /// In how many settings this is the judgement.
     pub(super) fn times(&self, judgement: Judgement) -> usize {
         self.cells.iter().filter(|(_, found)| *found == judgement).count()
@@ -59,8 +59,8 @@ pub(super) fn settings(report: &Report) -> Vec<Setting<'_>> {
 
 /// All controls, the best first: fewest collapses, then losses, then settings in which it is slower,
 /// then the time.
-pub(super) fn rank<'a>(report: &'a Report, settings: &[Setting<'a>]) -> Vec<Standing<'a>> {
-    let mut standings: Vec<Standing<'a>> =
+pub(super) fn rank<'a>(report: &'a Report, settings: &[Setting<'a>]) -> Vec<ControlSummary<'a>> {
+    let mut standings: Vec<ControlSummary<'a>> =
         controls(report).into_iter().map(|cc| stand(settings, cc)).collect();
     standings.sort_by(|a, b| a.faults().cmp(&b.faults()).then(a.ratio.total_cmp(&b.ratio)));
     // What is chosen in the only setting is the first one, whatever the ratios are.
@@ -74,7 +74,7 @@ pub(super) fn rank<'a>(report: &'a Report, settings: &[Setting<'a>]) -> Vec<Stan
     standings
 }
 
-fn stand<'a>(settings: &[Setting<'a>], cc: &'a str) -> Standing<'a> {
+fn stand<'a>(settings: &[Setting<'a>], cc: &'a str) -> ControlSummary<'a> {
     let mut cells = Vec::new();
     let mut logarithms = Vec::new();
     for setting in settings {
@@ -91,7 +91,7 @@ fn stand<'a>(settings: &[Setting<'a>], cc: &'a str) -> Standing<'a> {
     }
     let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
     let ratio = if logarithms.is_empty() { f64::INFINITY } else { mean.exp() };
-    Standing { cc, cells, ratio }
+    ControlSummary { cc, cells, ratio }
 }
 
 /// When a share of a cell's exchanges was delivered, s.

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::host::{Bulk, Side, starts};
 use crate::random::Streams;
 use crate::record::BackgroundFlow;
-use crate::scenario::{Control, Heading, Scenario, TCP, Tcp};
+use crate::scenario::{Control, CrossDirection, Scenario, TCP, Tcp};
 use ebbtide_core::time::Instant;
 
 /// The flows.
@@ -65,7 +65,7 @@ impl Flows {
 
     /// The end of a flow that is at the server, or the other one.
     fn side(&self, is_at_server: bool) -> Side {
-        let sends_up = self.scenario.network.background.direction == Heading::Up;
+        let sends_up = self.scenario.network.background.direction == CrossDirection::Up;
         if sends_up == is_at_server { Side::Receiver } else { Side::Sender }
     }
 

@@ -12,14 +12,14 @@ use std::path::Path;
 
 /// How large a file of several replications becomes, about.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Most {
+pub enum ChunkSize {
     /// So many rows, one per client.
     Rows(u64),
     /// So many bytes.
     Bytes(u64),
 }
 
-impl Most {
+impl ChunkSize {
     const fn size(self) -> u64 {
         match self {
             Self::Rows(size) | Self::Bytes(size) => size,
@@ -112,7 +112,7 @@ impl Campaign {
     /// # Errors
     ///
     /// Returns an error if the folder cannot be read or written; nothing is removed before what replaces it is there.
-    pub fn compact(&self, folder: &Path, most: Most) -> Result<usize, StoreError> {
+    pub fn compact(&self, folder: &Path, most: ChunkSize) -> Result<usize, StoreError> {
         let store = Store::open(folder)?;
         let _claim = store.claim_alone()?;
         let mut kept = Vec::new();
@@ -124,8 +124,8 @@ impl Campaign {
             for key in (0..spec.reps).map(&key) {
                 let Some(file) = store.file(&key)? else { continue };
                 size += match most {
-                    Most::Rows(_) => u64::from(spec.scenario.clients.count.max(1)),
-                    Most::Bytes(_) => file.len() as u64,
+                    ChunkSize::Rows(_) => u64::from(spec.scenario.clients.count.max(1)),
+                    ChunkSize::Bytes(_) => file.len() as u64,
                 };
                 keys.insert(key.clone());
                 parts.push((key, file));

@@ -8,7 +8,7 @@ use crate::host::Tag;
 use crate::net::Fate;
 use crate::random::{Streams, exponential};
 use crate::record::CrossRecord;
-use crate::scenario::{Cross, Heading, Scenario};
+use crate::scenario::{Cross, CrossDirection, Scenario};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
 
@@ -122,7 +122,7 @@ impl Net {
         }
         source.record.sent += 1;
         source.record.bytes += u64::from(source.settings.packet);
-        let (link, upwards) = (source.link, source.settings.direction == Heading::Up);
+        let (link, upwards) = (source.link, source.settings.direction == CrossDirection::Up);
         let tag = Tag { exchange: index.into(), ..Tag::default() };
         let sender = (self.first_cross + u32::from(index), Transport::Udp);
         let place = self.pool.put(sender, &source.payload, tag);

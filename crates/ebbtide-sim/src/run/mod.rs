@@ -29,7 +29,7 @@ pub use campaign::{
 };
 pub use cell::{physical_limit_s, summarise};
 pub use cell_spec::CellSpec;
-pub use chunk::{ChunkDone, FailedRun, Most};
+pub use chunk::{ChunkDone, ChunkSize, FailedRun};
 pub use discard::Discard;
 pub use document::document;
 pub(crate) use network::tagged;

@@ -1,7 +1,7 @@
 //! The way between the devices and the bottleneck: links that devices share, and links of their own.
 
 use crate::net::{Bottleneck, Delay, Link, LinkCounts, Loss, LossModel, Path};
-use crate::random::{Frugal, Streams};
+use crate::random::{CompactChaCha, Streams};
 use crate::record::{Direction, LinkRecord};
 use crate::scenario::{Access, ClassView, Scenario};
 use rand_chacha::ChaCha8Rng;
@@ -22,7 +22,7 @@ pub(super) struct Topology {
     routes: Vec<Vec<u16>>,
     /// The links of single devices, up and down, by the number of the device; empty if no class
     /// has such.
-    own: Vec<Option<Box<[Link<Frugal>; 2]>>>,
+    own: Vec<Option<Box<[Link<CompactChaCha>; 2]>>>,
 }
 
 struct Shared {
@@ -125,7 +125,7 @@ impl Topology {
     }
 
     /// One direction of a device's own link.
-    pub(super) fn own(&mut self, client: u32, upwards: bool) -> Option<&mut Link<Frugal>> {
+    pub(super) fn own(&mut self, client: u32, upwards: bool) -> Option<&mut Link<CompactChaCha>> {
         let own = self.own.get_mut(client as usize)?.as_mut()?;
         own.get_mut(usize::from(!upwards))
     }
@@ -180,7 +180,7 @@ fn add(sum: &mut Direction, counts: LinkCounts) {
     sum.busy_ns += one.busy_ns;
 }
 
-fn own(access: Access, device: u32, direction: &str, streams: &Streams) -> Link<Frugal> {
+fn own(access: Access, device: u32, direction: &str, streams: &Streams) -> Link<CompactChaCha> {
     let stream = |what: &str| streams.frugal(&format!("access/{device}/{direction}/{what}"));
     let loss = Loss::new(LossModel::of_share(access.loss), stream("loss"), stream("loss/states"));
     let rate = access.rate.map_or(NO_RATE, |rate| rate.0);

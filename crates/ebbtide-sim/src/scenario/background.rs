@@ -2,7 +2,7 @@
 
 use super::units::{Rate, Time};
 use super::validate::{Check, LONGEST, range, room_for_tcp};
-use super::{Heading, Scenario, TCP};
+use super::{CrossDirection, Scenario, TCP};
 use serde::{Deserialize, Serialize};
 
 /// TCP flows from the clients' side to the server's or back, each with a host of its own. Their
@@ -26,7 +26,7 @@ pub struct Background {
     pub stop: Time,
     /// The direction of their data.
     #[serde(skip_serializing_if = "super::traffic::is_default")]
-    pub direction: Heading,
+    pub direction: CrossDirection,
     /// The `[[link]]` at which their hosts on the devices' side are; the bottleneck if it is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
@@ -44,7 +44,7 @@ impl Default for Background {
             start: Time(0),
             stagger: Time(0),
             stop: Time(0),
-            direction: Heading::Up,
+            direction: CrossDirection::Up,
             link: None,
             wireless: false,
         }

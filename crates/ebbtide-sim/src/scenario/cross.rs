@@ -18,7 +18,7 @@ pub struct Cross {
     pub link: String,
     /// The direction on the link.
     #[serde(default)]
-    pub direction: Heading,
+    pub direction: CrossDirection,
     /// The rate while it sends, headers included.
     pub rate: Rate,
     /// The length of a packet, headers included, bytes.
@@ -41,7 +41,7 @@ pub struct Cross {
 /// A direction, seen from the devices.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Heading {
+pub enum CrossDirection {
     /// Towards the server.
     #[default]
     Up,

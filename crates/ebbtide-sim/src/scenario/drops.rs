@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_drops_are_read_back() {
         let aim = |count, client, seconds: u64, skip| TargetedLoss {
             count,
             client,

@@ -2,7 +2,7 @@
 
 use super::validate::{Check, LONGEST, range};
 use super::{Mesh, Scenario, Topology, WorkloadKind};
-use crate::mesh::{self, Ends, LARGEST_DATAGRAM, compressed_header, fragments};
+use crate::mesh::{self, ElidedAddresses, LARGEST_DATAGRAM, compressed_header, fragments};
 
 /// The maximum number of nodes, since routes and paths are kept for every pair.
 const MAX_NODES: u32 = 1000;
@@ -157,7 +157,7 @@ fn payloads(s: &Scenario, mesh: &Mesh) -> Check {
             key,
             &format!("is more than a chain of fragments can carry: at most {most} bytes"),
         )?;
-        let ends = Ends { from_sender: false, to_receiver: false, beyond: is_cloud };
+        let ends = ElidedAddresses { from_sender: false, to_receiver: false, beyond: is_cloud };
         let header = compressed_header(mesh.lowpan.addresses, ends);
         let frames = fragments(mesh.lowpan.addresses, header, datagram).count;
         range(

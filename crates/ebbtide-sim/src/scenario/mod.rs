@@ -33,7 +33,7 @@ pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
 pub use class::{Access, Class, ClassView, ClassWorkload};
 pub use control::Control;
-pub use cross::{Cross, Heading};
+pub use cross::{Cross, CrossDirection};
 pub use drops::Drops;
 pub use error::ScenarioError;
 pub use flow::{Each, FlowWorkload};

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_the_range() {
+    fn a_value_out_of_range_is_refused_with_the_range() {
         let mut settings = QBlock::default();
         for (key, value, expected) in [
             ("max-payloads", "0", "1 to 255"),

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_refused_by_name() {
+    fn an_invalid_setting_is_refused_by_name() {
         for text in ["clients", "=4", "clients=", "clients=1,,2"] {
             let error = parse_set(text).unwrap_err().to_string();
             assert!(error.contains("KEY=VALUE") && error.contains(text), "{error}");

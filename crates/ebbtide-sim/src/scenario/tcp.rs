@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_the_range() {
+    fn a_value_out_of_range_is_refused_with_the_range() {
         let mut tcp = Tcp::default();
         for (key, value, expected) in [
             ("initial-rto", "99ms", "from 100ms to 1h"),

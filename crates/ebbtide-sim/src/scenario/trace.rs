@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_names_the_line() {
+    fn an_invalid_trace_names_the_line() {
         for (text, says) in
             [("1\nx\n", "line 2"), ("5\n4\n", "line 2"), ("", "empty"), ("-1\n", "line 1")]
         {

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused() {
+    fn an_invalid_quantity_is_refused() {
         for text in
             ["", "5", "-1 s", "1 parsec", "1.0000000001 ns", "s", "99999999999999 d", "1..2 s"]
         {

@@ -20,11 +20,11 @@ const ATTEMPT: Duration = Duration::from_millis(250);
 
 /// The addresses at which the servers of names were found. They hold as long as the name has them.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct KnownAddresses {
     names: Mutex<BTreeMap<(Scheme, String, u16), SocketAddr>>,
 }
 
-impl Found {
+impl KnownAddresses {
     fn get(&self, uri: &Uri) -> Option<SocketAddr> {
         self.lock().get(&key(uri)).copied()
     }

@@ -1,6 +1,6 @@
 //! Drives a transfer: starts its exchanges, waits for their answers and its instants.
 
-use super::equals::UnderWay;
+use super::equals::EqualRequest;
 use super::pending::Pending;
 use super::running::Running;
 use super::session::{Session, is_no_room, loss_of};
@@ -25,7 +25,7 @@ pub(super) struct Drive {
     /// Why the last message was lost.
     lost: Option<Error>,
     /// Of a request that changes something.
-    _under_way: Option<UnderWay>,
+    _under_way: Option<EqualRequest>,
 }
 
 impl Drive {

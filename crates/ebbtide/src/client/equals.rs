@@ -14,7 +14,7 @@ pub(super) struct Equals(Mutex<BTreeMap<Key, usize>>);
 
 /// A request under way, until it is dropped.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct EqualRequest {
     equals: Arc<Equals>,
     key: Key,
 }
@@ -26,7 +26,7 @@ impl Equals {
         self: &Arc<Self>,
         remote: SocketAddr,
         parts: &RequestParts,
-    ) -> (UnderWay, bool) {
+    ) -> (EqualRequest, bool) {
         let mut hasher = DefaultHasher::new();
         parts.code.0.hash(&mut hasher);
         for opt in parts.options.iter() {
@@ -37,11 +37,11 @@ impl Equals {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = all.entry(key).or_default();
         *count += 1;
-        (UnderWay { equals: self.clone(), key }, *count > 1)
+        (EqualRequest { equals: self.clone(), key }, *count > 1)
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for EqualRequest {
     fn drop(&mut self) {
         let mut all = self.equals.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = all.get_mut(&self.key) {

@@ -88,7 +88,7 @@ struct Inner {
     q_block: q_block::Support,
     rooms: Arc<Rooms>,
     equals: Arc<equals::Equals>,
-    found: addresses::Found,
+    found: addresses::KnownAddresses,
 }
 
 impl Client {
@@ -114,7 +114,7 @@ impl Client {
             q_block: q_block::Support::default(),
             rooms: Arc::default(),
             equals: Arc::default(),
-            found: addresses::Found::default(),
+            found: addresses::KnownAddresses::default(),
         };
         Self { inner: Arc::new(inner) }
     }

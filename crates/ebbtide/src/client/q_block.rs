@@ -20,12 +20,12 @@ const MEMORY: Duration = Duration::from_secs(3600);
 /// Servers that were probed for the Q-Block options, with their results.
 #[derive(Debug, Default)]
 pub(super) struct Support {
-    servers: Mutex<BTreeMap<SocketAddr, Said>>,
+    servers: Mutex<BTreeMap<SocketAddr, ProbeResult>>,
 }
 
 /// The result of probing a server, and the time of the answer.
 #[derive(Copy, Clone, Debug)]
-struct Said {
+struct ProbeResult {
     supports: bool,
     at: Instant,
 }
@@ -39,7 +39,7 @@ impl Support {
 
     fn learn(&self, now: Instant, remote: SocketAddr, supports: bool) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.insert(remote, Said { supports, at: now });
+        servers.insert(remote, ProbeResult { supports, at: now });
         if servers.len() > MAX_SERVERS
             && let Some(oldest) = servers.iter().min_by_key(|(_, said)| said.at).map(|(to, _)| *to)
         {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_said_holds_for_an_hour() {
+    fn the_result_of_a_probe_holds_for_an_hour() {
         let support = Support::default();
         support.learn(at(10), server(1), true);
         assert_eq!(support.known(at(3609), server(1)), Some(true));

@@ -28,7 +28,7 @@ struct Room {
 }
 
 /// A request that waits for room. The last one that leaves removes the room of its peer.
-struct Visit<'r> {
+struct WaitingRequest<'r> {
     rooms: &'r Rooms,
     remote: SocketAddr,
     room: Arc<Room>,
@@ -69,13 +69,13 @@ impl Rooms {
         }
     }
 
-    fn visit(&self, remote: SocketAddr) -> Visit<'_> {
+    fn visit(&self, remote: SocketAddr) -> WaitingRequest<'_> {
         let mut rooms = self.lock();
         let room = rooms.entry(remote).or_default().clone();
         // Counted under the lock of the map.
         room.visitors.fetch_add(1, Ordering::Relaxed);
         self.count.store(rooms.len(), Ordering::Release);
-        Visit { rooms: self, remote, room }
+        WaitingRequest { rooms: self, remote, room }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<SocketAddr, Arc<Room>>> {
@@ -83,7 +83,7 @@ impl Rooms {
     }
 }
 
-impl Drop for Visit<'_> {
+impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
         let mut rooms = self.rooms.lock();
         if self.room.visitors.fetch_sub(1, Ordering::Relaxed) == 1 {

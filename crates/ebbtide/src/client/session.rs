@@ -1,6 +1,6 @@
 //! The context of a request: its destination, its transport, its settings and a clock.
 
-use super::equals::UnderWay;
+use super::equals::EqualRequest;
 use super::pending::Pending;
 use super::{Inner, RequestParts};
 use crate::error::Error;
@@ -27,11 +27,11 @@ pub(crate) struct Session {
     pub(super) remote: SocketAddr,
     /// The peer's address.
     pub(super) address: SocketAddr,
-    over: Over,
+    over: SessionTransport,
 }
 
 #[derive(Clone, Debug)]
-enum Over {
+enum SessionTransport {
     Datagrams(Arc<Shared>),
     Connection(Arc<Link>),
 }
@@ -53,7 +53,7 @@ impl Session {
             _ => {}
         }
         let link = Box::pin(inner.connections.link(&inner.config.stream, uri, remote)).await?;
-        let over = Over::Connection(link);
+        let over = SessionTransport::Connection(link);
         Ok(Self { inner: inner.clone(), remote, address: remote, over })
     }
 
@@ -61,12 +61,17 @@ impl Session {
     /// A session over DTLS, once its handshake is complete.
     async fn over_dtls(inner: &Arc<Inner>, address: SocketAddr, name: &str) -> Result<Self, Error> {
         let (shared, remote) = super::dtls::session(inner, address, name).await?;
-        Ok(Self { inner: inner.clone(), remote, address, over: Over::Datagrams(shared) })
+        Ok(Self {
+            inner: inner.clone(),
+            remote,
+            address,
+            over: SessionTransport::Datagrams(shared),
+        })
     }
 
     /// A session over UDP.
     pub(super) fn of_datagrams(inner: &Arc<Inner>, remote: SocketAddr) -> Result<Self, Error> {
-        let over = Over::Datagrams(inner.socket(remote)?);
+        let over = SessionTransport::Datagrams(inner.socket(remote)?);
         Ok(Self { inner: inner.clone(), remote, address: remote, over })
     }
 
@@ -78,23 +83,23 @@ impl Session {
     /// The socket, unless it is a connection.
     pub(super) fn socket(&self) -> Option<&Arc<Shared>> {
         match &self.over {
-            Over::Datagrams(shared) => Some(shared),
-            Over::Connection(_) => None,
+            SessionTransport::Datagrams(shared) => Some(shared),
+            SessionTransport::Connection(_) => None,
         }
     }
 
     /// The connection, if it is one.
     pub(super) fn link(&self) -> Option<&Arc<Link>> {
         match &self.over {
-            Over::Datagrams(_) => None,
-            Over::Connection(link) => Some(link),
+            SessionTransport::Datagrams(_) => None,
+            SessionTransport::Connection(link) => Some(link),
         }
     }
 
     pub(super) fn clock(&self) -> Clock {
         match &self.over {
-            Over::Datagrams(shared) => shared.clock,
-            Over::Connection(link) => link.clock,
+            SessionTransport::Datagrams(shared) => shared.clock,
+            SessionTransport::Connection(link) => link.clock,
         }
     }
 
@@ -105,14 +110,14 @@ impl Session {
     /// How long messages and blocks of a request may be.
     pub(super) fn sizes(&self, options: &Options, block_size: Option<usize>) -> Sizes {
         match (&self.over, block_size) {
-            (Over::Datagrams(_), wanted) => {
+            (SessionTransport::Datagrams(_), wanted) => {
                 Sizes::of_datagrams(wanted.unwrap_or(self.inner.config.block_size))
             }
             // RFC 8323 section 6: BERT, too, unless the caller wants smaller blocks.
-            (Over::Connection(link), Some(wanted)) => {
+            (SessionTransport::Connection(link), Some(wanted)) => {
                 link.sizes(options).at_most(Block::szx_of(wanted))
             }
-            (Over::Connection(link), None) => link.sizes(options),
+            (SessionTransport::Connection(link), None) => link.sizes(options),
         }
     }
 
@@ -131,7 +136,7 @@ impl Session {
     }
 
     /// A request begins that changes something; whether an equal one is under way.
-    pub(super) fn begin(&self, parts: &RequestParts) -> (UnderWay, bool) {
+    pub(super) fn begin(&self, parts: &RequestParts) -> (EqualRequest, bool) {
         self.inner.equals.begin(self.remote, parts)
     }
 
@@ -149,19 +154,21 @@ impl Session {
         let Outgoing { code, options, payload, q_block, .. } = outgoing;
         let remote = self.remote;
         let pending = match &self.over {
-            Over::Connection(link) => {
+            SessionTransport::Connection(link) => {
                 Pending::over_connection(link, |link| link.call(*code, options, payload))?
             }
-            Over::Datagrams(shared) => Pending::over_datagrams(shared, remote, |endpoint, now| {
-                options.with_slice(None, |options| {
-                    let content = Content { code: *code, options, payload };
-                    if *q_block {
-                        endpoint.request_block(now, remote, &content)
-                    } else {
-                        endpoint.request(now, remote, &content, reliability)
-                    }
-                })
-            })?,
+            SessionTransport::Datagrams(shared) => {
+                Pending::over_datagrams(shared, remote, |endpoint, now| {
+                    options.with_slice(None, |options| {
+                        let content = Content { code: *code, options, payload };
+                        if *q_block {
+                            endpoint.request_block(now, remote, &content)
+                        } else {
+                            endpoint.request(now, remote, &content, reliability)
+                        }
+                    })
+                })?
+            }
         };
         Ok(pending.in_rooms(self.inner.rooms.clone()))
     }
@@ -173,7 +180,7 @@ impl Session {
         outgoing: &Outgoing,
         reliability: Reliability,
     ) -> Result<Pending, Error> {
-        let (Over::Datagrams(shared), Some(old)) = (&self.over, old.exchange()) else {
+        let (SessionTransport::Datagrams(shared), Some(old)) = (&self.over, old.exchange()) else {
             return self.start(outgoing, reliability);
         };
         let Outgoing { code, options, payload, .. } = outgoing;

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_set_for_sockets_is_what_the_system_has_set() {
+    async fn socket_options_are_set_in_the_operating_system() {
         let index = interface_index("lo").unwrap();
         let config = Config::new()
             .interface("lo")
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_set_is_the_systems_choice() {
+    async fn an_option_that_is_not_set_is_the_systems_choice() {
         let plain = opened("127.0.0.1:0", &Config::new());
         let bare = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let (socket, bare) =
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_no_socket_can_have_is_an_error_that_names_it() {
+    async fn an_impossible_socket_option_is_an_error_that_names_it() {
         for (config, named) in [
             (Config::new().dscp(64), "DSCP 64: it is 0 to 63"),
             (Config::new().interface("none0"), "No such device"),

@@ -11,5 +11,5 @@ pub use ebbtide_core::session::DataError;
 pub use ebbtide_core::session::{BurstMark, ContentFormat, Options, Response, StatusError};
 pub use request::Request;
 pub use scheme::Scheme;
-pub(crate) use shown::{Shown, ShownFrame};
+pub(crate) use shown::{DisplayMessage, ShownFrame};
 pub use uri::{DEFAULT_PORT, Uri, UriError};

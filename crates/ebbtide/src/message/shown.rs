@@ -5,9 +5,9 @@ use core::fmt::{self, Display, Formatter};
 use ebbtide_core::wire::{Block, Code, Frame, Message, Opt, OptionNumber, SignalOption, Token};
 
 /// `CON GET, MID 0x7d34, token 53aa01, Uri-Path "time", Observe 0, 5 bytes of payload`.
-pub(crate) struct Shown<'m>(pub(crate) &'m Message<'m>);
+pub(crate) struct DisplayMessage<'m>(pub(crate) &'m Message<'m>);
 
-impl Display for Shown<'_> {
+impl Display for DisplayMessage<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let message = self.0;
         write!(f, "{} ", message.kind())?;
@@ -167,7 +167,7 @@ mod tests {
         let token = Token::new(&[0x53, 0xaa]).unwrap();
         let encoded =
             content.encode(&mut buf, Type::Confirmable, MessageId(0x7d34), token).unwrap();
-        Shown(&Message::parse(&buf[..encoded.len]).unwrap()).to_string()
+        DisplayMessage(&Message::parse(&buf[..encoded.len]).unwrap()).to_string()
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_sends_cannot_write_on_the_terminal() {
+    fn bytes_of_a_peer_cannot_control_the_terminal() {
         let text = shown(Code::GET, &[(OptionNumber::URI_PATH, b"\x1b[2J\n")], b"");
         assert!(!text.contains('\x1b') && !text.contains('\n'), "{text}");
         let text = shown(Code::GET, &[(OptionNumber::URI_PATH, &[0xff, 0x1b])], b"");

@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_uri_says_why() {
+    fn an_invalid_uri_says_why() {
         for (text, error) in [
             ("http://a/b", UriError::Scheme("http".into())),
             ("coap+sms://a/b", UriError::Scheme("coap+sms".into())),

@@ -13,9 +13,9 @@ pub(crate) enum Sessions {}
 
 /// There are none.
 #[derive(Debug)]
-pub(crate) enum Opened {}
+pub(crate) enum OpenedMessages {}
 
-impl Opened {
+impl OpenedMessages {
     pub(crate) fn messages(&self) -> core::iter::Empty<(SocketAddr, &[u8])> {
         match *self {}
     }
@@ -26,11 +26,11 @@ impl Sessions {
         match *self {}
     }
 
-    pub(crate) fn receive(&mut self, _: Instant, _: SocketAddr, _: &[u8]) -> Opened {
+    pub(crate) fn receive(&mut self, _: Instant, _: SocketAddr, _: &[u8]) -> OpenedMessages {
         match *self {}
     }
 
-    pub(crate) fn reuse(&mut self, _: Opened) {
+    pub(crate) fn reuse(&mut self, _: OpenedMessages) {
         match *self {}
     }
 

@@ -6,7 +6,7 @@ use super::clock::{Clock, seeded};
 use super::dtls::Side;
 #[cfg(feature = "dtls")]
 use super::dtls::config::DtlsConfig;
-use super::dtls::{Opened, Sessions};
+use super::dtls::{OpenedMessages, Sessions};
 use super::peer::Peer;
 use super::pending::{Answer, Call, Open, Owner, Pending};
 use super::room::Waiting;
@@ -415,7 +415,7 @@ impl SocketState {
         now: Instant,
         from: SocketAddr,
         datagram: &[u8],
-    ) -> Option<Opened> {
+    ) -> Option<OpenedMessages> {
         self.dtls.as_mut().map(|sessions| sessions.receive(now, from, datagram))
     }
 
@@ -552,7 +552,7 @@ mod tests {
     use ebbtide_core::wire::{Code, Content};
 
     #[tokio::test]
-    async fn what_waits_for_a_socket_is_bounded_and_what_finds_no_room_is_refused_and_counted() {
+    async fn the_queue_of_a_socket_is_bounded_and_refused_datagrams_are_counted() {
         const LIMIT: usize = 2000;
         let mut endpoint = EndpointConfig::default();
         endpoint.limits.outbox_bytes = LIMIT;

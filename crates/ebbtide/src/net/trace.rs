@@ -14,7 +14,7 @@
 //! `exchange` is a small number, unique among the exchanges that are open at one socket at the
 //! same time. Datagrams sent in reply have none.
 
-use crate::message::{Request, Shown};
+use crate::message::{DisplayMessage, Request};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::{Failure, Sent, Transmit};
@@ -29,7 +29,7 @@ pub(crate) fn received(from: SocketAddr, datagram: &[u8]) {
     if enabled!(target: "ebbtide::message", Level::DEBUG)
         && let Ok(message) = Message::parse(datagram)
     {
-        debug!(target: "ebbtide::message", peer = %from, datagram = %Shown(&message), "received");
+        debug!(target: "ebbtide::message", peer = %from, datagram = %DisplayMessage(&message), "received");
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn sent(transmit: &Transmit<'_>) {
         return;
     }
     let (peer, Ok(message)) = (transmit.to, Message::parse(transmit.datagram)) else { return };
-    let datagram = Shown(&message);
+    let datagram = DisplayMessage(&message);
     match transmit.what {
         Sent::Reply => debug!(target: "ebbtide::message", %peer, %datagram, "sent"),
         Sent::Probe { exchange, timeout } => {

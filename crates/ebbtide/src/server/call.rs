@@ -44,7 +44,7 @@ pub struct Call<'a>(Source<'a>);
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every request")]
 enum Source<'a> {
     Borrowed(Borrowed<'a>),
-    Kept(Arc<Kept>),
+    Kept(Arc<OwnedRequest>),
 }
 
 /// A request that borrows its datagram.
@@ -65,7 +65,7 @@ pub(crate) struct Borrowed<'a> {
 }
 
 /// Copies of the parts of a request.
-struct Kept {
+struct OwnedRequest {
     peer: Peer,
     datagram: Bytes,
     payload: Bytes,
@@ -90,11 +90,11 @@ impl Borrowed<'_> {
         core::str::from_utf8(params).ok()
     }
 
-    fn keep(&self) -> Kept {
+    fn keep(&self) -> OwnedRequest {
         let unknown = || Peer { address: self.remote, identity: None, certificate: None };
         // A segment that is not UTF-8 is left out, as in a borrowed call.
         let named = |name: &String| Some((name.clone(), self.param(name)?.to_owned()));
-        Kept {
+        OwnedRequest {
             peer: self.peer.cloned().unwrap_or_else(unknown),
             datagram: Bytes::copy_from_slice(self.message.as_bytes()),
             payload: Bytes::copy_from_slice(self.payload),

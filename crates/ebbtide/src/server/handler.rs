@@ -40,17 +40,17 @@ pub trait Handler<M, S>: Send + Sync + 'static {
 
 /// Marks functions of a borrowed call.
 #[derive(Debug)]
-pub struct OfCall(());
+pub struct ViaCall(());
 
 /// Marks functions of parts that answer at once.
 #[derive(Debug)]
-pub struct OfParts<T>(T);
+pub struct ViaParts<T>(T);
 
 /// Marks functions of parts that return a future.
 #[derive(Debug)]
 pub struct Async<T>(T);
 
-impl<F, R, S> Handler<OfCall, S> for F
+impl<F, R, S> Handler<ViaCall, S> for F
 where
     F: Fn(&Call<'_>) -> R + Send + Sync + 'static,
     R: IntoResponse,
@@ -63,7 +63,7 @@ where
 
 macro_rules! handlers {
     ($(($($part:ident)*))*) => {$(
-        impl<F, R, S, $($part,)*> Handler<OfParts<($($part,)*)>, S> for F
+        impl<F, R, S, $($part,)*> Handler<ViaParts<($($part,)*)>, S> for F
         where
             F: Fn($($part),*) -> R + Send + Sync + 'static,
             R: IntoResponse,

@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn what_overtakes_waits_and_copies_are_not_delivered() {
+    fn a_message_that_overtakes_waits_and_copies_are_not_delivered() {
         let got = delivered(&[(2, 2), (1, 1), (1, 1), (0, 0), (0, 0), (3, 3), (2, 2)]);
         assert_eq!(got, [0, 1, 2, 3]);
     }
 
     #[test]
-    fn what_the_sender_gave_up_is_left_out() {
+    fn messages_that_the_sender_gave_up_are_left_out() {
         // 1 never comes; 4 says that nothing before 2 does.
         assert_eq!(delivered(&[(0, 0), (2, 1), (3, 2)]), [0]);
         assert_eq!(delivered(&[(0, 0), (2, 1), (3, 2), (4, 2)]), [0, 2, 3, 4]);

@@ -17,13 +17,13 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
-pub(super) struct Working {
+pub(super) struct HandlersAtWork {
     service: Service,
     /// The address in whose share it is counted, once it takes longer than a moment.
     holder: Option<IpAddr>,
 }
 
-impl Working {
+impl HandlersAtWork {
     /// A place for a request of `from`; `None` if as many work as may, or as many as are free to others for
     /// this source.
     pub(super) fn begin(service: &Service, from: IpAddr) -> Option<Self> {
@@ -48,7 +48,7 @@ fn shares(inner: &Inner) -> MutexGuard<'_, FairShares> {
     inner.shares.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Working {
+impl Drop for HandlersAtWork {
     fn drop(&mut self) {
         if let Some(from) = self.holder {
             shares(&self.service.inner).remove(from);
@@ -61,7 +61,7 @@ impl Drop for Working {
 /// retransmitting it (RFC 7252 section 5.2.2).
 pub(super) async fn finish<C: Carrier>(
     carrier: Arc<C>,
-    working: Working,
+    working: HandlersAtWork,
     mut pending: PendingRequest,
     subject: Option<(super::Subject, u64)>,
     future: BoxFuture,
@@ -119,7 +119,7 @@ pub(super) fn when_there_is_room<C: Carrier>(
     finished: Finished,
 ) {
     let from = finished.requester().remote.ip();
-    let Some(working) = Working::begin(service, from) else {
+    let Some(working) = HandlersAtWork::begin(service, from) else {
         tracing::warn!(peer = %finished.requester().remote, "too many responses wait to be sent");
         return;
     };
@@ -156,7 +156,7 @@ pub(super) fn at_leisure<C: Carrier>(service: &Service, carrier: &Arc<C>, finish
         return;
     }
     let from = finished.requester().remote.ip();
-    let Some(working) = Working::begin(service, from) else { return };
+    let Some(working) = HandlersAtWork::begin(service, from) else { return };
     let leisure = service.config().endpoint.params.default_leisure.to_duration();
     let part = fraction();
     let (carrier, working) = (carrier.clone(), working.hold(from));

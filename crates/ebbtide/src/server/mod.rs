@@ -61,7 +61,7 @@ use crate::stream::{Listen, Listener, Serving, StreamCounters, Tally};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::MessageIdStart;
 use ebbtide_core::endpoint::{Counters, SendError};
-use later::Working;
+use later::HandlersAtWork;
 use service::Service;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -118,7 +118,7 @@ impl Server {
         let mut net = config.clone();
         let (store, workers) = (config.state.clone(), config.workers.max(1));
         let unread = |source| BindError { address: UNRESOLVED, source };
-        let saved = store.as_deref().map(state::Saved::load).transpose().map_err(unread)?;
+        let saved = store.as_deref().map(state::SavedState::load).transpose().map_err(unread)?;
         net.endpoint.message_id_start = saved.as_ref().map(|saved| {
             let (key, restarts) = (saved.key, saved.restarts);
             MessageIdStart { key, restarts }

@@ -55,7 +55,7 @@ impl<S> Clone for Route<S> {
 }
 
 /// The route of a request, with the segments of its path that match the route's names.
-pub(super) struct Found<'r, 'm> {
+pub(super) struct RouteMatch<'r, 'm> {
     pub(super) route: RouteRef<'r>,
     params: Params<'m>,
 }
@@ -77,7 +77,7 @@ impl core::ops::Deref for RouteRef<'_> {
     }
 }
 
-impl<'r, 'm> Found<'r, 'm> {
+impl<'r, 'm> RouteMatch<'r, 'm> {
     pub(super) fn fixed(route: &'r Route, params: Params<'m>) -> Self {
         Self { route: RouteRef::Fixed(route), params }
     }
@@ -295,9 +295,9 @@ impl<S: Send + Sync + 'static> Router<S> {
 
 impl Router {
     /// The route of a request with its parameters, or the answer if there is none.
-    pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<Found<'_, 'a>, Response> {
+    pub(super) fn find<'a>(&self, message: &Message<'a>) -> Result<RouteMatch<'_, 'a>, Response> {
         match self.look_up(message) {
-            Some((route, params)) => Ok(Found::fixed(route, params)),
+            Some((route, params)) => Ok(RouteMatch::fixed(route, params)),
             None => Err(well_known::answer(self.routes.iter(), message)),
         }
     }
@@ -383,7 +383,7 @@ mod tests {
             encoder.option(OptionNumber::URI_PATH, segment.as_bytes()).unwrap();
         }
         let message = Message::parse(encoder.finish()).unwrap();
-        let Found { route, params } = router.find(&message).ok()?;
+        let RouteMatch { route, params } = router.find(&message).ok()?;
         let values = params.values.iter().take(params.count);
         let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
         Some((route.path.clone(), values.chain(route.rest(&message)).collect()))
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spelled_out_goes_first_and_dead_ends_are_left_again() {
+    fn literal_segments_take_precedence_and_dead_ends_are_left_again() {
         let resource = || get(|| Code::CONTENT);
         let router = Router::new()
             .route("/", resource())

@@ -3,9 +3,9 @@
 
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
-use super::panics::{self, Caught};
+use super::panics::{self, CaughtPanic};
 use super::reply::{Answer, BoxFuture, Reply};
-use super::router::{Found, Route, Router};
+use super::router::{Route, RouteMatch, Router};
 use crate::config::Config;
 use crate::message::Response;
 use crate::metrics::{Load, Reports};
@@ -176,7 +176,7 @@ impl Service {
         &self,
         verified: &Verified<'_, 'm>,
         peer: Option<&Peer>,
-    ) -> Result<Found<'_, 'm>, Response> {
+    ) -> Result<RouteMatch<'_, 'm>, Response> {
         let refuses_for = self.inner.refuses_for.load(Ordering::Relaxed);
         if refuses_for > 0 {
             return Err(Response::new(Code::SERVICE_UNAVAILABLE).max_age(refuses_for));
@@ -211,13 +211,13 @@ impl Service {
     }
 
     /// The route of a request with its parameters, or the answer if there is none.
-    fn find<'m>(&self, message: &Message<'m>) -> Result<Found<'_, 'm>, Response> {
+    fn find<'m>(&self, message: &Message<'m>) -> Result<RouteMatch<'_, 'm>, Response> {
         if let Some((route, params)) = self.inner.router.look_up(message) {
-            return Ok(Found::fixed(route, params));
+            return Ok(RouteMatch::fixed(route, params));
         }
         let added = self.inner.added.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((route, params)) = added.look_up(message) {
-            return Ok(Found::added(route.clone(), params));
+            return Ok(RouteMatch::added(route.clone(), params));
         }
         let routes = self.inner.router.routes.iter().chain(&added.routes);
         Err(super::well_known::answer(routes, message))
@@ -232,7 +232,7 @@ impl Service {
     /// Calls a handler.
     fn call<'m>(
         &self,
-        found: &Found<'_, 'm>,
+        found: &RouteMatch<'_, 'm>,
         from: (SocketAddr, Option<&Peer>),
         message: &Message<'m>,
         payload: &[u8],
@@ -244,7 +244,7 @@ impl Service {
     }
 
     /// The answer in place of a handler that panicked. The panic is counted and logged.
-    pub(super) fn panicked(&self, caught: &Caught) -> Response {
+    pub(super) fn panicked(&self, caught: &CaughtPanic) -> Response {
         self.inner.handler_panics.fetch_add(1, Ordering::Relaxed);
         tracing::error!(reason = %caught, "a handler panicked");
         Response::new(Code::INTERNAL_SERVER_ERROR)
@@ -261,7 +261,7 @@ impl Service {
         span: &Span,
     ) -> MutexGuard<'s, C::State> {
         let from = assembled.requester().remote.ip();
-        let Some(working) = super::Working::begin(self, from) else {
+        let Some(working) = super::HandlersAtWork::begin(self, from) else {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
             self.refused(now, Reason::Overloaded, from);
             let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);

@@ -23,7 +23,7 @@ const MAGIC: &[u8] = b"ebbtide state 1\n";
 
 /// A state as it is stored.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Saved {
+pub(super) struct SavedState {
     /// The secret of the message IDs.
     pub(super) key: u64,
     /// The number of earlier starts of the server.
@@ -41,7 +41,7 @@ pub(super) fn unix_millis() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Saved {
+impl SavedState {
     /// Loads the stored state, or creates that of a first start, and stores that the server was
     /// started.
     ///
@@ -166,7 +166,7 @@ fn get_bytes<'i>(input: &mut &'i [u8]) -> Option<&'i [u8]> {
 }
 
 /// Restores a state, before the sockets are driven.
-pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &Saved) {
+pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &SavedState) {
     let (now, unix) = (service.clock().now(), unix_millis());
     service.session().tables().with(|tables| {
         for (ip, at) in &saved.verified {
@@ -192,7 +192,7 @@ fn collect(
     sockets: &[Weak<Shared>],
     (key, restarts): (u64, u32),
     before: Option<(u64, usize)>,
-) -> Option<((u64, usize), Saved)> {
+) -> Option<((u64, usize), SavedState)> {
     let live: Vec<_> = sockets.iter().map(Weak::upgrade).collect();
     let versions = live.iter().flatten().map(|shared| shared.lock().observers.version());
     let version = versions.sum();
@@ -206,7 +206,7 @@ fn collect(
     if before == Some(version) {
         return None;
     }
-    let mut saved = Saved { key, restarts, verified, observers: Vec::new() };
+    let mut saved = SavedState { key, restarts, verified, observers: Vec::new() };
     for (number, shared) in live.iter().enumerate() {
         let Some(shared) = shared.as_ref() else { continue };
         let state = shared.lock();
@@ -258,16 +258,16 @@ mod tests {
             sent: 60,
             request: request.into(),
         };
-        let saved = Saved {
+        let saved = SavedState {
             key: 5,
             restarts: 3,
             verified: vec![("2001:db8::1".parse().unwrap(), 1_700_000_000_000)],
             observers: vec![(1, observer)],
         };
         let encoded = saved.encode();
-        assert_eq!(Saved::decode(&encoded), Some(saved));
+        assert_eq!(SavedState::decode(&encoded), Some(saved));
         for end in 0..encoded.len() {
-            assert_eq!(Saved::decode(&encoded[..end]), None, "{end}");
+            assert_eq!(SavedState::decode(&encoded[..end]), None, "{end}");
         }
     }
 
@@ -276,16 +276,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         let store = StateFile::new(&path);
-        let before = Saved { key: 1, restarts: 2, ..Saved::default() };
+        let before = SavedState { key: 1, restarts: 2, ..SavedState::default() };
         store.save(&before.encode()).unwrap();
         let verified = vec![("192.0.2.1".parse().unwrap(), 7); 100];
-        let after = Saved { key: 1, restarts: 3, verified, observers: Vec::new() };
+        let after = SavedState { key: 1, restarts: 3, verified, observers: Vec::new() };
         let bytes = after.encode();
         for written in 0..=bytes.len() {
             // As much as had reached the disk when the power went.
             std::fs::write(folder.path().join("state.new"), &bytes[..written]).unwrap();
             let loaded = store.load().unwrap().unwrap();
-            assert_eq!(Saved::decode(&loaded).as_ref(), Some(&before), "{written}");
+            assert_eq!(SavedState::decode(&loaded).as_ref(), Some(&before), "{written}");
         }
         // The rest of it does not disturb the next state, which may be shorter.
         store.save(&before.encode()).unwrap();

@@ -2,10 +2,10 @@
 //! room.
 
 use super::extract::{BodyStream, Feed};
-use super::later::Working;
+use super::later::HandlersAtWork;
 use super::panics;
 use super::reply::{Answer, Reply};
-use super::router::Found;
+use super::router::RouteMatch;
 use super::service::Service;
 use crate::message::Response;
 use crate::net::peer::Peer;
@@ -57,7 +57,7 @@ impl Service {
     pub(super) fn stream_block(
         &self,
         now: Instant,
-        found: &Found<'_, '_>,
+        found: &RouteMatch<'_, '_>,
         from: (SocketAddr, Option<&Peer>),
         message: &Message<'_>,
         part: &BodyBlock,
@@ -99,7 +99,7 @@ impl Service {
     fn begin(
         &self,
         now: Instant,
-        found: &Found<'_, '_>,
+        found: &RouteMatch<'_, '_>,
         from: (SocketAddr, Option<&Peer>),
         message: &Message<'_>,
     ) -> Result<Arriving, Reply> {
@@ -108,7 +108,7 @@ impl Service {
             self.refused(now, Reason::Overloaded, ip);
             Reply::now(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1))
         };
-        let working = Working::begin(self, ip).ok_or_else(refused)?.hold(ip);
+        let working = HandlersAtWork::begin(self, ip).ok_or_else(refused)?.hold(ip);
         {
             let mut streams = self.inner.streams.lock();
             if streams.len() >= MAX {

@@ -9,7 +9,7 @@ use std::task::Waker;
 
 /// The state of a call, which outlives its request until the application has fetched its answers.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct CallState {
     pub(crate) call: Call,
     pub(crate) request: Option<RequestId>,
     /// For an observation: the message that ends it, except for the value of Observe.
@@ -29,7 +29,7 @@ pub(crate) struct Observation {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    places: Vec<Option<Place>>,
+    places: Vec<Option<CallState>>,
     free: Vec<u32>,
     /// The call of each request, by the request's index.
     by_request: Vec<Option<u32>>,
@@ -43,7 +43,7 @@ impl Calls {
         observation: Option<Observation>,
     ) -> u32 {
         let pinging = request.is_none();
-        let place = Some(Place { call: Call::default(), request, observation, pinging });
+        let place = Some(CallState { call: Call::default(), request, observation, pinging });
         let index = match self.free.pop() {
             Some(index) => {
                 if let Some(free) = self.places.get_mut(index as usize) {
@@ -69,11 +69,11 @@ impl Calls {
         index
     }
 
-    pub(crate) fn get(&mut self, index: u32) -> Option<&mut Place> {
+    pub(crate) fn get(&mut self, index: u32) -> Option<&mut CallState> {
         self.places.get_mut(index as usize)?.as_mut()
     }
 
-    pub(crate) fn remove(&mut self, index: u32) -> Option<Place> {
+    pub(crate) fn remove(&mut self, index: u32) -> Option<CallState> {
         let place = self.places.get_mut(index as usize)?.take()?;
         self.free.push(index);
         if let Some(request) = place.request {
@@ -112,7 +112,7 @@ impl Calls {
     }
 }
 
-impl Place {
+impl CallState {
     /// Whether more answers may follow.
     pub(crate) fn is_open(&self) -> bool {
         self.request.is_some() || self.pinging

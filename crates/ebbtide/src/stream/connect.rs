@@ -47,7 +47,7 @@ async fn open(
     let failed = |source| Error::Network { remote, source };
     let stream = TcpStream::connect(remote).await.map_err(failed)?;
     stream.set_nodelay(config.nodelay).map_err(failed)?;
-    let starting = Starting { config, tally, uri, remote, clock };
+    let starting = ConnectionAttempt { config, tally, uri, remote, clock };
     if !uri.scheme().is_secure() {
         return starting.over(stream).await;
     }
@@ -61,7 +61,7 @@ async fn open(
 }
 
 #[cfg_attr(not(feature = "ws"), expect(dead_code, reason = "a WebSocket asks for the host"))]
-struct Starting<'a> {
+struct ConnectionAttempt<'a> {
     config: &'a StreamConfig,
     tally: &'a Arc<Tally>,
     uri: &'a Uri,
@@ -70,7 +70,7 @@ struct Starting<'a> {
     clock: Clock,
 }
 
-impl Starting<'_> {
+impl ConnectionAttempt<'_> {
     /// Runs over TCP or TLS, either directly or as a WebSocket.
     async fn over<T>(self, stream: T) -> Result<Arc<Link>, Error>
     where

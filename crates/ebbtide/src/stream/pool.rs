@@ -16,19 +16,19 @@ type Key = (Scheme, SocketAddr, String);
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    places: Mutex<BTreeMap<Key, Arc<Place>>>,
+    places: Mutex<BTreeMap<Key, Arc<PoolSlot>>>,
     tally: Arc<Tally>,
 }
 
 /// A slot for the connection to a server. It is locked while connecting, so that requests that
 /// arrive meanwhile wait for the same connection.
 #[derive(Debug, Default)]
-struct Place {
+struct PoolSlot {
     link: tokio::sync::Mutex<Option<Arc<Link>>>,
 }
 
 impl Pool {
-    fn places(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<Place>>> {
+    fn places(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<PoolSlot>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,17 +9,17 @@ const KEEP: usize = 16 << 10;
 
 /// The buffers that a task uses while it runs.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct TaskBuffers {
     pub(crate) input: Input,
     /// A request in its form over UDP, which handlers receive.
     pub(crate) datagram: Vec<u8>,
 }
 
 thread_local! {
-    static SPARE: Cell<Room> = Cell::default();
+    static SPARE: Cell<TaskBuffers> = Cell::default();
 }
 
-impl Room {
+impl TaskBuffers {
     /// Takes the thread's buffers.
     pub(crate) fn take() -> Self {
         SPARE.take()

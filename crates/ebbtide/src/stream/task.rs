@@ -7,7 +7,7 @@
 use super::budget::Member;
 use super::counters::Tally;
 use super::link::{Link, LinkState};
-use super::room::Room;
+use super::room::TaskBuffers;
 use super::trace;
 use super::wire::Wire;
 use crate::message::Sizes;
@@ -45,7 +45,7 @@ pub(crate) struct Task<W> {
     held: Option<Held>,
     input: Input,
     /// Borrowed from the thread while the task runs.
-    room: Room,
+    room: TaskBuffers,
     /// The remaining messages of this turn.
     messages: usize,
     bytes: usize,
@@ -93,7 +93,7 @@ impl<W: Wire> Task<W> {
             tally,
             held,
             input: Input::default(),
-            room: Room::default(),
+            room: TaskBuffers::default(),
             messages: 0,
             bytes: 0,
             sleep,
@@ -352,7 +352,7 @@ impl<W: Wire> Future for Task<W> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let task = &mut *self;
-        task.room = Room::take();
+        task.room = TaskBuffers::take();
         task.input.borrow_room(&mut task.room.input);
         let done = task.run(cx);
         task.input.return_room(&mut task.room.input);

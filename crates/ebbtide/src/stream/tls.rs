@@ -154,9 +154,9 @@ fn client(trust: &Trust, identity: Option<&Identity>) -> Result<Arc<ClientConfig
     let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
     let builder = match &trust.0 {
         Roots::System | Roots::Authorities(_) => builder.with_root_certificates(trust.roots()?),
-        Roots::Nobody => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
-        }
+        Roots::Nobody => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider))),
     };
     let mut config = match identity {
         None => builder.with_no_client_auth(),
@@ -180,9 +180,9 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
 
 /// Accepts every certificate; see [`Trust::dangerously_anyone`].
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

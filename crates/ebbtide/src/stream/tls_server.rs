@@ -30,7 +30,7 @@ use tokio_rustls::server::TlsStream;
 /// ```
 #[derive(Clone)]
 pub struct TlsServer {
-    shown: Arc<Shown>,
+    shown: Arc<CurrentCertificate>,
     pub(super) clients: Clients,
 }
 
@@ -43,19 +43,19 @@ pub(super) enum Clients {
 }
 
 /// The certificate that is shown. A connection shows the one that there is when it begins.
-struct Shown(RwLock<Option<Arc<CertifiedKey>>>, #[cfg(feature = "dtls-cert")] ForDtls);
+struct CurrentCertificate(RwLock<Option<Arc<CertifiedKey>>>, #[cfg(feature = "dtls-cert")] ForDtls);
 
 /// The same for DTLS, if DTLS can show it.
 #[cfg(feature = "dtls-cert")]
 type ForDtls = RwLock<Option<Arc<ebbtide_dtls::CertifiedKey>>>;
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl fmt::Debug for Shown {
+impl fmt::Debug for CurrentCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The key is nobody's business.
         f.write_str("Shown(..)")
@@ -84,7 +84,7 @@ impl TlsServer {
     #[must_use]
     pub fn new(identity: Identity) -> Self {
         // It was accepted when it was read.
-        let shown = Shown(
+        let shown = CurrentCertificate(
             RwLock::new(identity.certified().ok()),
             #[cfg(feature = "dtls-cert")]
             RwLock::new(identity.for_dtls().ok()),

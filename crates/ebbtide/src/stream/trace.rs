@@ -14,13 +14,13 @@ pub(crate) fn received(peer: SocketAddr, received: &Received<'_>) {
     if !enabled!(target: "ebbtide::message", Level::DEBUG) {
         return;
     }
-    debug!(target: "ebbtide::message", %peer, datagram = %Shown(received), "received");
+    debug!(target: "ebbtide::message", %peer, datagram = %DisplayReceived(received), "received");
 }
 
 /// A received message; a signal is shown with its decoded options.
-struct Shown<'r, 'i>(&'r Received<'i>);
+struct DisplayReceived<'r, 'i>(&'r Received<'i>);
 
-impl Display for Shown<'_, '_> {
+impl Display for DisplayReceived<'_, '_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Received::Request(_, message)

@@ -211,7 +211,7 @@ fn conclude(
         Ended::Program(status) => exit_code(status),
         Ended::Told | Ended::Failed => 0,
     };
-    let about = emulation::About {
+    let about = emulation::EmulationFacts {
         link: &args.link,
         settings: &args.set,
         seed: seed(args, scenario),

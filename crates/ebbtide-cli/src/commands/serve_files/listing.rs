@@ -62,13 +62,13 @@ impl Version {
 /// The lists that are kept.
 #[derive(Debug, Default)]
 pub(super) struct Listings {
-    kept: Mutex<BTreeMap<PathBuf, Arc<Place>>>,
+    kept: Mutex<BTreeMap<PathBuf, Arc<FolderEntry>>>,
 }
 
 /// The list of one folder. The thread that makes the list holds the lock, so that other threads wait
 /// for this list instead of making it as well.
 #[derive(Debug, Default)]
-struct Place {
+struct FolderEntry {
     listing: Mutex<Option<Listing>>,
 }
 
@@ -106,7 +106,7 @@ impl Listings {
         Ok(made)
     }
 
-    fn place(&self, path: &Path) -> Arc<Place> {
+    fn place(&self, path: &Path) -> Arc<FolderEntry> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.entry(path.to_owned()).or_default().clone()
     }
@@ -115,7 +115,7 @@ impl Listings {
     fn make_room(&self, now: SystemTime) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // A place in use is left alone: its list is being made or read.
-        let length = |place: &Place| {
+        let length = |place: &FolderEntry| {
             let listing = place.listing.try_lock().ok()?;
             let fresh = listing
                 .as_ref()

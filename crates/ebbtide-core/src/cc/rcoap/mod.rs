@@ -46,7 +46,7 @@ pub struct Rcoap {
     /// interval grows.
     memo: Micros,
     /// When the state, or its current epoch, began.
-    since: Moment,
+    since: PackedInstant,
     /// When the next message may leave, after `since`.
     pause: Micros,
     /// Answers in this epoch.
@@ -58,7 +58,7 @@ pub struct Rcoap {
 /// peer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(Rust, packed(4))]
-struct Moment(Instant);
+struct PackedInstant(Instant);
 
 /// The four states of RCOAP21, with the steps of INITIAL.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Rcoap {
             rto: Micros::ZERO,
             interval: Micros::ZERO,
             memo: Micros::ZERO,
-            since: Moment(Instant::ZERO),
+            since: PackedInstant(Instant::ZERO),
             pause: Micros::ZERO,
             answers: 0,
             state: RcoapState::Fresh,
@@ -122,7 +122,7 @@ impl Rcoap {
     /// Begins a state, or the next epoch of the same state.
     fn enter(&mut self, state: RcoapState, now: Instant) {
         let next = self.next();
-        (self.state, self.since, self.answers) = (state, Moment(now), 0);
+        (self.state, self.since, self.answers) = (state, PackedInstant(now), 0);
         self.wait_until(next);
     }
 

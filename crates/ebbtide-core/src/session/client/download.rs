@@ -16,7 +16,7 @@ pub(super) struct Download {
 
 /// The kind of a first response: the whole response, or the first of several blocks.
 #[derive(Debug)]
-pub(super) enum Begun {
+pub(super) enum FirstResponse {
     /// The whole response.
     Whole(Response),
     /// The first of several blocks.
@@ -25,7 +25,7 @@ pub(super) enum Begun {
 
 /// The kind of a response to a request for a further block.
 #[derive(Debug)]
-pub(super) enum Got {
+pub(super) enum NextBlock {
     /// Further blocks follow.
     Part,
     /// It was the last block; this is the whole response.
@@ -38,7 +38,7 @@ pub(super) enum Got {
 
 /// The reason for which blocks cannot be assembled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unfit {
+pub(super) enum AssemblyError {
     /// The body is longer than the limit.
     TooLarge,
     /// A block is invalid or contradicts the earlier ones; the text says how.
@@ -46,23 +46,27 @@ pub(super) enum Unfit {
 }
 
 impl Download {
-    pub(super) fn begin(first: Response, sizes: &BlockSizes, limit: usize) -> Result<Begun, Unfit> {
+    pub(super) fn begin(
+        first: Response,
+        sizes: &BlockSizes,
+        limit: usize,
+    ) -> Result<FirstResponse, AssemblyError> {
         let Some(option) = first.options().get(OptionNumber::BLOCK2) else {
-            return Ok(Begun::Whole(first));
+            return Ok(FirstResponse::Whole(first));
         };
         let Some(block) = sizes.read(&option).ok().filter(|block| block.more()) else {
-            return Ok(Begun::Whole(first));
+            return Ok(FirstResponse::Whole(first));
         };
         if block.num() != 0 || !block.is_full(first.body().len()) {
-            return Err(Unfit::Broken("its first block is not the first, or not whole"));
+            return Err(AssemblyError::Broken("its first block is not the first, or not whole"));
         }
         let announced = first.options().get_uint(OptionNumber::SIZE2).unwrap_or(0) as usize;
         if announced.max(first.body().len()) > limit {
-            return Err(Unfit::TooLarge);
+            return Err(AssemblyError::TooLarge);
         }
         let body = first.body().to_vec();
         let etag = etag(&first);
-        Ok(Begun::Block(Self { response: first, body, etag, szx: block.szx(), limit }))
+        Ok(FirstResponse::Block(Self { response: first, body, etag, szx: block.szx(), limit }))
     }
 
     /// The offset of the next block, and its size exponent.
@@ -71,35 +75,39 @@ impl Download {
     }
 
     /// Takes the answer to the request for the next block.
-    pub(super) fn on_answer(&mut self, answer: Response, sizes: &BlockSizes) -> Result<Got, Unfit> {
+    pub(super) fn on_answer(
+        &mut self,
+        answer: Response,
+        sizes: &BlockSizes,
+    ) -> Result<NextBlock, AssemblyError> {
         let block = answer.options().get(OptionNumber::BLOCK2);
         let Some(block) = block.and_then(|option| sizes.read(&option).ok()) else {
             return if answer.is_success() {
-                Err(Unfit::Broken("a block has no block option"))
+                Err(AssemblyError::Broken("a block has no block option"))
             } else {
-                Ok(Got::Refused(answer))
+                Ok(NextBlock::Refused(answer))
             };
         };
         if etag(&answer) != self.etag {
-            return Ok(Got::Changed);
+            return Ok(NextBlock::Changed);
         }
         if block.offset() as usize != self.body.len() {
-            return Err(Unfit::Broken("it sent another block than the one asked for"));
+            return Err(AssemblyError::Broken("it sent another block than the one asked for"));
         }
         if block.more() && !block.is_full(answer.body().len()) {
-            return Err(Unfit::Broken("a block is shorter than it says"));
+            return Err(AssemblyError::Broken("a block is shorter than it says"));
         }
         if self.body.len() + answer.body().len() > self.limit {
-            return Err(Unfit::TooLarge);
+            return Err(AssemblyError::TooLarge);
         }
         self.body.extend_from_slice(answer.body());
         self.szx = self.szx.min(Block::szx(block));
         if block.more() {
-            return Ok(Got::Part);
+            return Ok(NextBlock::Part);
         }
         let mut response = core::mem::replace(&mut self.response, Response::new(answer.code()));
         response.options.remove(OptionNumber::BLOCK2);
-        Ok(Got::Whole(response.payload(core::mem::take(&mut self.body))))
+        Ok(NextBlock::Whole(response.payload(core::mem::take(&mut self.body))))
     }
 }
 

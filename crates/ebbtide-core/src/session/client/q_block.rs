@@ -1,7 +1,7 @@
 //! A request and its response in Non-confirmable blocks (RFC 9177): when to send which message, and
 //! the meaning of answers.
 
-use super::download::{Unfit, etag};
+use super::download::{AssemblyError, etag};
 use super::request::RequestParts;
 use crate::q_block::{Arrival, Due, QBlockParameters, Receiver, Receiving, Retry, Sender, Sending};
 use crate::session::{Options, Response};
@@ -38,7 +38,7 @@ enum Part {
 
 /// The next step of a request.
 #[derive(Debug)]
-pub(super) enum Doing {
+pub(super) enum QBlockStep {
     /// Send a message: the block that it is about, the values of Q-Block2, and the part of the
     /// request's body that it carries.
     Send {
@@ -63,7 +63,7 @@ pub(super) enum Content {
 
 /// The meaning of an answer.
 #[derive(Debug)]
-pub(super) enum Meaning {
+pub(super) enum QBlockAnswer {
     /// The transfer continues.
     Going,
     /// It answers the whole request.
@@ -114,14 +114,14 @@ impl QBlock {
     }
 
     /// Returns the next step: a message to send, an instant to wait for, or the end.
-    pub(super) fn poll(&mut self, now: Instant, options: &Options) -> Doing {
+    pub(super) fn poll(&mut self, now: Instant, options: &Options) -> QBlockStep {
         match &mut self.part {
             Part::Upload(sender) => match sender.poll(now) {
                 Sending::Block(num) => {
-                    Doing::Send { block: num, wanted: Vec::new(), content: Content::Block }
+                    QBlockStep::Send { block: num, wanted: Vec::new(), content: Content::Block }
                 }
-                Sending::Wait(at) => Doing::Wait(at),
-                Sending::GiveUp => Doing::GiveUp,
+                Sending::Wait(at) => QBlockStep::Wait(at),
+                Sending::GiveUp => QBlockStep::GiveUp,
             },
             Part::Asked { begun: begun @ false, .. } => {
                 *begun = true;
@@ -129,17 +129,17 @@ impl QBlock {
             }
             Part::Asked { retry, .. } => loop {
                 match retry.poll(now, &self.params) {
-                    Due::Wait(at) => return Doing::Wait(Some(at)),
+                    Due::Wait(at) => return QBlockStep::Wait(Some(at)),
                     Due::Ask if self.idempotent => return self.ask(),
                     Due::Ask => {}
-                    Due::GiveUp => return Doing::GiveUp,
+                    Due::GiveUp => return QBlockStep::GiveUp,
                 }
             },
             Part::Download(body) => match body.receiver.poll(now) {
                 Receiving::Complete => self.finish(now),
                 Receiving::Continue(from) => {
                     let wanted = vec![body.value(from, true)];
-                    Doing::Send { block: from, wanted, content: Content::Nothing }
+                    QBlockStep::Send { block: from, wanted, content: Content::Nothing }
                 }
                 Receiving::Missing => {
                     let missing = body.receiver.missing();
@@ -148,26 +148,26 @@ impl QBlock {
                     let asked = wanted.len() * 4 + HEADER;
                     let others: usize = options.iter().map(|opt| opt.value.len() + 1).sum();
                     body.receiver.sent(now, asked + others);
-                    Doing::Send { block: 0, wanted, content: Content::Nothing }
+                    QBlockStep::Send { block: 0, wanted, content: Content::Nothing }
                 }
-                Receiving::Wait(at) => Doing::Wait(Some(at)),
-                Receiving::GiveUp => Doing::GiveUp,
+                Receiving::Wait(at) => QBlockStep::Wait(Some(at)),
+                Receiving::GiveUp => QBlockStep::GiveUp,
             },
         }
     }
 
     /// Requests the whole response, in blocks if it is long (RFC 9177 section 4.4).
-    fn ask(&self) -> Doing {
-        Doing::Send { block: 0, wanted: vec![self.value(0, true)], content: Content::Body }
+    fn ask(&self) -> QBlockStep {
+        QBlockStep::Send { block: 0, wanted: vec![self.value(0, true)], content: Content::Body }
     }
 
-    fn finish(&mut self, now: Instant) -> Doing {
+    fn finish(&mut self, now: Instant) -> QBlockStep {
         let part = Part::Asked { retry: Retry::new(now, &self.params), begun: true };
         match core::mem::replace(&mut self.part, part) {
-            Part::Download(body) => Doing::Done(body.finish()),
+            Part::Download(body) => QBlockStep::Done(body.finish()),
             part => {
                 self.part = part;
-                Doing::Wait(None)
+                QBlockStep::Wait(None)
             }
         }
     }
@@ -179,13 +179,13 @@ impl QBlock {
         block: u32,
         response: Response,
         (is_short, limit): (bool, usize),
-    ) -> Result<Meaning, Unfit> {
+    ) -> Result<QBlockAnswer, AssemblyError> {
         match (response.code(), &mut self.part) {
             (Code::CONTINUE, Part::Upload(sender)) => {
                 // It refers to whole sets only (RFC 9177 section 4.3).
                 let told = block_of(&response, OptionNumber::Q_BLOCK1).map(Block::num);
                 sender.on_continue(self.params.end_of_set(told.unwrap_or(block)));
-                Ok(Meaning::Going)
+                Ok(QBlockAnswer::Going)
             }
             (Code::REQUEST_ENTITY_INCOMPLETE, part) if names_missing(&response) => {
                 if let (Part::Upload(sender), Ok(missing)) =
@@ -193,10 +193,10 @@ impl QBlock {
                 {
                     sender.on_missing(missing.iter());
                 }
-                Ok(Meaning::Going)
+                Ok(QBlockAnswer::Going)
             }
             // Late answers.
-            (Code::CONTINUE, _) => Ok(Meaning::Going),
+            (Code::CONTINUE, _) => Ok(QBlockAnswer::Going),
             _ => self.on_content(now, response, (is_short, limit)),
         }
     }
@@ -207,21 +207,21 @@ impl QBlock {
         now: Instant,
         mut response: Response,
         (is_short, limit): (bool, usize),
-    ) -> Result<Meaning, Unfit> {
+    ) -> Result<QBlockAnswer, AssemblyError> {
         let Some(block) = block_of(&response, OptionNumber::Q_BLOCK2) else {
-            return Ok(Meaning::Answered(response));
+            return Ok(QBlockAnswer::Answered(response));
         };
         if !response.is_success() || block.num() == 0 && !block.more() {
             response.options.remove(OptionNumber::Q_BLOCK2);
             response.options.remove(OptionNumber::SIZE2);
-            return Ok(Meaning::Answered(response));
+            return Ok(QBlockAnswer::Answered(response));
         }
         let is_sized = response.options().get(OptionNumber::SIZE2).is_some();
         let begun = matches!(self.part, Part::Download(_));
         if !is_sized && is_short && begun {
             // libcoap's server answers a client that lacks block 0 with that block alone, and
             // without the ETag of its version. The whole response is therefore requested again.
-            return Ok(Meaning::Again);
+            return Ok(QBlockAnswer::Again);
         }
         let other = match &self.part {
             Part::Download(body) => body.is_other(&response),
@@ -233,7 +233,7 @@ impl QBlock {
         if let Part::Download(body) = &mut self.part {
             body.take(now, &response, block)?;
         }
-        Ok(if other && begun { Meaning::Restarted } else { Meaning::Going })
+        Ok(if other && begun { QBlockAnswer::Restarted } else { QBlockAnswer::Going })
     }
 }
 
@@ -255,13 +255,15 @@ impl Body {
         first: &Response,
         block: Block,
         (limit, params): (usize, QBlockParameters),
-    ) -> Result<Self, Unfit> {
+    ) -> Result<Self, AssemblyError> {
         // RFC 9177 section 4.6: Size2 is exact, and in every block.
         let size = first.options().get_uint(OptionNumber::SIZE2);
-        let size = size.ok_or(Unfit::Broken("a block does not say how long the body is"))?;
+        let size =
+            size.ok_or(AssemblyError::Broken("a block does not say how long the body is"))?;
         let size = usize::try_from(size).ok().filter(|size| *size <= limit);
-        let size = size.ok_or(Unfit::TooLarge)?;
-        let blocks = u32::try_from(size.div_ceil(block.size())).map_err(|_| Unfit::TooLarge)?;
+        let size = size.ok_or(AssemblyError::TooLarge)?;
+        let blocks =
+            u32::try_from(size.div_ceil(block.size())).map_err(|_| AssemblyError::TooLarge)?;
         let mut response = Response::new(first.code());
         for opt in first.options().iter() {
             if !matches!(opt.number, OptionNumber::Q_BLOCK2 | OptionNumber::SIZE2) {
@@ -283,16 +285,21 @@ impl Body {
     }
 
     /// Adds a block.
-    fn take(&mut self, now: Instant, response: &Response, block: Block) -> Result<(), Unfit> {
+    fn take(
+        &mut self,
+        now: Instant,
+        response: &Response,
+        block: Block,
+    ) -> Result<(), AssemblyError> {
         if block.szx() != self.szx {
-            return Err(Unfit::Broken("its blocks have several sizes"));
+            return Err(AssemblyError::Broken("its blocks have several sizes"));
         }
         let (start, size) = (block.offset() as usize, self.bytes.len());
         let end = (start + block.size()).min(size);
         let room = self.bytes.get_mut(start..end);
         let room = room.filter(|room| room.len() == response.body().len());
         let Some(room) = room.filter(|_| block.more() == (end < size)) else {
-            return Err(Unfit::Broken("a block is not as long as it says"));
+            return Err(AssemblyError::Broken("a block is not as long as it says"));
         };
         if self.receiver.on_block(now, block.num()) == Arrival::New {
             room.copy_from_slice(response.body());

@@ -1,11 +1,11 @@
 //! One request and its response, in any number of exchanges.
 
-use super::download::{Begun, Download, Got, Unfit};
+use super::download::{AssemblyError, Download, FirstResponse, NextBlock};
 use super::progress::UploadProgress;
-use super::q_block::{Content, Doing, Meaning, QBlock};
+use super::q_block::{Content, QBlock, QBlockAnswer, QBlockStep};
 use super::request::{RequestParts, RequestTag, TransferSettings, pause};
 use super::step::{Loss, Outgoing, Step, TransferError};
-use super::upload::{Place, Upload, Verdict};
+use super::upload::{BlockPosition, Upload, Verdict};
 use crate::session::{BurstMark, Options, Response};
 use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, OptionNumber};
@@ -29,9 +29,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// The purpose of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum MessagePurpose {
     /// The request's body, or a block of it.
-    Body(Place),
+    Body(BlockPosition),
     /// The next block of the response's body.
     Block2,
     /// A message of RFC 9177 about this block.
@@ -41,7 +41,7 @@ enum Piece {
 #[derive(Copy, Clone, Debug)]
 struct Open {
     id: u32,
-    piece: Piece,
+    piece: MessagePurpose,
     /// The number of challenges when it left.
     echoes: u8,
     /// Whether it repeats an earlier message for its piece.
@@ -191,21 +191,21 @@ impl Transfer {
                 None => Step::Wait(None),
             },
             Stage::Upload(upload) => match upload.next(self.queued) {
-                Some(place) => self.send_piece(Piece::Body(place)),
+                Some(place) => self.send_piece(MessagePurpose::Body(place)),
                 None => Step::Wait(None),
             },
-            Stage::Download(_) if self.open.is_empty() => self.send_piece(Piece::Block2),
+            Stage::Download(_) if self.open.is_empty() => self.send_piece(MessagePurpose::Block2),
             Stage::Download(_) => Step::Wait(None),
             Stage::QBlock(q_block) => match q_block.poll(now, &self.options) {
-                Doing::Send { block, wanted, content } => {
+                QBlockStep::Send { block, wanted, content } => {
                     self.send_q_block(block, &wanted, content)
                 }
-                Doing::Wait(at) => Step::Wait(at),
-                Doing::Done(response) => {
+                QBlockStep::Wait(at) => Step::Wait(at),
+                QBlockStep::Done(response) => {
                     self.answered(response);
                     self.poll(now, rng)
                 }
-                Doing::GiveUp => self.fail(TransferError::NoResponse),
+                QBlockStep::GiveUp => self.fail(TransferError::NoResponse),
             },
         }
     }
@@ -258,7 +258,7 @@ impl Transfer {
         self.options.push(OptionNumber::REQUEST_TAG, &rng.next_u32().to_be_bytes());
     }
 
-    fn send_piece(&mut self, piece: Piece) -> Step {
+    fn send_piece(&mut self, piece: MessagePurpose) -> Step {
         let id = self.next_id;
         self.next_id += 1;
         self.send(Open { id, piece, echoes: self.echoes, again: false })
@@ -269,7 +269,7 @@ impl Transfer {
         open.echoes = self.echoes;
         let mut options = self.options.clone();
         let payload = match (&self.stage, open.piece) {
-            (Stage::Upload(upload), Piece::Body(place)) => {
+            (Stage::Upload(upload), MessagePurpose::Body(place)) => {
                 let (end, progress) = (upload.end(place.at), &upload.progress);
                 let more = end < progress.length;
                 if !upload.is_whole() {
@@ -299,7 +299,7 @@ impl Transfer {
                 }
                 self.request.payload.slice(place.at..end)
             }
-            (Stage::Download(download), Piece::Block2) => {
+            (Stage::Download(download), MessagePurpose::Block2) => {
                 let (at, szx) = download.next();
                 let Ok(block) = self.settings.sizes.at(at, false, szx) else {
                     let limit = (Block::MAX_NUM as usize + 1) << (szx.min(6) + 4);
@@ -352,7 +352,7 @@ impl Transfer {
         }
         let id = self.next_id;
         self.next_id += 1;
-        let (piece, echoes) = (Piece::QBlock(block), self.echoes);
+        let (piece, echoes) = (MessagePurpose::QBlock(block), self.echoes);
         self.open.push_back(Open { id, piece, echoes, again: false });
         Step::Send(Outgoing { id, code: self.request.code, options, payload, q_block: true })
     }
@@ -379,7 +379,7 @@ impl Transfer {
         if self.echoed(&response, open.echoes) {
             match open.piece {
                 // Nothing of it was accepted.
-                Piece::QBlock(_) => self.begin = true,
+                MessagePurpose::QBlock(_) => self.begin = true,
                 _ => self.repeat.push_back(Open { again: true, ..open }),
             }
             return;
@@ -390,7 +390,7 @@ impl Transfer {
         }
         let sizes = self.settings.sizes;
         match (&mut self.stage, open.piece) {
-            (Stage::Upload(upload), Piece::Body(place)) => {
+            (Stage::Upload(upload), MessagePurpose::Body(place)) => {
                 match upload.on_answer(place, response) {
                     Verdict::Going => {}
                     Verdict::Answered(response) => self.answered(response),
@@ -398,35 +398,37 @@ impl Transfer {
                     Verdict::Broken(what) => self.finish(Err(TransferError::Protocol(what))),
                 }
             }
-            (Stage::Download(download), Piece::Block2) => {
+            (Stage::Download(download), MessagePurpose::Block2) => {
                 match download.on_answer(response, &sizes) {
-                    Ok(Got::Part) => {}
+                    Ok(NextBlock::Part) => {}
                     // The server no longer has the body (RFC 7959 section 2.9.2).
-                    Ok(Got::Refused(answer))
+                    Ok(NextBlock::Refused(answer))
                         if answer.code() == Code::REQUEST_ENTITY_INCOMPLETE
                             && self.request.is_idempotent() =>
                     {
                         self.changed();
                     }
-                    Ok(Got::Whole(response) | Got::Refused(response)) => self.finish(Ok(response)),
-                    Ok(Got::Changed) => self.changed(),
+                    Ok(NextBlock::Whole(response) | NextBlock::Refused(response)) => {
+                        self.finish(Ok(response))
+                    }
+                    Ok(NextBlock::Changed) => self.changed(),
                     Err(unfit) => self.unfit(unfit),
                 }
             }
-            (Stage::QBlock(q_block), Piece::QBlock(block)) => {
+            (Stage::QBlock(q_block), MessagePurpose::QBlock(block)) => {
                 let is_short = q_block.is_short(&self.request);
                 let expected = (is_short, self.settings.max_body);
                 match q_block.on_answer(now, block, response, expected) {
-                    Ok(Meaning::Going) => self.open.push_back(open),
-                    Ok(Meaning::Restarted) => {
+                    Ok(QBlockAnswer::Going) => self.open.push_back(open),
+                    Ok(QBlockAnswer::Restarted) => {
                         self.open.push_back(open);
                         self.restarted();
                     }
-                    Ok(Meaning::Again) => {
+                    Ok(QBlockAnswer::Again) => {
                         self.begin = true;
                         self.restarted();
                     }
-                    Ok(Meaning::Answered(response)) => self.answered(response),
+                    Ok(QBlockAnswer::Answered(response)) => self.answered(response),
                     Err(unfit) => self.unfit(unfit),
                 }
             }
@@ -460,8 +462,8 @@ impl Transfer {
         self.repeat.clear();
         self.begin = false;
         match Download::begin(response, &self.settings.sizes, self.settings.max_body) {
-            Ok(Begun::Whole(response)) => self.finish(Ok(response)),
-            Ok(Begun::Block(download)) => self.stage = Stage::Download(download),
+            Ok(FirstResponse::Whole(response)) => self.finish(Ok(response)),
+            Ok(FirstResponse::Block(download)) => self.stage = Stage::Download(download),
             Err(unfit) => self.unfit(unfit),
         }
     }
@@ -485,10 +487,10 @@ impl Transfer {
         }
     }
 
-    fn unfit(&mut self, unfit: Unfit) {
+    fn unfit(&mut self, unfit: AssemblyError) {
         self.finish(Err(match unfit {
-            Unfit::TooLarge => TransferError::TooLarge { limit: self.settings.max_body },
-            Unfit::Broken(what) => TransferError::Protocol(what),
+            AssemblyError::TooLarge => TransferError::TooLarge { limit: self.settings.max_body },
+            AssemblyError::Broken(what) => TransferError::Protocol(what),
         }));
     }
 
@@ -501,12 +503,12 @@ impl Transfer {
             // Treated as lost in the network, and requested again. This does not apply if nothing
             // has left: a POST in one message is not repeated, and would wait for an answer in
             // vain.
-            (Piece::QBlock(_), Loss::NoRoom, _) if open.id > 0 => return,
+            (MessagePurpose::QBlock(_), Loss::NoRoom, _) if open.id > 0 => return,
             // A token that is no longer answered; others may be.
-            (Piece::QBlock(_), Loss::Unanswered, _) => return,
-            (Piece::QBlock(_), ..) | (_, Loss::Final | Loss::NoRoom, _) => false,
+            (MessagePurpose::QBlock(_), Loss::Unanswered, _) => return,
+            (MessagePurpose::QBlock(_), ..) | (_, Loss::Final | Loss::NoRoom, _) => false,
             // Fragmentation is avoided (RFC 7252 section 4.6). Later blocks have fewer options.
-            (Piece::Body(_), Loss::TooLong, Stage::Upload(upload)) => {
+            (MessagePurpose::Body(_), Loss::TooLong, Stage::Upload(upload)) => {
                 if upload.too_long() {
                     self.begin = true;
                     return;
@@ -514,7 +516,7 @@ impl Transfer {
                 false
             }
             (_, Loss::TooLong, _) => false,
-            (Piece::Body(place), loss, Stage::Upload(upload)) => {
+            (MessagePurpose::Body(place), loss, Stage::Upload(upload)) => {
                 if !upload.unanswered(place) {
                     return;
                 }
@@ -522,7 +524,7 @@ impl Transfer {
                 loss == Loss::Unsent
                     || self.settings.repeat && (kept || self.request.is_idempotent())
             }
-            (Piece::Block2, loss, Stage::Download(_)) => {
+            (MessagePurpose::Block2, loss, Stage::Download(_)) => {
                 loss == Loss::Unsent || self.settings.repeat
             }
             _ => return,

@@ -61,7 +61,7 @@ enum Phase {
 
 /// The round in which a block was sent, and its offset.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BlockPosition {
     pub(super) round: usize,
     pub(super) at: usize,
 }
@@ -157,7 +157,7 @@ impl Upload {
 
     /// The next block to send, if one may leave now. `queued` is the number of messages for this
     /// server that wait for congestion control.
-    pub(super) fn next(&mut self, queued: usize) -> Option<Place> {
+    pub(super) fn next(&mut self, queued: usize) -> Option<BlockPosition> {
         let idle = self.running == 0;
         if self.phase == Phase::Middle {
             if idle && self.order != Order::Kept {
@@ -173,7 +173,7 @@ impl Upload {
                 let at = self.next_byte();
                 self.progress.ahead.push_back(false);
                 self.running += 1;
-                return Some(Place { round: self.round, at });
+                return Some(BlockPosition { round: self.round, at });
             }
             if idle {
                 self.phase = Phase::Last;
@@ -183,7 +183,7 @@ impl Upload {
             return None;
         }
         self.running = 1;
-        Some(Place { round: self.round, at: self.progress.acknowledged })
+        Some(BlockPosition { round: self.round, at: self.progress.acknowledged })
     }
 
     /// The first byte that was not sent.
@@ -226,7 +226,7 @@ impl Upload {
 
     /// Whether an unanswered block is to be sent again. A block of an earlier round is not, since
     /// others have replaced it.
-    pub(super) fn unanswered(&mut self, place: Place) -> bool {
+    pub(super) fn unanswered(&mut self, place: BlockPosition) -> bool {
         let current = place.round == self.round;
         if !current {
             self.running -= 1;
@@ -235,7 +235,7 @@ impl Upload {
     }
 
     /// Evaluates the server's answer to this block.
-    pub(super) fn on_answer(&mut self, place: Place, answer: Response) -> Verdict {
+    pub(super) fn on_answer(&mut self, place: BlockPosition, answer: Response) -> Verdict {
         self.running = self.running.saturating_sub(1);
         let smaller = match self.acknowledged_block(place.at, &answer) {
             Ok(block) => block.filter(|block| block.szx() < self.progress.sizes.szx),
@@ -299,7 +299,12 @@ impl Upload {
     /// Only a server that declared it is trusted to assemble blocks that arrive in another order.
     /// For others, blocks that were sent after a possibly late one are sent again in order: however
     /// the server writes them, the last one written is right.
-    fn on_middle(&mut self, place: Place, answer: Response, smaller: Option<u8>) -> Verdict {
+    fn on_middle(
+        &mut self,
+        place: BlockPosition,
+        answer: Response,
+        smaller: Option<u8>,
+    ) -> Verdict {
         let progress = &mut self.progress;
         let block = progress.sizes.block;
         // Of an earlier round: it has been sent again.

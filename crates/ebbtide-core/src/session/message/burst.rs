@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_means_nothing_is_no_mark() {
+    fn an_invalid_value_is_not_a_mark() {
         for value in [&b""[..], b"1234", b"123456789A"] {
             let mut options = Options::new();
             options.push(BurstMark::OPTION, value);

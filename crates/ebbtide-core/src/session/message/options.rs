@@ -16,16 +16,16 @@ const SHORT: usize = 8;
 /// an ETag and a block option.
 #[derive(Clone, Default)]
 pub struct Options {
-    short: [Short; INLINE],
+    short: [ShortOption; INLINE],
     len: u8,
     /// Most messages need none: 8 bytes instead of 24.
-    more: Option<Box<More>>,
+    more: Option<Box<LongOptions>>,
 }
 
-type More = Vec<(OptionNumber, Box<[u8]>)>;
+type LongOptions = Vec<(OptionNumber, Box<[u8]>)>;
 
 #[derive(Copy, Clone, Default)]
-struct Short {
+struct ShortOption {
     number: u16,
     len: u8,
     value: [u8; SHORT],

@@ -1,6 +1,6 @@
 //! Which observer is notified next, and which ones have to wait.
 
-use super::{CONFIRM_EVERY, Observer, ObserverId, Observers, SLACK, UnderWay, seconds};
+use super::{CONFIRM_EVERY, InFlightNotification, Observer, ObserverId, Observers, SLACK, seconds};
 use crate::endpoint::Reliability;
 use crate::exchange::ExchangeId;
 use crate::session::message::Response;
@@ -96,7 +96,7 @@ impl Queue {
     }
 
     pub(super) fn push(&mut self, observer: &mut Observer, index: u32) {
-        if !observer.queued && observer.under_way == UnderWay::Nothing {
+        if !observer.queued && observer.under_way == InFlightNotification::Nothing {
             observer.queued = true;
             self.queue_of(observer).push_back(index);
         }
@@ -112,8 +112,8 @@ impl Queue {
 
     /// The observer's notification is no longer in flight.
     pub(super) fn released(&mut self, observer: &mut Observer) {
-        let ended = core::mem::replace(&mut observer.under_way, UnderWay::Nothing);
-        if ended == UnderWay::Confirmable {
+        let ended = core::mem::replace(&mut observer.under_way, InFlightNotification::Nothing);
+        if ended == InFlightNotification::Confirmable {
             self.under_way -= 1;
             self.unproven_under_way -= usize::from(!observer.proven);
             self.unverified_under_way -= usize::from(!observer.proven && observer.unverified);
@@ -173,7 +173,9 @@ impl Observers {
             };
             observer.queued = false;
             let event = observer.events.as_mut().and_then(|events| events.pop_front());
-            if observer.under_way != UnderWay::Nothing || (event.is_none() && !observer.dirty) {
+            if observer.under_way != InFlightNotification::Nothing
+                || (event.is_none() && !observer.dirty)
+            {
                 continue;
             }
             if event.is_none() {
@@ -194,8 +196,11 @@ impl Observers {
                 self.due.unverified_under_way +=
                     usize::from(!observer.proven && observer.unverified);
             }
-            observer.under_way =
-                if confirmable { UnderWay::Confirmable } else { UnderWay::NonConfirmable };
+            observer.under_way = if confirmable {
+                InFlightNotification::Confirmable
+            } else {
+                InFlightNotification::NonConfirmable
+            };
             return Some(Due {
                 observer: id,
                 remote: observer.remote,

@@ -39,7 +39,7 @@ impl Links {
 
 /// The observers of a subject.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Ends {
+pub(super) struct ListEnds {
     pub(super) first: u32,
     pub(super) last: u32,
     pub(super) count: usize,
@@ -51,7 +51,7 @@ impl Observers {
         let Some(subject) = self.places.at(index).map(|observer| observer.subject) else {
             return;
         };
-        let fresh = Ends { first: index, last: index, count: 0 };
+        let fresh = ListEnds { first: index, last: index, count: 0 };
         let ends = self.by_subject.entry(subject).or_insert(fresh);
         ends.count += 1;
         let previous = (ends.last != index).then_some(ends.last);

@@ -74,7 +74,7 @@ struct Observer {
     /// Whether it has acknowledged a notification, which proves its address and its interest.
     proven: bool,
     /// The notification in flight.
-    under_way: UnderWay,
+    under_way: InFlightNotification,
     /// The reliability of the next notification, if it differs from the subject's.
     next: Option<Reliability>,
     /// Whether the state has changed since the last notification.
@@ -89,7 +89,7 @@ struct Observer {
 
 /// A notification in flight to an observer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum UnderWay {
+enum InFlightNotification {
     Nothing,
     NonConfirmable,
     Confirmable,
@@ -113,7 +113,7 @@ pub struct Observers {
     by_key: HashTable<u32>,
     hasher: FixedState,
     /// The first, the last and the number of a subject's observers, by the number of the subject.
-    by_subject: BTreeMap<u32, list::Ends>,
+    by_subject: BTreeMap<u32, list::ListEnds>,
     due: due::Queue,
     locals: locals::Locals,
     shares: FairShares,
@@ -238,7 +238,7 @@ impl Observers {
             sequence,
             unverified: new.unverified,
             proven,
-            under_way: UnderWay::Nothing,
+            under_way: InFlightNotification::Nothing,
             next: None,
             dirty: false,
             queued: false,

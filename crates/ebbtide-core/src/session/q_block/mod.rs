@@ -7,4 +7,4 @@ mod upload;
 
 pub(super) use download::{Download, slice};
 pub(super) use part::{BlockRequest, Part, RequestedBlocks};
-pub(super) use store::{QBlockTransfers, Taken};
+pub(super) use store::{BlockOutcome, QBlockTransfers};

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The outcome of a block.
-pub(in crate::session) enum Taken {
+pub(in crate::session) enum BlockOutcome {
     /// Nothing beyond the messages to send.
     Kept,
     /// The body is complete and can be handled.
@@ -61,11 +61,11 @@ impl QBlockTransfers {
         (block, size): (Block, usize),
         payload: &[u8],
         out: &mut Vec<Finished>,
-    ) -> Taken {
+    ) -> BlockOutcome {
         self.bodies.expire(now);
         if let Some(answer) = self.bodies.answers.get(&key) {
             if (answer.szx, answer.size) == (block.szx(), size) {
-                return Taken::Known(answer.response.clone());
+                return BlockOutcome::Known(answer.response.clone());
             }
             self.bodies.answers.remove(&key);
         }
@@ -76,13 +76,13 @@ impl QBlockTransfers {
             let held = upload.held();
             self.bodies.begin_upload(now, key, upload, held);
         }
-        let Some(upload) = self.bodies.uploads.get_mut(&key) else { return Taken::Kept };
+        let Some(upload) = self.bodies.uploads.get_mut(&key) else { return BlockOutcome::Kept };
         upload.requester = requester;
         let held = upload.take(now, block, payload);
         if held > 0 {
             self.bodies.grow_upload(now, key, held);
         }
-        self.poll_upload(now, key, out).map_or(Taken::Kept, Taken::Whole)
+        self.poll_upload(now, key, out).map_or(BlockOutcome::Kept, BlockOutcome::Whole)
     }
 
     /// Records the answer to an upload, as it is sent.

@@ -2,7 +2,7 @@
 
 use super::stages::{Arrived, Assembled, Next, Outgoing, Permitted};
 use super::{Server, ServerState, SharedState};
-use crate::session::blocks::{Taken, too_large};
+use crate::session::blocks::{BlockOutcome, too_large};
 use crate::session::finished::Finished;
 use crate::session::key::transfer_key;
 use crate::session::message::Response;
@@ -56,13 +56,13 @@ impl<S: SharedState<ServerState>> Server<S> {
             .tables
             .with(|tables| tables.blocks.take(now, key, message, block, facts.size1, max_body));
         let finished = match taken {
-            Taken::Whole(body) => {
+            BlockOutcome::Whole(body) => {
                 received.body = Some(body);
                 return Next::Proceed(Assembled(received));
             }
-            Taken::Single => return Next::Proceed(Assembled(received)),
-            Taken::Known(answer) => self.stored(now, *requester, answer),
-            Taken::Answer(mut answer) => {
+            BlockOutcome::Single => return Next::Proceed(Assembled(received)),
+            BlockOutcome::Known(answer) => self.stored(now, *requester, answer),
+            BlockOutcome::Answer(mut answer) => {
                 // RFC 7959 section 2.3: the response names the block that it answers.
                 answer.options.set_uint(OptionNumber::BLOCK1, block.to_uint());
                 Finished::response(*requester, answer)

@@ -8,7 +8,7 @@ use crate::session::finished::Finished;
 use crate::session::key::TransferKey;
 use crate::session::message::Response;
 use crate::session::observers::{Observers, Registration, Subject};
-use crate::session::requester::{Facts, Requester};
+use crate::session::requester::{RequestOptions, Requester};
 use crate::time::Instant;
 use crate::wire::{Code, HEADER_LEN, OptionNumber};
 
@@ -182,7 +182,7 @@ pub(super) fn register(
 
 /// Whether a request may be processed again.
 #[inline]
-fn is_repeatable(code: Code, facts: &Facts) -> bool {
+fn is_repeatable(code: Code, facts: &RequestOptions) -> bool {
     match code {
         Code::GET | Code::FETCH => true,
         code => code.is_idempotent() && !facts.if_match && !facts.if_none_match,
@@ -220,7 +220,7 @@ pub(super) fn allowance<S: SharedState<ServerState>>(
 
 /// The offset and the length of the block to send, if the response does not fit into one message.
 #[inline]
-fn block_of(response: &Response, facts: &Facts) -> Option<(usize, usize)> {
+fn block_of(response: &Response, facts: &RequestOptions) -> Option<(usize, usize)> {
     // The handler creates blocks itself.
     if response.options.get(OptionNumber::BLOCK2).is_some() {
         return None;
@@ -237,7 +237,7 @@ pub(super) fn in_blocks<S: SharedState<ServerState>>(
     server: &Server<S>,
     now: Instant,
     key: TransferKey,
-    facts: &Facts,
+    facts: &RequestOptions,
     response: Response,
 ) -> Response {
     let sizes = facts.block2.map_or(facts.sizes, |asked| facts.sizes.at_most(asked.szx()));

@@ -206,7 +206,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         sizes: BlockSizes,
     ) -> Response {
         if response.payload.len() > sizes.whole {
-            let facts = super::requester::Facts::read(request, sizes);
+            let facts = super::requester::RequestOptions::read(request, sizes);
             let key = super::key::transfer_key(due.remote, request);
             response = complete::in_blocks(self, now, key, &facts, response);
         }

@@ -7,7 +7,7 @@ use crate::session::blocks::too_large;
 use crate::session::finished::Finished;
 use crate::session::key::{TransferKey, transfer_key};
 use crate::session::message::Response;
-use crate::session::q_block::{BlockRequest, Download, Part, RequestedBlocks, Taken, slice};
+use crate::session::q_block::{BlockOutcome, BlockRequest, Download, Part, RequestedBlocks, slice};
 use crate::session::requester::Requester;
 use crate::time::Instant;
 use crate::wire::{Block, Code, OptionNumber};
@@ -52,12 +52,12 @@ impl<S: SharedState<ServerState>> Server<S> {
         });
         match taken {
             Err(answer) => return Next::Send(Outgoing::One(Finished::response(requester, answer))),
-            Ok(Taken::Kept) if out.is_empty() => {
+            Ok(BlockOutcome::Kept) if out.is_empty() => {
                 acknowledge(requester, &mut out);
             }
-            Ok(Taken::Kept) => {}
-            Ok(Taken::Known(answer)) => out.push(self.stored(now, requester, answer)),
-            Ok(Taken::Whole(body)) => {
+            Ok(BlockOutcome::Kept) => {}
+            Ok(BlockOutcome::Known(answer)) => out.push(self.stored(now, requester, answer)),
+            Ok(BlockOutcome::Whole(body)) => {
                 received.scheme = BlockScheme::QBlock { wanted: None, uploaded: true };
                 received.body = Some(body);
                 return Next::Proceed(Assembled(received));

@@ -1,7 +1,7 @@
 //! The path from a received request to one that may be processed.
 
 use super::stages::{Admitted, Arrived, Handled, Next, Outgoing, Received, Request, Verified};
-use super::withheld::Taken;
+use super::withheld::WithheldAnswer;
 use super::{Server, ServerState, SharedState};
 use crate::endpoint::Remember;
 use crate::session::echo::{Challenged, Echo, Name};
@@ -80,11 +80,11 @@ impl<S: SharedState<ServerState>> Server<S> {
         if received.requester.forgeable {
             let echo = self.read_echo(now, received);
             match self.stands_in_for(now, received, echo) {
-                Some(Stand::Challenge(name)) => {
+                Some(Substitute::Challenge(name)) => {
                     let challenge = self.challenge_to(now, received.requester, name);
                     return Next::Send(Outgoing::One(challenge));
                 }
-                Some(Stand::Answer(response)) => {
+                Some(Substitute::Answer(response)) => {
                     let request = Request::Here(received);
                     return Next::Handled(Handled { request, response });
                 }
@@ -110,7 +110,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         now: Instant,
         received: &Arrived<'_>,
         echo: Option<Echo>,
-    ) -> Option<Stand> {
+    ) -> Option<Substitute> {
         let part = received.part.as_ref();
         let from = received.requester.remote.ip();
         let idempotent = received.message.is_idempotent();
@@ -134,14 +134,14 @@ impl<S: SharedState<ServerState>> Server<S> {
             // arrival, or they were not accepted then.
             let late = is_block && !idempotent && forgotten && !echo.is_some_and(|echo| echo.fresh);
             if is_block || !trusted {
-                return (!trusted || late).then_some(Stand::Challenge(None));
+                return (!trusted || late).then_some(Substitute::Challenge(None));
             }
         }
         if received.facts.begins_upload() {
             let pressed = self.tables.with(|tables| {
                 tables.blocks.bodies.is_half_full() && !tables.validation.trusts(now, from)
             });
-            return pressed.then_some(Stand::Challenge(None));
+            return pressed.then_some(Substitute::Challenge(None));
         }
         // An idempotent request is handled again.
         if idempotent {
@@ -149,7 +149,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         }
         self.tables.with(|tables| {
             let may_run = tables.validation.trusts(now, from) || tables.withheld.has_room(now);
-            (!may_run).then_some(Stand::Challenge(None))
+            (!may_run).then_some(Substitute::Challenge(None))
         })
     }
 
@@ -200,9 +200,9 @@ impl<S: SharedState<ServerState>> Server<S> {
         let echo = self.read_echo(now, received);
         let response = self.tables.with(|tables| {
             let name = match known(tables, now, received, echo) {
-                Some(Stand::Answer(response)) => return response,
-                Some(Stand::Challenge(name @ Some(_))) => name,
-                Some(Stand::Challenge(None)) | None => {
+                Some(Substitute::Answer(response)) => return response,
+                Some(Substitute::Challenge(name @ Some(_))) => name,
+                Some(Substitute::Challenge(None)) | None => {
                     tables.validation.forgets(now);
                     let what = Challenged::Forgotten(message.message_id());
                     Some(Name { what, fingerprint: fingerprint(message) })
@@ -227,19 +227,19 @@ fn known(
     now: Instant,
     received: &Arrived<'_>,
     echo: Option<Echo>,
-) -> Option<Stand> {
+) -> Option<Substitute> {
     let Arrived { requester, message, facts, .. } = received;
     if !facts.echo {
         return None;
     }
     let Some(echo) = echo else {
         // RFC 9175 section 2.3: a request with an Echo option of another server is not processed.
-        return Some(Stand::Challenge(None));
+        return Some(Substitute::Challenge(None));
     };
     let fingerprint = fingerprint(message);
     let what = echo.answers(|| fingerprint)?;
     // It is no longer known whether the handler has run.
-    let unsure = || Some(Stand::Answer(Response::new(Code::SERVICE_UNAVAILABLE)));
+    let unsure = || Some(Substitute::Answer(Response::new(Code::SERVICE_UNAVAILABLE)));
     match what {
         // The endpoint recognises its copies.
         Challenged::Forgotten(_) if echo.fresh => None,
@@ -248,21 +248,21 @@ fn known(
             if !tables.validation.trusts(now, requester.remote.ip())
                 && tables.withheld.renew(now, number)
             {
-                return Some(Stand::Challenge(Some(Name { what, fingerprint })));
+                return Some(Substitute::Challenge(Some(Name { what, fingerprint })));
             }
             match tables.withheld.take(now, number) {
-                Taken::Answer(answer) => Some(Stand::Answer(answer)),
-                Taken::Lost => unsure(),
+                WithheldAnswer::Answer(answer) => Some(Substitute::Answer(answer)),
+                WithheldAnswer::Lost => unsure(),
                 // It was echoed before, in another request, or this is a copy from another port.
-                Taken::Unknown if echo.fresh => Some(Stand::Challenge(None)),
-                Taken::Unknown => unsure(),
+                WithheldAnswer::Unknown if echo.fresh => Some(Substitute::Challenge(None)),
+                WithheldAnswer::Unknown => unsure(),
             }
         }
     }
 }
 
 /// A substitute for processing a request.
-enum Stand {
+enum Substitute {
     /// A challenge, possibly for a request that was challenged before.
     Challenge(Option<Name>),
     /// The handler's first answer, or the fact that it was dropped.

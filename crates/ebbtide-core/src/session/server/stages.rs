@@ -4,7 +4,7 @@ use crate::session::finished::Finished;
 use crate::session::key::{TransferKey, fingerprint, transfer_key};
 use crate::session::message::{BlockSizes, Response};
 use crate::session::q_block::{BlockRequest, Part};
-use crate::session::requester::{Facts, Incoming, Requester};
+use crate::session::requester::{Incoming, RequestOptions, Requester};
 use crate::session::transport::Transport;
 use crate::time::Instant;
 use crate::wire::{Block, Code, Message};
@@ -60,7 +60,7 @@ pub struct RequestSlot<'m>(Option<Arrived<'m>>);
 pub(super) struct Arrived<'m> {
     pub(super) requester: Requester,
     pub(super) message: Message<'m>,
-    pub(super) facts: Facts,
+    pub(super) facts: RequestOptions,
     /// Its part of a transfer, if it has options of RFC 9177.
     pub(super) part: Option<Part>,
     /// The maximum length of its body in bytes.
@@ -125,7 +125,7 @@ impl<'m> RequestSlot<'m> {
         message: Message<'m>,
         sizes: BlockSizes,
     ) -> Received<'_, 'm> {
-        let facts = Facts::read(&message, sizes);
+        let facts = RequestOptions::read(&message, sizes);
         Received(self.0.insert(Arrived {
             requester: Requester::new(remote, incoming, &message, facts.unwanted),
             message,
@@ -242,14 +242,14 @@ pub(super) enum BlockScheme {
 #[derive(Debug)]
 pub(super) enum Request<'p, 'm> {
     Here(&'p mut Arrived<'m>),
-    Kept(Box<Kept>),
+    Kept(Box<StoredRequest>),
 }
 
 /// The stored parts of a request that is answered later.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredRequest {
     requester: Requester,
-    facts: Facts,
+    facts: RequestOptions,
     scheme: BlockScheme,
     bytes: Bytes,
     code: Code,
@@ -275,7 +275,7 @@ impl Request<'_, '_> {
     }
 
     #[inline]
-    pub(super) fn facts(&self) -> &Facts {
+    pub(super) fn facts(&self) -> &RequestOptions {
         match self {
             Self::Here(arrived) => &arrived.facts,
             Self::Kept(kept) => &kept.facts,
@@ -380,7 +380,7 @@ impl<'p, 'm> Assembled<'p, 'm> {
     pub fn into_pending(self, now: Instant, transport: &mut impl Transport) -> PendingRequest {
         transport.defer(now, &mut self.0.requester.incoming);
         let Arrived { requester, message, facts, scheme, .. } = self.0;
-        PendingRequest(Box::new(Kept {
+        PendingRequest(Box::new(StoredRequest {
             requester: *requester,
             facts: *facts,
             scheme: scheme.clone(),
@@ -396,7 +396,7 @@ impl<'p, 'm> Assembled<'p, 'm> {
 /// answered once.
 #[derive(Debug)]
 #[must_use = "a request that is dropped is never answered"]
-pub struct PendingRequest(Box<Kept>);
+pub struct PendingRequest(Box<StoredRequest>);
 
 impl PendingRequest {
     /// The sender of the request.

@@ -22,7 +22,7 @@ pub(super) struct Withheld {
 }
 
 /// The answer under a number.
-pub(super) enum Taken {
+pub(super) enum WithheldAnswer {
     Answer(Response),
     /// Its request was handled, and the answer was dropped.
     Lost,
@@ -83,12 +83,12 @@ impl Withheld {
     }
 
     /// Takes the answer of a request that was handled before.
-    pub(super) fn take(&mut self, now: Instant, number: u32) -> Taken {
+    pub(super) fn take(&mut self, now: Instant, number: u32) -> WithheldAnswer {
         self.expire(now);
         match (self.answers.remove(&number), self.lost.remove(&number)) {
-            (Some(answer), _) => Taken::Answer(answer),
-            (None, Some(())) => Taken::Lost,
-            (None, None) => Taken::Unknown,
+            (Some(answer), _) => WithheldAnswer::Answer(answer),
+            (None, Some(())) => WithheldAnswer::Lost,
+            (None, None) => WithheldAnswer::Unknown,
         }
     }
 }

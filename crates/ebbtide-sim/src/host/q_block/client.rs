@@ -3,7 +3,7 @@
 use super::{OPEN, configs, option};
 use crate::host::agenda::Agenda;
 use crate::host::flow::Flow;
-use crate::host::{Book, Counts, Tag, count, digits, server_address};
+use crate::host::{Counts, OutcomeBook, Tag, count, digits, server_address};
 use crate::random::Streams;
 use crate::record::ClientRecord;
 use crate::run::{Recorder, tagged};
@@ -37,7 +37,7 @@ pub(crate) struct QBlockClient {
     /// Blocks by the number of times that they were sent again.
     pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
-    pub(crate) book: Book,
+    pub(crate) book: OutcomeBook,
 }
 
 impl QBlockClient {
@@ -67,7 +67,7 @@ impl QBlockClient {
             timer: None,
             by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
-            book: Book::default(),
+            book: OutcomeBook::default(),
         }
     }
 

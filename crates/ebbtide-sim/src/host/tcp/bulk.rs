@@ -6,7 +6,7 @@ use super::socket::{Setup, Socket};
 use crate::host::{SERVER, Tag, client_host, digits};
 use crate::random::Streams;
 use crate::record::BackgroundFlow;
-use crate::scenario::{Background, Heading, Scenario, Tcp};
+use crate::scenario::{Background, CrossDirection, Scenario, Tcp};
 use ebbtide_core::time::{Duration, Instant};
 use rand_core::Rng;
 use std::net::SocketAddrV4;
@@ -69,8 +69,8 @@ impl Bulk {
         let mtu = super::mtu(scenario);
         let mut setup = || Setup { settings: tcp, mtu, buffer: BUFFER, seed: rng.next_u64() };
         let (from, to) = match scenario.network.background.direction {
-            Heading::Up => (client_host(number), SERVER),
-            Heading::Down => (SERVER, client_host(number)),
+            CrossDirection::Up => (client_host(number), SERVER),
+            CrossDirection::Down => (SERVER, client_host(number)),
         };
         let (here, there) = (SocketAddrV4::new(from, FROM), SocketAddrV4::new(to, DISCARD));
         let sender = Socket::connect(now, setup(), here, there);

@@ -6,7 +6,7 @@ use super::segment::Segment;
 use super::socket::{Setup, Socket};
 use crate::host::agenda::{Agenda, Step};
 use crate::host::flow::Flow;
-use crate::host::{Book, Counts, PORT, SERVER, Tag, client_host, count, digits};
+use crate::host::{Counts, OutcomeBook, PORT, SERVER, Tag, client_host, count, digits};
 use crate::random::Streams;
 use crate::record::{ClientRecord, ExchangeRecord};
 use crate::run::{Recorder, Tagged};
@@ -47,9 +47,9 @@ pub(crate) struct TcpClient {
     rng: ChaCha8Rng,
     port: u16,
     /// The connection in use.
-    current: Option<Named>,
+    current: Option<ClientConnection>,
     /// Those that are being closed.
-    closing: Vec<Named>,
+    closing: Vec<ClientConnection>,
     /// Whether the handshake of the connection in use is to be over before the first request.
     warms_up: bool,
     is_warm: bool,
@@ -62,11 +62,11 @@ pub(crate) struct TcpClient {
     /// Exchanges by the number of retransmissions of segments with their request.
     pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
-    pub(crate) book: Book,
+    pub(crate) book: OutcomeBook,
 }
 
 /// A connection and the port that it comes from.
-struct Named {
+struct ClientConnection {
     port: u16,
     connection: Connection,
 }
@@ -117,7 +117,7 @@ impl TcpClient {
             timer: None,
             by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
-            book: Book::default(),
+            book: OutcomeBook::default(),
         }
     }
 
@@ -210,7 +210,8 @@ impl TcpClient {
             seed: self.rng.next_u64(),
         };
         let socket = Socket::connect(now, setup, local, server_v4());
-        self.current = Some(Named { port, connection: Connection::new(socket, self.coap) });
+        self.current =
+            Some(ClientConnection { port, connection: Connection::new(socket, self.coap) });
     }
 
     /// Closes the connection in use.
@@ -245,7 +246,7 @@ impl TcpClient {
         recorder: &mut impl Recorder,
     ) -> bool {
         let Some(segment) = Segment::parse(packet) else { return false };
-        let own = |named: &&mut Named| named.port == segment.destination;
+        let own = |named: &&mut ClientConnection| named.port == segment.destination;
         if let Some(named) = self.closing.iter_mut().find(own) {
             named.connection.receive(now, (packet, &segment), &mut self.repeats);
             return false;
@@ -259,7 +260,7 @@ impl TcpClient {
             let socket = Socket::listen(now, setup, local);
             let mut connection = Connection::new(socket, self.coap);
             connection.receive(now, (packet, &segment), &mut Repeats::default());
-            self.closing.push(Named { port: segment.destination, connection });
+            self.closing.push(ClientConnection { port: segment.destination, connection });
             return false;
         };
         let before = self.repeats.unnecessary;

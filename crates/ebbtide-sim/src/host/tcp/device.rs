@@ -11,19 +11,19 @@ pub(super) struct Device {
     /// The largest IP packet, bytes.
     mtu: usize,
     arriving: Option<Vec<u8>>,
-    leaving: Leaving,
+    leaving: OutgoingPackets,
 }
 
 /// Packets that leave, one after another in one buffer.
 #[derive(Debug, Default)]
-struct Leaving {
+struct OutgoingPackets {
     bytes: Vec<u8>,
     packets: Vec<Range<usize>>,
     /// Where what has been sent so far ends in the sequence space.
     sent: Option<TcpSeqNumber>,
 }
 
-impl Leaving {
+impl OutgoingPackets {
     /// Gives an acknowledgement without data the sequence number that follows all that was sent
     /// (SND.NXT, RFC 9293 section 3.10.7.4), as Linux does. smoltcp goes back to what it repeats:
     /// if both ends do so at once, neither ever accepts the other's acknowledgements.
@@ -46,7 +46,7 @@ impl Leaving {
 
 impl Device {
     pub(super) fn new(mtu: usize) -> Self {
-        Self { mtu, arriving: None, leaving: Leaving::default() }
+        Self { mtu, arriving: None, leaving: OutgoingPackets::default() }
     }
 
     /// Puts in a packet; smoltcp takes it when it is polled for one.
@@ -73,11 +73,11 @@ impl Device {
 }
 
 impl phy::Device for Device {
-    type RxToken<'a> = Arrival;
+    type RxToken<'a> = ArrivingPacket;
     type TxToken<'a> = OutgoingMessage<'a>;
 
-    fn receive(&mut self, _now: Instant) -> Option<(Arrival, OutgoingMessage<'_>)> {
-        Some((Arrival(self.arriving.take()?), OutgoingMessage(&mut self.leaving)))
+    fn receive(&mut self, _now: Instant) -> Option<(ArrivingPacket, OutgoingMessage<'_>)> {
+        Some((ArrivingPacket(self.arriving.take()?), OutgoingMessage(&mut self.leaving)))
     }
 
     fn transmit(&mut self, _now: Instant) -> Option<OutgoingMessage<'_>> {
@@ -98,16 +98,16 @@ impl phy::Device for Device {
 }
 
 /// A packet that arrives.
-pub(super) struct Arrival(Vec<u8>);
+pub(super) struct ArrivingPacket(Vec<u8>);
 
-impl phy::RxToken for Arrival {
+impl phy::RxToken for ArrivingPacket {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
         f(&self.0)
     }
 }
 
 /// Room for a packet that leaves.
-pub(super) struct OutgoingMessage<'d>(&'d mut Leaving);
+pub(super) struct OutgoingMessage<'d>(&'d mut OutgoingPackets);
 
 impl phy::TxToken for OutgoingMessage<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {

@@ -4,7 +4,7 @@
 //! in force for the data that follows, against RFC 6298 section 5.7. So a SYN or SYN-ACK is
 //! repeated from here, and smoltcp never hears of it.
 
-use super::wheel::Wheel;
+use super::wheel::TimerWheel;
 use crate::scenario::Tcp;
 use ebbtide_core::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub(super) struct Handshake {
     rto: Duration,
     longest: Duration,
     due: Option<Instant>,
-    wheel: Wheel,
+    wheel: TimerWheel,
 }
 
 /// The action that a handshake is due for.
@@ -37,7 +37,7 @@ pub(super) enum Due {
 }
 
 impl Handshake {
-    pub(super) fn new(settings: &Tcp, wheel: Wheel) -> Self {
+    pub(super) fn new(settings: &Tcp, wheel: TimerWheel) -> Self {
         Self {
             packet: Vec::new(),
             sent: 0,
@@ -96,7 +96,7 @@ mod tests {
         for (key, value) in [("initial-rto", "20s"), ("syn-rto-max", "60s"), ("syn-retries", "3")] {
             tcp.set(key, value).unwrap();
         }
-        let mut handshake = Handshake::new(&tcp, Wheel::new(0));
+        let mut handshake = Handshake::new(&tcp, TimerWheel::new(0));
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         assert_eq!(handshake.serve(at(0)), Due::Original);
         assert!(!handshake.is_ambiguous());

@@ -18,7 +18,7 @@ pub(super) struct Sent {
     /// Bytes that have left at least once.
     highest: u64,
     /// The messages that are not acknowledged, in order.
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<StreamMessage>,
     /// How much was acknowledged when something was last repeated, and when it was first repeated
     /// with no more than that acknowledged.
     repeating: Option<(u64, Instant)>,
@@ -26,7 +26,7 @@ pub(super) struct Sent {
 
 /// A message in the stream.
 #[derive(Copy, Clone, Debug)]
-struct Piece {
+struct StreamMessage {
     /// Where it ends, in bytes of the stream.
     end: u64,
     /// The message to which it belongs; `None` for a signaling message.
@@ -53,7 +53,7 @@ impl Sent {
     /// A message of `bytes` is the next in the stream.
     pub(super) fn write(&mut self, bytes: usize, tag: Option<Tag>) {
         self.written += bytes as u64;
-        self.pieces.push_back(Piece { end: self.written, tag });
+        self.pieces.push_back(StreamMessage { end: self.written, tag });
     }
 
     /// A segment leaves at `now` while `unacknowledged` bytes of what was written are not
@@ -206,8 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_in_vain_is_timed_from_the_first_repetition_until_something_is_acknowledged()
-    {
+    fn unsuccessful_repetitions_are_timed_from_the_first_until_an_acknowledgement() {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let mut sent = Sent::default();
         sent.depart(at(0), &syn(0), 0);
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_here_already_is_told_from_what_fills_a_gap() {
+    fn repeated_bytes_are_distinguished_from_bytes_that_fill_a_gap() {
         let mut arrived = Arrived::default();
         let start = u32::MAX - 10;
         assert!(!arrived.note(&syn(start)));

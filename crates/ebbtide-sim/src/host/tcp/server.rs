@@ -28,14 +28,14 @@ pub(crate) struct TcpServer {
     /// Initial sequence numbers.
     rng: ChaCha8Rng,
     processing: (Delay, ChaCha8Rng),
-    connections: Vec<Accepted>,
+    connections: Vec<ServerConnection>,
     repeats: Repeats,
     /// The earliest timer event that is scheduled for it.
     pub(crate) timer: Option<Instant>,
 }
 
 /// A connection, the client's port, and the requests on it.
-struct Accepted {
+struct ServerConnection {
     port: u16,
     connection: Connection,
     /// The exchange of the next request: a client's are in order.
@@ -104,7 +104,12 @@ impl TcpServer {
         };
         let local = SocketAddrV4::new(SERVER, PORT);
         let connection = Connection::new(Socket::listen(now, setup, local), self.coap);
-        self.connections.push(Accepted { port, connection, next, unanswered: VecDeque::new() });
+        self.connections.push(ServerConnection {
+            port,
+            connection,
+            next,
+            unanswered: VecDeque::new(),
+        });
         self.connections.len() - 1
     }
 
@@ -148,7 +153,7 @@ impl TcpServer {
     }
 }
 
-impl Accepted {
+impl ServerConnection {
     fn answer(&mut self, now: Instant, payload: &[u8]) {
         while let Some(first) = self.unanswered.front().filter(|first| first.at <= now) {
             let code = match first.incoming.code {

@@ -2,7 +2,7 @@
 
 use super::device::Device;
 use super::handshake::{Due, Handshake};
-use super::wheel::Wheel;
+use super::wheel::TimerWheel;
 use crate::scenario::units::Time;
 use crate::scenario::{Tcp, TcpCongestion};
 use ebbtide_core::time::{Duration, Instant};
@@ -33,7 +33,7 @@ pub(super) struct Setup {
 
 /// How a connection begins.
 #[derive(Clone, Debug)]
-enum Opening {
+enum ConnectionStart {
     /// With a SYN of ours.
     Connect { local: SocketAddrV4, remote: SocketAddrV4 },
     /// With the SYN that arrived.
@@ -43,17 +43,17 @@ enum Opening {
 /// One end of a connection, with a stack of its own: the timers of one never make another wait, and
 /// nothing is polled that has no work.
 pub(super) struct Socket {
-    stack: Stack,
+    stack: TcpStack,
     setup: Setup,
-    opening: Opening,
+    opening: ConnectionStart,
     handshake: Handshake,
-    wheel: Wheel,
+    wheel: TimerWheel,
     /// When the earliest timer of the stack is due, and when it expires on the wheel.
     timer: Option<(Instant, Instant)>,
 }
 
 /// smoltcp with one socket.
-struct Stack {
+struct TcpStack {
     interface: Interface,
     sockets: SocketSet<'static>,
     handle: SocketHandle,
@@ -68,19 +68,19 @@ impl Socket {
         local: SocketAddrV4,
         remote: SocketAddrV4,
     ) -> Self {
-        Self::new(smol(now), setup, Opening::Connect { local, remote })
+        Self::new(smol(now), setup, ConnectionStart::Connect { local, remote })
     }
 
     /// Listens for one connection. It refuses any packet other than a SYN with a RST (RFC 9293 section
     /// 3.10.7.1).
     pub(super) fn listen(now: Instant, setup: Setup, local: SocketAddrV4) -> Self {
-        Self::new(smol(now), setup, Opening::Listen { local, syn: Vec::new() })
+        Self::new(smol(now), setup, ConnectionStart::Listen { local, syn: Vec::new() })
     }
 
-    fn new(now: SmolInstant, setup: Setup, opening: Opening) -> Self {
-        let wheel = Wheel::new(setup.settings.tick.0);
+    fn new(now: SmolInstant, setup: Setup, opening: ConnectionStart) -> Self {
+        let wheel = TimerWheel::new(setup.settings.tick.0);
         let handshake = Handshake::new(&setup.settings, wheel);
-        let stack = Stack::open(now, &setup, &opening);
+        let stack = TcpStack::open(now, &setup, &opening);
         Self { stack, setup, opening, handshake, wheel, timer: None }
     }
 
@@ -96,7 +96,7 @@ impl Socket {
     /// A packet arrives. Urgent answers leave at once, the others when the socket is
     /// served.
     pub(super) fn receive(&mut self, now: Instant, packet: &[u8]) {
-        if let (Opening::Listen { syn, .. }, State::Listen) =
+        if let (ConnectionStart::Listen { syn, .. }, State::Listen) =
             (&mut self.opening, self.stack.state())
         {
             *syn = packet.to_vec();
@@ -104,7 +104,7 @@ impl Socket {
         if self.is_opening() && self.handshake.is_ambiguous() {
             // The same handshake again, as if it had begun 1 s ago and nothing had been repeated.
             let before = smol(now) - AMBIGUOUS;
-            let mut fresh = Stack::open(before, &self.setup, &self.opening);
+            let mut fresh = TcpStack::open(before, &self.setup, &self.opening);
             fresh.send(before);
             fresh.device.clear();
             std::mem::swap(&mut fresh.device, &mut self.stack.device);
@@ -144,7 +144,7 @@ impl Socket {
         if self.is_opening() {
             return self.handshake.due();
         }
-        let Stack { interface, sockets, .. } = &mut self.stack;
+        let TcpStack { interface, sockets, .. } = &mut self.stack;
         let due = interface.poll_at(smol(now), sockets)?;
         let due = u64::try_from(due.total_micros()).unwrap_or(0).saturating_mul(1000);
         let due = Instant::from_nanos(due);
@@ -247,19 +247,20 @@ impl Socket {
     }
 }
 
-impl Stack {
-    fn open(now: SmolInstant, setup: &Setup, opening: &Opening) -> Self {
-        let (Opening::Connect { local, .. } | Opening::Listen { local, .. }) = opening;
+impl TcpStack {
+    fn open(now: SmolInstant, setup: &Setup, opening: &ConnectionStart) -> Self {
+        let (ConnectionStart::Connect { local, .. } | ConnectionStart::Listen { local, .. }) =
+            opening;
         let mut stack = Self::new(now, setup, *local.ip());
         let Self { interface, sockets, handle, .. } = &mut stack;
         let socket = sockets.get_mut::<tcp::Socket<'_>>(*handle);
         // Both fail for an address or a port of zero only.
         match opening {
-            Opening::Connect { local, remote } => {
+            ConnectionStart::Connect { local, remote } => {
                 let (local, remote) = (IpEndpoint::from(*local), IpEndpoint::from(*remote));
                 let _ = socket.connect(interface.context(), remote, local);
             }
-            Opening::Listen { local, syn } => {
+            ConnectionStart::Listen { local, syn } => {
                 let _ = socket.listen(IpEndpoint::from(*local));
                 if !syn.is_empty() {
                     stack.receive(now, syn);

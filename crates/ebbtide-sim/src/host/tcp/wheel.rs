@@ -10,12 +10,12 @@ use ebbtide_core::time::Instant;
 /// and what they send meets in the buffer. With a tick of 4 ms (`CONFIG_HZ=250`, the
 /// distributions' choice) the instants are 32 ms apart up to 2 s, 256 ms up to 16 s and 2 s beyond.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wheel {
+pub(super) struct TimerWheel {
     /// Nanoseconds of a tick; zero: timers expire when they are due.
     tick: u64,
 }
 
-impl Wheel {
+impl TimerWheel {
     pub(super) const fn new(tick: u64) -> Self {
         Self { tick }
     }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_timer_expires_with_the_others_of_its_level_and_never_early() {
-        let wheel = Wheel::new(4_000_000);
+        let wheel = TimerWheel::new(4_000_000);
         let ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         for (now, due, expected) in [
             (0, 1, 8),          // a tick, and the one after it
@@ -59,7 +59,7 @@ mod tests {
         ] {
             assert_eq!(wheel.expiry(ms(now), ms(due)), ms(expected), "{now} {due}");
         }
-        assert_eq!(Wheel::new(0).expiry(ms(0), ms(2100)), ms(2100));
+        assert_eq!(TimerWheel::new(0).expiry(ms(0), ms(2100)), ms(2100));
         assert_eq!(wheel.expiry(ms(5), ms(5)), ms(5), "due at once");
     }
 }

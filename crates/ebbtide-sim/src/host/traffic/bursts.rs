@@ -1,7 +1,7 @@
 //! Several requests at once every period: a device that collects readings and sends them together.
 
 use super::{Clock, Traffic};
-use crate::random::{Frugal, uniform};
+use crate::random::{CompactChaCha, uniform};
 
 pub(super) struct Bursts {
     pub(super) period: u64,
@@ -10,7 +10,7 @@ pub(super) struct Bursts {
 }
 
 impl Traffic for Bursts {
-    fn first(&self, rng: &mut Frugal) -> u64 {
+    fn first(&self, rng: &mut CompactChaCha) -> u64 {
         uniform(rng, 0, self.period.max(self.window))
     }
 

@@ -6,7 +6,7 @@ mod periodic;
 mod poisson;
 mod synchronised;
 
-use crate::random::{Frugal, Streams};
+use crate::random::{CompactChaCha, Streams};
 use crate::scenario::{ClassView, Workload, WorkloadKind};
 use bursts::Bursts;
 use ebbtide_core::time::Instant;
@@ -17,7 +17,7 @@ use synchronised::Synchronised;
 /// A kind of traffic. Instants and spans are in nanoseconds, instants since the start of the run.
 trait Traffic {
     /// The first instant at which a device makes requests.
-    fn first(&self, rng: &mut Frugal) -> u64;
+    fn first(&self, rng: &mut CompactChaCha) -> u64;
 
     /// The instant of the requests after those at `now`. There is a clock if [`Self::uses_clock`].
     fn next(&self, now: u64, clock: Option<&mut Clock>) -> u64;
@@ -34,7 +34,7 @@ struct Clock {
     first: u64,
     /// How often requests have been made.
     times: u64,
-    rng: Frugal,
+    rng: CompactChaCha,
 }
 
 /// The timetable of a class.

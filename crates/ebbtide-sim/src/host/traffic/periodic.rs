@@ -1,7 +1,7 @@
 //! One request every period, each delayed by a random jitter.
 
 use super::{Clock, Traffic};
-use crate::random::{Frugal, uniform};
+use crate::random::{CompactChaCha, uniform};
 
 pub(super) struct Periodic {
     pub(super) period: u64,
@@ -12,7 +12,7 @@ pub(super) struct Periodic {
 }
 
 impl Traffic for Periodic {
-    fn first(&self, rng: &mut Frugal) -> u64 {
+    fn first(&self, rng: &mut CompactChaCha) -> u64 {
         uniform(rng, 0, self.period.max(self.window))
     }
 

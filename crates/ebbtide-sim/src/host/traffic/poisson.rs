@@ -1,7 +1,7 @@
 //! Requests at random: exponential times between them (a Poisson process).
 
 use super::{Clock, Traffic};
-use crate::random::{Frugal, exponential, uniform};
+use crate::random::{CompactChaCha, exponential, uniform};
 
 pub(super) struct Poisson {
     /// The mean time between two requests of a device.
@@ -11,7 +11,7 @@ pub(super) struct Poisson {
 }
 
 impl Traffic for Poisson {
-    fn first(&self, rng: &mut Frugal) -> u64 {
+    fn first(&self, rng: &mut CompactChaCha) -> u64 {
         uniform(rng, 0, self.window).saturating_add(exponential(rng, self.mean))
     }
 

@@ -1,7 +1,7 @@
 //! All devices at the same time, every period: on the hour, or when power is back.
 
 use super::{Clock, Traffic};
-use crate::random::{Frugal, uniform};
+use crate::random::{CompactChaCha, uniform};
 
 pub(super) struct Synchronised {
     pub(super) period: u64,
@@ -10,7 +10,7 @@ pub(super) struct Synchronised {
 }
 
 impl Traffic for Synchronised {
-    fn first(&self, rng: &mut Frugal) -> u64 {
+    fn first(&self, rng: &mut CompactChaCha) -> u64 {
         uniform(rng, 0, self.window)
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Contention {
 
 /// How a transmission ended for a station that heard it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum HeardTransmission {
     /// It was the station's own, or one that it could read and need not wait for.
     Plain,
     /// It is followed by an acknowledgement of another station.
@@ -75,11 +75,11 @@ impl Contention {
     ///
     /// Stations that heard an overlap, or took part in it, wait for EIFS (section 9.2.3.4). All of
     /// them therefore count the same slots afterwards.
-    pub(super) fn end(&mut self, now: Instant, how: Heard, dcf: &Dcf) {
+    pub(super) fn end(&mut self, now: Instant, how: HeardTransmission, dcf: &Dcf) {
         self.heard = self.heard.saturating_sub(1);
-        let unreadable = self.garbled || how == Heard::Unreadable;
+        let unreadable = self.garbled || how == HeardTransmission::Unreadable;
         self.open = now + nanos(if unreadable { dcf.eifs() } else { dcf.difs() });
-        if how == Heard::Reserves && !unreadable {
+        if how == HeardTransmission::Reserves && !unreadable {
             self.reserved = self.reserved.max(now + nanos(dcf.ack_wait()));
         }
         if self.heard == 0 {

@@ -1,7 +1,7 @@
 //! The stations' state machine.
 
 use super::Dcf;
-use super::contention::{Contention, Heard};
+use super::contention::{Contention, HeardTransmission};
 use crate::engine::Engine;
 use crate::medium::{Air, Frame, FrameCounts, Indication, Outcome, Reception, schedule};
 use crate::random::{Streams, uniform};
@@ -195,11 +195,11 @@ impl Mac {
         for index in 0..self.hearers[from as usize].len() {
             let number = self.hearers[from as usize][index];
             let how = match reception {
-                _ if number == from => Heard::Plain,
-                Reception::Received if number == to => Heard::Plain,
-                _ if number == to => Heard::Unreadable,
-                _ if is_data => Heard::Reserves,
-                _ => Heard::Plain,
+                _ if number == from => HeardTransmission::Plain,
+                Reception::Received if number == to => HeardTransmission::Plain,
+                _ if number == to => HeardTransmission::Unreadable,
+                _ if is_data => HeardTransmission::Reserves,
+                _ => HeardTransmission::Plain,
             };
             self.stations[number as usize].contention.end(now, how, &self.dcf);
             self.resume(now, number, engine);

@@ -1,6 +1,6 @@
 //! A drawing of the page taken apart: shapes with their styles resolved.
 
-use super::style::{Sheet, Style};
+use super::style::{Style, StyleSheet};
 
 /// A drawing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,7 +34,7 @@ impl Drawing {
     /// Parses a drawing from the text that follows `<svg viewBox` in the page, without the closing
     /// tag.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let sheet = Sheet::page();
+        let sheet = StyleSheet::page();
         let (head, body) = text.split_once('>')?;
         let head = format!("viewBox{head}");
         let mut drawing = Self {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub(super) type Style = BTreeMap<String, String>;
 
 /// The rules for drawings, in their order.
-pub(super) struct Sheet {
+pub(super) struct StyleSheet {
     variables: BTreeMap<String, String>,
     rules: Vec<(Selector, Vec<(String, String)>)>,
 }
@@ -16,7 +16,7 @@ struct Selector {
     classes: Vec<String>,
 }
 
-impl Sheet {
+impl StyleSheet {
     /// The page's own.
     pub(super) fn page() -> Self {
         Self::parse(include_str!("../style.css"))

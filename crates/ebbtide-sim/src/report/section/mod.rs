@@ -21,7 +21,7 @@ use super::command;
 use super::grid::{Figure, Grid, Panel};
 use super::model::{Cell, Report};
 use super::palette::Palette;
-use super::svg::{PANEL, WIDE, Words};
+use super::svg::{Descriptions, PANEL, WIDE};
 use super::text::escape;
 
 /// The report data that all sections share, and the numbers assigned so far.
@@ -51,9 +51,9 @@ impl<'a> Context<'a> {
     }
 
     /// Words for the next drawing.
-    pub(super) fn words(&mut self, title: String, desc: String) -> Words {
+    pub(super) fn words(&mut self, title: String, desc: String) -> Descriptions {
         self.drawings += 1;
-        Words { id: format!("d{}", self.drawings), title, desc }
+        Descriptions { id: format!("d{}", self.drawings), title, desc }
     }
 
     /// A numbered figure with its caption and the command that reproduces it.

@@ -6,7 +6,7 @@ use crate::report::grid::varying;
 use crate::report::matrix::matrix;
 use crate::report::model::Cell;
 use crate::report::text::{brief, escape, fixed, multiple, percent};
-use crate::report::verdict::{Setting, Standing, rank, settings, span, time_of};
+use crate::report::verdict::{ControlSummary, Setting, rank, settings, span, time_of};
 
 /// The meaning of the verdict's words.
 const DEFINITIONS: &str = "<b>Best</b>: the control that delivers the most; of those that deliver as \
@@ -69,10 +69,10 @@ fn emphasised(sentence: &str, choose: Option<&str>) -> String {
 }
 
 /// The paragraph of a sweep.
-fn sweep(standings: &[Standing<'_>], count: usize) -> String {
+fn sweep(standings: &[ControlSummary<'_>], count: usize) -> String {
     let Some(best) = standings.first() else { return String::new() };
     let settings = if count == 1 { "one setting".to_owned() } else { format!("{count} settings") };
-    let facts = |one: &Standing<'_>| {
+    let facts = |one: &ControlSummary<'_>| {
         let mut facts = Vec::new();
         let counts = [
             (one.leads(), "is best or level in"),
@@ -126,7 +126,7 @@ fn sentences(settings: &[Setting<'_>]) -> String {
 }
 
 /// The ranking when only the control varies.
-fn ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
+fn ranking(context: &Context<'_>, standings: &[ControlSummary<'_>]) -> String {
     let longest =
         standings.iter().filter_map(|one| one.cells.first()?.0.multiple()).fold(1.0f64, f64::max);
     let by = context.report.percentile;
@@ -189,7 +189,7 @@ fn facts(context: &Context<'_>) -> String {
 }
 
 /// The ranking of a sweep.
-fn sweep_ranking(context: &Context<'_>, standings: &[Standing<'_>]) -> String {
+fn sweep_ranking(context: &Context<'_>, standings: &[ControlSummary<'_>]) -> String {
     let body: String = standings
         .iter()
         .map(|one| {

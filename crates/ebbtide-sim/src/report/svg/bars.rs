@@ -1,7 +1,7 @@
 //! Stacked 100 % bars: how many retransmissions the exchanges took.
 
 use super::axis::Domain;
-use super::{Anchor, Svg, Words};
+use super::{Anchor, Descriptions, Svg};
 use crate::report::text::{percent, shortened};
 
 /// Classes of exchanges: 0, 1, 2, 3, and 4 or more retransmissions.
@@ -35,7 +35,7 @@ const ROW: f64 = 26.0;
 const LEFT: f64 = 98.0;
 
 /// Draws the rows.
-pub(crate) fn draw(rows: &[Row], heading: &str, width: f64, words: &Words) -> String {
+pub(crate) fn draw(rows: &[Row], heading: &str, width: f64, words: &Descriptions) -> String {
     let top = if heading.is_empty() { 6.0 } else { 26.0 };
     let bottom = top + ROW * rows.len() as f64 + 4.0;
     let right = width - 14.0;

@@ -2,7 +2,7 @@
 //! the median, dots at the smallest and the largest value.
 
 use super::axis::Domain;
-use super::{Anchor, Svg, Words};
+use super::{Anchor, Descriptions, Svg};
 use crate::report::model::Summary;
 use crate::report::text::{brief, shortened};
 
@@ -37,7 +37,7 @@ const LEFT: f64 = 98.0;
 const RIGHT: f64 = 50.0;
 
 /// Draws the rows.
-pub(crate) fn draw(rows: &[Row], frame: &Frame<'_>, words: &Words) -> String {
+pub(crate) fn draw(rows: &[Row], frame: &Frame<'_>, words: &Descriptions) -> String {
     let heading = if frame.heading.is_empty() { 0.0 } else { 22.0 };
     let top = heading + 20.0;
     let bottom = top + ROW * rows.len() as f64 + 4.0;

@@ -1,7 +1,7 @@
 //! Cumulative distributions, one curve per congestion control, labelled on the curve.
 
 use super::axis::Domain;
-use super::{Anchor, Svg, Words, polyline};
+use super::{Anchor, Descriptions, Svg, polyline};
 use crate::report::text::brief;
 
 /// One curve through equally spaced quantiles, 0 to 100 %.
@@ -42,7 +42,7 @@ const LEFT: f64 = 40.0;
 const MOST_LABELS: usize = 8;
 
 /// Draws the curves.
-pub(crate) fn draw(curves: &[Curve<'_>], frame: &Frame<'_>, words: &Words) -> String {
+pub(crate) fn draw(curves: &[Curve<'_>], frame: &Frame<'_>, words: &Descriptions) -> String {
     let heading = if frame.heading.is_empty() { 0.0 } else { 22.0 };
     let top = heading + 40.0;
     let bottom = top + (frame.width * 0.38).clamp(170.0, 280.0);

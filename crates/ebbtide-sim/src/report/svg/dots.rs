@@ -2,7 +2,7 @@
 //! per compared value.
 
 use super::axis::Domain;
-use super::{Anchor, Svg, Words};
+use super::{Anchor, Descriptions, Svg};
 use crate::report::text::shortened;
 
 /// One dot.
@@ -33,7 +33,7 @@ const LEFT: f64 = 98.0;
 const LANES: usize = 5;
 
 /// Draws the rows; `band` is the tolerance if all values share one.
-pub(crate) fn draw(rows: &[Row], band: Option<f64>, width: f64, words: &Words) -> String {
+pub(crate) fn draw(rows: &[Row], band: Option<f64>, width: f64, words: &Descriptions) -> String {
     let row = 34.0;
     let (top, right) = (8.0, width - 16.0);
     let bottom = top + row * rows.len() as f64 + 4.0;

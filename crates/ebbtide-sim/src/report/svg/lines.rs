@@ -1,7 +1,7 @@
 //! A figure over a swept setting: a line per control with the confidence band of each point.
 
 use super::axis::Domain;
-use super::{Anchor, Svg, Words, point, polyline};
+use super::{Anchor, Descriptions, Svg, point, polyline};
 
 /// One line.
 pub(crate) struct Line {
@@ -37,7 +37,7 @@ const LEFT: f64 = 46.0;
 const CHARACTER: f64 = 7.2;
 
 /// Draws the lines.
-pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, words: &Words) -> String {
+pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, words: &Descriptions) -> String {
     let heading = if frame.heading.is_empty() { 0.0 } else { 22.0 };
     let top = heading + 28.0;
     let bottom = top + (frame.width * 0.4).clamp(170.0, 300.0);

@@ -91,8 +91,8 @@ impl Svg {
     }
 
     /// The drawing, with what it shows in words.
-    pub(super) fn finish(self, words: &Words) -> String {
-        let Words { id, title, desc } = words;
+    pub(super) fn finish(self, words: &Descriptions) -> String {
+        let Descriptions { id, title, desc } = words;
         let (w, h) = (px(self.width), px(self.height));
         format!(
             "<svg viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" role=\"img\" \
@@ -106,7 +106,7 @@ impl Svg {
 }
 
 /// The texts that describe a drawing.
-pub(super) struct Words {
+pub(super) struct Descriptions {
     /// Unique on the page.
     pub(super) id: String,
     /// Its title.

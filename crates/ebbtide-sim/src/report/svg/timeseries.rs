@@ -1,7 +1,7 @@
 //! Values over time: lines for what always has a value, dots for what happens.
 
 use super::axis::Domain;
-use super::{Anchor, PANEL, Svg, Words, px};
+use super::{Anchor, Descriptions, PANEL, Svg, px};
 use crate::report::text::shortened;
 
 /// One line or cloud of dots.
@@ -40,7 +40,7 @@ const LEFT: f64 = 46.0;
 const COLUMNS: f64 = 150.0;
 
 /// Draws the traces.
-pub(crate) fn draw(traces: &[Trace<'_>], frame: &Frame<'_>, words: &Words) -> String {
+pub(crate) fn draw(traces: &[Trace<'_>], frame: &Frame<'_>, words: &Descriptions) -> String {
     let top = if frame.settings.is_empty() { 44.0 } else { 60.0 };
     let (bottom, right) = (top + 130.0, PANEL - 12.0);
     let mut svg = Svg::new(PANEL, bottom + 38.0);

@@ -1,6 +1,6 @@
 //! A low-power network as a picture: numbered nodes at their places, lines to their parents.
 
-use super::{Anchor, Svg, Words};
+use super::{Anchor, Descriptions, Svg};
 use crate::report::model::MeshNode;
 use crate::report::text::{fixed, percent};
 
@@ -17,7 +17,7 @@ pub(crate) fn class(loss: f64) -> usize {
 }
 
 /// The network, `width` wide.
-pub(crate) fn draw(nodes: &[MeshNode], width: f64, words: &Words) -> String {
+pub(crate) fn draw(nodes: &[MeshNode], width: f64, words: &Descriptions) -> String {
     let range = |at: fn(&MeshNode) -> f64| {
         let low = nodes.iter().map(at).fold(f64::INFINITY, f64::min);
         (low, nodes.iter().map(at).fold(f64::NEG_INFINITY, f64::max))

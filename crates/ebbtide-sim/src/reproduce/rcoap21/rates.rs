@@ -7,7 +7,7 @@ const SAME: f64 = 0.99;
 
 /// A fall of the rate.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) struct Fall {
+pub(super) struct RateFall {
     /// The time, s.
     pub(super) at: f64,
     /// The rate before it, messages/s.
@@ -33,7 +33,7 @@ pub(super) fn time_to(flow: &FlowSeries, rate: f64) -> Option<f64> {
 }
 
 /// The first fall of the rate.
-pub(super) fn fall(flow: &FlowSeries) -> Option<Fall> {
+pub(super) fn fall(flow: &FlowSeries) -> Option<RateFall> {
     let begins = flow.begins?;
     let place = flow.rate.windows(2).position(|pair| {
         let [(_, before), (at, after)] = pair else { return false };
@@ -42,12 +42,12 @@ pub(super) fn fall(flow: &FlowSeries) -> Option<Fall> {
     let ((_, before), (at, after)) = (flow.rate[place], flow.rate[place + 1]);
     let later = &flow.rate[place + 1..];
     let restored = later.iter().find(|(_, rate)| *rate >= SAME * before).map(|(back, _)| back - at);
-    Some(Fall { at, before, after, restored })
+    Some(RateFall { at, before, after, restored })
 }
 
 /// The lowest rate after a fall, and the steps by which it rises from there to the rate before the
 /// fall, messages/s.
-pub(super) fn rise(flow: &FlowSeries, fall: &Fall) -> Option<(f64, Vec<f64>)> {
+pub(super) fn rise(flow: &FlowSeries, fall: &RateFall) -> Option<(f64, Vec<f64>)> {
     let after: Vec<f64> =
         flow.rate.iter().filter(|(at, _)| *at >= fall.at).map(|(_, rate)| *rate).collect();
     let lowest = after.iter().copied().fold(f64::INFINITY, f64::min);
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_fall_is_found_with_what_came_of_it() {
         let restored = flow(&[(0.0, 9.0), (1.0, 8.0), (5.0, 4.0), (5.5, 8.0)]);
-        let found = Fall { at: 5.0, before: 8.0, after: 4.0, restored: Some(0.5) };
+        let found = RateFall { at: 5.0, before: 8.0, after: 4.0, restored: Some(0.5) };
         assert_eq!((initial(&restored), fall(&restored)), (Some(8.0), Some(found)));
         let kept = flow(&[(1.0, 8.0), (5.0, 4.0), (5.5, 2.0), (6.0, 3.0), (6.5, 4.0)]);
         let found = fall(&kept).unwrap();

@@ -1,7 +1,7 @@
 //! Statements in RCOAP21's text, their implications, and its contradictions.
 
 use super::super::statements::Statement;
-use super::rates::{self, Fall};
+use super::rates::{self, RateFall};
 use super::{
     BY_THE_CLOCK, BY_THE_RATE, DISCOVERING, ESTIMATION, FOUR_LOST, HIGH_START, HIGH_START_FREE,
     INTERVALS, LOSING, LOW_START, Measured, NARROW, NO_START, ONE_LOST, OTHERS, OVERHEAD, RCOAP,
@@ -145,7 +145,7 @@ fn estimation(measured: Measured<'_>, all: &mut Vec<Statement>) {
 }
 
 fn losses(measured: Measured<'_>, all: &mut Vec<Statement>) {
-    let halved = |fall: &Fall| (fall.after / fall.before - 0.5).abs() < 0.02;
+    let halved = |fall: &RateFall| (fall.after / fall.before - 0.5).abs() < 0.02;
     let rtt = |settings, cc| find(measured, settings, cc).map(|result| result.cell.rtt.median);
     for cc in [LOSING, RISING] {
         if let Some(fall) = series(measured, ONE_LOST, cc).and_then(rates::fall)
@@ -180,7 +180,7 @@ fn kept_down(
     all: &mut Vec<Statement>,
     (lost, cc): (&str, &str),
     flow: &FlowSeries,
-    (fall, rtt): (&Fall, f64),
+    (fall, rtt): (&RateFall, f64),
     halved: bool,
 ) {
     let Some((lowest, steps)) = rates::rise(flow, fall) else { return };

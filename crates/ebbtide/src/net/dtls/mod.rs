@@ -45,17 +45,17 @@ pub(crate) struct Sessions {
     /// Messages that cannot be sent any more.
     unsent: Vec<Sent>,
     /// Buffers for the messages of the next datagram, reused.
-    spare: Opened,
+    spare: OpenedMessages,
 }
 
 /// Messages that came in one datagram.
 #[derive(Debug, Default)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedMessages {
     bytes: Vec<u8>,
     messages: Vec<(SocketAddr, Range<usize>)>,
 }
 
-impl Opened {
+impl OpenedMessages {
     /// The sender and the bytes of each message.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
         let bytes = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
@@ -98,7 +98,7 @@ impl Sessions {
             deadline: None,
             record: Vec::new(),
             unsent: Vec::new(),
-            spare: Opened::default(),
+            spare: OpenedMessages::default(),
         })
     }
 
@@ -150,7 +150,12 @@ impl Sessions {
 
     /// Decrypts a datagram. [`Self::reuse`] takes the result back when its messages have been
     /// handled.
-    pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Opened {
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> OpenedMessages {
         let mut opened = core::mem::take(&mut self.spare);
         opened.bytes.clear();
         opened.messages.clear();
@@ -173,7 +178,7 @@ impl Sessions {
     }
 
     /// Takes the buffers back after the messages have been handled.
-    pub(crate) fn reuse(&mut self, opened: Opened) {
+    pub(crate) fn reuse(&mut self, opened: OpenedMessages) {
         self.spare = opened;
     }
 

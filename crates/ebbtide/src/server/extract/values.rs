@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn a_wrong_value_is_named() {
         assert_eq!(
             error::<u8>(&[("id", "256")]),
             "the query argument 'id' is '256', which is not a whole number from 0 to 255"
