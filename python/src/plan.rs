@@ -3,11 +3,14 @@
 use crate::control::{PythonControl, Raised, registry};
 use crate::pool::{Cancel, in_pool};
 use crate::{attended, errors};
-use ebbtide_sim::record::{AIR, Capture, Claim, Only, PLACES, Store, Tap, Trace};
+use ebbtide_sim::record::{AIR, Capture, Claim, PLACES, Store};
 use ebbtide_sim::report::{Report, render};
-use ebbtide_sim::reproduce::{Paper, check_statements, compare, pages, plan, replications};
+use ebbtide_sim::reproduce::{
+    Paper, campaign_of, check_statements, compare, pages, plan, replications,
+};
 use ebbtide_sim::run::{
-    Campaign, CellSpec, ChunkSize, Results, Shard, document, left_out, report, simulate_with,
+    Campaign, CellSpec, ChunkSize, Results, Shard, Tap, Trace, TraceFilter, document, left_out,
+    report, simulate_with,
 };
 use ebbtide_sim::scenario::{self, Axis, ScenarioError, Source};
 use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
@@ -77,7 +80,7 @@ impl Plan {
         let store = Store::open(&folder).map_err(|error| errors::store(&error))?;
         let manifest = store.load_manifest().map_err(|error| errors::store(&error))?;
         let (registry, raised) = registry(py, &controls)?;
-        Self::planned(py, raised, move || Campaign::from_manifest_with(&manifest, registry))
+        Self::planned(py, raised, move || campaign_of(&manifest, registry))
     }
 
     /// The same campaign with other numbers of replications, one per cell.
@@ -258,7 +261,7 @@ impl Plan {
                 Some(path) => Some(Capture::new(create(path)?, &PLACES)?),
             };
             let taps = capture.into_iter().map(|capture| Tap { place: None, capture }).collect();
-            let trace = Trace::new(lines, taps, Only::default());
+            let trace = Trace::new(lines, taps, TraceFilter::default());
             let ran = simulate_with(&spec.scenario, &spec.controls, (seed, replication), trace);
             let (_, trace) = ran.map_err(|error| errors::RunError::new_err(error.to_string()))?;
             Ok(trace.finish()?)

@@ -1,6 +1,25 @@
 //! Statistics of measured values.
 
-use crate::report::Summary;
+use serde::{Deserialize, Serialize};
+
+/// Seven order statistics; the unit is that of the quantity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Smallest value.
+    pub min: f64,
+    /// 10th percentile.
+    pub p10: f64,
+    /// 25th percentile.
+    pub p25: f64,
+    /// Median.
+    pub median: f64,
+    /// 75th percentile.
+    pub p75: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// Largest value.
+    pub max: f64,
+}
 
 /// A quantile of sorted values by linear interpolation between order statistics (the default of
 /// NumPy and R, type 7). NaN if there are no values.

@@ -78,8 +78,8 @@ fn a_control_that_unwinds_with_a_value_of_its_own_ends_the_piece_and_is_not_a_fa
 fn a_manifest_with_such_a_control_is_read_with_the_control() {
     let planned = campaign(Some(Micros::from_millis(3000)), "one");
     let manifest = planned.manifest();
-    assert!(Campaign::from_manifest(&manifest).is_err());
+    assert!(Campaign::from_manifest(&manifest, Registry::default()).is_err());
     let controls = planned.source.custom.clone();
-    let read = Campaign::from_manifest_with(&manifest, controls).unwrap();
+    let read = Campaign::from_manifest(&manifest, controls).unwrap();
     assert_eq!(read.manifest().cells, manifest.cells);
 }

@@ -71,7 +71,7 @@ fn the_control_named_first_is_not_beaten_on_500_random_networks() {
     let outcome = runner.run(&network(), |text| {
         let results = results(&text);
         let cells = || results.iter().map(|result| &result.cell);
-        let verdict = ebbtide_sim::judge::judge_cells(cells(), Percentile::default());
+        let verdict = ebbtide_sim::report::judge_cells(cells(), Percentile::default());
         prop_assert!(!verdict.sentence.is_empty() && verdict.judgements.len() == results.len());
         let Some(name) = &verdict.choose else {
             let nothing = cells().all(|cell| cell.completed == 0);
@@ -146,7 +146,7 @@ fn giving_up_early_is_never_fast() {
 fn the_first_sentence_says_what_the_link_needs_and_what_would_help() {
     let results = power_cut(300, "4 kbit/s");
     let cells = results.iter().map(|result| &result.cell);
-    let verdict = ebbtide_sim::judge::judge_cells(cells, Percentile::default());
+    let verdict = ebbtide_sim::report::judge_cells(cells, Percentile::default());
     let sentence = &verdict.sentence;
     assert!(sentence.starts_with("The link needs at least "), "{sentence}");
     assert!(sentence.contains("(MAX_RETRANSMIT 4): "), "{sentence}");

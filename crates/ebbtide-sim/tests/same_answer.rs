@@ -5,6 +5,7 @@
 mod common;
 
 use common::{controls, run, scenario};
+use ebbtide_core::cc::Registry;
 use ebbtide_core::time::Instant;
 use ebbtide_sim::net::{Fate, Loss};
 use ebbtide_sim::random::Streams;
@@ -180,7 +181,8 @@ fn the_manifest_is_enough_to_compute_everything_again() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     store.save_manifest(&campaign.manifest()).unwrap();
-    let again = Campaign::from_manifest(&store.load_manifest().unwrap()).unwrap();
+    let again =
+        Campaign::from_manifest(&store.load_manifest().unwrap(), Registry::default()).unwrap();
     assert_eq!(again.manifest(), campaign.manifest());
     let results = execute(&campaign, 2, None, None);
     assert_eq!(answer(&again, &execute(&again, 2, None, None)), answer(&campaign, &results));

@@ -1,8 +1,10 @@
 //! `ebbtide compact`: the small files of a folder of results, put together.
 
 use crate::failure::Failure;
+use ebbtide_core::cc::Registry;
 use ebbtide_sim::record::Store;
-use ebbtide_sim::run::{Campaign, ChunkSize};
+use ebbtide_sim::reproduce::campaign_of;
+use ebbtide_sim::run::ChunkSize;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
@@ -25,7 +27,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<(), Failure> {
     }
     let store = Store::open(&args.folder).map_err(Failure::work)?;
     let manifest = store.load_manifest().map_err(Failure::work)?;
-    let campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
+    let campaign = campaign_of(&manifest, Registry::default()).map_err(Failure::work)?;
     let files = campaign
         .compact(&args.folder, ChunkSize::Bytes(args.size * 1_000_000))
         .map_err(Failure::work)?;

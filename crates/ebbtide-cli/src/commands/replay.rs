@@ -2,11 +2,11 @@
 
 use crate::failure::Failure;
 use crate::output::table::significant;
+use ebbtide_core::cc::Registry;
 use ebbtide_core::time::Instant;
-use ebbtide_sim::record::{
-    AIR, Capture, Manifest, PLACES, RunRecord, Store, Tap, Trace, TraceFilter,
-};
-use ebbtide_sim::run::{Campaign, CellSpec, simulate_with};
+use ebbtide_sim::record::{AIR, Capture, Manifest, PLACES, RunRecord, Store};
+use ebbtide_sim::reproduce::campaign_of;
+use ebbtide_sim::run::{Campaign, CellSpec, Tap, Trace, TraceFilter, simulate_with};
 use ebbtide_sim::scenario::{Axis, Source, load, parse_set};
 use std::fs::File;
 use std::io::{BufWriter, Write, stdout};
@@ -179,7 +179,7 @@ fn find(args: &ReplayArgs, axes: Vec<Axis>) -> Result<(CellSpec, u64), Failure> 
         let manifest: Manifest = store.load_manifest().map_err(|error| {
             Failure::usage(format!("{error}; not a folder that `ebbtide run --out` made"))
         })?;
-        let campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
+        let campaign = campaign_of(&manifest, Registry::default()).map_err(Failure::work)?;
         let wanted = |spec: &&CellSpec| {
             let has = |axis: &Axis| {
                 spec.settings

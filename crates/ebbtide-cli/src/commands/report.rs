@@ -4,9 +4,10 @@ use super::campaign::in_pool;
 use super::reproduce::write_pages;
 use super::run::save_report;
 use crate::failure::Failure;
+use ebbtide_core::cc::Registry;
 use ebbtide_sim::judge::Percentile;
 use ebbtide_sim::record::Store;
-use ebbtide_sim::reproduce::Paper;
+use ebbtide_sim::reproduce::{Paper, campaign_of};
 use ebbtide_sim::run::{Campaign, Results, Shard, left_out};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ pub(crate) fn read(folder: &Path) -> Result<(Store, Campaign, Results), Failure>
     }
     let store = Store::open(folder).map_err(Failure::work)?;
     let manifest = store.load_manifest().map_err(Failure::work)?;
-    let campaign = Campaign::from_manifest(&manifest).map_err(Failure::work)?;
+    let campaign = campaign_of(&manifest, Registry::default()).map_err(Failure::work)?;
     store.refuse_foreign_files().map_err(Failure::work)?;
     // A share of the work that does not exist: results are read from disk, and nothing is run.
     let nothing = Shard { index: u32::MAX, of: 1 };

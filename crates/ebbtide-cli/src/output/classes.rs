@@ -2,7 +2,8 @@
 
 use super::table::{percent, significant};
 use super::{NAME, name, name_width, paragraph};
-use ebbtide_sim::judge::{Judgement, Percentile, judge_classes};
+use ebbtide_sim::judge::{Judgement, Percentile};
+use ebbtide_sim::report::judge_classes;
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
 

@@ -28,8 +28,9 @@ pub use summary::{DirectionSummary, LATENESS_LIMIT, Lateness, Summary};
 
 use crate::engine::Engine;
 use crate::net::queue;
-use crate::net::{Bottleneck, Fate, LinkCounts, Path};
+use crate::net::{Bottleneck, Fate, LinkCounts};
 use crate::random::Streams;
+use crate::scenario::Path;
 use crate::scenario::Scenario;
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;

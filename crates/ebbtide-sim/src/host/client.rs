@@ -6,7 +6,7 @@ use super::firmware::Download;
 use super::flow::Flow;
 use super::{ClientModel, Tag, server_address};
 use crate::random::Streams;
-use crate::run::Recorder;
+use crate::record::Recorder;
 use crate::scenario::Scenario;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Token};

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::random::Streams;
 use crate::record::ClientRecord;
-use crate::run::Recorder;
+use crate::record::Recorder;
 use crate::scenario::Scenario;
 use crate::scenario::SecurityMode;
 use crate::scenario::units::Time;

@@ -1,10 +1,11 @@
 //! The exchanges of an endpoint that asks, and what is measured of them: of a client on a link as of
 //! a host in a mesh.
 
+use super::tagged;
 use super::{Counts, OutcomeBook, Tag, count};
 use crate::random::CompactChaCha;
+use crate::record::Recorder;
 use crate::record::{ClientRecord, ExchangeRecord};
-use crate::run::{Recorder, tagged};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{

@@ -2,7 +2,7 @@
 //! keeps it at both ends at once, so it knows what arrived when the sender does not.
 
 use crate::record::FlowRecord;
-use crate::run::{new_histogram, sparse};
+use crate::record::{new_histogram, sparse};
 use crate::scenario::{Scenario, WorkloadKind};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;

@@ -28,6 +28,7 @@ pub(crate) use server::Server;
 pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
 pub(crate) use traffic::Timetable;
 
+use crate::record::Tagged;
 pub(crate) use client::{Client, ClientSetup};
 use q_block::{QBlockClient, QBlockServer};
 use smallvec::SmallVec;
@@ -92,4 +93,9 @@ pub(crate) struct Tag {
     pub(crate) ordinal: u8,
     /// It is a probe of congestion control for that transmission, or the answer to one.
     pub(crate) probe: bool,
+}
+
+/// Names the message in what a recorder sees.
+pub(crate) const fn tagged(client: u32, tag: Tag) -> Tagged {
+    Tagged { client, exchange: tag.exchange, ordinal: tag.ordinal, probe: tag.probe }
 }

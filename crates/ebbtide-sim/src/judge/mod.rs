@@ -8,7 +8,6 @@ mod outcome;
 mod rule;
 mod sentence;
 
-use crate::report::Cell;
 pub use figures::figures;
 pub use outcome::{Demand, Outcome, Percentile, RunFigures, SHARES};
 pub use rule::{Difference, Judgement, Verdict, judge};
@@ -20,31 +19,6 @@ pub struct Candidate<'c> {
     pub cc: &'c str,
     /// Its figures.
     pub outcome: &'c Outcome,
-}
-
-/// Judges the cells of one setting.
-#[must_use]
-pub fn judge_cells<'c>(cells: impl Iterator<Item = &'c Cell>, percentile: Percentile) -> Verdict {
-    let candidates: Vec<Candidate<'_>> =
-        cells.map(|cell| Candidate { cc: &cell.cc, outcome: &cell.outcome }).collect();
-    judge(&candidates, percentile)
-}
-
-/// Judges the cells of one setting for each class of clients. Returns each class's cells, and the judgement on
-/// them; nothing in a scenario without classes.
-#[must_use]
-pub fn judge_classes<'c>(
-    cells: impl Iterator<Item = &'c Cell>,
-    percentile: Percentile,
-) -> Vec<(Vec<&'c Cell>, Verdict)> {
-    let cells: Vec<&Cell> = cells.collect();
-    let count = cells.iter().map(|cell| cell.classes.len()).max().unwrap_or(0);
-    let class = |index: usize| {
-        let own: Vec<&Cell> = cells.iter().filter_map(|cell| cell.classes.get(index)).collect();
-        let verdict = judge_cells(own.iter().copied(), percentile);
-        (own, verdict)
-    };
-    (0..count).map(class).collect()
 }
 
 /// A difference in time or in cost below this share of the smaller value decides nothing.

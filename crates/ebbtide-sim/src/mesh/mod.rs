@@ -5,18 +5,14 @@
 //! routes that RPL converges to, and are put together again at each hop.
 
 mod bytes;
-mod lowpan;
 mod network;
 mod reassembly;
-mod record;
 mod requester;
 mod routes;
 mod simulation;
-mod topology;
 mod workload;
 
-pub use lowpan::{ElidedAddresses, Fragments, LARGEST_DATAGRAM, compressed_header, fragments};
-pub use record::{Causes, MeshRecord, Messages, NodeRecord};
+pub use crate::record::{Causes, MeshRecord, Messages, NodeRecord};
+pub use crate::scenario::mesh_topology::Topology;
 pub use routes::Routes;
 pub(crate) use simulation::simulate;
-pub use topology::{Topology, check};

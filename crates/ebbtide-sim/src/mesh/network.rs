@@ -1,15 +1,15 @@
 //! Nodes that queue, fragment, forward and put together again.
 
 use super::bytes::{Hop, acknowledgement};
-use super::lowpan::{ElidedAddresses, Fragments, compressed_header, fragments};
 use super::reassembly::Reassembly;
-use super::record::{Causes, NodeRecord};
 use super::{Routes, Topology};
 use crate::engine::Engine;
 use crate::host::Tag;
+use crate::lowpan::{ElidedAddresses, Fragments, compressed_header, fragments};
 use crate::medium::ieee802154::{DutyCycle, LowPowerEvent, Mac};
 use crate::medium::{Energy, Frame, Indication, Outcome};
 use crate::random::Streams;
+use crate::record::{Causes, NodeRecord};
 use crate::scenario::{Addresses, DutyCycling, Mesh, Scenario};
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 
 use crate::host::{Ended, Exchanges, Kind, Step, Tag, client_address, client_at};
 use crate::random::CompactChaCha;
-use crate::run::Recorder;
+use crate::record::Recorder;
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::session::Response;
 use ebbtide_core::time::{Instant, Micros};

@@ -1,19 +1,18 @@
 //! One replication in a low-power network.
 
 use super::network::{Ended, Network};
-use super::record::MeshRecord;
 use super::requester::Requester;
 use super::workload::{Application, Plan, SINK, Step, Trigger, next_event, plans};
 use crate::engine::Engine;
 use crate::host::Answerer;
 use crate::host::{Ended as Exchange, Tag, device_config};
+use crate::host::{endpoint_config, tagged};
 use crate::medium::ieee802154;
 use crate::net::{Delay, Fate, Link, Loss, LossModel};
 use crate::random::Streams;
+use crate::record::MeshRecord;
 use crate::record::{Delivery, Direction, RunRecord, SparseHistogram, Totals};
-use crate::run::{
-    LostAt, Recorder, RunError, Tagged, endpoint_config, new_histogram, sparse, tagged,
-};
+use crate::record::{LostAt, Recorder, RunError, Tagged, new_histogram, sparse};
 use crate::scenario::{Control, LinkSpec, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};

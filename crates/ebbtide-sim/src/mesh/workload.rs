@@ -1,9 +1,9 @@
 //! The workloads of the clients of a low-power network.
 
 use super::network::Cause;
-use super::record::Messages;
 use crate::host::{Ended, digits};
 use crate::random::{Streams, exponential, uniform};
+use crate::record::Messages;
 use crate::scenario::{MeshWorkload, Scenario, WorkloadKind};
 use ebbtide_core::session::client::{
     Loss, Outgoing, RequestParts, RequestTag, Step as Doing, Transfer, TransferSettings,

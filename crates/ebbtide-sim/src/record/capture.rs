@@ -12,6 +12,11 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
+/// Where packets are seen in a capture, in the order of its interfaces.
+pub const PLACES: [&str; 2] = ["clients", "server"];
+/// Where frames are seen in a capture of a low-power network.
+pub const AIR: [&str; 1] = ["air"];
+
 /// A capture at several places of a network. Every packet says at which one it was seen, so that
 /// the time it spent between two of them can be read off.
 pub struct Capture<W: Write> {

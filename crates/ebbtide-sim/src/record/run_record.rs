@@ -5,10 +5,10 @@ use super::class::{ClassRecord, CrossRecord, LinkRecord};
 use super::delivery::Delivery;
 use super::flow::FlowRecord;
 use super::wifi::WifiRecord;
-use crate::mesh::MeshRecord;
+use super::{Handshakes, MeshRecord, Series};
 use crate::net::LinkCounts;
-use crate::report::{Handshakes, Series};
 use ebbtide_core::time::{Duration, Micros};
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// One client's measurements.
@@ -82,6 +82,14 @@ impl From<LinkCounts> for Direction {
 /// Values in microseconds with a resolution of 1 %, and how often each occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SparseHistogram(pub Vec<(u64, u64)>);
+
+/// The recorded values of a histogram.
+pub(crate) fn sparse(histogram: &Histogram<u32>) -> SparseHistogram {
+    let values = histogram.iter_recorded();
+    SparseHistogram(
+        values.map(|v| (v.value_iterated_to(), u64::from(v.count_at_value()))).collect(),
+    )
+}
 
 /// The measurements of one replication: all that reports and results are made from.
 #[derive(Clone, Debug, PartialEq)]

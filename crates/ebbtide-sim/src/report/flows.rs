@@ -1,6 +1,6 @@
 //! Measurements of senders of many messages, in the form that the report uses.
 
-use super::model::Summary;
+use crate::stats::Summary;
 use serde::{Deserialize, Serialize};
 
 /// The flows of a cell. Pairs are means over replications and half-widths of their 95 % confidence
@@ -65,19 +65,4 @@ pub struct FlowFigures {
     pub throughput_bps: f64,
     /// Mean delay from the first transmission to the first arrival, s.
     pub delay_s: f64,
-}
-
-/// One client's flow over time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FlowSeries {
-    /// The client.
-    pub client: u32,
-    /// When its first message left, s.
-    pub begins: Option<f64>,
-    /// The rate that the control admits, messages/s, at (seconds, value); empty if it has none.
-    pub rate: Vec<(f64, f64)>,
-    /// First copies that arrived in each stretch of time, messages/s.
-    pub arriving: Vec<(f64, f64)>,
-    /// First copies that have arrived so far.
-    pub delivered: Vec<(f64, f64)>,
 }

@@ -8,6 +8,7 @@ mod command;
 mod export;
 mod flows;
 mod grid;
+mod judged;
 mod matrix;
 pub mod model;
 mod page;
@@ -17,11 +18,14 @@ mod svg;
 mod text;
 mod verdict;
 
+pub use crate::record::{FlowSeries, Handshakes, Series};
+pub use crate::stats::Summary;
 pub use export::{Exported, Width, csv, exported};
-pub use flows::{FlowCell, FlowFigures, FlowSeries};
+pub use flows::{FlowCell, FlowFigures};
+pub use judged::{judge_cells, judge_classes};
 pub use model::{
-    BackgroundCell, Cell, Comparison, Handshakes, LinkCell, MeshCell, MeshNode, PacketCounts,
-    Packets, Report, Series, Summary, WifiCell,
+    BackgroundCell, Cell, Comparison, LinkCell, MeshCell, MeshNode, PacketCounts, Packets, Report,
+    WifiCell,
 };
 
 /// One self-contained HTML page. The same report gives the same bytes.

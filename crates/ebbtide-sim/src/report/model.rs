@@ -4,10 +4,11 @@
 //! runs anything. Values that are not finite are allowed everywhere (a cell in which nothing
 //! completed has no median) and are printed as an en dash.
 
-use super::flows::{FlowCell, FlowSeries};
+use super::flows::FlowCell;
 use crate::judge::{Outcome, Percentile};
+use crate::record::{Handshakes, Series};
+use crate::stats::Summary;
 use serde::{Deserialize, Serialize};
-use std::ops::AddAssign;
 
 /// One report: a scenario, the cells that were run, and how to run them again.
 ///
@@ -147,40 +148,6 @@ pub struct Cell {
     pub links: Vec<LinkCell>,
 }
 
-/// The handshakes of DTLS, of a replication or summed over several.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handshakes {
-    /// Handshakes that clients began.
-    pub begun: u64,
-    /// Of these, those that were completed.
-    pub completed: u64,
-    /// Of these, those that resumed a session.
-    pub resumed: u64,
-    /// Handshakes that clients gave up or that the server refused.
-    pub failed: u64,
-    /// Datagrams of handshakes, of path validation and of alerts that clients sent.
-    pub packets_up: u64,
-    /// Those that the server sent.
-    pub packets_down: u64,
-    /// Bytes of those that clients sent, without the headers of lower layers.
-    pub bytes_up: u64,
-    /// Bytes of those that the server sent, likewise.
-    pub bytes_down: u64,
-}
-
-impl AddAssign<&Self> for Handshakes {
-    fn add_assign(&mut self, other: &Self) {
-        self.begun += other.begun;
-        self.completed += other.completed;
-        self.resumed += other.resumed;
-        self.failed += other.failed;
-        self.packets_up += other.packets_up;
-        self.packets_down += other.packets_down;
-        self.bytes_up += other.bytes_up;
-        self.bytes_down += other.bytes_down;
-    }
-}
-
 /// A link other than the bottleneck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkCell {
@@ -298,25 +265,6 @@ pub struct MeshNode {
     pub power_mw: f64,
 }
 
-/// Seven order statistics; the unit is that of the quantity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Smallest value.
-    pub min: f64,
-    /// 10th percentile.
-    pub p10: f64,
-    /// 25th percentile.
-    pub p25: f64,
-    /// Median.
-    pub median: f64,
-    /// 75th percentile.
-    pub p75: f64,
-    /// 90th percentile.
-    pub p90: f64,
-    /// Largest value.
-    pub max: f64,
-}
-
 /// Packets in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Packets {
@@ -337,24 +285,6 @@ pub struct PacketCounts {
     pub dropped_queue: u64,
     /// Lost after the queue.
     pub lost_link: u64,
-}
-
-/// The course of one replication over time. Points are (seconds, value), in time order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// Which replication, counted as `replay --rep` counts.
-    pub replication: u32,
-    /// Bytes waiting in the queue towards the clients.
-    pub queue_down: Vec<(f64, f64)>,
-    /// Bytes waiting in the queue towards the server.
-    pub queue_up: Vec<(f64, f64)>,
-    /// Each timeout armed: (when, seconds until it would expire).
-    pub timeouts: Vec<(f64, f64)>,
-    /// Useful payload delivered, bit/s.
-    pub throughput: Vec<(f64, f64)>,
-    /// The flows of senders of many messages.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flows: Vec<FlowSeries>,
 }
 
 /// One published figure beside the measured one.

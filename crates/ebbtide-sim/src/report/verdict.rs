@@ -7,8 +7,9 @@
 )]
 
 use super::grid::{by_settings, controls, distinct, varying};
+use super::judged::judge_cells;
 use super::model::{Cell, Report};
-use crate::judge::{Judgement, SHARES, Verdict, judge_cells};
+use crate::judge::{Judgement, SHARES, Verdict};
 
 /// A setting of a report, with the judgement on it.
 pub(super) struct Setting<'a> {

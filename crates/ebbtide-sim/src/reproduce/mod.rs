@@ -12,5 +12,5 @@ pub use compare::{Measured, REPS_TO_JUDGE, compare, replications, withhold};
 pub use figures::{FIGURES, Figure, Quantity};
 pub use low_power::check_statements;
 pub use pages::{Page, pages};
-pub use papers::{PAPERS_REPS, Paper, plan};
+pub use papers::{PAPERS_REPS, Paper, campaign_of, plan};
 pub use statements::Statement;

@@ -2,8 +2,10 @@
 
 use super::figures::Figure;
 use crate::judge::Percentile;
+use crate::record::Manifest;
 use crate::run::{Campaign, CellSpec};
 use crate::scenario::{Axis, Override, ScenarioError, Source, TCP, load};
+use ebbtide_core::cc::Registry;
 
 /// A paper whose experiments can be repeated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -178,6 +180,21 @@ fn listed(
         cells.push(CellSpec { cc, controls, settings, scenario, reps });
     }
     Ok(())
+}
+
+/// The campaign that a manifest describes: a run, or a reproduction of papers.
+///
+/// # Errors
+///
+/// Returns an error if this version does not understand the scenario of the manifest, or if it names a
+/// control that is neither built in nor one of `controls`.
+pub fn campaign_of(manifest: &Manifest, controls: Registry) -> Result<Campaign, ScenarioError> {
+    if manifest.papers.is_empty() {
+        return Campaign::from_manifest(manifest, controls);
+    }
+    let papers = Paper::named(&manifest.papers);
+    let reps = (manifest.reps != PAPERS_REPS).then_some(manifest.reps);
+    plan(&papers, (reps, Some(manifest.seed)))
 }
 
 /// The cells of some papers, each once, with the papers' numbers of replications: 20, or 40 with

@@ -1,12 +1,12 @@
 //! TCP in the background of a replication: its flows count on where the clients' numbers end.
 
 use super::network::{Net, NetEvent};
-use super::recorder::Recorder;
 use super::simulation::due;
 use crate::engine::Engine;
 use crate::host::{Bulk, Side, starts};
 use crate::random::Streams;
 use crate::record::BackgroundFlow;
+use crate::record::Recorder;
 use crate::scenario::{Control, CrossDirection, Scenario, TCP, Tcp};
 use ebbtide_core::time::Instant;
 

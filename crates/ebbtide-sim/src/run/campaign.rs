@@ -2,13 +2,12 @@
 
 use super::cell::summarise;
 use super::cell_spec::{CellSpec, hash_of, identity};
-use super::simulation::{Keep, RunError, simulate_keeping};
-use crate::judge::{Percentile, Verdict, judge_cells};
+use super::simulation::{Keep, simulate_keeping};
+use crate::judge::{Percentile, Verdict};
 use crate::record::{
-    ClientRecord, ExchangeRecord, Manifest, ManifestCell, RunRecord, Store, StoreError,
+    ClientRecord, ExchangeRecord, Manifest, ManifestCell, RunError, RunRecord, Store, StoreError,
 };
-use crate::report::Cell;
-use crate::reproduce::{self, PAPERS_REPS, Paper};
+use crate::report::{Cell, judge_cells};
 use crate::scenario::{Axis, ScenarioError, Source, WorkloadKind, combinations};
 use crate::stats::summary;
 use ebbtide_core::cc::Registry;
@@ -459,31 +458,15 @@ impl Campaign {
         }
     }
 
-    /// The campaign that a manifest describes.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if this version does not understand the scenario of the manifest.
-    pub fn from_manifest(manifest: &Manifest) -> Result<Self, ScenarioError> {
-        Self::from_manifest_with(manifest, Registry::default())
-    }
-
-    /// Like [`Self::from_manifest`], with the congestion controls from outside that the campaign
-    /// names.
+    /// The campaign that a manifest describes, unless it is a reproduction of papers
+    /// ([`reproduce::campaign_of`](crate::reproduce::campaign_of) handles both). `controls` are the congestion
+    /// controls from outside that it names.
     ///
     /// # Errors
     ///
     /// Returns an error if this version does not understand the scenario of the manifest, or if a
     /// control is missing.
-    pub fn from_manifest_with(
-        manifest: &Manifest,
-        controls: Registry,
-    ) -> Result<Self, ScenarioError> {
-        if !manifest.papers.is_empty() {
-            let papers = Paper::named(&manifest.papers);
-            let reps = (manifest.reps != PAPERS_REPS).then_some(manifest.reps);
-            return reproduce::plan(&papers, (reps, Some(manifest.seed)));
-        }
+    pub fn from_manifest(manifest: &Manifest, controls: Registry) -> Result<Self, ScenarioError> {
         let source = Source::new(&manifest.scenario, &manifest.scenario_toml);
         let source = source.with_controls(controls);
         let run = (Some(manifest.reps), Some(manifest.seed));

@@ -1,13 +1,14 @@
 //! UDP traffic of others on single links.
 
 use super::network::{Net, NetEvent};
-use super::recorder::{Recorder, Transport};
 use super::topology::BOTTLENECK;
 use crate::engine::Engine;
 use crate::host::Tag;
 use crate::net::Fate;
 use crate::random::{Streams, exponential};
 use crate::record::CrossRecord;
+use crate::record::Recorder;
+use crate::scenario::Transport;
 use crate::scenario::{Cross, CrossDirection, Scenario};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;

@@ -2,7 +2,8 @@
 
 use super::campaign::{Campaign, CellResult, Results, VERSION};
 use super::cell_spec::CellSpec;
-use crate::judge::{Judgement, Outcome, Percentile, SHARES, Verdict, judge_classes};
+use crate::judge::{Judgement, Outcome, Percentile, SHARES, Verdict};
+use crate::report::judge_classes;
 use crate::report::{Cell, PacketCounts, Summary};
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Flows over time, in a bounded number of points.
 
-use super::recorder::{Rate, seconds};
-use crate::report::FlowSeries;
+use super::series::{Rate, seconds};
+use crate::record::FlowSeries;
 use ebbtide_core::time::Instant;
 
 /// Flows that are kept, at most.

@@ -8,21 +8,23 @@ mod cell_spec;
 mod chunk;
 mod class_cell;
 mod cross;
-mod discard;
 mod document;
 mod flow_cell;
 mod flow_series;
 mod mesh_cell;
 mod network;
-mod recorder;
 mod reporting;
 mod roster;
+mod series;
 mod simulation;
 mod topology;
+mod trace;
 mod wifi;
 mod wifi_cell;
 
 pub use crate::host::endpoint_config;
+pub use crate::record::{Details, Discard, LostAt, Recorder, RunError, Tagged};
+pub use crate::scenario::Transport;
 pub(crate) use campaign::run_command;
 pub use campaign::{
     Campaign, CampaignError, CellResult, PerRun, Progress, Results, Shard, VERSION,
@@ -30,11 +32,8 @@ pub use campaign::{
 pub use cell::{physical_limit_s, summarise};
 pub use cell_spec::CellSpec;
 pub use chunk::{ChunkDone, ChunkSize, FailedRun};
-pub use discard::Discard;
 pub use document::document;
-pub(crate) use network::tagged;
-pub(crate) use recorder::new_histogram;
-pub use recorder::{Details, LostAt, Recorder, SeriesRecorder, Tagged, Transport};
 pub use reporting::{left_out, report};
-pub(crate) use simulation::sparse;
-pub use simulation::{Controls, RunError, simulate, simulate_with};
+pub use series::SeriesRecorder;
+pub use simulation::{Controls, simulate, simulate_with};
+pub use trace::{Tap, Trace, TraceFilter};

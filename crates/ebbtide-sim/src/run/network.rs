@@ -1,20 +1,21 @@
 //! The network of a replication: both directions of the bottleneck and the packets under way.
 
 use super::cross::Sources;
-use super::recorder::{Details, Recorder, Tagged, Transport};
 use super::roster::Roster;
-use super::simulation::RunError;
 use super::topology::{BOTTLENECK, OWN, Topology};
 use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
 use crate::growth::{push_back, room};
+use crate::host::tagged;
 use crate::host::{self, Tag};
 use crate::medium::ieee80211;
 use crate::net::queue;
-use crate::net::{Bottleneck, Delay, Fate, Path};
+use crate::net::{Bottleneck, Delay, Fate};
 use crate::random::Streams;
 use crate::record::{Delivery, LinkRecord, WifiRecord};
+use crate::record::{Details, Recorder, RunError};
 use crate::scenario::Scenario;
+use crate::scenario::{Path, Transport};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -576,8 +577,4 @@ impl Shelf {
         }
         (self.bytes, self.stride) = (bytes, stride);
     }
-}
-
-pub(crate) const fn tagged(client: u32, tag: Tag) -> Tagged {
-    Tagged { client, exchange: tag.exchange, ordinal: tag.ordinal, probe: tag.probe }
 }

@@ -1,8 +1,8 @@
 //! The classes of a replication's devices: which device belongs to which, and what differs between them.
 
-use super::recorder::Transport;
 use crate::host::{Answerer, Device, Model, Server, endpoint_config, observe_before};
 use crate::random::{Streams, uniform};
+use crate::scenario::Transport;
 use crate::scenario::{ClassView, Control, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 

@@ -4,10 +4,9 @@ mod finish;
 
 use super::background::Flows;
 use super::cross::Sources;
-use super::discard::Discard;
 use super::network::{LANES, Net, NetEvent};
-use super::recorder::{Recorder, SeriesRecorder};
 use super::roster::{self, Roster};
+use super::series::SeriesRecorder;
 use super::topology::BOTTLENECK;
 use crate::engine::Engine;
 use crate::host::{
@@ -17,13 +16,12 @@ use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
 use crate::random::Streams;
-use crate::record::{ExchangeRecord, RunRecord, SparseHistogram};
+use crate::record::{Discard, Recorder, RunError, sparse};
+use crate::record::{ExchangeRecord, RunRecord};
 use crate::scenario::{Control, Return, Scenario};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
-use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
-use std::fmt;
 use std::sync::Arc;
 
 /// How long packets may still arrive after the end of a run with an end.
@@ -31,35 +29,6 @@ const SETTLE: Duration = Duration::from_secs(10);
 
 /// The controls of a run: usually one; in a mixed run the clients take turns.
 pub type Controls = Vec<Control>;
-
-/// Why a replication could not be completed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RunError {
-    /// A packet was longer than the MTU.
-    PacketTooLong {
-        /// Its length, headers included, bytes.
-        bytes: u32,
-        /// The scenario's `network.mtu`.
-        mtu: u32,
-    },
-    /// The simulated time ran beyond a century: something repeats forever.
-    NeverEnds,
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PacketTooLong { bytes, mtu } => write!(
-                f,
-                "a packet of {bytes} bytes exceeds network.mtu = {mtu}: shorten the payloads or \
-                 raise the MTU"
-            ),
-            Self::NeverEnds => f.write_str("the simulation passed 100 years without an end"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 struct Simulation<R> {
     engine: Engine<NetEvent>,
@@ -148,13 +117,6 @@ fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
         class.delivery.after = sparse(&measured.after);
     }
     record
-}
-
-pub(crate) fn sparse(histogram: &Histogram<u32>) -> SparseHistogram {
-    let values = histogram.iter_recorded();
-    SparseHistogram(
-        values.map(|v| (v.value_iterated_to(), u64::from(v.count_at_value()))).collect(),
-    )
 }
 
 /// Runs one replication under an observer.

@@ -1,8 +1,9 @@
 //! The way between the devices and the bottleneck: links that devices share, and links of their own.
 
-use crate::net::{Bottleneck, Delay, Link, LinkCounts, Loss, LossModel, Path};
+use crate::net::{Bottleneck, Delay, Link, LinkCounts, Loss, LossModel};
 use crate::random::{CompactChaCha, Streams};
 use crate::record::{Direction, LinkRecord};
+use crate::scenario::Path;
 use crate::scenario::{Access, ClassView, Scenario};
 use rand_chacha::ChaCha8Rng;
 

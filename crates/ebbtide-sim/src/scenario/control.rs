@@ -4,11 +4,20 @@ use super::error::ScenarioError;
 use super::q_block::{NOTES, Q_BLOCK, QBlock};
 use super::tcp::{DIFFERENCES, TCP, Tcp};
 use super::{Scenario, did_you_mean, validate};
-use crate::run::Transport;
 use ebbtide_core::cc::{ConfigError, ControlConfig};
 use ebbtide_core::wire::Block;
 
 /// The transport of a client's messages.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// A datagram each (RFC 7252).
+    #[default]
+    Udp,
+    /// A byte stream (RFC 8323).
+    Tcp,
+}
+
+/// The congestion control of a client, and with it the transport of its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Over UDP, under this congestion control.

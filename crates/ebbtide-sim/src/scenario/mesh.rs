@@ -1,6 +1,7 @@
 //! Low-power networks in scenario files: `[network.mesh]` and `[workload.mesh]`.
 
 use super::units::{Rate, Time};
+use crate::lowpan::Addresses;
 use crate::medium::ieee802154::Csma;
 use serde::{Deserialize, Serialize};
 
@@ -105,17 +106,6 @@ pub struct Lowpan {
     pub reassemblies: u32,
     /// Time after which an incomplete datagram is dropped.
     pub reassembly_timeout: Time,
-}
-
-/// Link-layer addresses.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Addresses {
-    /// EUI-64, 8 bytes.
-    #[default]
-    Long,
-    /// 16 bits.
-    Short,
 }
 
 /// The settings of the workloads of low-power networks; each workload uses some of them.

@@ -1,8 +1,9 @@
 //! Checks low-power networks that parse but are impossible.
 
+use super::mesh_topology;
 use super::validate::{Check, LONGEST, range};
 use super::{Mesh, Scenario, Topology, WorkloadKind};
-use crate::mesh::{self, ElidedAddresses, LARGEST_DATAGRAM, compressed_header, fragments};
+use crate::lowpan::{ElidedAddresses, LARGEST_DATAGRAM, compressed_header, fragments};
 
 /// The maximum number of nodes, since routes and paths are kept for every pair.
 const MAX_NODES: u32 = 1000;
@@ -23,7 +24,7 @@ pub(super) fn check(s: &Scenario) -> Check {
     buffers(mesh)?;
     workload(s, mesh)?;
     payloads(s, mesh)?;
-    mesh::check(s)
+    mesh_topology::check(s)
 }
 
 fn topology(mesh: &Mesh) -> Check {

@@ -3,10 +3,11 @@
 use super::{OPEN, configs, option};
 use crate::host::agenda::Agenda;
 use crate::host::flow::Flow;
+use crate::host::tagged;
 use crate::host::{Counts, OutcomeBook, Tag, count, digits, server_address};
 use crate::random::Streams;
 use crate::record::ClientRecord;
-use crate::run::{Recorder, tagged};
+use crate::record::Recorder;
 use crate::scenario::{QBlock, Scenario};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, Failure, Output, Received, Sent};

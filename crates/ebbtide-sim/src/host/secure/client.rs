@@ -4,7 +4,7 @@ use super::super::{Client, ClientSetup, Tag, server_address};
 use super::{HANDSHAKE, KEY, config, timing};
 use crate::random::Streams;
 use crate::record::Handshakes;
-use crate::run::Recorder;
+use crate::record::Recorder;
 use crate::scenario::{Return, Security, Timers};
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::Flight;

@@ -9,7 +9,7 @@ use crate::host::flow::Flow;
 use crate::host::{Counts, OutcomeBook, PORT, SERVER, Tag, client_host, count, digits};
 use crate::random::Streams;
 use crate::record::{ClientRecord, ExchangeRecord};
-use crate::run::{Recorder, Tagged};
+use crate::record::{Recorder, Tagged};
 use crate::scenario::{Scenario, Tcp};
 use ebbtide_core::cc::Metrics;
 use ebbtide_core::endpoint::Failure;

@@ -6,7 +6,7 @@ use super::socket::{Setup, Socket};
 use super::{TcpClient, TcpServer};
 use crate::host::{PORT, SERVER, Tag, client_host};
 use crate::random::{Probability, Streams};
-use crate::run::Discard;
+use crate::record::Discard;
 use crate::scenario::units::Time;
 use crate::scenario::{Override, Scenario, Tcp, load};
 use ebbtide_core::time::{Duration, Instant};

@@ -8,7 +8,7 @@ mod timing;
 
 pub use mac::{Mac, WifiEvent};
 
-use crate::scenario::units::{Rate, Time};
+use crate::units::{Rate, Time};
 use serde::{Deserialize, Serialize};
 
 /// The parameters of the MAC and of the radio.

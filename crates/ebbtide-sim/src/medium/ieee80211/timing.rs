@@ -1,7 +1,7 @@
 //! Durations in nanoseconds, exactly.
 
 use super::Dcf;
-use crate::scenario::units::Rate;
+use crate::units::Rate;
 
 /// An acknowledgement: control 2, duration 2, receiver 6, checksum 4 (IEEE 802.11-1999, section
 /// 7.2.1.3).
@@ -69,7 +69,7 @@ impl Dcf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::units::Time;
+    use crate::units::Time;
 
     #[test]
     fn durations_are_those_of_the_standard() {

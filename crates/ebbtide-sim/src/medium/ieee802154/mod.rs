@@ -12,7 +12,7 @@ pub use timing::{
     airtime, interframe_spacing,
 };
 
-use crate::scenario::units::Time;
+use crate::units::Time;
 use serde::{Deserialize, Serialize};
 
 /// The MAC's parameters (IEEE 802.15.4-2006, table 86).

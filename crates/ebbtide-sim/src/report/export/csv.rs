@@ -1,7 +1,8 @@
 //! The data of figures, as CSV (RFC 4180).
 
 use crate::judge::SHARES;
-use crate::report::model::{Cell, Report, Series};
+use crate::record::Series;
+use crate::report::model::{Cell, Report};
 use crate::report::section::distribution::{DELIVERED, EXCHANGES};
 
 /// The data of the figure of this title: of a distribution its curves, of a figure over time its points, of a

@@ -1,8 +1,9 @@
 //! The classes of clients, each with its judgement, and the links that they share.
 
 use super::{Context, command_line, head, table};
-use crate::judge::{Judgement, Verdict, judge_classes};
+use crate::judge::{Judgement, Verdict};
 use crate::report::grid::varying;
+use crate::report::judge_classes;
 use crate::report::model::{Cell, LinkCell, PacketCounts};
 use crate::report::text::{brief, count, escape, fixed, percent};
 use crate::report::verdict::settings;

@@ -2,10 +2,11 @@
 
 use super::{Caption, Context, where_};
 use crate::report::grid::{Figure, Panel};
-use crate::report::model::{Cell, Summary};
+use crate::report::model::Cell;
 use crate::report::svg::axis::Domain;
 use crate::report::svg::boxplot;
 use crate::report::text::{brief, interval};
+use crate::stats::Summary;
 
 /// Names for the times: those of flows, or of single exchanges if clients send at fixed times.
 struct Names {

@@ -1,7 +1,8 @@
 //! Senders of many messages: what arrived, at which rate, how evenly.
 
 use super::{Caption, Context, command_line, head, load, table, where_};
-use crate::report::flows::{FlowCell, FlowFigures, FlowSeries};
+use crate::record::FlowSeries;
+use crate::report::flows::{FlowCell, FlowFigures};
 use crate::report::grid::{distinct, varying, words};
 use crate::report::model::{Cell, Report};
 use crate::report::svg::axis::Domain;

@@ -3,10 +3,11 @@
 use super::mesh::mesh;
 use super::{Caption, Context, fct, where_};
 use crate::report::grid::{Panel, distinct};
-use crate::report::model::{Cell, MeshCell, Summary};
+use crate::report::model::{Cell, MeshCell};
 use crate::report::svg::axis::Domain;
 use crate::report::svg::{boxplot, cdf};
 use crate::report::text::brief;
+use crate::stats::Summary;
 
 /// A quantity that is spread: its name, what a box is made of, its axis up to the unit's bracket.
 type Spread = (&'static str, fn(&MeshCell) -> Summary, &'static str);

@@ -1,8 +1,9 @@
 //! Time series of chosen replications.
 
 use super::{Caption, Context, where_};
+use crate::record::Series;
 use crate::report::grid::{varying, words};
-use crate::report::model::{Cell, Report, Series};
+use crate::report::model::{Cell, Report};
 use crate::report::svg::axis::Domain;
 use crate::report::svg::timeseries::{Frame, Trace, draw};
 

@@ -3,8 +3,8 @@
 
 use super::axis::Domain;
 use super::{Anchor, Descriptions, Svg};
-use crate::report::model::Summary;
 use crate::report::text::{brief, shortened};
+use crate::stats::Summary;
 
 /// One row.
 pub(crate) struct Row {

@@ -1,9 +1,9 @@
 //! From places to who hears whom.
 
+use super::{Mesh, Scenario};
 use crate::medium::{Air, Fading, Path};
 use crate::net::{Loss, LossModel};
 use crate::random::{Probability, Streams};
-use crate::scenario::{Mesh, Scenario};
 
 /// The nodes of a mesh and what links them.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +45,7 @@ impl Topology {
     }
 
     /// The air between the nodes. Every path that loses frames has streams of its own.
-    pub(super) fn air(&self, mesh: &Mesh, loss: LossModel, streams: &Streams) -> Air {
+    pub(crate) fn air(&self, mesh: &Mesh, loss: LossModel, streams: &Streams) -> Air {
         let nodes = self.places.len();
         let mut paths = Vec::with_capacity(nodes * nodes);
         let mut fading = Vec::with_capacity(nodes * nodes);
@@ -80,7 +80,7 @@ fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
 /// # Errors
 ///
 /// The key and a message that names a node that cannot be, and why.
-pub fn check(scenario: &Scenario) -> Result<(), (String, String)> {
+pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
     let Some(mesh) = &scenario.network.mesh else { return Ok(()) };
     let topology = Topology::new(mesh, 0.0);
     let nodes = topology.nodes();

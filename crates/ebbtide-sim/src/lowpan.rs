@@ -2,32 +2,43 @@
 //! (RFC 4944 section 5.3).
 
 use crate::medium::ieee802154::LARGEST_FRAME;
-use crate::scenario::Addresses;
+use serde::{Deserialize, Serialize};
+
+/// Link-layer addresses.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Addresses {
+    /// EUI-64, 8 bytes.
+    #[default]
+    Long,
+    /// 16 bits.
+    Short,
+}
 
 /// IPv6 40 and UDP 8 bytes, which compression replaces and fragment offsets count.
 const UNCOMPRESSED: u32 = 48;
 /// The fragment header's datagram_size has 11 bits.
-pub const LARGEST_DATAGRAM: u32 = 2047 - UNCOMPRESSED;
+pub(crate) const LARGEST_DATAGRAM: u32 = 2047 - UNCOMPRESSED;
 /// FRAG1 without, FRAGN with an offset.
 const FIRST_HEADER: u32 = 4;
 const NEXT_HEADER: u32 = 5;
 
 /// The part of a datagram's addresses that a hop can leave out.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct ElidedAddresses {
+pub(crate) struct ElidedAddresses {
     /// Whether its source is the hop's sender, whose link-layer address says it all.
-    pub from_sender: bool,
+    pub(crate) from_sender: bool,
     /// Whether its destination is the hop's receiver.
-    pub to_receiver: bool,
+    pub(crate) to_receiver: bool,
     /// Whether one end is in the Internet, with an address of its own of 16 bytes.
-    pub beyond: bool,
+    pub(crate) beyond: bool,
 }
 
 /// The frames of a datagram: `count` of them, all but first and last of one length.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Fragments {
+pub(crate) struct Fragments {
     /// How many.
-    pub count: u32,
+    pub(crate) count: u32,
     first: u32,
     middle: u32,
     last: u32,
@@ -36,7 +47,7 @@ pub struct Fragments {
 impl Fragments {
     /// The length of a frame in bytes, MAC header and checksum included.
     #[must_use]
-    pub const fn bytes(&self, index: u32) -> u32 {
+    pub(crate) const fn bytes(&self, index: u32) -> u32 {
         if index == 0 {
             self.first
         } else if index + 1 == self.count {
@@ -59,7 +70,7 @@ const fn mac_bytes(addresses: Addresses) -> u32 {
 /// interface identifiers as far as the link-layer addresses do not say them, a full address for a
 /// host in the Internet (RFC 6282 section 3); UDP 1, both ports 4, checksum 2 (section 4.3).
 #[must_use]
-pub const fn compressed_header(addresses: Addresses, ends: ElidedAddresses) -> u32 {
+pub(crate) const fn compressed_header(addresses: Addresses, ends: ElidedAddresses) -> u32 {
     let identifier = match addresses {
         Addresses::Long => 8,
         Addresses::Short => 2,
@@ -81,7 +92,7 @@ pub const fn compressed_header(addresses: Addresses, ends: ElidedAddresses) -> u
 /// headers. Only the last fragment may end elsewhere than at a multiple of 8 bytes of the
 /// uncompressed datagram.
 #[must_use]
-pub const fn fragments(addresses: Addresses, header: u32, payload: u32) -> Fragments {
+pub(crate) const fn fragments(addresses: Addresses, header: u32, payload: u32) -> Fragments {
     let mac = mac_bytes(addresses);
     let room = LARGEST_FRAME - mac;
     if header + payload <= room {

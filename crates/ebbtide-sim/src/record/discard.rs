@@ -1,7 +1,7 @@
 //! The observer of every replication.
 
+use super::ExchangeRecord;
 use super::recorder::{Recorder, fine_histogram, new_histogram};
-use crate::record::ExchangeRecord;
 use ebbtide_core::time::{Duration, Micros};
 use hdrhistogram::Histogram;
 
@@ -18,10 +18,10 @@ pub struct Discard {
 
 /// Times of the exchanges of all clients, or of those of a class, in µs.
 #[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) rtt: Histogram<u32>,
-    pub(super) durations: Histogram<u32>,
-    pub(super) after: Histogram<u32>,
+pub(crate) struct Measured {
+    pub(crate) rtt: Histogram<u32>,
+    pub(crate) durations: Histogram<u32>,
+    pub(crate) after: Histogram<u32>,
 }
 
 impl Measured {
@@ -48,7 +48,7 @@ impl Discard {
     }
 
     /// The measurements of a class; `None` if none of its clients did anything.
-    pub(super) fn of_class(&self, class: usize) -> Option<&Measured> {
+    pub(crate) fn of_class(&self, class: usize) -> Option<&Measured> {
         self.classes.get(class)
     }
 

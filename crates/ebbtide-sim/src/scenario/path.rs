@@ -1,9 +1,9 @@
 //! One direction of the path between clients and server, as a scenario describes it.
 
-use super::queue::LinkFacts;
-use super::{Bottleneck, Delay, Link, Loss, LossModel, ManagedLink};
+use super::{LinkSpec, Network};
+use crate::net::queue::LinkFacts;
+use crate::net::{Bottleneck, Delay, Link, Loss, LossModel, ManagedLink};
 use crate::random::Streams;
-use crate::scenario::{LinkSpec, Network};
 use ebbtide_core::time::Duration;
 use rand_chacha::ChaCha8Rng;
 

@@ -1,9 +1,9 @@
 //! Everything that happens in one replication, as JSON lines and as a capture.
 
-use super::capture::Capture;
 use crate::host::{Segment, client_address, server_address};
 use crate::net::Fate;
-use crate::run::{Details, LostAt, Recorder, Tagged, Transport};
+use crate::record::{Capture, Details, LostAt, Recorder, Tagged};
+use crate::scenario::Transport;
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::time::{Duration, Instant, Micros};
@@ -11,10 +11,6 @@ use ebbtide_core::wire::Message;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
-/// Where packets are seen in a capture, in the order of its interfaces.
-pub const PLACES: [&str; 2] = ["clients", "server"];
-/// Where frames are seen in a capture of a low-power network.
-pub const AIR: [&str; 1] = ["air"];
 const AT_CLIENTS: u32 = 0;
 const AT_SERVER: u32 = 1;
 
@@ -32,7 +28,7 @@ const AT_SERVER: u32 = 1;
 /// | `lost` | a datagram is lost in a low-power network | `node` that lost it, `direction`, `cause` |
 ///
 /// In a low-power network there is no `link`, `arrived` has no `message`, and a capture has one
-/// interface, [`AIR`]: the frames of IEEE 802.15.4 as they begin to be on the air, acknowledgements
+/// interface, [`AIR`](crate::record::AIR): the frames of IEEE 802.15.4 as they begin to be on the air, acknowledgements
 /// and repetitions included, whether or not they are received.
 ///
 /// Over TCP `sent` is a segment that arms the retransmission timer, `bytes` are those of the IPv4
@@ -45,7 +41,7 @@ pub struct Trace<T: Write, C: Write> {
     error: Option<io::Error>,
 }
 
-/// A capture, and the one place (by its number in [`PLACES`]) that it is of; `None`: all of them.
+/// A capture, and the one place (by its number in [`PLACES`](crate::record::PLACES)) that it is of; `None`: all of them.
 pub struct Tap<C: Write> {
     /// The place.
     pub place: Option<u32>,

@@ -1,7 +1,7 @@
 //! The figures of a low-power network, in addition to those of every client.
 
+use super::SparseHistogram;
 use crate::medium::FrameCounts;
-use crate::record::SparseHistogram;
 use serde::{Deserialize, Serialize};
 
 /// Why datagrams, or the messages in them, were lost.

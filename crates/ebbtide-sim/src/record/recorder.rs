@@ -1,0 +1,165 @@
+//! Observers of a replication. They see everything and change nothing.
+
+use super::ExchangeRecord;
+use crate::net::Fate;
+use crate::scenario::Transport;
+use ebbtide_core::cc::{Metrics, Sample};
+use ebbtide_core::endpoint::Failure;
+use ebbtide_core::time::{Duration, Instant, Micros};
+use hdrhistogram::Histogram;
+
+/// The exchange and transmission to which a message belongs.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tagged {
+    /// The client.
+    pub client: u32,
+    /// The number of the exchange at its client, from 0.
+    pub exchange: u32,
+    /// Which transmission of it, or which one is answered; 0 is the original.
+    pub ordinal: u8,
+    /// It is a probe that congestion control sent after that transmission, or the answer to one.
+    pub probe: bool,
+}
+
+/// A packet at a link, as an observer sees it.
+#[derive(Copy, Clone, Debug)]
+pub struct Details<'p> {
+    /// Towards the server, or towards the clients.
+    pub upwards: bool,
+    /// The transport of the message.
+    pub transport: Transport,
+    /// The exchange and transmission to which it belongs.
+    pub tagged: Tagged,
+    /// Over UDP the CoAP message; over TCP the IPv4 packet.
+    pub datagram: &'p [u8],
+    /// Bytes in the queue before it.
+    pub queued: u64,
+    /// The fate of the packet at the link.
+    pub fate: Fate,
+}
+
+/// Where a datagram was lost in a low-power network.
+#[derive(Copy, Clone, Debug)]
+pub struct LostAt<'c> {
+    /// The node that lost it.
+    pub node: u32,
+    /// On the way to the server, or back.
+    pub upwards: bool,
+    /// Why, in words.
+    pub cause: &'c str,
+}
+
+/// Sees what happens in a replication.
+pub trait Recorder {
+    /// Whether `answered` is worth computing for this observer.
+    fn wants_details(&self) -> bool {
+        false
+    }
+    /// Whether the bytes of frames are worth putting together for this observer.
+    fn wants_frames(&self) -> bool {
+        false
+    }
+    /// The measurements from now on belong to clients of this class. Called only in
+    /// scenarios with classes.
+    fn whose(&mut self, class: usize) {
+        let _ = class;
+    }
+    /// The round trip of an answered transmission.
+    fn round_trip(&mut self, rtt: Micros) {
+        let _ = rtt;
+    }
+    /// How long an exchange took, from the application's request to its first response.
+    fn duration(&mut self, duration: Micros) {
+        let _ = duration;
+    }
+    /// An exchange was answered so long after it was due.
+    fn answered_after(&mut self, time: Duration) {
+        let _ = time;
+    }
+    /// A client transmits and arms a timeout.
+    fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
+        let _ = (now, tagged, timeout);
+    }
+    /// A client sends a packet: into the Wi-Fi cell or, without one, onto the link.
+    fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
+    /// A packet leaves the Wi-Fi cell: it has crossed it, was dropped before or lost in it.
+    /// [`Details::queued`] are packets, not bytes.
+    fn crossed(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
+    /// A packet is handed to the link.
+    fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
+    /// A packet is handed to the link of this name, which is not the bottleneck.
+    fn at_other_link(&mut self, now: Instant, link: &str, packet: &Details<'_>) {
+        let _ = (now, link, packet);
+    }
+    /// The server sends a packet towards the link.
+    fn server_sent(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
+    /// A packet arrives at a host: the server or a client.
+    fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
+    }
+    /// A node begins to transmit a frame or an acknowledgement to another one.
+    fn on_air(&mut self, now: Instant, ends: (u32, u32), frame: &[u8]) {
+        let _ = (now, ends, frame);
+    }
+    /// A datagram was lost in a low-power network.
+    fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
+        let _ = (now, tagged, at);
+    }
+    /// A message reached its host in a low-power network.
+    fn reached(&mut self, now: Instant, tagged: Tagged, upwards: bool) {
+        let _ = (now, tagged, upwards);
+    }
+    /// An exchange got its response; what the control made of it.
+    fn answered(
+        &mut self,
+        now: Instant,
+        tagged: Tagged,
+        sample: Option<Sample>,
+        metrics: &Metrics,
+    ) {
+        let _ = (now, tagged, sample, metrics);
+    }
+    /// An exchange failed.
+    fn failed(&mut self, now: Instant, tagged: Tagged, reason: Failure) {
+        let _ = (now, tagged, reason);
+    }
+    /// An exchange has ended, with its response or without.
+    fn ended(&mut self, exchange: &ExchangeRecord) {
+        let _ = exchange;
+    }
+    /// The first message of a flow left.
+    fn begins(&mut self, now: Instant, client: u32) {
+        let _ = (now, client);
+    }
+    /// A message of a flow arrived at the server, for the first time.
+    fn delivered(&mut self, now: Instant, client: u32) {
+        let _ = (now, client);
+    }
+    /// The rate at which a control lets a client's messages leave, messages/s.
+    fn rate(&mut self, now: Instant, client: u32, rate: f64) {
+        let _ = (now, client, rate);
+    }
+    /// Payload reached an application, in bytes.
+    fn goodput(&mut self, now: Instant, bytes: u64) {
+        let _ = (now, bytes);
+    }
+}
+
+#[expect(clippy::expect_used, reason = "the bounds are constants that the crate accepts")]
+pub(crate) fn new_histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, u64::from(u32::MAX), 2).expect("constant bounds are valid")
+}
+
+/// Up to 2^40 µs, which are 12 days, to 0.1 %: times by which controls are compared.
+#[expect(clippy::expect_used, reason = "the bounds are constants that the crate accepts")]
+pub(super) fn fine_histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, 1 << 40, 3).expect("constant bounds are valid")
+}

@@ -1,0 +1,210 @@
+//! The course of a replication over time, for the report.
+
+use super::flow_series::Flows;
+use crate::record::{Details, Discard, ExchangeRecord, Recorder, Series, Tagged};
+use ebbtide_core::time::{Duration, Instant, Micros};
+
+/// Sees what happens over time, in a bounded number of points.
+#[derive(Debug)]
+pub struct SeriesRecorder {
+    plain: Discard,
+    flows: Flows,
+    queue_up: Envelope,
+    queue_down: Envelope,
+    goodput: Rate,
+    timeouts: Vec<(f64, f64)>,
+    /// Every how many timeouts one is kept.
+    stride: u64,
+    seen: u64,
+}
+
+/// Most points of a series.
+const POINTS: usize = 600;
+/// Most timeouts that are kept.
+const TIMEOUTS: usize = 2000;
+
+impl SeriesRecorder {
+    /// An empty recorder.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::around(Discard::new())
+    }
+
+    /// One that measures with `plain` what every replication measures.
+    pub(super) fn around(plain: Discard) -> Self {
+        Self {
+            plain,
+            flows: Flows::default(),
+            queue_up: Envelope::new(),
+            queue_down: Envelope::new(),
+            goodput: Rate::new(),
+            timeouts: Vec::new(),
+            stride: 1,
+            seen: 0,
+        }
+    }
+
+    /// Returns the measurements that every replication takes.
+    #[must_use]
+    pub const fn plain(&self) -> &Discard {
+        &self.plain
+    }
+
+    /// Returns the time series for the report, and the measurements that every replication takes.
+    #[must_use]
+    pub fn into_series(self, replication: u32) -> (Series, Discard) {
+        let series = Series {
+            replication,
+            queue_down: self.queue_down.points(),
+            queue_up: self.queue_up.points(),
+            timeouts: self.timeouts,
+            throughput: self.goodput.points(),
+            flows: self.flows.series(),
+        };
+        (series, self.plain)
+    }
+}
+
+impl Default for SeriesRecorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+pub(super) fn seconds(now: Instant) -> f64 {
+    now.as_nanos() as f64 / 1e9
+}
+
+impl Recorder for SeriesRecorder {
+    fn whose(&mut self, class: usize) {
+        self.plain.whose(class);
+    }
+
+    fn round_trip(&mut self, rtt: Micros) {
+        self.plain.round_trip(rtt);
+    }
+
+    fn duration(&mut self, duration: Micros) {
+        self.plain.duration(duration);
+    }
+
+    fn answered_after(&mut self, time: Duration) {
+        self.plain.answered_after(time);
+    }
+
+    fn ended(&mut self, exchange: &ExchangeRecord) {
+        self.plain.ended(exchange);
+    }
+
+    fn armed(&mut self, now: Instant, _tagged: Tagged, timeout: Micros) {
+        if self.seen.is_multiple_of(self.stride) {
+            self.timeouts.push((seconds(now), f64::from(timeout.get()) / 1e6));
+        }
+        self.seen += 1;
+        if self.timeouts.len() >= TIMEOUTS {
+            let mut keep = false;
+            self.timeouts.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.stride *= 2;
+        }
+    }
+
+    fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
+        let queue = if packet.upwards { &mut self.queue_up } else { &mut self.queue_down };
+        queue.observe(now, packet.queued as f64);
+    }
+
+    fn goodput(&mut self, now: Instant, bytes: u64) {
+        self.goodput.add(now, bytes);
+    }
+
+    fn begins(&mut self, now: Instant, client: u32) {
+        self.flows.begins(now, client);
+    }
+
+    fn delivered(&mut self, now: Instant, client: u32) {
+        self.flows.delivered(now, client);
+    }
+
+    fn rate(&mut self, now: Instant, client: u32, rate: f64) {
+        self.flows.rate(now, client, rate);
+    }
+}
+
+/// The largest value of each of at most [`POINTS`] equal stretches of time; stretches double when
+/// they run out.
+#[derive(Debug)]
+struct Envelope {
+    width_ns: u64,
+    peaks: Vec<Option<f64>>,
+}
+
+impl Envelope {
+    const fn new() -> Self {
+        Self { width_ns: 10_000_000, peaks: Vec::new() }
+    }
+
+    fn observe(&mut self, now: Instant, value: f64) {
+        let mut index = usize::try_from(now.as_nanos() / self.width_ns).unwrap_or(usize::MAX);
+        while index >= POINTS {
+            self.peaks = self
+                .peaks
+                .chunks(2)
+                .map(|pair| pair.iter().flatten().copied().reduce(f64::max))
+                .collect();
+            self.width_ns *= 2;
+            index /= 2;
+        }
+        if index >= self.peaks.len() {
+            self.peaks.resize(index + 1, None);
+        }
+        let peak = self.peaks[index].get_or_insert(value);
+        *peak = peak.max(value);
+    }
+
+    fn points(&self) -> Vec<(f64, f64)> {
+        let width = self.width_ns as f64 / 1e9;
+        let known = self.peaks.iter().enumerate();
+        known.filter_map(|(i, peak)| peak.map(|peak| (i as f64 * width, peak))).collect()
+    }
+}
+
+/// Bytes per stretch of time, as a rate.
+#[derive(Debug)]
+pub(super) struct Rate {
+    width_ns: u64,
+    bytes: Vec<u64>,
+}
+
+impl Rate {
+    /// Rates over less than a second are noise at the rates of the papers' links.
+    pub(super) const fn new() -> Self {
+        Self { width_ns: 1_000_000_000, bytes: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, now: Instant, bytes: u64) {
+        let mut index = usize::try_from(now.as_nanos() / self.width_ns).unwrap_or(usize::MAX);
+        while index >= POINTS {
+            self.bytes = self.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
+            self.width_ns *= 2;
+            index /= 2;
+        }
+        if index >= self.bytes.len() {
+            self.bytes.resize(index + 1, 0);
+        }
+        self.bytes[index] += bytes;
+    }
+
+    /// The length of a stretch, s, and what was added in each.
+    pub(super) fn counts(&self) -> (f64, &[u64]) {
+        (self.width_ns as f64 / 1e9, &self.bytes)
+    }
+
+    fn points(&self) -> Vec<(f64, f64)> {
+        let width = self.width_ns as f64 / 1e9;
+        let rate = |bytes: u64| bytes as f64 * 8.0 / width;
+        self.bytes.iter().enumerate().map(|(i, b)| (i as f64 * width, rate(*b))).collect()
+    }
+}
