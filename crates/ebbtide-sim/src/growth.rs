@@ -17,7 +17,10 @@ pub(crate) const fn room(len: usize, capacity: usize) -> usize {
 /// Adds to the end of a queue.
 #[inline]
 pub(crate) fn push_back<T>(queue: &mut VecDeque<T>, value: T) {
-    queue.reserve_exact(room(queue.len(), queue.capacity()));
+    let more = room(queue.len(), queue.capacity());
+    if more > 0 {
+        queue.reserve_exact(more);
+    }
     queue.push_back(value);
 }
 

@@ -33,12 +33,14 @@ impl Shell {
     /// messages lost together are not repeated together. A control that is as patient as RFC 7252
     /// is not affected.
     pub fn wait(timeout: Micros, left: u16, since_first: Micros, cx: &mut Context<'_>) -> Micros {
+        if left > 2 {
+            return timeout;
+        }
         let floor = Self::patience(cx.params, cx.settings);
         let longest = match left {
             0 => return timeout.max(floor.saturating_sub(since_first)),
             1 => floor.scale(1, 4),
-            2 => floor.scale(1, 16),
-            _ => return timeout,
+            _ => floor.scale(1, 16),
         };
         if timeout >= longest {
             return timeout;

@@ -34,7 +34,7 @@ impl Endpoint {
             (exchange.remote, exchange.token, exchange.peer)
         };
         if self.peers.get(peer).queued >= self.config.limits.queue_per_peer {
-            self.counters.queue_full += 1;
+            self.counters.rare().queue_full += 1;
             return Err(SendError::QueueFull);
         }
         self.check_length(content)?;

@@ -31,13 +31,15 @@ impl Endpoint {
             return Err(SendError::WrongCode(content.code));
         }
         let now = self.advance(now);
+        let length = self.check_length(content)?;
         let peer = self.peer(now, to)?;
         let Ok(id) = self.fresh_id(now, peer) else {
-            self.counters.queue_full += 1;
+            self.counters.rare().queue_full += 1;
             return Err(SendError::QueueFull);
         };
         let what = (Purpose::Request, Token::EMPTY);
-        let index = self.accept(now, to, content, Reliability::NonConfirmable, what)?;
+        let index =
+            self.accept(now, (to, peer), (content, length), Reliability::NonConfirmable, what)?;
         let exchange = self.table.get_mut(index);
         exchange.answers = Answers::Many;
         exchange.depart_as(now, id);

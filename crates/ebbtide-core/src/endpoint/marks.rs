@@ -12,6 +12,7 @@ use crate::cc::Marking;
 use crate::exchange::table::Exchange;
 use crate::exchange::token::{COUNT_PROBE, strip_mark, unmark};
 use crate::wire::{Message, MessageId, Token};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::net::SocketAddr;
 
@@ -19,9 +20,9 @@ use core::net::SocketAddr;
 /// to the copies of a request follow each other within a round trip.
 const REMEMBERED: usize = 8;
 
-/// The first answers to requests that had been retransmitted, oldest first.
+/// The first answers to requests that had been retransmitted, oldest first; `None` until there is one.
 #[derive(Debug, Default)]
-pub(super) struct FirstAnswers(VecDeque<FirstAnswer>);
+pub(super) struct FirstAnswers(Option<Box<VecDeque<FirstAnswer>>>);
 
 #[derive(Debug)]
 struct FirstAnswer {
@@ -37,10 +38,11 @@ struct FirstAnswer {
 impl FirstAnswers {
     fn remember(&mut self, exchange: &Exchange, ordinal: u8) {
         let &Exchange { remote, id, token, marking, transmissions, .. } = exchange;
-        if self.0.len() == REMEMBERED {
-            self.0.pop_front();
+        let all = self.0.get_or_insert_default();
+        if all.len() == REMEMBERED {
+            all.pop_front();
         }
-        self.0.push_back(FirstAnswer { remote, id, token, marking, transmissions, ordinal });
+        all.push_back(FirstAnswer { remote, id, token, marking, transmissions, ordinal });
     }
 }
 
@@ -110,7 +112,7 @@ impl Endpoint {
     /// different transmissions, the peer answers each copy with its own mark.
     pub(super) fn compare_marks(&mut self, from: SocketAddr, message: &Message<'_>) {
         let id = message.message_id();
-        let mut all = self.first_answers.0.iter();
+        let mut all = self.first_answers.0.iter().flat_map(|all| all.iter());
         let Some(first) = all.find(|first| first.id == id && first.remote == from) else { return };
         let token = ordinal_in(message.token(), first.token, first.marking, first.transmissions);
         let named = match (first.marking, token) {

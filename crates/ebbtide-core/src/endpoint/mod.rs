@@ -29,16 +29,19 @@ mod config;
 mod controls;
 mod flight;
 mod marks;
+mod output;
 mod peers;
 mod probe;
 mod receive;
 mod respond;
 mod send;
 mod statistics;
+mod tally;
 mod types;
 
 pub use config::{EndpointConfig, Limits, MessageIdStart, SharedConfig};
 pub use flight::Flight;
+pub use output::OutputBuffers;
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
 pub use types::{
@@ -49,19 +52,18 @@ pub use types::{
 use crate::cc::{Context, ControlConfig, Metrics, Outcome, Sample, Shell};
 use crate::exchange::ExchangeId;
 use crate::exchange::dedup::Dedup;
-use crate::exchange::outbox::Outbox;
 use crate::exchange::table::{Due, ExchangeState, Table};
 use crate::exchange::timers::Timers;
 use crate::exchange::under_way::RequestsUnderWay;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use controls::Controls;
 use core::net::SocketAddr;
 use marks::FirstAnswers;
 use peers::{Marks, OptionSupport, Peers};
 use rand_core::Rng;
+use tally::Tally;
 
 /// A CoAP endpoint, both client and server. The [module](self) documentation states how a driver
 /// uses it.
@@ -77,12 +79,11 @@ pub struct Endpoint {
     timers: Timers,
     /// The timers of the controls themselves, by peer; `None` until a control has one.
     epochs: Option<Box<Timers>>,
-    outbox: Outbox<Sent>,
-    events: VecDeque<Event>,
+    output: OutputBuffers,
     dedup: Dedup,
     under_way: RequestsUnderWay,
     first_answers: FirstAnswers,
-    counters: Counters,
+    counters: Tally,
     /// The faults of datagrams; `None` until something was.
     malformed: Option<Box<Malformed>>,
 }
@@ -110,12 +111,11 @@ impl Endpoint {
             table: Table::new(limits.exchanges, of_exchanges),
             timers: Timers::default(),
             epochs: None,
-            outbox: Outbox::new(limits.outbox_bytes),
-            events: VecDeque::new(),
+            output: OutputBuffers::default(),
             dedup: Dedup::new(limits.remembered_messages, limits.remembered_bytes, of_messages),
             under_way: RequestsUnderWay::new(limits.deferred_requests, of_messages),
             first_answers: FirstAnswers::default(),
-            counters: Counters::default(),
+            counters: Tally::default(),
             malformed: None,
             config,
             rng,
@@ -125,19 +125,15 @@ impl Endpoint {
     /// The next action of the driver: first all datagrams, then all events, and the timeout last.
     #[inline]
     pub fn poll_output(&mut self) -> Output<'_> {
-        if self.outbox.is_empty() {
-            return match self.events.pop_front() {
-                Some(event) => Output::Event(event),
-                None => {
-                    let epoch = self.epochs.as_deref().and_then(Timers::next);
-                    let both = [self.timers.next(), epoch];
-                    Output::Timeout(both.into_iter().flatten().min())
-                }
-            };
-        }
-        match self.outbox.pop() {
-            Some((to, what, datagram)) => Output::Transmit(Transmit { to, datagram, what }),
-            None => Output::Timeout(None),
+        match self.output.pop() {
+            Some(output) => output,
+            None => {
+                let epoch = self.epochs.as_deref().and_then(Timers::next);
+                Output::Timeout(match (self.timers.next(), epoch) {
+                    (Some(timer), Some(epoch)) => Some(timer.min(epoch)),
+                    (timer, epoch) => timer.or(epoch),
+                })
+            }
         }
     }
 
@@ -240,7 +236,7 @@ impl Endpoint {
     /// The endpoint's counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        Counters { peers_evicted_early: self.peers.evicted_early, ..self.counters }
+        Counters { peers_evicted_early: self.peers.evicted_early, ..self.counters.counters() }
     }
 
     /// The number of exchanges that have not ended, including queued ones.
@@ -339,7 +335,7 @@ impl Endpoint {
         let fresh = (first, self.fresh_marks());
         let found = self.peers.find_or_insert(now, key, (0, &self.controls[0]), fresh);
         found.ok_or_else(|| {
-            self.counters.queue_full += 1;
+            self.counters.rare().queue_full += 1;
             SendError::TooManyPeers
         })
     }
@@ -348,7 +344,7 @@ impl Endpoint {
     fn fail(&mut self, now: Instant, index: u32, outcome: Outcome, reason: Failure) {
         let exchange = self.table.name(index);
         self.end(now, index, outcome, None);
-        self.events.push_back(Event::Failed { exchange, reason });
+        self.output.report(Event::Failed { exchange, reason });
     }
 
     /// Ends an exchange. Everything that it held is free afterwards, and the next message of its
@@ -424,7 +420,7 @@ impl core::fmt::Debug for Endpoint {
             .field("peers", &self.peers.len())
             .field("exchanges", &self.table.len())
             .field("remembered", &self.dedup.len())
-            .field("counters", &self.counters)
+            .field("counters", &self.counters())
             .finish_non_exhaustive()
     }
 }

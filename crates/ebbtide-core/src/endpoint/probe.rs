@@ -46,13 +46,14 @@ impl Endpoint {
         self.table.remember_probe(index, Probe { id, sent: now, answered: false });
         let exchange = self.table.get(index);
         let what = Sent::Probe { exchange: self.table.name(index), timeout };
-        let sent = self.outbox.push(exchange.remote, what, |out| {
-            let empty = Content { code: Code::EMPTY, options: &[], payload: &[] };
-            let mut bytes = [0; HEADER_LEN];
-            let encoded = empty.encode(&mut bytes, Type::Confirmable, id, Token::EMPTY);
-            out.extend_from_slice(&bytes);
-            encoded.is_ok()
-        });
+        let sent =
+            self.output.push(self.config.limits.outbox_bytes, exchange.remote, what, |out| {
+                let empty = Content { code: Code::EMPTY, options: &[], payload: &[] };
+                let mut bytes = [0; HEADER_LEN];
+                let encoded = empty.encode(&mut bytes, Type::Confirmable, id, Token::EMPTY);
+                out.extend_from_slice(&bytes);
+                encoded.is_ok()
+            });
         self.counters.probes += 1;
         self.count_sent(sent);
     }

@@ -44,7 +44,7 @@ impl Endpoint {
         let message = match Message::parse(datagram) {
             Ok(message) => message,
             Err(error) => {
-                self.counters.malformed += 1;
+                self.counters.rare().malformed += 1;
                 self.malformed.get_or_insert_default().count(&error);
                 // Section 4.2: a Confirmable message with a format error is rejected with a Reset,
                 // and anything else is ignored (sections 3 and 4.3). A message to a group is not
@@ -63,7 +63,7 @@ impl Endpoint {
             }
             Type::Confirmable if message.code().is_empty() => {
                 // A ping (section 4.3).
-                self.counters.pings += 1;
+                self.counters.rare().pings += 1;
                 if !to_group {
                     self.emit_empty(from, Type::Reset, message.message_id());
                 }
@@ -107,7 +107,7 @@ impl Endpoint {
             return self.duplicate(now, &incoming);
         }
         if self.has_unknown_critical(&message) {
-            self.counters.bad_options += 1;
+            self.counters.rare().bad_options += 1;
             // Section 5.4.1: a Confirmable request is answered with 4.02, and a Non-confirmable
             // one is rejected.
             if kind == Type::Confirmable {
@@ -132,7 +132,7 @@ impl Endpoint {
             RepeatedRequest::Known => self.duplicate(now, &incoming),
             RepeatedRequest::NoRoom => {
                 // Processing it would mean to process its duplicates as well.
-                self.counters.refused += 1;
+                self.counters.rare().refused += 1;
                 self.refuse(&incoming, Code::SERVICE_UNAVAILABLE);
                 Received::Ignored(Ignored::NoRoom)
             }
@@ -142,7 +142,7 @@ impl Endpoint {
     /// A copy of a request that is remembered gets what the first one got (section 4.5). A copy of one
     /// under way gets nothing yet.
     fn duplicate<'d>(&mut self, now: Instant, incoming: &Incoming) -> Received<'d> {
-        self.counters.duplicates += 1;
+        self.counters.rare().duplicates += 1;
         let confirmable = incoming.kind == Type::Confirmable;
         let reply = self.dedup.lookup(now, incoming.remote, incoming.id);
         match reply.filter(|_| !incoming.to_group) {
@@ -285,7 +285,7 @@ impl Endpoint {
             let lifetime = self.exchange_lifetime;
             let key = (from, message.message_id());
             if !self.dedup.insert(now, lifetime, key, Reply::Acknowledgement) {
-                self.counters.unstored += 1;
+                self.counters.rare().unstored += 1;
             }
         }
         // A response implies the acknowledgement that was lost or is still to come (section
@@ -312,11 +312,11 @@ impl Endpoint {
         if self.has_unknown_critical(&message) {
             // Section 5.4.1: such a response is rejected. The request ends without an answer,
             // unless other members of a group, or other blocks, answer it too.
-            self.counters.bad_options += 1;
+            self.counters.rare().bad_options += 1;
             if !self.has_many_answers(index) {
                 self.end(now, index, Outcome::Acknowledged, sample);
                 let reason = super::Failure::BadOption;
-                self.events.push_back(super::Event::Failed { exchange, reason });
+                self.output.report(super::Event::Failed { exchange, reason });
             }
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
@@ -423,7 +423,7 @@ impl Endpoint {
     }
 
     fn wrong_token(&mut self) -> Received<'static> {
-        self.counters.wrong_tokens += 1;
+        self.counters.rare().wrong_tokens += 1;
         Received::Ignored(Ignored::WrongToken)
     }
 }

@@ -67,7 +67,9 @@ impl Endpoint {
             return;
         }
         incoming.deferred = self.under_way.insert(now, self.exchange_lifetime, remote, id);
-        self.counters.unstored += u64::from(!incoming.deferred);
+        if !incoming.deferred {
+            self.counters.rare().unstored += 1;
+        }
     }
 
     /// Ends a request without a response. A Confirmable request is acknowledged all the same (RFC 7967
@@ -98,7 +100,7 @@ impl Endpoint {
         if !self.dedup.set_reply(remote, id, Reply::Acknowledgement) {
             let lifetime = self.exchange_lifetime;
             if !self.dedup.insert(now, lifetime, (remote, id), Reply::Acknowledgement) {
-                self.counters.unstored += 1;
+                self.counters.rare().unstored += 1;
             }
         }
         self.emit_empty(remote, Type::Acknowledgement, id);
@@ -114,7 +116,7 @@ impl Endpoint {
     /// Queues an empty message.
     pub(super) fn emit_empty(&mut self, to: SocketAddr, kind: Type, id: MessageId) {
         let empty = Content { code: Code::EMPTY, options: &[], payload: &[] };
-        let sent = self.outbox.push(to, Sent::Reply, |out| {
+        let sent = self.output.push(self.config.limits.outbox_bytes, to, Sent::Reply, |out| {
             let mut bytes = [0; HEADER_LEN];
             let encoded = empty.encode(&mut bytes, kind, id, Token::EMPTY);
             out.extend_from_slice(&bytes);
@@ -138,22 +140,28 @@ impl Endpoint {
         }
         let option = self.config.rexmit_count_option;
         let mut result = Ok(());
-        let sent = self.outbox.push(incoming.remote, Sent::Reply, |out| {
-            let start = out.len();
-            out.resize(start + bytes, 0);
-            match content.encode(&mut out[start..], kind, id, incoming.token) {
-                Err(error) => result = Err(SendError::Encode(error)),
-                Ok(encoded) => {
-                    // Rexmit-Cnt is echoed in piggybacked responses only (fasor-02).
-                    if let (Some(count), Type::Acknowledgement) = (incoming.rexmit_count, kind) {
-                        let plain: Vec<u8> = out.drain(start..).collect();
-                        let end = (encoded.options_end, encoded.last_option);
-                        with_count_option(&plain, end, (option, count), out);
+        let sent = self.output.push(
+            self.config.limits.outbox_bytes,
+            incoming.remote,
+            Sent::Reply,
+            |out| {
+                let start = out.len();
+                out.resize(start + bytes, 0);
+                match content.encode(&mut out[start..], kind, id, incoming.token) {
+                    Err(error) => result = Err(SendError::Encode(error)),
+                    Ok(encoded) => {
+                        // Rexmit-Cnt is echoed in piggybacked responses only (fasor-02).
+                        if let (Some(count), Type::Acknowledgement) = (incoming.rexmit_count, kind)
+                        {
+                            let plain: Vec<u8> = out.drain(start..).collect();
+                            let end = (encoded.options_end, encoded.last_option);
+                            with_count_option(&plain, end, (option, count), out);
+                        }
                     }
                 }
-            }
-            result.is_ok()
-        });
+                result.is_ok()
+            },
+        );
         result?;
         self.count_sent(sent);
         if sent { Ok(()) } else { Err(SendError::OutboxFull) }
@@ -163,7 +171,7 @@ impl Endpoint {
         if sent {
             self.counters.sent += 1;
         } else {
-            self.counters.outbox_full += 1;
+            self.counters.rare().outbox_full += 1;
         }
     }
 
@@ -180,7 +188,7 @@ impl Endpoint {
             self.dedup.set_reply(incoming.remote, incoming.id, reply)
         });
         if !kept {
-            self.counters.unstored += 1;
+            self.counters.rare().unstored += 1;
         }
     }
 
@@ -193,7 +201,7 @@ impl Endpoint {
             _ => (Type::NonConfirmable, None),
         };
         let option = self.config.rexmit_count_option;
-        let sent = self.outbox.push(remote, Sent::Reply, |out| {
+        let sent = self.output.push(self.config.limits.outbox_bytes, remote, Sent::Reply, |out| {
             // The stored bytes are a message with an empty token; the header is written anew.
             let empty = Content { code: Code(stored.bytes[1]), options: &[], payload: &[] };
             let mut header = [0; HEADER_LEN + MAX_TOKEN_LEN];

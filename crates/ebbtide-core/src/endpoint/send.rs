@@ -95,13 +95,13 @@ impl Endpoint {
         what: (Purpose, Token),
     ) -> Result<ExchangeId, SendError> {
         let now = self.advance(now);
-        self.check_length(content)?;
+        let length = self.check_length(content)?;
         let peer_index = self.peer(now, to)?;
         if self.peers.get(peer_index).queued >= self.config.limits.queue_per_peer {
-            self.counters.queue_full += 1;
+            self.counters.rare().queue_full += 1;
             return Err(SendError::QueueFull);
         }
-        let index = self.accept(now, to, content, reliability, what)?;
+        let index = self.accept(now, (to, peer_index), (content, length), reliability, what)?;
         let peer = self.peers.get_mut(peer_index);
         peer.queued += 1;
         let tail = peer.tail;
@@ -119,17 +119,16 @@ impl Endpoint {
         Ok(name)
     }
 
-    /// Encodes a message into a new exchange that is not in its peer's queue yet.
+    /// Encodes a message, whose content has this length, into a new exchange with this peer that is
+    /// not in the peer's queue yet.
     pub(super) fn accept(
         &mut self,
         now: Instant,
-        to: SocketAddr,
-        content: &Content<'_>,
+        (to, peer_index): (SocketAddr, u32),
+        (content, length): (&Content<'_>, usize),
         reliability: Reliability,
         (purpose, token): (Purpose, Token),
     ) -> Result<u32, SendError> {
-        self.check_length(content)?;
-        let peer_index = self.peer(now, to)?;
         let peer = self.peers.get(peer_index);
         // A server identifies an observation by its token (RFC 7641 section 4.1). With marked
         // tokens a repeated request would register twice.
@@ -147,7 +146,7 @@ impl Endpoint {
             Purpose::Response | Purpose::Ping => Marking::None,
         };
         let Some(index) = self.table.take(to, peer_index, purpose) else {
-            self.counters.queue_full += 1;
+            self.counters.rare().queue_full += 1;
             return Err(SendError::TooManyExchanges);
         };
         let token = match purpose {
@@ -160,7 +159,7 @@ impl Endpoint {
             Reliability::NonConfirmable => Type::NonConfirmable,
         };
         let exchange = self.table.get_mut(index);
-        exchange.datagram.resize(HEADER_LEN + token.len() + content.encoded_len(), 0);
+        exchange.datagram.resize(HEADER_LEN + token.len() + length, 0);
         let encoded = match content.encode(&mut exchange.datagram, kind, MessageId(0), token) {
             Ok(encoded) => encoded,
             Err(error) => {
@@ -185,13 +184,15 @@ impl Endpoint {
     }
 
     /// Checks whether a message with this content can be sent at all. A token is at most 8 bytes.
-    pub(super) fn check_length(&self, content: &Content<'_>) -> Result<(), SendError> {
+    /// Returns the length of the encoded content.
+    pub(super) fn check_length(&self, content: &Content<'_>) -> Result<usize, SendError> {
         let limit = self.config.limits.message_bytes;
-        let bytes = HEADER_LEN + MAX_TOKEN_LEN + content.encoded_len();
+        let length = content.encoded_len();
+        let bytes = HEADER_LEN + MAX_TOKEN_LEN + length;
         if bytes > limit.min(usize::from(u16::MAX)) {
             return Err(SendError::TooLong { bytes, limit });
         }
-        Ok(())
+        Ok(length)
     }
 
     /// A token that no open request to `remote` uses.
@@ -279,7 +280,9 @@ impl Endpoint {
                 Err(at) => {
                     self.timers.arm(index, at);
                     if not_before.is_none() || self.table.get(index).confirmable {
-                        self.counters.id_waits += u64::from(not_before.is_none());
+                        if not_before.is_none() {
+                            self.counters.rare().id_waits += 1;
+                        }
                         return;
                     }
                     paced = true;
@@ -317,7 +320,7 @@ impl Endpoint {
             self.counters.gave_up += 1;
             let exchange = self.table.name(index);
             self.retire(now, index, Outcome::GaveUp, None);
-            self.events.push_back(Event::Failed { exchange, reason: Failure::GaveUp });
+            self.output.report(Event::Failed { exchange, reason: Failure::GaveUp });
         }
     }
 
@@ -418,23 +421,24 @@ impl Endpoint {
         let exchange = self.table.get(index);
         let what = Sent::Exchange { exchange: self.table.name(index), ordinal, timeout };
         let option = self.config.rexmit_count_option;
-        let sent = self.outbox.push(exchange.remote, what, |out| {
-            match mark {
-                Mark::Option(count) => {
-                    let end = (usize::from(exchange.options_end), exchange.last_option);
-                    with_count_option(&exchange.datagram, end, (option, count), out);
+        let sent =
+            self.output.push(self.config.limits.outbox_bytes, exchange.remote, what, |out| {
+                match mark {
+                    Mark::Option(count) => {
+                        let end = (usize::from(exchange.options_end), exchange.last_option);
+                        with_count_option(&exchange.datagram, end, (option, count), out);
+                    }
+                    Mark::Token(mark) => with_marked_token(&exchange.datagram, mark, out),
+                    Mark::Encoded => out.extend_from_slice(&exchange.datagram),
                 }
-                Mark::Token(mark) => with_marked_token(&exchange.datagram, mark, out),
-                Mark::Encoded => out.extend_from_slice(&exchange.datagram),
-            }
-            true
-        });
+                true
+            });
         if sent {
             self.counters.sent += 1;
             self.counters.retransmissions += u64::from(ordinal > 0);
         } else {
             // The datagram counts as lost by the network, and the timeout repeats it.
-            self.counters.outbox_full += 1;
+            self.counters.rare().outbox_full += 1;
         }
     }
 

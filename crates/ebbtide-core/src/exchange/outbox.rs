@@ -10,7 +10,6 @@ use core::net::SocketAddr;
 pub(crate) struct Outbox<T> {
     bytes: Vec<u8>,
     queue: VecDeque<Entry<T>>,
-    max_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -22,14 +21,15 @@ struct Entry<T> {
 }
 
 impl<T> Outbox<T> {
-    pub(crate) fn new(max_bytes: usize) -> Self {
-        Self { bytes: Vec::new(), queue: VecDeque::new(), max_bytes }
+    pub(crate) const fn new() -> Self {
+        Self { bytes: Vec::new(), queue: VecDeque::new() }
     }
 
     /// Queues the bytes that `write` appends to the buffer. Returns false and queues nothing if
-    /// the buffer is full, which cannot happen to a driver that fetches after every call.
+    /// the buffer has `max_bytes`, which cannot happen to a driver that fetches after every call.
     pub(crate) fn push(
         &mut self,
+        max_bytes: usize,
         to: SocketAddr,
         what: T,
         write: impl FnOnce(&mut Vec<u8>) -> bool,
@@ -38,7 +38,7 @@ impl<T> Outbox<T> {
             self.bytes.clear();
         }
         let start = self.bytes.len();
-        if start >= self.max_bytes || !write(&mut self.bytes) {
+        if start >= max_bytes || !write(&mut self.bytes) {
             self.bytes.truncate(start);
             return false;
         }

@@ -4,6 +4,7 @@
 //! and arming, re-arming and disarming cost O(log n) without leaving anything behind.
 
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Children of a node. Four children fit into one cache line.
@@ -19,33 +20,103 @@ struct Entry {
 }
 
 /// A set of (instant, owner), at most one per owner, ordered by instant and then by arming.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Timers {
+    entries: Entries,
+    sequence: u64,
+}
+
+#[derive(Debug)]
+enum Entries {
+    /// All that a device with one exchange needs, without memory elsewhere.
+    One(Option<Entry>),
+    /// From the second timer on.
+    Many(Box<Heap>),
+}
+
+#[derive(Debug, Default)]
+struct Heap {
     heap: Vec<Entry>,
     /// The position of each owner's entry.
     position: Vec<u32>,
-    sequence: u64,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self { entries: Entries::One(None), sequence: 0 }
+    }
 }
 
 impl Timers {
     /// The earliest instant.
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.heap.first().map(|entry| entry.at)
+        self.first().map(|entry| entry.at)
+    }
+
+    #[inline]
+    fn first(&self) -> Option<&Entry> {
+        match &self.entries {
+            Entries::One(entry) => entry.as_ref(),
+            Entries::Many(many) => many.heap.first(),
+        }
     }
 
     /// Sets or moves the timer of `owner`.
+    #[inline]
     pub(crate) fn arm(&mut self, owner: u32, at: Instant) {
         self.sequence += 1;
         let entry = Entry { at, sequence: self.sequence, owner };
-        let index = owner as usize;
+        match &mut self.entries {
+            Entries::One(one) if one.is_none_or(|one| one.owner == owner) => *one = Some(entry),
+            Entries::One(one) => {
+                let mut many = Box::<Heap>::default();
+                one.iter().for_each(|first| many.arm(*first));
+                many.arm(entry);
+                self.entries = Entries::Many(many);
+            }
+            Entries::Many(many) => many.arm(entry),
+        }
+    }
+
+    /// Removes the timer of `owner`, if it has one.
+    #[inline]
+    pub(crate) fn disarm(&mut self, owner: u32) {
+        match &mut self.entries {
+            Entries::One(one) => *one = one.filter(|one| one.owner != owner),
+            Entries::Many(many) => many.disarm(owner),
+        }
+    }
+
+    /// Removes the earliest timer if it is due at `now`, and returns its owner.
+    #[inline]
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
+        let first = self.first().filter(|entry| entry.at <= now)?;
+        let owner = first.owner;
+        self.disarm(owner);
+        Some(owner)
+    }
+
+    /// The number of armed timers.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        match &self.entries {
+            Entries::One(one) => one.iter().count(),
+            Entries::Many(many) => many.heap.len(),
+        }
+    }
+}
+
+impl Heap {
+    fn arm(&mut self, entry: Entry) {
+        let index = entry.owner as usize;
         if index >= self.position.len() {
             self.position.resize(index + 1, ABSENT);
         }
         let at = match self.position[index] {
             ABSENT => {
                 if self.heap.len() == self.heap.capacity() {
-                    // One by one at first: most devices have one timer.
+                    // One by one at first: most devices have few timers.
                     self.heap.reserve_exact(self.heap.len() / 2 + 1);
                 }
                 self.heap.push(entry);
@@ -59,8 +130,7 @@ impl Timers {
         self.settle(at);
     }
 
-    /// Removes the timer of `owner`, if it has one.
-    pub(crate) fn disarm(&mut self, owner: u32) {
+    fn disarm(&mut self, owner: u32) {
         let Some(position) = self.position.get_mut(owner as usize) else { return };
         if *position == ABSENT {
             return;
@@ -72,20 +142,6 @@ impl Timers {
             self.heap[at] = last;
             self.settle(at);
         }
-    }
-
-    /// Removes the earliest timer if it is due at `now`, and returns its owner.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
-        let first = self.heap.first().filter(|entry| entry.at <= now)?;
-        let owner = first.owner;
-        self.disarm(owner);
-        Some(owner)
-    }
-
-    /// The number of armed timers.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.heap.len()
     }
 
     /// Moves the entry at `at` to its place, up or down, and records all positions on the way.

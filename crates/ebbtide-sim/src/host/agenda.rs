@@ -5,11 +5,11 @@ use crate::random::{Streams, uniform};
 use crate::scenario::{Scenario, WorkloadKind};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
+use std::num::NonZeroU64;
 
 /// The workload of one client.
 pub(crate) struct Agenda {
     kind: WorkloadKind,
-    batch: [u32; 2],
     /// Requests made at once where they go by the clock.
     at_once: u8,
     /// How many requests it keeps open (NSTART).
@@ -21,10 +21,17 @@ pub(crate) struct Agenda {
     open: u32,
     next_number: u32,
     started: Option<Instant>,
-    /// The sizes of random batches.
-    batches: Option<Box<ChaCha8Rng>>,
-    /// Within which an answer is worth something; `None`: always.
-    deadline: Option<Duration>,
+    /// Where batches have random sizes.
+    batches: Option<Box<Batches>>,
+    /// Within which an answer is worth something, ns; `None`: always.
+    deadline: Option<NonZeroU64>,
+}
+
+/// The sizes of random batches.
+struct Batches {
+    least: u32,
+    most: u32,
+    rng: ChaCha8Rng,
 }
 
 /// The next action of the application.
@@ -44,7 +51,6 @@ impl Agenda {
         let workload = &scenario.workload;
         let mut agenda = Self {
             kind: workload.kind,
-            batch: workload.batch,
             // Checked to be at most 64.
             at_once: workload.at_once().min(64) as u8,
             window,
@@ -57,9 +63,12 @@ impl Agenda {
             open: 0,
             next_number: 0,
             started: None,
-            batches: (workload.kind == WorkloadKind::Random)
-                .then(|| Box::new(streams.stream(&format!("client/{number}/batches")))),
-            deadline: (workload.deadline.0 > 0).then(|| Duration::from_nanos(workload.deadline.0)),
+            batches: (workload.kind == WorkloadKind::Random).then(|| {
+                let [least, most] = workload.batch;
+                let rng = streams.stream(&format!("client/{number}/batches"));
+                Box::new(Batches { least, most, rng })
+            }),
+            deadline: NonZeroU64::new(workload.deadline.0),
         };
         agenda.next_batch();
         agenda
@@ -98,10 +107,10 @@ impl Agenda {
 
     fn next_batch(&mut self) {
         self.batch_left = match &mut self.batches {
-            Some(rng) => {
-                let [least, most] = self.batch;
-                let size = uniform(rng, least.into(), most.into());
-                u32::try_from(size).unwrap_or(most).min(self.to_make)
+            Some(batches) => {
+                let Batches { least, most, rng } = &mut **batches;
+                let size = uniform(rng, (*least).into(), (*most).into());
+                u32::try_from(size).unwrap_or(*most).min(self.to_make)
             }
             None => self.to_make,
         };
@@ -174,7 +183,8 @@ impl Agenda {
     /// within its deadline. Where a client asks back to back everything is due at its first request.
     pub(crate) fn answered(&self, now: Instant, made: Instant) -> (Duration, bool) {
         let due = if self.kind.keeps_time() { made } else { self.started.unwrap_or(made) };
-        (now - due, self.deadline.is_none_or(|deadline| now - made <= deadline))
+        let in_time = |deadline: NonZeroU64| now - made <= Duration::from_nanos(deadline.get());
+        (now - due, self.deadline.is_none_or(in_time))
     }
 
     /// An exchange has ended. How long it has been since the first request, if any was made.

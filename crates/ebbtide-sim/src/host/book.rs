@@ -9,13 +9,20 @@ pub(crate) struct OutcomeBook {
     arrived: Marks,
     /// Requests that reached the server, each once.
     pub(crate) reached: u32,
-    /// The exchanges that failed, by number: how often each was transmitted. They stay until an
-    /// answer tells which of the transmissions would have been enough.
-    failed: Vec<(u32, u32)>,
     /// Transmissions after the one that was answered first, whether or not the client still waited.
     pub(crate) needless: u32,
+    /// What it gave up; `None` until it did.
+    failed: Option<Box<Failed>>,
+}
+
+/// The exchanges that a client gave up.
+#[derive(Debug)]
+struct Failed {
+    /// By number: how often each was transmitted. They stay until an answer tells which of the
+    /// transmissions would have been enough.
+    exchanges: Vec<(u32, u32)>,
     /// The shortest and the longest time from an original to giving up.
-    pub(crate) gave_up: Option<(Duration, Duration)>,
+    after: (Duration, Duration),
 }
 
 impl OutcomeBook {
@@ -36,19 +43,28 @@ impl OutcomeBook {
         if transmissions == 0 {
             return;
         }
-        let (least, most) = self.gave_up.unwrap_or((after, after));
-        self.gave_up = Some((least.min(after), most.max(after)));
+        let failed = self.failed.get_or_insert_with(|| {
+            Box::new(Failed { exchanges: Vec::with_capacity(1), after: (after, after) })
+        });
+        let (least, most) = failed.after;
+        failed.after = (least.min(after), most.max(after));
         // They fail nearly in the order of their numbers.
-        let place = self.failed.partition_point(|(number, _)| *number < exchange);
-        self.failed.insert(place, (exchange, transmissions));
+        let place = failed.exchanges.partition_point(|(number, _)| *number < exchange);
+        failed.exchanges.insert(place, (exchange, transmissions));
+    }
+
+    /// The shortest and the longest time from an original to giving up.
+    pub(crate) fn gave_up(&self) -> Option<(Duration, Duration)> {
+        self.failed.as_ref().map(|failed| failed.after)
     }
 
     /// A response arrives that the client no longer waits for. `ordinal` is the transmission that
     /// it answers; 0 is the original.
     pub(crate) fn answered_late(&mut self, exchange: u32, ordinal: u8) {
-        let place = self.failed.binary_search_by_key(&exchange, |(number, _)| *number);
+        let Some(failed) = &mut self.failed else { return };
+        let place = failed.exchanges.binary_search_by_key(&exchange, |(number, _)| *number);
         if let Ok(place) = place {
-            let (_, transmissions) = self.failed.remove(place);
+            let (_, transmissions) = failed.exchanges.remove(place);
             self.answered(transmissions.saturating_sub(1 + u32::from(ordinal)));
         }
     }
@@ -58,7 +74,8 @@ impl OutcomeBook {
 #[derive(Debug, Default)]
 struct Marks {
     first: u64,
-    rest: Vec<u64>,
+    /// Those from 64 on; `None` until there is one.
+    rest: Option<Box<Vec<u64>>>,
 }
 
 impl Marks {
@@ -69,10 +86,11 @@ impl Marks {
         let word = match (number / 64) as usize {
             0 => &mut self.first,
             place => {
-                if self.rest.len() < place {
-                    self.rest.resize(place, 0);
+                let rest = self.rest.get_or_insert_default();
+                if rest.len() < place {
+                    rest.resize(place, 0);
                 }
-                &mut self.rest[place - 1]
+                &mut rest[place - 1]
             }
         };
         let is_new = *word & bit == 0;
@@ -110,7 +128,7 @@ mod tests {
         // The answers to the first two were lost: they were needed.
         book.answered_late(3, 2);
         assert_eq!(book.needless, 6);
-        assert_eq!(book.gave_up, Some((Duration::from_secs(62), Duration::from_secs(93))));
+        assert_eq!(book.gave_up(), Some((Duration::from_secs(62), Duration::from_secs(93))));
     }
 
     #[test]
@@ -118,6 +136,6 @@ mod tests {
         let mut book = OutcomeBook::default();
         book.failed(0, 0, Duration::ZERO);
         book.answered_late(0, 0);
-        assert_eq!((book.needless, book.gave_up), (0, None));
+        assert_eq!((book.needless, book.gave_up()), (0, None));
     }
 }

@@ -256,7 +256,11 @@ impl Client {
                 exchanges::Step::Wait(at) => {
                     self.note_rate(now, recorder);
                     let wait = self.download.as_ref().and_then(|download| download.wait());
-                    return (at.into_iter().chain(wait).min(), wants_to_act);
+                    let next = match (at, wait) {
+                        (Some(at), Some(wait)) => Some(at.min(wait)),
+                        (at, wait) => at.or(wait),
+                    };
+                    return (next, wants_to_act);
                 }
             }
         }

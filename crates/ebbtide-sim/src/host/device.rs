@@ -12,7 +12,7 @@ use crate::scenario::Scenario;
 use crate::scenario::SecurityMode;
 use crate::scenario::units::Time;
 use ebbtide_core::cc::ControlConfig;
-use ebbtide_core::endpoint::EndpointConfig;
+use ebbtide_core::endpoint::{EndpointConfig, OutputBuffers};
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
 use std::ops::Range;
@@ -133,6 +133,16 @@ impl Device {
         match self {
             Self::Secure(secure) => Some(secure),
             _ => None,
+        }
+    }
+
+    /// Swaps the buffers of its CoAP messages with others, so that all devices take turns with one set.
+    #[inline]
+    pub(crate) fn swap_buffers(&mut self, other: &mut OutputBuffers) {
+        match self {
+            Self::Udp(client) => client.exchanges.endpoint.swap_buffers(other),
+            Self::Secure(secure) => secure.client.exchanges.endpoint.swap_buffers(other),
+            Self::Tcp(_) | Self::QBlock(_) => {}
         }
     }
 

@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 pub(crate) struct Exchanges {
     pub(crate) endpoint: Endpoint,
     /// The request in each place of the endpoint's table.
-    requests: Vec<Request>,
+    requests: SmallVec<[Request; 1]>,
     /// Exchanges by the number of retransmissions that they took.
     pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
@@ -123,7 +123,7 @@ impl Exchanges {
     ) -> Self {
         Self {
             endpoint: Endpoint::new(config, Box::new(rng)),
-            requests: Vec::new(),
+            requests: SmallVec::new(),
             by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
             book: OutcomeBook::default(),
@@ -150,11 +150,7 @@ impl Exchanges {
             return false;
         };
         if id.index() >= self.requests.len() {
-            // One by one at first: most devices have one open exchange.
-            let more = id.index() + 1 - self.requests.len();
-            if id.index() >= self.requests.capacity() {
-                self.requests.reserve_exact(more + self.requests.len() / 2);
-            }
+            // Most devices have one open exchange.
             self.requests.resize(id.index() + 1, Request::default());
         }
         let request = &mut self.requests[id.index()];

@@ -3,7 +3,6 @@
 use super::outcome::{Demand, Outcome, RunFigures, SHARES};
 use crate::record::{ClientRecord, RunRecord, SparseHistogram};
 use crate::stats::jain;
-use std::collections::BTreeMap;
 
 /// The figures of the replications of one control in one setting.
 #[must_use]
@@ -68,17 +67,14 @@ fn carried_by(records: &[RunRecord], link: usize, upwards: bool) -> f64 {
 
 /// When each of the shares was delivered: of everything that was asked, answered or not.
 fn times(records: &[RunRecord], asked: f64) -> [Option<f64>; 4] {
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     let histograms = records.iter().map(|record| &record.totals.delivery.after);
-    for (micros, count) in histograms.flat_map(|SparseHistogram(values)| values) {
-        *counts.entry(*micros).or_default() += count;
-    }
+    let SparseHistogram(counts) = SparseHistogram::together(histograms);
     SHARES.map(|share| {
         // The smallest whole number of exchanges that is this share; none is no share of nothing.
         let wanted = (asked * f64::from(share) / 100.0).ceil().max(1.0);
         let mut so_far = 0.0;
         let found = counts.iter().find(|(_, count)| {
-            so_far += **count as f64;
+            so_far += *count as f64;
             so_far >= wanted
         });
         found.map(|(micros, _)| *micros as f64 / 1e6)

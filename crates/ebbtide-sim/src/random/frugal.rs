@@ -4,16 +4,16 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng, TryRng};
 use std::convert::Infallible;
 
-/// Words that are kept: half a block of ChaCha.
-const WORDS: usize = 8;
+/// Words that are kept: a block of ChaCha.
+const WORDS: usize = 16;
 
-/// The same numbers as [`ChaCha8Rng`] gives, in 80 bytes instead of 320: half a block is kept and
-/// not four. It takes longer, which does not matter to a device that draws a few words per exchange.
+/// The same numbers as [`ChaCha8Rng`] gives, in 104 bytes instead of 320: one block is kept and not
+/// four. It takes longer, which matters little to a device that draws a few words per exchange.
 #[derive(Clone)]
 pub(crate) struct CompactChaCha {
     seed: [u8; 32],
-    /// Stretches of so many words that were begun.
-    stretches: u64,
+    /// Blocks that were begun.
+    blocks: u32,
     words: [u32; WORDS],
     /// How many of the words were drawn.
     used: u8,
@@ -23,9 +23,9 @@ impl CompactChaCha {
     fn word(&mut self) -> u32 {
         if usize::from(self.used) == WORDS {
             let mut whole = ChaCha8Rng::from_seed(self.seed);
-            whole.set_word_pos(u128::from(self.stretches) * WORDS as u128);
+            whole.set_word_pos(u128::from(self.blocks) * WORDS as u128);
             self.words.fill_with(|| whole.next_u32());
-            self.stretches += 1;
+            self.blocks = self.blocks.wrapping_add(1);
             self.used = 0;
         }
         self.used += 1;
@@ -37,7 +37,7 @@ impl SeedableRng for CompactChaCha {
     type Seed = [u8; 32];
 
     fn from_seed(seed: [u8; 32]) -> Self {
-        Self { seed, stretches: 0, words: [0; WORDS], used: WORDS as u8 }
+        Self { seed, blocks: 0, words: [0; WORDS], used: WORDS as u8 }
     }
 }
 

@@ -70,10 +70,13 @@ impl Discard {
         &self.all.after
     }
 
-    /// All measurements that a value belongs to.
+    /// Records a value for all clients and, if classes are measured, for the class.
     #[inline]
-    fn each(&mut self) -> impl Iterator<Item = &mut Measured> {
-        std::iter::once(&mut self.all).chain(self.classes.get_mut(self.class))
+    fn record(&mut self, of: impl Fn(&mut Measured) -> &mut Histogram<u32>, value: u64) {
+        of(&mut self.all).saturating_record(value);
+        if let Some(class) = self.classes.get_mut(self.class) {
+            of(class).saturating_record(value);
+        }
     }
 }
 
@@ -93,18 +96,18 @@ impl Recorder for Discard {
 
     #[inline]
     fn round_trip(&mut self, rtt: Micros) {
-        self.each().for_each(|one| one.rtt.saturating_record(rtt.get().into()));
+        self.record(|one| &mut one.rtt, rtt.get().into());
     }
 
     #[inline]
     fn duration(&mut self, duration: Micros) {
-        self.each().for_each(|one| one.durations.saturating_record(duration.get().into()));
+        self.record(|one| &mut one.durations, duration.get().into());
     }
 
     #[inline]
     fn answered_after(&mut self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        self.each().for_each(|one| one.after.saturating_record(micros));
+        self.record(|one| &mut one.after, micros);
     }
 
     #[inline]

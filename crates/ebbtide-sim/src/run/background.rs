@@ -70,7 +70,18 @@ impl Flows {
     }
 
     /// Something happens. Whether it was theirs.
+    #[inline]
     pub(super) fn handle<R: Recorder>(
+        &mut self,
+        now: Instant,
+        event: NetEvent,
+        (net, engine, recorder): (&mut Net, &mut Engine<NetEvent>, &mut R),
+    ) -> bool {
+        // Whose packet it is need not be looked up where there are none.
+        self.scenario.network.background.flows > 0 && self.take(now, event, (net, engine, recorder))
+    }
+
+    fn take<R: Recorder>(
         &mut self,
         now: Instant,
         event: NetEvent,

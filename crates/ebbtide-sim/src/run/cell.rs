@@ -12,7 +12,6 @@ use crate::report::{Cell, Handshakes, PacketCounts, Packets, Summary};
 use crate::scenario::Transport;
 use crate::scenario::{Control, LinkSpec, Scenario, Wifi, WorkloadKind};
 use crate::stats::{jain, mean_and_half_width, summary, weighted_summary};
-use std::collections::BTreeMap;
 
 /// The time before which no schedule finishes the last client, in seconds: the longest of pushing
 /// all responses (or all requests) through the bottleneck, of both over the channel of a Wi-Fi cell
@@ -338,11 +337,8 @@ fn pooled(records: &[RunRecord], which: fn(&RunRecord) -> &SparseHistogram) -> S
 /// Each percent, 0 to 100, of several histograms of microseconds together, in seconds; empty if
 /// there is nothing in them.
 fn percentiles(records: &[RunRecord], which: fn(&RunRecord) -> &SparseHistogram) -> Vec<f64> {
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for (value, count) in records.iter().flat_map(|record| &which(record).0) {
-        *counts.entry(*value).or_default() += count;
-    }
-    let total: u64 = counts.values().sum();
+    let SparseHistogram(counts) = SparseHistogram::together(records.iter().map(which));
+    let total: u64 = counts.iter().map(|(_, count)| count).sum();
     let mut below = 0;
     let mut percentiles = Vec::new();
     for (micros, count) in counts {
@@ -358,10 +354,7 @@ fn percentiles(records: &[RunRecord], which: fn(&RunRecord) -> &SparseHistogram)
 
 /// The order statistics of several histograms of microseconds together, in seconds.
 pub(super) fn pool<'h>(histograms: impl Iterator<Item = &'h SparseHistogram>) -> Summary {
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for (value, count) in histograms.flat_map(|histogram| &histogram.0) {
-        *counts.entry(*value).or_default() += count;
-    }
+    let SparseHistogram(counts) = SparseHistogram::together(histograms);
     let values: Vec<(f64, u64)> =
         counts.into_iter().map(|(micros, count)| (micros as f64 / 1e6, count)).collect();
     weighted_summary(&values)

@@ -58,12 +58,20 @@ pub(super) enum NetEvent {
     /// A timer of the server's DTLS sessions may be due.
     SessionTimer,
     /// Something happens in the Wi-Fi cell.
-    Wifi(ieee80211::WifiEvent),
+    Wifi {
+        /// What.
+        step: ieee80211::WifiStep,
+        /// The station.
+        station: u32,
+    },
 }
+
+/// Each packet under way has one.
+const _: () = assert!(size_of::<NetEvent>() <= 8, "an event has grown");
 
 impl From<ieee80211::WifiEvent> for NetEvent {
     fn from(event: ieee80211::WifiEvent) -> Self {
-        Self::Wifi(event)
+        Self::Wifi { step: event.step, station: event.station }
     }
 }
 
@@ -202,16 +210,14 @@ impl Net {
 
     /// The link that follows this one for a packet of this client, or of this sender of other
     /// traffic; `None` after the last.
-    #[inline]
+    #[inline(always)]
     fn next(&self, client: u32, link: Option<u16>, upwards: bool) -> Option<u16> {
-        match &self.topology {
-            Some(topology) if client < self.clients => {
-                topology.next((client, self.roster.of(client)), link, upwards)
-            }
-            Some(topology) => topology.next((client, self.roster.classes.len()), link, upwards),
-            _ if link.is_none() => Some(BOTTLENECK),
-            _ => None,
-        }
+        let Some(topology) = &self.topology else {
+            return link.is_none().then_some(BOTTLENECK);
+        };
+        let is_client = client < self.clients;
+        let class = if is_client { self.roster.of(client) } else { self.roster.classes.len() };
+        topology.next((client, class), link, upwards)
     }
 
     /// A packet joins those that wait for the channel of the Wi-Fi cell.
@@ -223,7 +229,7 @@ impl Net {
         recorder: &mut R,
     ) {
         let (packet, _) = self.pool.get(place);
-        let bytes = self.wire_length(packet.transport, packet.length);
+        let bytes = self.wire_length(packet.transport, packet.length.into());
         let Some(cell) = &mut self.wifi else { return };
         if !cell.send(now, (packet.client, upwards), (place, bytes), engine) {
             self.leaves_cell(now, (place, upwards), Fate::Dropped, recorder);
@@ -297,7 +303,7 @@ impl Net {
     }
 
     /// One direction of a link that several devices share.
-    #[inline]
+    #[inline(always)]
     fn link(&mut self, link: u16, upwards: bool) -> &mut Bottleneck<ChaCha8Rng> {
         let other = match &mut self.topology {
             Some(topology) if link != BOTTLENECK => topology.link(link, upwards),
@@ -320,7 +326,7 @@ impl Net {
         recorder: &mut R,
     ) {
         let (packet, _) = self.pool.get(place);
-        let bytes = self.wire_length(packet.transport, packet.length);
+        let bytes = self.wire_length(packet.transport, packet.length.into());
         if link == OWN {
             return self.onto_own_link(now, (place, upwards), bytes, engine, recorder);
         }
@@ -410,7 +416,7 @@ impl Net {
             return self.pool.release(place);
         }
         if client < self.clients && fate != Fate::Dropped {
-            let bytes = u64::from(self.bytes_of(packet.transport, packet.length));
+            let bytes = u64::from(self.bytes_of(packet.transport, packet.length.into()));
             let class = self.roster.of(client);
             match &mut self.topology {
                 Some(topology) if link != BOTTLENECK => {
@@ -472,9 +478,10 @@ impl Net {
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Packet {
     pub(super) client: u32,
-    pub(super) transport: Transport,
-    pub(super) length: u32,
     pub(super) tag: Tag,
+    /// At most 65535 bytes: the limit of an endpoint's messages and of an IP packet.
+    pub(super) length: u16,
+    pub(super) transport: Transport,
 }
 
 impl Packet {
@@ -513,6 +520,12 @@ impl Pool {
         self.shelves[(place & 1) as usize].get(place >> 1)
     }
 
+    /// The bytes of a packet of this length.
+    #[inline]
+    pub(super) fn bytes(&self, place: u32, length: u16) -> &[u8] {
+        self.shelves[(place & 1) as usize].bytes(place >> 1, length)
+    }
+
     /// The place may be used again.
     #[inline]
     pub(super) fn release(&mut self, place: u32) {
@@ -546,9 +559,8 @@ impl Shelf {
             // As many as fit in memory, far below 2^31.
             (self.packets.len() - 1) as u32
         });
-        // At most 65535 bytes: the limit of an endpoint's messages and of an IP packet.
         self.packets[place as usize] =
-            Packet { client, transport, length: datagram.len() as u32, tag };
+            Packet { client, transport, length: datagram.len() as u16, tag };
         let start = place as usize * self.stride;
         self.bytes[start..start + datagram.len()].copy_from_slice(datagram);
         place
@@ -558,8 +570,12 @@ impl Shelf {
     #[inline]
     fn get(&self, place: u32) -> (Packet, &[u8]) {
         let packet = self.packets[place as usize];
-        let start = place as usize * self.stride;
-        (packet, &self.bytes[start..start + packet.length as usize])
+        (packet, self.bytes(place, packet.length))
+    }
+
+    #[inline]
+    fn bytes(&self, place: u32, length: u16) -> &[u8] {
+        &self.bytes[place as usize * self.stride..][..usize::from(length)]
     }
 
     /// The place may be used again.

@@ -127,7 +127,8 @@ impl Roster {
 
     /// Creates all devices.
     pub(super) fn devices(&self, streams: &Streams) -> Vec<Device> {
-        let mut devices = Vec::new();
+        let count = self.classes.iter().map(|class| class.clients().len()).sum();
+        let mut devices = Vec::with_capacity(count);
         for (index, (class, controls)) in self.classes.iter().zip(&self.controls).enumerate() {
             let model = |control: &Control| Model::new(&class.scenario, control.clone());
             let models: Vec<Model> = controls.iter().map(model).collect();

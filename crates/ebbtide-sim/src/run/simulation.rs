@@ -4,7 +4,7 @@ mod finish;
 
 use super::background::Flows;
 use super::cross::Sources;
-use super::network::{LANES, Net, NetEvent};
+use super::network::{LANES, Net, NetEvent, Packet};
 use super::roster::{self, Roster};
 use super::series::SeriesRecorder;
 use super::topology::BOTTLENECK;
@@ -20,6 +20,7 @@ use crate::record::{Discard, Recorder, RunError, sparse};
 use crate::record::{ExchangeRecord, RunRecord};
 use crate::scenario::{Control, Return, Scenario};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
+use ebbtide_core::endpoint::OutputBuffers;
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -60,6 +61,8 @@ struct Simulation<R> {
     done_at: Instant,
     /// The request that the server is at; reused.
     request: Vec<u8>,
+    /// For the output of the client whose turn it is.
+    buffers: OutputBuffers,
 }
 
 /// Runs one replication.
@@ -202,6 +205,7 @@ impl<R: Recorder> Simulation<R> {
             roster,
             done_at: Instant::ZERO,
             request: Vec::new(),
+            buffers: OutputBuffers::default(),
         }
     }
 
@@ -222,14 +226,14 @@ impl<R: Recorder> Simulation<R> {
                 self.net.cross.is_over = true;
             }
             self.dispatch(now, event);
-            if let Some(error) = self.net.error.take() {
-                return Err(error);
+            if self.net.error.is_some() {
+                break;
             }
             if now > CENTURY {
                 return Err(RunError::NeverEnds);
             }
         }
-        Ok(())
+        self.net.error.take().map_or(Ok(()), Err)
     }
 
     fn dispatch(&mut self, now: Instant, event: NetEvent) {
@@ -263,7 +267,9 @@ impl<R: Recorder> Simulation<R> {
                 self.net.cross_sends(now, index, &mut self.engine, &mut self.recorder);
             }
             NetEvent::SessionTimer => self.session_timer(now),
-            NetEvent::Wifi(event) => self.in_cell(now, event),
+            NetEvent::Wifi { step, station } => {
+                self.in_cell(now, ieee80211::WifiEvent { step, station });
+            }
         }
     }
 
@@ -271,6 +277,7 @@ impl<R: Recorder> Simulation<R> {
         if self.is_over {
             return;
         }
+        self.clients[client as usize].swap_buffers(&mut self.buffers);
         self.clients[client as usize].act(now);
         if let Some(timetable) = &mut self.timetables[self.roster.of(client)]
             && self.clients[client as usize].has_more()
@@ -292,6 +299,7 @@ impl<R: Recorder> Simulation<R> {
         // Only the timer event that was scheduled last counts: others are left over.
         if *host.timer() == Some(now) {
             *host.timer() = None;
+            host.swap_buffers(&mut self.buffers);
             host.handle_timeout(now);
             self.drain(now, client);
         }
@@ -304,14 +312,14 @@ impl<R: Recorder> Simulation<R> {
         match self.roster.is_from_server(packet.client) == upwards {
             true => {
                 self.note_class(packet.client);
-                self.at_requester(now, place);
+                self.at_requester(now, (place, packet));
             }
-            false => self.at_responder(now, place, upwards),
+            false => self.at_responder(now, (place, packet), upwards),
         }
     }
 
-    fn at_responder(&mut self, now: Instant, place: u32, upwards: bool) {
-        let (packet, datagram) = self.net.pool.get(place);
+    fn at_responder(&mut self, now: Instant, (place, packet): (u32, Packet), upwards: bool) {
+        let datagram = self.net.pool.bytes(place, packet.length);
         let client = packet.client;
         if let Some(mut server) = self.clients[client as usize].server() {
             let arrived = server.receive(now, datagram, packet.tag);
@@ -416,13 +424,14 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
-    fn at_requester(&mut self, now: Instant, place: u32) {
-        let (packet, datagram) = self.net.pool.get(place);
+    fn at_requester(&mut self, now: Instant, (place, packet): (u32, Packet)) {
+        let datagram = self.net.pool.bytes(place, packet.length);
         if self.is_over {
             self.net.pool.release(place);
             return;
         }
         let host = &mut self.clients[packet.client as usize];
+        host.swap_buffers(&mut self.buffers);
         let before = host.record().payload_bytes;
         let wants_to_act = host.receive(now, datagram, packet.tag, &mut self.recorder);
         self.recorder.goodput(now, host.record().payload_bytes - before);
@@ -491,6 +500,7 @@ impl<R: Recorder> Simulation<R> {
                 self.engine.schedule(at, NetEvent::Timer(client));
             }
             if !wants_to_act {
+                self.clients[client as usize].swap_buffers(&mut self.buffers);
                 return;
             }
             self.wants_to_act(now, client);

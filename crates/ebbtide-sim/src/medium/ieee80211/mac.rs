@@ -9,29 +9,33 @@ use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
-/// An event of a station. The number is always that of the station that sends the data frame.
+/// An event of a station that sends a data frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum WifiEvent {
-    /// The backoff may be over.
-    Due(u32),
-    /// A data frame ends.
-    End(u32),
-    /// The receiver begins to acknowledge.
-    AckBegin(u32),
-    /// The acknowledgement ends.
-    AckEnd(u32),
-    /// No acknowledgement arrived in time.
-    Expired(u32),
+pub struct WifiEvent {
+    /// What happens.
+    pub step: WifiStep,
+    /// The number of the station.
+    pub station: u32,
 }
 
-impl WifiEvent {
-    const fn station(self) -> u32 {
-        let (Self::Due(number)
-        | Self::End(number)
-        | Self::AckBegin(number)
-        | Self::AckEnd(number)
-        | Self::Expired(number)) = self;
-        number
+/// What happens to the data frame of a station.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum WifiStep {
+    /// The backoff may be over.
+    Due,
+    /// A data frame ends.
+    End,
+    /// The receiver begins to acknowledge.
+    AckBegin,
+    /// The acknowledgement ends.
+    AckEnd,
+    /// No acknowledgement arrived in time.
+    Expired,
+}
+
+impl WifiStep {
+    const fn of(self, station: u32) -> WifiEvent {
+        WifiEvent { step: self, station }
     }
 }
 
@@ -138,22 +142,22 @@ impl Mac {
         event: WifiEvent,
         engine: &mut Engine<E>,
     ) {
-        let number = event.station();
+        let number = event.station;
         let Some(frame) = self.stations[number as usize].frame else {
             // A backoff after the previous frame.
             self.stations[number as usize].contention.is_through(now);
             return;
         };
-        match event {
-            WifiEvent::Due(_) => self.due(now, frame, engine),
-            WifiEvent::End(_) => self.end(now, frame, engine),
-            WifiEvent::AckBegin(_) => {
+        match event.step {
+            WifiStep::Due => self.due(now, frame, engine),
+            WifiStep::End => self.end(now, frame, engine),
+            WifiStep::AckBegin => {
                 self.begin(now, (frame.to, frame.from));
                 self.stations[number as usize].counts.acks += 1;
-                schedule(engine, now, self.dcf.ack_airtime(), WifiEvent::AckEnd(number));
+                schedule(engine, now, self.dcf.ack_airtime(), WifiStep::AckEnd.of(number));
             }
-            WifiEvent::AckEnd(_) => self.ack_end(now, frame, engine),
-            WifiEvent::Expired(_) => self.expired(now, frame, engine),
+            WifiStep::AckEnd => self.ack_end(now, frame, engine),
+            WifiStep::Expired => self.expired(now, frame, engine),
         }
     }
 
@@ -171,7 +175,7 @@ impl Mac {
         station.is_sent = true;
         station.counts.transmitted += 1;
         self.begin(now, (frame.from, frame.to));
-        schedule(engine, now, self.dcf.data_airtime(frame.bytes), WifiEvent::End(frame.from));
+        schedule(engine, now, self.dcf.data_airtime(frame.bytes), WifiStep::End.of(frame.from));
     }
 
     /// Begins a transmission; stations that hear it find the channel busy.
@@ -223,9 +227,9 @@ impl Mac {
         if !frame.confirmed {
             self.done(now, frame, Outcome::Sent, engine);
         } else if reception == Reception::Received {
-            schedule(engine, now, self.dcf.sifs.0, WifiEvent::AckBegin(frame.from));
+            schedule(engine, now, self.dcf.sifs.0, WifiStep::AckBegin.of(frame.from));
         } else {
-            schedule(engine, now, self.dcf.ack_wait(), WifiEvent::Expired(frame.from));
+            schedule(engine, now, self.dcf.ack_wait(), WifiStep::Expired.of(frame.from));
         }
     }
 
@@ -295,7 +299,7 @@ impl Mac {
         }
         let has_frame = station.frame.is_some();
         if let Some(due) = station.contention.resume(now, has_frame, &self.dcf) {
-            engine.schedule(due, WifiEvent::Due(number).into());
+            engine.schedule(due, WifiStep::Due.of(number).into());
         }
     }
 }

@@ -6,7 +6,7 @@ mod contention;
 mod mac;
 mod timing;
 
-pub use mac::{Mac, WifiEvent};
+pub use mac::{Mac, WifiEvent, WifiStep};
 
 use crate::units::{Rate, Time};
 use serde::{Deserialize, Serialize};

@@ -85,7 +85,7 @@ impl<R> Simulation<R> {
                 (_, None) => None,
             };
             client.note_asked(asked);
-            if let Some((least, most)) = client.book().gave_up {
+            if let Some((least, most)) = client.book().gave_up() {
                 let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
                 let (low, high) = delivery.gave_up_ns.unwrap_or((u64::MAX, 0));
                 delivery.gave_up_ns = Some((low.min(nanos(least)), high.max(nanos(most))));
