@@ -56,8 +56,6 @@ fn key(uri: &Uri) -> (Scheme, String, u16) {
 /// All addresses that a URI's host and port mean, the families in turn (RFC 8305 section 4), beginning
 /// with the one that the system prefers; at least one.
 pub(super) async fn all(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
-    let host =
-        uri.zone().map_or_else(|| uri.host().to_owned(), |zone| format!("{}%{zone}", uri.host()));
     if let (Some(address), None) = (uri.address(), uri.zone()) {
         if let IpAddr::V6(address) = address
             && address.is_unicast_link_local()
@@ -66,6 +64,8 @@ pub(super) async fn all(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
         }
         return Ok(vec![SocketAddr::new(address, uri.port())]);
     }
+    let host =
+        uri.zone().map_or_else(|| uri.host().to_owned(), |zone| format!("{}%{zone}", uri.host()));
     let looked_up = Box::pin(tokio::net::lookup_host((host.as_str(), uri.port()))).await;
     let found: Result<Vec<_>, _> = looked_up.map(Iterator::collect);
     let found = match found {

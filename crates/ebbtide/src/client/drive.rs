@@ -24,6 +24,8 @@ pub(super) struct Drive {
     blocked: Option<Outgoing>,
     /// Why the last message was lost.
     lost: Option<Error>,
+    /// The time after the last wait: what happens until the next one takes no time.
+    now: Instant,
     /// Of a request that changes something.
     _under_way: Option<EqualRequest>,
 }
@@ -31,6 +33,7 @@ pub(super) struct Drive {
 impl Drive {
     pub(super) fn new(session: Session, reliability: Reliability, transfer: Transfer) -> Self {
         Self {
+            now: Instant::ZERO,
             session,
             reliability,
             transfer,
@@ -75,9 +78,11 @@ impl Drive {
         &mut self,
         mut tell: impl FnMut(&Transfer),
     ) -> Result<Response, Error> {
+        self.now = self.session.now();
         loop {
             if let Some(outgoing) = self.blocked.take() {
                 self.unblock(outgoing).await;
+                self.now = self.session.now();
                 continue;
             }
             match self.poll() {
@@ -97,6 +102,7 @@ impl Drive {
     ///
     /// Why it was not accepted for sending.
     pub(super) fn start_now(&mut self) -> Result<(), Error> {
+        self.now = self.session.now();
         let _ = self.poll();
         match (self.blocked.take(), self.lost.take()) {
             (Some(outgoing), _) => {
@@ -111,7 +117,7 @@ impl Drive {
 
     /// One step: how it ended, if it did; `Err` says until when it waits.
     fn poll(&mut self) -> Result<Option<Result<Response, TransferError>>, Option<Instant>> {
-        let now = self.session.now();
+        let now = self.now;
         if self.transfer.is_windowed() {
             self.transfer.queued(self.session.waiting());
         }
@@ -170,7 +176,7 @@ impl Drive {
     fn lose(&mut self, id: u32, error: Error) {
         let loss = loss_of(&error);
         self.lost = Some(error);
-        self.transfer.handle_loss(self.session.now(), id, loss);
+        self.transfer.handle_loss(self.now, id, loss);
     }
 
     /// Waits for an answer, or until then.
@@ -183,13 +189,14 @@ impl Drive {
                 tokio::time::timeout_at(until, answer).await.ok()
             }
         };
+        self.now = self.session.now();
         if let Some((id, pending, answer)) = answered {
             self.on_answer(id, pending, answer);
         }
     }
 
     fn on_answer(&mut self, id: u32, pending: Pending, answer: Option<Answer>) {
-        let now = self.session.now();
+        let now = self.now;
         match answer {
             Some(Answer::More { response, .. }) => {
                 if self.transfer.is_q_block() {

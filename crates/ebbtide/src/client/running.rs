@@ -2,15 +2,25 @@
 
 use super::pending::Pending;
 use crate::net::pending::Answer;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-use std::future::Future;
+use futures_util::stream::{FuturesUnordered, Stream};
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+
+/// An exchange of the transfer and its answer, or `None` if it has ended without one.
+type Answered = (u32, Pending, Option<Answer>);
 
 /// See the [module](self). Dropping it cancels them.
 #[derive(Debug, Default)]
 pub(super) struct Running {
+    /// Most transfers have one exchange at a time, which needs no list with wakers of its own.
+    only: Option<(u32, Pending)>,
+    several: Option<Box<Several>>,
+}
+
+/// The exchanges of a transfer with several at a time.
+#[derive(Debug, Default)]
+struct Several {
     exchanges: FuturesUnordered<Exchange>,
     /// How many of them are not cancelled.
     live: usize,
@@ -25,7 +35,7 @@ struct Exchange {
 }
 
 impl Future for Exchange {
-    type Output = Option<(u32, Pending, Option<Answer>)>;
+    type Output = Option<Answered>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(pending) = &self.pending else { return Poll::Ready(None) };
@@ -42,17 +52,13 @@ impl Future for Exchange {
     }
 }
 
-impl Running {
-    pub(super) fn push(&mut self, id: u32, pending: Pending) {
+impl Several {
+    fn push(&mut self, id: u32, pending: Pending) {
         self.live += 1;
         self.exchanges.push(Exchange { id, pending: Some(pending), waker: None });
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.live == 0
-    }
-
-    pub(super) fn cancel(&mut self, id: u32) {
+    fn cancel(&mut self, id: u32) {
         let found = self.exchanges.iter_mut().find(|exchange| exchange.id == id);
         if let Some(exchange) = found
             && exchange.pending.take().is_some()
@@ -63,24 +69,67 @@ impl Running {
         }
     }
 
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+        loop {
+            match Pin::new(&mut self.exchanges).poll_next(cx) {
+                Poll::Ready(Some(Some(answered))) => {
+                    self.live -= 1;
+                    return Poll::Ready(answered);
+                }
+                Poll::Ready(Some(None)) => {}
+                Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl Running {
+    pub(super) fn push(&mut self, id: u32, pending: Pending) {
+        if self.is_empty() {
+            (self.only, self.several) = (Some((id, pending)), None);
+            return;
+        }
+        let several = self.several.get_or_insert_default();
+        // Several are in one list, which wakes in the order in which answers arrive.
+        if let Some((only, pending)) = self.only.take() {
+            several.push(only, pending);
+        }
+        several.push(id, pending);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.only.is_none() && self.several.as_ref().is_none_or(|several| several.live == 0)
+    }
+
+    pub(super) fn cancel(&mut self, id: u32) {
+        if self.only.as_ref().is_some_and(|(only, _)| *only == id) {
+            self.only = None;
+        } else if let Some(several) = &mut self.several {
+            several.cancel(id);
+        }
+    }
+
     pub(super) fn clear(&mut self) {
-        self.exchanges.clear();
-        self.live = 0;
+        (self.only, self.several) = (None, None);
     }
 
     /// Returns the next answer to any of the exchanges, or `None` in place of the answer if the
     /// exchange has ended without one, and removes the exchange. Waits forever if there are no
     /// exchanges. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> (u32, Pending, Option<Answer>) {
-        loop {
-            match self.exchanges.next().await {
-                Some(Some(answered)) => {
-                    self.live -= 1;
-                    return answered;
-                }
-                Some(None) => {}
-                None => std::future::pending().await,
-            }
+    pub(super) async fn next(&mut self) -> Answered {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+        if let Some((_, pending)) = &self.only
+            && let Poll::Ready(answer) = pending.poll_answer(cx)
+            && let Some((id, pending)) = self.only.take()
+        {
+            return Poll::Ready((id, pending, answer));
+        }
+        match &mut self.several {
+            Some(several) => several.poll_next(cx),
+            None => Poll::Pending,
         }
     }
 }

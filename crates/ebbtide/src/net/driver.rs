@@ -4,27 +4,16 @@
 //! endpoint's timeout comes. It then does all pending work, receives and sends in batches, and
 //! sleeps again. Receiving does not allocate.
 
-use super::dtls::address::is_stand_in;
-use super::serve::Request;
+use super::receive::BATCHES;
 use super::shared::{Shared, SocketState};
-use super::socket::{Datagram, Inbox};
-use super::trace;
-use crate::refusals::Reason;
-use ebbtide_core::endpoint::{Arrival, Ignored, Incoming, Received, Remember};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::Message;
 use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::time::Sleep;
-
-/// Batches that are received before other tasks get their turn.
-const BATCHES: usize = 8;
 
 /// Notifications that are made before datagrams are received again.
 const NOTIFICATIONS: usize = 256;
@@ -38,7 +27,6 @@ const MAX_UNSENT: usize = 256 << 10;
 /// Drives `shared` until it is closed.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
-    inbox: Inbox,
     /// Fires at `SocketState::armed`, no later than the endpoint's deadline. It is moved only when it must
     /// fire earlier, so an exchange that is answered in time does not touch the timer.
     sleep: Pin<Box<Sleep>>,
@@ -63,15 +51,9 @@ impl Driver {
     /// Starts the task, which ends when `shared` is closed.
     pub(crate) fn spawn(shared: Arc<Shared>) -> tokio::task::JoinHandle<()> {
         let sleep = Box::pin(tokio::time::sleep(Duration::ZERO));
+        shared.let_callers_receive();
         let errors = tokio::spawn(watch_errors(shared.clone())).abort_handle();
-        tokio::spawn(Self {
-            shared,
-            inbox: Inbox::new(),
-            sleep,
-            retry: None,
-            heard: Instant::ZERO,
-            errors,
-        })
+        tokio::spawn(Self { shared, sleep, retry: None, heard: Instant::ZERO, errors })
     }
 
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -85,6 +67,7 @@ impl Driver {
                 // It has fired, even if nothing is due any more.
                 state.armed = None;
             }
+            state = self.shared.take_over(state, now);
             if state.deadline.is_some_and(|at| at <= now) {
                 state.handle_timeout(now);
             }
@@ -121,33 +104,11 @@ impl Driver {
     }
 
     /// Receives and handles a batch. Returns false if the socket was not ready; it will then wake
-    /// this task.
-    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        let Poll::Ready(Ok(mut ready)) = self.shared.socket.poll_read_ready(cx) else {
-            return self.receive_unannounced();
-        };
-        let socket = &self.shared.socket.get_ref().0;
-        match self.inbox.receive(socket) {
-            Ok(more) => {
-                if !more {
-                    // The queue was empty after the last datagram; the next one makes the socket
-                    // ready again.
-                    ready.clear_ready();
-                }
-                self.handle();
-                true
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // Another receive call is needed so that the next datagram wakes this task.
-                ready.clear_ready();
-                true
-            }
-            Err(_) => {
-                // The network reported this error for an earlier datagram. Reading it clears it,
-                // and there may be datagrams after it.
-                self.shared.take_errors();
-                true
-            }
+    /// this task, or a caller that receives for itself.
+    fn receive(&self, cx: &mut Context<'_>) -> bool {
+        match self.shared.ready() {
+            Some(waker) => self.shared.receive(&mut Context::from_waker(waker), false),
+            None => self.shared.receive(cx, self.polls_busily()),
         }
     }
 
@@ -157,113 +118,10 @@ impl Driver {
         !span.is_zero() && self.shared.clock.now() < self.heard + span
     }
 
-    /// Receives without a readiness notification.
-    fn receive_unannounced(&mut self) -> bool {
-        // Other errors of the socket are reported with its readiness.
-        let received =
-            self.polls_busily() && self.inbox.receive(&self.shared.socket.get_ref().0).is_ok();
-        if received {
-            self.handle();
-        }
-        received
-    }
-
-    fn handle(&self) {
-        let now = self.shared.clock.now();
-        let mut state = self.shared.lock();
-        for datagram in self.inbox.datagrams() {
-            if is_stand_in(datagram.from.ip()) {
-                // Nobody has such an address; whoever forges it must not pass for a DTLS session.
-                self.count(now, Ignored::Malformed, datagram.from);
-                continue;
-            }
-            let Some(opened) = state.open(now, datagram.from, datagram.bytes) else {
-                state = self.handle_message(state, now, datagram);
-                continue;
-            };
-            for (from, bytes) in opened.messages() {
-                state = self.handle_message(state, now, Datagram { from, to: datagram.to, bytes });
-            }
-            if let Some(sessions) = &mut state.dtls {
-                sessions.reuse(opened);
-            }
-            // A handshake may have something to send without a message.
-            state.drain(self.shared.reply_from(datagram.to));
-        }
-    }
-
-    /// Handles one message, as received or after decryption.
-    fn handle_message<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, SocketState>,
-        now: Instant,
-        datagram: Datagram<'_>,
-    ) -> MutexGuard<'s, SocketState> {
-        trace::received(datagram.from, datagram.bytes);
-        let to_group = datagram.to.is_some_and(|to| to.is_multicast());
-        let arrival = Arrival { from: datagram.from, to_group };
-        let much = state.endpoint.is_dedup_half_full();
-        let mut vouched = true;
-        let remember = |incoming: &Incoming, message: &Message<'_>| {
-            let Some(service) = &self.shared.service else { return Remember::Yes };
-            let remember = service.remember(now, incoming.remote, message, much);
-            vouched = remember != Remember::No;
-            remember
-        };
-        state.drained = false;
-        let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
-        state = match received {
-            Received::Request(incoming, message) => {
-                let to = datagram.to;
-                self.serve(state, now, &Request { incoming, message, to, vouched })
-            }
-            Received::Ignored(why) => {
-                self.count(now, why, datagram.from);
-                state
-            }
-            other => {
-                state.dispatch(datagram.from, other);
-                state
-            }
-        };
-        // An answer has drained it: all code that changes the endpoint does so before it gives up the lock.
-        if !state.drained {
-            state.drain(self.shared.reply_from(datagram.to));
-        }
-        state
-    }
-
-    /// Counts a refusal of a server's message layer.
-    fn count(&self, now: Instant, why: Ignored, from: SocketAddr) {
-        let why = match why {
-            Ignored::Malformed => Reason::Malformed,
-            Ignored::NoRoom => Reason::NotRemembered,
-            _ => return,
-        };
-        if let Some(service) = &self.shared.service {
-            service.refused(now, why, from);
-        }
-    }
-
-    /// Lets the service answer a request while the lock is free.
-    fn serve<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, SocketState>,
-        now: Instant,
-        request: &Request<'_>,
-    ) -> MutexGuard<'s, SocketState> {
-        let Some(service) = &self.shared.service else {
-            // A client without a server (RFC 7252 section 4.2: lacking context).
-            state.endpoint.reset(&request.incoming);
-            return state;
-        };
-        service.serve(&self.shared, state, now, request)
-    }
-
     /// Arms the timer. Returns false if its time has already come.
     fn wait(&mut self, cx: &mut Context<'_>) -> bool {
         let mut state = self.shared.lock();
-        let deadline = state.deadline.into_iter().chain(self.retry).min();
+        let deadline = state.deadline.into_iter().chain(self.retry).chain(state.guard()).min();
         let Some(deadline) = deadline else { return true };
         if state.armed.is_none_or(|armed| deadline < armed) {
             self.sleep.as_mut().reset(self.shared.clock.to_tokio(deadline));

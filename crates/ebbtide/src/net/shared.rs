@@ -9,9 +9,10 @@ use super::dtls::config::DtlsConfig;
 use super::dtls::{OpenedMessages, Sessions};
 use super::peer::Peer;
 use super::pending::{Answer, Call, Open, Owner, Pending};
+use super::receive::{Handed, Ready};
 use super::room::Waiting;
 use super::serve::Serve;
-use super::socket::{Outbound, Socket, SocketOptions};
+use super::socket::{Inbox, Outbound, Socket, SocketOptions};
 use super::trace;
 use crate::error::{BindError, Error};
 use crate::message::Response;
@@ -54,6 +55,9 @@ pub(crate) struct Shared {
     speaks_dtls: AtomicBool,
     /// See [`SocketConfig::busy_poll`].
     pub(crate) busy_poll: Duration,
+    /// The buffers for receiving, used by one task at a time.
+    pub(super) inbox: Mutex<Inbox>,
+    pub(super) ready: Ready,
     state: Mutex<SocketState>,
 }
 
@@ -89,6 +93,7 @@ pub(crate) struct SocketState {
     pub(crate) deadline: Option<Instant>,
     /// When the driver's timer fires, if it is armed.
     pub(super) armed: Option<Instant>,
+    pub(super) handed: Handed,
     /// Wakes the driver.
     pub(crate) driver: Option<Waker>,
     pub(crate) closed: bool,
@@ -148,6 +153,8 @@ impl Shared {
             wildcard,
             speaks_dtls: AtomicBool::new(false),
             busy_poll: config.busy_poll,
+            inbox: Mutex::default(),
+            ready: Ready::default(),
             state: Mutex::new(SocketState {
                 endpoint,
                 pending: Pending::default(),
@@ -160,6 +167,7 @@ impl Shared {
                 waiting: Waiting::default(),
                 deadline: None,
                 armed: None,
+                handed: Handed::default(),
                 driver: None,
                 closed: false,
                 wake: Vec::new(),
@@ -263,6 +271,11 @@ impl Shared {
     /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
     pub(crate) fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
         let mut state = self.lock();
+        if state.comes(index) {
+            drop(state);
+            self.receive_for_call();
+            state = self.lock();
+        }
         let closed = state.closed;
         let Some(call) = state.pending.call(index) else { return Poll::Ready(None) };
         if let Some(answer) = call.pop() {
@@ -282,17 +295,20 @@ impl Shared {
 
     /// Forgets a call that the application waits for no longer, and cancels what is still open of it.
     pub(crate) fn forget(&self, index: u32) {
-        let over = {
+        let (over, driver) = {
             let mut state = self.lock();
-            match state.pending.call(index) {
+            let driver = self.hand_back(&mut state, index);
+            let over = match state.pending.call(index) {
                 Some(call) if call.exchange.is_none() => {
                     state.pending.remove_call(index);
                     true
                 }
                 Some(_) => false,
                 None => true,
-            }
+            };
+            (over, driver)
         };
+        driver.into_iter().for_each(Waker::wake);
         if !over {
             self.with(|state, now| state.forget_call(now, index));
         }
@@ -323,11 +339,12 @@ impl Shared {
 
 impl SocketState {
     /// Whether the driver has something to do before its timer fires or a datagram arrives.
-    fn concerns_the_driver(&self) -> bool {
+    pub(super) fn concerns_the_driver(&self) -> bool {
         let is_earlier = |at| self.armed.is_none_or(|armed| at < armed);
         !self.out.is_empty()
             || self.is_full
             || self.closed
+            || self.is_handed()
             || self.observers.any_due()
             || self.deadline.is_some_and(is_earlier)
     }

@@ -276,10 +276,13 @@ impl Inbox {
     /// Returns `WouldBlock` if there is no datagram.
     pub fn receive(&mut self, socket: &Socket) -> io::Result<bool> {
         self.filled = 0;
-        let mut chunks = self.bytes.chunks_exact_mut(BUFFER);
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         let offered = self.offered;
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        let chunks = self.bytes.chunks_exact_mut(BUFFER).take(offered);
+        for (slice, chunk) in slices.iter_mut().zip(chunks) {
+            *slice = IoSliceMut::new(chunk);
+        }
         let (slices, meta) = (slices.get_mut(..offered), self.meta.get_mut(..offered));
         let (slices, meta) = (slices.unwrap_or_default(), meta.unwrap_or_default());
         self.filled = socket.state.recv(UdpSockRef::from(&socket.io), slices, meta)?;

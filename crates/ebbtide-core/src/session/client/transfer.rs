@@ -363,12 +363,16 @@ impl Transfer {
     }
 
     fn finish(&mut self, result: Result<Response, TransferError>) {
-        if let Stage::Upload(upload) = &self.stage {
-            self.progress = Some(upload.progress.clone());
-        }
-        self.stage = Stage::Over(Some(result));
+        self.enter(Stage::Over(Some(result)));
         self.repeat.clear();
         (self.pause, self.not_before, self.begin) = (None, None, false);
+    }
+
+    /// Enters another stage. That of the upload leaves its progress.
+    fn enter(&mut self, stage: Stage) {
+        if let Stage::Upload(upload) = core::mem::replace(&mut self.stage, stage) {
+            self.progress = Some(upload.progress);
+        }
     }
 
     /// A response arrived in this exchange. If the exchange is one of RFC 9177, others may follow.
@@ -455,15 +459,12 @@ impl Transfer {
 
     /// A response to the whole request, or its first block.
     fn answered(&mut self, response: Response) {
-        if let Stage::Upload(upload) = &self.stage {
-            self.progress = Some(upload.progress.clone());
-        }
         self.cancel.extend(self.open.drain(..).map(|open| open.id));
         self.repeat.clear();
         self.begin = false;
         match Download::begin(response, &self.settings.sizes, self.settings.max_body) {
             Ok(FirstResponse::Whole(response)) => self.finish(Ok(response)),
-            Ok(FirstResponse::Block(download)) => self.stage = Stage::Download(download),
+            Ok(FirstResponse::Block(download)) => self.enter(Stage::Download(download)),
             Err(unfit) => self.unfit(unfit),
         }
     }

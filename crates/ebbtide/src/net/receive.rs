@@ -1,0 +1,290 @@
+//! Receiving: by the driver, or by the task of the only call that waits for an answer.
+//!
+//! A client that makes one request after the other would wake two tasks for each response: the driver,
+//! which receives it, and the caller. Where only one call waits, the readiness of the socket wakes its
+//! task instead, which receives and handles what has arrived ([`Shared::receive_for_call`]). Everything
+//! else remains with the driver, which also takes over if that task has not come within `PATIENCE`.
+
+use super::dtls::address::is_stand_in;
+use super::serve::Request;
+use super::shared::{Shared, SocketState};
+use super::socket::{Datagram, Inbox};
+use super::trace;
+use crate::refusals::Reason;
+use ebbtide_core::endpoint::{Arrival, Ignored, Incoming, Received, Remember};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::Message;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// Batches that are received before other tasks get their turn.
+pub(super) const BATCHES: usize = 8;
+
+/// How long a datagram waits for the task that was woken to receive it. It is short compared with
+/// ACK_TIMEOUT, so that a peer does not retransmit meanwhile.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The waker for the readiness of a client's socket, and the socket itself.
+#[derive(Debug, Default)]
+pub(super) struct Ready(OnceLock<(Waker, Weak<Shared>)>);
+
+struct Arrived(Weak<Shared>);
+
+impl Wake for Arrived {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.wake_receiver();
+        }
+    }
+}
+
+/// The call whose task receives, and when the driver looks after it.
+#[derive(Debug, Default)]
+pub(super) struct Handed {
+    /// The call that was woken to receive.
+    call: Option<u32>,
+    /// The call that began to wait last.
+    waits: u32,
+    /// The driver's timer fires no later while calls are woken. It is not moved for each of them.
+    guard: Option<Instant>,
+}
+
+impl SocketState {
+    /// Until when the driver's timer must fire for the sake of a task that was woken to receive.
+    pub(super) fn guard(&self) -> Option<Instant> {
+        self.handed.guard
+    }
+
+    /// Whether a task was woken to receive and has not come yet.
+    pub(super) fn is_handed(&self) -> bool {
+        self.handed.call.is_some()
+    }
+
+    /// The task of a call waits, or has come. Returns whether it was woken to receive.
+    pub(super) fn comes(&mut self, index: u32) -> bool {
+        self.handed.waits = index;
+        self.handed.call.take_if(|call| *call == index).is_some()
+    }
+
+    /// Wakes the call whose task is to receive, if there is one.
+    fn hand_over(&mut self, now: Instant) -> Option<Waker> {
+        if self.closed || self.is_handed() || self.pending.calls() != 1 {
+            return None;
+        }
+        let soon = now + PATIENCE;
+        if self.armed.is_none_or(|at| at > soon) {
+            // The driver receives this one, and arms its timer for the next ones.
+            self.handed.guard = Some(soon);
+            return None;
+        }
+        let index = self.handed.waits;
+        let waker = self.pending.take_only_waker(index)?;
+        self.handed.call = Some(index);
+        Some(waker)
+    }
+}
+
+impl Shared {
+    /// Lets the tasks of calls receive. A server's socket has other work at the same time, and one that
+    /// is polled busily has a task that is always awake.
+    pub(super) fn let_callers_receive(self: &Arc<Self>) {
+        if self.service.is_none() && self.busy_poll.is_zero() {
+            let weak = Arc::downgrade(self);
+            let waker = Waker::from(Arc::new(Arrived(weak.clone())));
+            let _ = self.ready.0.set((waker, weak));
+        }
+    }
+
+    /// The waker for the readiness of a client's socket.
+    pub(super) fn ready(&self) -> Option<&Waker> {
+        self.ready.0.get().map(|(waker, _)| waker)
+    }
+
+    /// Datagrams have arrived: wakes the only call that waits, or else the driver.
+    fn wake_receiver(&self) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let woken = state.hand_over(now).or_else(|| state.driver.take());
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// The driver runs: what a call was woken to receive is received now, before anything else is due,
+    /// and the call is not woken for it again.
+    pub(super) fn take_over<'s>(
+        self: &'s Arc<Self>,
+        mut state: MutexGuard<'s, SocketState>,
+        now: Instant,
+    ) -> MutexGuard<'s, SocketState> {
+        state.handed.guard = state.handed.guard.filter(|at| *at > now);
+        let Some(index) = state.handed.call.take() else { return state };
+        if let Some(call) = state.pending.call(index) {
+            call.is_late = true;
+        }
+        let Some(waker) = self.ready() else { return state };
+        drop(state);
+        self.receive(&mut Context::from_waker(waker), false);
+        self.lock()
+    }
+
+    /// Receives what has arrived: the task of a call has come that was woken to do so.
+    pub(super) fn receive_for_call(&self) {
+        let Some((waker, shared)) = self.ready.0.get() else { return };
+        let Some(shared) = shared.upgrade() else { return };
+        let mut cx = Context::from_waker(waker);
+        let more = (0..BATCHES).all(|_| shared.receive(&mut cx, false));
+        let now = self.clock.now();
+        let mut state = self.lock();
+        // The driver tries again if the socket is full.
+        let _ = self.flush(&mut state, now);
+        let driver = if more || state.concerns_the_driver() { state.driver.take() } else { None };
+        let woken = core::mem::take(&mut state.wake);
+        drop(state);
+        woken.into_iter().chain(driver).for_each(Waker::wake);
+    }
+
+    /// The task of a call that was woken to receive will not come: the call is forgotten.
+    pub(super) fn hand_back(&self, state: &mut SocketState, index: u32) -> Option<Waker> {
+        state.handed.call.take_if(|call| *call == index)?;
+        state.driver.take()
+    }
+
+    /// Receives and handles a batch. Returns false if the socket was not ready; it will then wake
+    /// the waker of `cx`. With `busily` it receives without a readiness notification, too.
+    pub(super) fn receive(self: &Arc<Self>, cx: &mut Context<'_>, busily: bool) -> bool {
+        let Poll::Ready(Ok(mut ready)) = self.socket.poll_read_ready(cx) else {
+            // Errors of the socket are reported with its readiness.
+            return busily && {
+                let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+                let received = inbox.receive(&self.socket.get_ref().0).is_ok();
+                if received {
+                    self.handle(&inbox);
+                }
+                received
+            };
+        };
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        match inbox.receive(&self.socket.get_ref().0) {
+            Ok(more) => {
+                if !more {
+                    // The queue was empty after the last datagram; the next one makes the socket
+                    // ready again.
+                    ready.clear_ready();
+                }
+                self.handle(&inbox);
+                true
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // Another receive call is needed so that the next datagram wakes this task.
+                ready.clear_ready();
+                true
+            }
+            Err(_) => {
+                drop(inbox);
+                // The network reported this error for an earlier datagram. Reading it clears it,
+                // and there may be datagrams after it.
+                self.take_errors();
+                true
+            }
+        }
+    }
+
+    fn handle(self: &Arc<Self>, inbox: &Inbox) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        for datagram in inbox.datagrams() {
+            if is_stand_in(datagram.from.ip()) {
+                // Nobody has such an address; whoever forges it must not pass for a DTLS session.
+                self.count(now, Ignored::Malformed, datagram.from);
+                continue;
+            }
+            let Some(opened) = state.open(now, datagram.from, datagram.bytes) else {
+                state = self.handle_message(state, now, datagram);
+                continue;
+            };
+            for (from, bytes) in opened.messages() {
+                state = self.handle_message(state, now, Datagram { from, to: datagram.to, bytes });
+            }
+            if let Some(sessions) = &mut state.dtls {
+                sessions.reuse(opened);
+            }
+            // A handshake may have something to send without a message.
+            state.drain(self.reply_from(datagram.to));
+        }
+    }
+
+    /// Handles one message, as received or after decryption.
+    fn handle_message<'s>(
+        self: &'s Arc<Self>,
+        mut state: MutexGuard<'s, SocketState>,
+        now: Instant,
+        datagram: Datagram<'_>,
+    ) -> MutexGuard<'s, SocketState> {
+        trace::received(datagram.from, datagram.bytes);
+        let to_group = datagram.to.is_some_and(|to| to.is_multicast());
+        let arrival = Arrival { from: datagram.from, to_group };
+        let much = state.endpoint.is_dedup_half_full();
+        let mut vouched = true;
+        let remember = |incoming: &Incoming, message: &Message<'_>| {
+            let Some(service) = &self.service else { return Remember::Yes };
+            let remember = service.remember(now, incoming.remote, message, much);
+            vouched = remember != Remember::No;
+            remember
+        };
+        state.drained = false;
+        let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
+        state = match received {
+            Received::Request(incoming, message) => {
+                let to = datagram.to;
+                self.serve(state, now, &Request { incoming, message, to, vouched })
+            }
+            Received::Ignored(why) => {
+                self.count(now, why, datagram.from);
+                state
+            }
+            other => {
+                state.dispatch(datagram.from, other);
+                state
+            }
+        };
+        // An answer has drained it: all code that changes the endpoint does so before it gives up the lock.
+        if !state.drained {
+            state.drain(self.reply_from(datagram.to));
+        }
+        state
+    }
+
+    /// Counts a refusal of a server's message layer.
+    fn count(&self, now: Instant, why: Ignored, from: SocketAddr) {
+        let why = match why {
+            Ignored::Malformed => Reason::Malformed,
+            Ignored::NoRoom => Reason::NotRemembered,
+            _ => return,
+        };
+        if let Some(service) = &self.service {
+            service.refused(now, why, from);
+        }
+    }
+
+    /// Lets the service answer a request while the lock is free.
+    fn serve<'s>(
+        self: &'s Arc<Self>,
+        mut state: MutexGuard<'s, SocketState>,
+        now: Instant,
+        request: &Request<'_>,
+    ) -> MutexGuard<'s, SocketState> {
+        let Some(service) = &self.service else {
+            // A client without a server (RFC 7252 section 4.2: lacking context).
+            state.endpoint.reset(&request.incoming);
+            return state;
+        };
+        service.serve(self, state, now, request)
+    }
+}
