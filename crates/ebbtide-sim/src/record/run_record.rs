@@ -5,6 +5,7 @@ use super::class::{ClassRecord, CrossRecord, LinkRecord};
 use super::delivery::Delivery;
 use super::flow::FlowRecord;
 use super::wifi::WifiRecord;
+use crate::medium::lora::LoraCounts;
 use crate::mesh::MeshRecord;
 use crate::net::LinkCounts;
 use crate::report::{Handshakes, Series};
@@ -138,6 +139,9 @@ pub struct Totals {
     /// The links other than the bottleneck, in the order of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkRecord>,
+    /// The frames of a LoRaWAN cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraCounts>,
     /// UDP traffic of others, in the order of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<CrossRecord>,

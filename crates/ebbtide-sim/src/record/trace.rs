@@ -24,7 +24,7 @@ const AT_SERVER: u32 = 1;
 /// | event | when | with |
 /// |---|---|---|
 /// | `sent` | a client transmits | `timeout_s` armed, `why` |
-/// | `wifi` | a packet leaves the Wi-Fi cell, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries |
+/// | `wifi`, `lora` | a packet leaves the Wi-Fi or LoRaWAN cell, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries or, in LoRaWAN, on the air |
 /// | `link` | a packet is handed to the bottleneck or, with the name of the `link`, to another one | `direction`, `bytes` of the CoAP message, `queued_bytes` before it, `fate`, `until` when it is on its way or was lost |
 /// | `arrived` | at the server or at a client | `at`, `message` |
 /// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |
@@ -226,7 +226,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         self.packet(now, AT_CLIENTS, packet);
     }
 
-    fn crossed(&mut self, now: Instant, packet: &Details<'_>) {
+    fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
         let fate = match packet.fate {
             Fate::Delivered { .. } => "delivered",
             Fate::Dropped => "dropped",
@@ -237,7 +237,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
             "direction": direction, "bytes": packet.datagram.len(),
             "queued_packets": packet.queued, "fate": fate,
         });
-        self.line(now, "wifi", packet.tagged, rest);
+        self.line(now, medium, packet.tagged, rest);
     }
 
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {

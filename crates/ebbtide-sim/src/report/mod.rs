@@ -20,8 +20,8 @@ mod verdict;
 pub use export::{Exported, Width, csv, exported};
 pub use flows::{FlowCell, FlowFigures, FlowSeries};
 pub use model::{
-    BackgroundCell, Cell, Comparison, Handshakes, LinkCell, MeshCell, MeshNode, PacketCounts,
-    Packets, Report, Series, Summary, WifiCell,
+    BackgroundCell, Cell, Comparison, Handshakes, LinkCell, LoraFrames, MeshCell, MeshNode,
+    PacketCounts, Packets, Report, Series, Summary, WifiCell,
 };
 
 /// One self-contained HTML page. The same report gives the same bytes.

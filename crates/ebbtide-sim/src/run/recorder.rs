@@ -92,14 +92,14 @@ pub trait Recorder {
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
         let _ = (now, tagged, timeout);
     }
-    /// A client sends a packet: into the Wi-Fi cell or, without one, onto the link.
+    /// A client sends a packet: on the air or, without a radio, onto the link.
     fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
     }
-    /// A packet leaves the Wi-Fi cell: it has crossed it, was dropped before or lost in it.
-    /// [`Details::queued`] are packets, not bytes.
-    fn crossed(&mut self, now: Instant, packet: &Details<'_>) {
-        let _ = (now, packet);
+    /// A packet leaves the Wi-Fi or LoRaWAN cell (`"wifi"`, `"lora"`): it has crossed it, was dropped before or
+    /// lost in it. [`Details::queued`] are packets, not bytes.
+    fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
+        let _ = (now, medium, packet);
     }
     /// A packet is handed to the link.
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {

@@ -13,6 +13,7 @@ mod error;
 mod flow;
 mod link;
 mod load;
+mod lora;
 mod mesh;
 mod mesh_validate;
 mod nearest;
@@ -29,6 +30,7 @@ mod validate;
 mod wifi;
 mod wording;
 
+pub use crate::medium::lora::Lora;
 pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
 pub use class::{Access, Class, ClassView, ClassWorkload};
@@ -145,6 +147,9 @@ pub struct Network {
     /// A Wi-Fi cell that the clients' packets pass before `up` and after `down`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Wifi>,
+    /// A LoRaWAN cell that the clients' packets pass before `up` and after `down`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<Lora>,
     /// TCP flows that share the bottleneck with the clients.
     #[serde(default, skip_serializing_if = "Background::is_default")]
     pub background: Background,
