@@ -184,7 +184,8 @@ impl Net {
         let transport = self.transport(client);
         let fate = Fate::Delivered { at: now };
         let tagged = tagged(client, tag);
-        let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate };
+        let left = None;
+        let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate, left };
         recorder.client_sent(now, &details);
         if client < self.clients {
             let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
@@ -240,6 +241,15 @@ impl Net {
         }
     }
 
+    /// When the packet that a link has just taken leaves its serialiser.
+    fn free_at(&mut self, place: u32, link: u16, upwards: bool) -> Option<Instant> {
+        if link != OWN {
+            return Some(self.link(link, upwards).free_at());
+        }
+        let client = self.pool.get(place).0.client;
+        Some(self.topology.as_mut()?.own(client, upwards)?.free_at())
+    }
+
     /// A packet goes onto a link in its direction.
     #[inline(always)]
     pub(super) fn onto_link<R: Recorder>(
@@ -261,7 +271,13 @@ impl Net {
             Some(fate) => {
                 self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);
             }
-            None => self.turn(now, (link, upwards), engine, recorder),
+            None => {
+                if recorder.wants_details() {
+                    let (packet, datagram) = self.pool.get(place);
+                    recorder.joins_queue(now, &packet.details(datagram, upwards, now));
+                }
+                self.turn(now, (link, upwards), engine, recorder);
+            }
         }
     }
 
@@ -326,8 +342,13 @@ impl Net {
         engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
+        let left = match fate {
+            Fate::Dropped => None,
+            _ if !recorder.wants_details() => None,
+            _ => self.free_at(place, link, upwards),
+        };
         let (packet, datagram) = self.pool.get(place);
-        let details = Details { queued, fate, ..packet.details(datagram, upwards, now) };
+        let details = Details { queued, fate, left, ..packet.details(datagram, upwards, now) };
         if link == BOTTLENECK {
             recorder.at_link(now, &details);
         } else if let Some(topology) = &self.topology {
@@ -377,7 +398,9 @@ impl Net {
         let fate = Fate::Delivered { at: now };
         let tagged = tagged(client, tag);
         let transport = self.transport(client);
-        let details = Details { upwards: false, transport, tagged, datagram, queued: 0, fate };
+        let left = None;
+        let details =
+            Details { upwards: false, transport, tagged, datagram, queued: 0, fate, left };
         recorder.server_sent(now, &details);
         if client < self.clients {
             let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
@@ -416,6 +439,7 @@ impl Packet {
             datagram,
             queued: 0,
             fate: Fate::Delivered { at: now },
+            left: None,
         }
     }
 }

@@ -48,6 +48,9 @@ pub struct Details<'p> {
     pub queued: u64,
     /// The fate of the packet at the link.
     pub fate: Fate,
+    /// When its last bit leaves the link's serialiser; only at a link that does not drop it, and only for an
+    /// observer that [wants details](Recorder::wants_details).
+    pub left: Option<Instant>,
 }
 
 /// Where a datagram was lost in a low-power network.
@@ -63,7 +66,7 @@ pub struct LostAt<'c> {
 
 /// Sees what happens in a replication.
 pub trait Recorder {
-    /// Whether `answered` is worth computing for this observer.
+    /// Whether `answered` and [`Details::left`] are worth computing for this observer.
     fn wants_details(&self) -> bool {
         false
     }
@@ -100,6 +103,11 @@ pub trait Recorder {
     /// lost in it. [`Details::queued`] are packets, not bytes.
     fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
         let _ = (now, medium, packet);
+    }
+    /// A packet joins the queue of a link whose discipline decides its fate later: then the link reports it. Only
+    /// for an observer that [wants details](Self::wants_details).
+    fn joins_queue(&mut self, now: Instant, packet: &Details<'_>) {
+        let _ = (now, packet);
     }
     /// A packet is handed to the link.
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
