@@ -41,6 +41,24 @@ fn a_trace_accounts_for_every_packet_and_every_exchange() {
 }
 
 #[test]
+fn a_trace_for_perfetto_is_one_json_document_with_a_span_for_each_exchange() {
+    let mut arguments = vec!["replay", "nb-iot", "--rep", "1", "--trace", "-"];
+    arguments.extend(["--trace-format", "perfetto"]);
+    arguments.extend(CELL);
+    let output = ebbtide(&arguments);
+    assert!(output.status.success(), "{output:?}");
+    let file: serde_json::Value = serde_json::from_str(&text(&output)).unwrap();
+    let events = file["traceEvents"].as_array().unwrap();
+    let is_exchange = |event: &&serde_json::Value| {
+        event["ph"] == "X"
+            && event["name"].as_str().is_some_and(|name| name.starts_with("exchange "))
+    };
+    assert_eq!(events.iter().filter(is_exchange).count(), 20 * 50);
+    let output = ebbtide(&["replay", "nb-iot", "--cc", "default", "--trace-format", "perfetto"]);
+    assert_eq!(output.status.code(), Some(2), "a format without a file: {output:?}");
+}
+
+#[test]
 fn a_trace_through_a_wifi_cell_accounts_for_every_packet() {
     let settings = ["clients=20", "wifi_loss=0.6"];
     let mut arguments = vec!["replay", "rcoap-wifi", "--cc", "default", "--trace", "-"];

@@ -42,7 +42,7 @@ impl Recorder for Seen {
     fn server_sent(&mut self, _: Instant, _: &Details<'_>) {
         self.sent[1] += 1;
     }
-    fn crossed(&mut self, now: Instant, packet: &Details<'_>) {
+    fn crossed(&mut self, now: Instant, _medium: &str, packet: &Details<'_>) {
         let fate = match packet.fate {
             Fate::Delivered { .. } => 0,
             Fate::Dropped => 1,

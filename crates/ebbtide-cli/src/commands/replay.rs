@@ -46,9 +46,21 @@ pub(crate) struct ReplayArgs {
     /// Trace and capture only before this time, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     until: Option<Instant>,
-    /// Write every event as a line of JSON; `-` for standard output
+    /// Write every event as a line of JSON, or as --trace-format says; `-` for standard output
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// The format of the trace
+    #[arg(long, value_name = "FORMAT", requires = "trace", default_value = "lines")]
+    trace_format: TraceFormat,
+}
+
+/// The format of a trace.
+#[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum)]
+enum TraceFormat {
+    /// A line of JSON for each event
+    Lines,
+    /// A timeline of each exchange and packet, for ui.perfetto.dev
+    Perfetto,
 }
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
@@ -65,14 +77,17 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     }
     let (spec, seed) = find(args, axes)?;
     let traces_to_stdout = args.trace.as_deref() == Some(Path::new("-"));
-    let lines: Option<Box<dyn Write>> = match &args.trace {
+    let sink: Option<Box<dyn Write>> = match &args.trace {
         None => None,
         Some(_) if traces_to_stdout => Some(Box::new(BufWriter::new(stdout()))),
         Some(path) => Some(Box::new(create(path)?)),
     };
     let captures = captures(args, &spec)?;
     let only = TraceFilter { client: args.client, from: args.from, until: args.until };
-    let trace = Trace::new(lines, captures, only);
+    let trace = match (sink, args.trace_format) {
+        (Some(sink), TraceFormat::Perfetto) => Trace::new(None, captures, only).with_spans(sink),
+        (lines, _) => Trace::new(lines, captures, only),
+    };
     let (record, trace) = simulate_with(&spec.scenario, &spec.controls, (seed, args.rep), trace)
         .map_err(Failure::work)?;
     trace.finish()?;

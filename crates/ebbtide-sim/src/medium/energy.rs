@@ -27,6 +27,10 @@ impl Energy {
     /// in power-down (CC2420 data sheet, table 5).
     pub const CC2420: Self = Self { transmit_mw: 52.2, listen_mw: 56.4, sleep_mw: 0.06 };
 
+    /// A LoRa radio at 3.3 V: 29 mA at 13 dBm, 11.5 mA receiving, 0.2 µA asleep (SX1276/77/78/79 data sheet,
+    /// table 6).
+    pub const SX1276: Self = Self { transmit_mw: 95.7, listen_mw: 37.95, sleep_mw: 0.000_66 };
+
     /// The energy, in mJ, of `time` within `elapsed_ns`.
     #[must_use]
     pub fn millijoules(&self, time: RadioTime, elapsed_ns: u64) -> f64 {

@@ -12,6 +12,7 @@ mod counts;
 mod energy;
 pub mod ieee80211;
 pub mod ieee802154;
+pub mod lora;
 
 pub use air::{Air, Fading, Path, Reception};
 pub use counts::FrameCounts;

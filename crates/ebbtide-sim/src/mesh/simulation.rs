@@ -563,6 +563,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 security: None,
                 classes: Vec::new(),
                 links: Vec::new(),
+                lora: None,
                 cross: Vec::new(),
                 mesh: Some(mesh),
                 wifi: None,

@@ -77,6 +77,15 @@ impl<R: Rng> Bottleneck<R> {
         }
     }
 
+    /// When the last packet whose fate is known leaves the serialiser.
+    #[must_use]
+    pub const fn free_at(&self) -> Instant {
+        match self {
+            Self::TailDrop(link) => link.free_at(),
+            Self::Managed(link) => link.free_at(),
+        }
+    }
+
     /// The counters. With tail drop they have a packet's whole wait and transmission when it is handed over.
     #[must_use]
     pub const fn counts(&self) -> LinkCounts {

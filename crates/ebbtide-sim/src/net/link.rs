@@ -146,6 +146,12 @@ impl<R: Rng> Link<R> {
         self.waiting_bytes
     }
 
+    /// When the last packet accepted so far will have left the serialiser.
+    #[must_use]
+    pub const fn free_at(&self) -> Instant {
+        Instant::from_nanos(self.serialiser.free_at)
+    }
+
     /// The counters. They include a packet's whole wait and transmission as soon as it is handed
     /// to the link.
     #[must_use]

@@ -36,6 +36,9 @@ pub struct Details<'p> {
     pub queued: u64,
     /// The fate of the packet at the link.
     pub fate: Fate,
+    /// When its last bit leaves the link's serialiser; only at a link that does not drop it, and only for an
+    /// observer that [wants details](Recorder::wants_details).
+    pub left: Option<Instant>,
 }
 
 /// Where a datagram was lost in a low-power network.
@@ -51,7 +54,7 @@ pub struct LostAt<'c> {
 
 /// Sees what happens in a replication.
 pub trait Recorder {
-    /// Whether `answered` is worth computing for this observer.
+    /// Whether `answered` and [`Details::left`] are worth computing for this observer.
     fn wants_details(&self) -> bool {
         false
     }
@@ -80,13 +83,18 @@ pub trait Recorder {
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
         let _ = (now, tagged, timeout);
     }
-    /// A client sends a packet: into the Wi-Fi cell or, without one, onto the link.
+    /// A client sends a packet: on the air or, without a radio, onto the link.
     fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
     }
-    /// A packet leaves the Wi-Fi cell: it has crossed it, was dropped before or lost in it.
-    /// [`Details::queued`] are packets, not bytes.
-    fn crossed(&mut self, now: Instant, packet: &Details<'_>) {
+    /// A packet leaves the Wi-Fi or LoRaWAN cell (`"wifi"`, `"lora"`): it has crossed it, was dropped before or
+    /// lost in it. [`Details::queued`] are packets, not bytes.
+    fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
+        let _ = (now, medium, packet);
+    }
+    /// A packet joins the queue of a link whose discipline decides its fate later: then the link reports it. Only
+    /// for an observer that [wants details](Self::wants_details).
+    fn joins_queue(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
     }
     /// A packet is handed to the link.

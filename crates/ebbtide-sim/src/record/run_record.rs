@@ -6,6 +6,7 @@ use super::delivery::Delivery;
 use super::flow::FlowRecord;
 use super::wifi::WifiRecord;
 use super::{Handshakes, MeshRecord, Series};
+use crate::medium::lora::LoraCounts;
 use crate::net::LinkCounts;
 use ebbtide_core::time::{Duration, Micros};
 use hdrhistogram::Histogram;
@@ -160,6 +161,9 @@ pub struct Totals {
     /// The links other than the bottleneck, in the order of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkRecord>,
+    /// The frames of a LoRaWAN cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraCounts>,
     /// UDP traffic of others, in the order of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<CrossRecord>,

@@ -24,8 +24,8 @@ pub use export::{Exported, Width, csv, exported};
 pub use flows::{FlowCell, FlowFigures};
 pub use judged::{judge_cells, judge_classes};
 pub use model::{
-    BackgroundCell, Cell, Comparison, LinkCell, MeshCell, MeshNode, PacketCounts, Packets, Report,
-    WifiCell,
+    BackgroundCell, Cell, Comparison, LinkCell, LoraFrames, MeshCell, MeshNode, PacketCounts,
+    Packets, Report, WifiCell,
 };
 
 /// One self-contained HTML page. The same report gives the same bytes.

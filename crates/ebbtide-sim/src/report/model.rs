@@ -140,12 +140,40 @@ pub struct Cell {
     /// The same figures of each class of clients; empty in a scenario without classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<Cell>,
+    /// The frames of a LoRaWAN cell, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraFrames>,
     /// UDP traffic of others: its name and its packets, summed over replications.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<(String, PacketCounts)>,
     /// The links other than the bottleneck, if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkCell>,
+}
+
+/// A LoRaWAN cell, summed over replications.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoraFrames {
+    /// Frames that devices sent.
+    pub uplinks: u64,
+    /// Of them, empty ones, which ask for a further packet.
+    pub polls: u64,
+    /// Of all, those that met another one on their channel.
+    pub collided: u64,
+    /// Of all, those during which the gateway transmitted.
+    pub deaf: u64,
+    /// Frames that could not be read for another reason, both ways.
+    pub faded: u64,
+    /// Frames that the gateway sent in first and in second windows.
+    pub downlinks: [u64; 2],
+    /// Packets that found a queue full, at a device and at the gateway.
+    pub overflows: [u64; 2],
+    /// Share of the time for which a device transmitted, mean over devices and replications.
+    pub device_share: f64,
+    /// Share of the time for which the gateway transmitted, mean over replications.
+    pub gateway_share: f64,
+    /// Energy of a device's radio per second, mW, mean over devices and replications.
+    pub power_mw: f64,
 }
 
 /// A link other than the bottleneck.

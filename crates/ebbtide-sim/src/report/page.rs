@@ -2,8 +2,8 @@
 
 use super::model::Report;
 use super::section::{
-    Context, background, classes, distribution, fct, flows, mesh, mesh_spread, packets, published,
-    reproduce, retransmissions, sweep, time, verdict, wifi,
+    Context, background, classes, distribution, fct, flows, lora, mesh, mesh_spread, packets,
+    published, reproduce, retransmissions, sweep, time, verdict, wifi,
 };
 use super::text::escape;
 
@@ -45,6 +45,7 @@ pub(super) fn page(report: &Report) -> String {
         sections.push(("packets", "Packets", packets::section(&context)));
         sections.push(("links", "Links", classes::links(&context)));
         sections.push(("cross", "Cross traffic", classes::cross(&context)));
+        sections.push(("lora", "LoRaWAN", lora::section(&context)));
         sections.push(("wifi", "Wi-Fi", wifi::section(&context)));
         sections.push(("background", "Background", background::section(&context)));
     }

@@ -4,6 +4,7 @@ use super::background_cell::background_cell;
 use super::cell_spec::CellSpec;
 use super::class_cell;
 use super::flow_cell::flow_cell;
+use super::lora_cell::lora_cell;
 use super::mesh_cell::mesh_cell;
 use super::wifi_cell::wifi_cell;
 use crate::judge::{Demand, figures};
@@ -77,7 +78,11 @@ fn limit_alone_s(spec: &CellSpec) -> f64 {
     let window = f64::from(own.unwrap_or(scenario.coap.nstart).max(1));
     // Each client's time counts from its own start.
     let late = scenario.clients.start_window.0 as f64 / 1e9;
-    (all * up.max(down).max(air) - late).max(exchanges * idle / window)
+    // Between two uplinks of a device its duty cycle leaves this time.
+    let uplinks = n.lora.as_ref().map_or(0.0, |lora| {
+        (exchanges - 1.0) * lora.least_interval_s(average(|lengths| lengths.0))
+    });
+    (all * up.max(down).max(air) - late).max(exchanges * idle / window).max(uplinks)
 }
 
 /// The time that each link takes to carry its message of an exchange, up and down, s; the average over
@@ -135,7 +140,8 @@ fn demand_alone(spec: &CellSpec) -> Demand {
     let link = if upwards { &n.up } else { &n.down };
     let (slower_bytes, slower_s) = if upwards { (bytes.0, up) } else { (bytes.1, down) };
     let seconds = |ns: u64| ns as f64 / 1e9;
-    let is_mesh = n.mesh.is_some();
+    // In a cell with a duty cycle the link is not what limits it.
+    let is_mesh = n.mesh.is_some() || n.lora.is_some();
     let own = spec.controls.iter().filter_map(Control::nstart).max();
     Demand {
         // A mesh and a stream of several messages in a segment have no such time.
@@ -278,6 +284,7 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         classes: class_cell::classes(spec, records, &command),
         links: class_cell::links(records),
         cross: class_cell::cross(records),
+        lora: lora_cell(records),
         class: String::new(),
         own_control: None,
         is_periodic: false,

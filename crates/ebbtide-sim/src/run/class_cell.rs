@@ -31,6 +31,7 @@ pub(super) fn classes(spec: &CellSpec, records: &[RunRecord], command: &str) -> 
         (cell.class, cell.own_control) = (class.name, class.control);
         cell.links.clear();
         cell.cross.clear();
+        cell.lora = None;
         cell.is_periodic = part.scenario.workload.kind.keeps_time();
         cell
     };
@@ -170,7 +171,8 @@ pub(super) fn demand(spec: &CellSpec, alone: fn(&CellSpec) -> Demand) -> Demand 
         demand.rate_bps = if load.seconds > 0.0 { load.bytes * 8.0 / load.seconds } else { 0.0 };
         (demand.upwards, demand.link, demand.buffer) = (load.upwards, load.link, load.buffer);
     }
-    if parts.iter().any(|(_, part)| part.scenario.workload.kind.is_flow()) {
+    let has_duty_cycle = spec.scenario.network.lora.is_some();
+    if has_duty_cycle || parts.iter().any(|(_, part)| part.scenario.workload.kind.is_flow()) {
         demand.each_s = 0.0;
     }
     // Requests per second of all devices; without a period, a class has no such rate.

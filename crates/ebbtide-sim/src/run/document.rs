@@ -79,6 +79,9 @@ pub fn document(campaign: &Campaign, results: &Results) -> Value {
                 let links = serde_json::to_value(&cell.links);
                 object.insert("links".into(), links.unwrap_or_default());
             }
+            if let Some(lora) = &cell.lora {
+                object.insert("lora".into(), serde_json::to_value(lora).unwrap_or_default());
+            }
             if !cell.cross.is_empty() {
                 let of = |(name, counts): &(String, PacketCounts)| (name.clone(), packets(counts));
                 let cross: Map<String, Value> = cell.cross.iter().map(of).collect();

@@ -1,18 +1,18 @@
 //! The network of a replication: both directions of the bottleneck and the packets under way.
 
 use super::cross::Sources;
+use super::radio::Radio;
 use super::roster::Roster;
 use super::topology::{BOTTLENECK, OWN, Topology};
-use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
 use crate::growth::{push_back, room};
 use crate::host::tagged;
 use crate::host::{self, Tag};
-use crate::medium::ieee80211;
+use crate::medium::{ieee80211, lora};
 use crate::net::queue;
 use crate::net::{Bottleneck, Delay, Fate};
 use crate::random::Streams;
-use crate::record::{Delivery, LinkRecord, WifiRecord};
+use crate::record::{Delivery, LinkRecord};
 use crate::record::{Details, Recorder, RunError};
 use crate::scenario::Scenario;
 use crate::scenario::{Path, Transport};
@@ -33,7 +33,7 @@ pub(super) enum NetEvent {
     AtServer(u32),
     /// A packet arrives at the router before the link to the clients.
     AtDownLink(u32),
-    /// A packet for a client arrives at the access point of a Wi-Fi cell.
+    /// A packet for a client arrives at the access point of a Wi-Fi cell, or at the gateway of LoRaWAN.
     AtAccessPoint(u32),
     /// A packet arrives at its client.
     AtClient(u32),
@@ -64,6 +64,13 @@ pub(super) enum NetEvent {
         /// The station.
         station: u32,
     },
+    /// Something happens in the LoRaWAN cell.
+    Lora {
+        /// What.
+        step: lora::LoraStep,
+        /// The device.
+        device: u32,
+    },
 }
 
 /// Each packet under way has one.
@@ -72,6 +79,12 @@ const _: () = assert!(size_of::<NetEvent>() <= 8, "an event has grown");
 impl From<ieee80211::WifiEvent> for NetEvent {
     fn from(event: ieee80211::WifiEvent) -> Self {
         Self::Wifi { step: event.step, station: event.station }
+    }
+}
+
+impl From<lora::LoraEvent> for NetEvent {
+    fn from(event: lora::LoraEvent) -> Self {
+        Self::Lora { step: event.step, device: event.device }
     }
 }
 
@@ -93,10 +106,10 @@ pub(super) struct Net {
     pub(super) cross: Sources,
     /// The number of the first sender of cross traffic; they follow all others.
     pub(super) first_cross: u32,
-    wifi: Option<Cell>,
+    pub(super) radio: Option<Radio>,
     /// How many of the clients are CoAP's; TCP in the background counts on from there.
     clients: u32,
-    /// How many of both are stations of the Wi-Fi cell, the first ones.
+    /// How many of both are at the radio, the first ones.
     stations: u32,
     beyond_up: (Delay, ChaCha8Rng),
     beyond_down: (Delay, ChaCha8Rng),
@@ -127,11 +140,11 @@ impl Net {
             up: up.link,
             down: down.link,
             topology: Topology::new(scenario, &roster.classes, streams),
-            wifi: network.wifi.as_ref().map(|wifi| Cell::new(wifi, stations, streams)),
+            radio: Radio::new(network, stations, streams),
             cross,
             first_cross: clients + network.background.flows,
             clients,
-            stations: if network.wifi.is_some() { stations } else { 0 },
+            stations: if network.wifi.is_some() || network.lora.is_some() { stations } else { 0 },
             beyond_up: up.beyond,
             beyond_down: down.beyond,
             header: network.header,
@@ -165,7 +178,7 @@ impl Net {
 
     /// The length of a packet on the wire.
     #[inline]
-    fn wire_length(&mut self, transport: Transport, length: u32) -> u32 {
+    pub(super) fn wire_length(&mut self, transport: Transport, length: u32) -> u32 {
         let bytes = self.bytes_of(transport, length);
         if bytes > self.mtu {
             self.error = Some(RunError::PacketTooLong { bytes, mtu: self.mtu });
@@ -173,7 +186,7 @@ impl Net {
         bytes
     }
 
-    /// A client's packet goes into the Wi-Fi cell or, without one, onto the link to the server.
+    /// A client's packet goes on the air or, without a radio, onto the link to the server.
     #[inline]
     pub(super) fn client_sends<R: Recorder>(
         &mut self,
@@ -185,7 +198,8 @@ impl Net {
         let transport = self.transport(client);
         let fate = Fate::Delivered { at: now };
         let tagged = tagged(client, tag);
-        let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate };
+        let left = None;
+        let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate, left };
         recorder.client_sent(now, &details);
         if client < self.clients {
             let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
@@ -193,7 +207,7 @@ impl Net {
         }
         let place = self.pool.put((client, transport), datagram, tag);
         if client < self.stations {
-            self.enter_cell(now, (place, true), engine, recorder);
+            self.enter_radio(now, (place, true), engine, recorder);
         } else {
             let link = self.next(client, None, true).unwrap_or(BOTTLENECK);
             self.onto_link(now, (place, link, true), engine, recorder);
@@ -220,83 +234,6 @@ impl Net {
         topology.next((client, class), link, upwards)
     }
 
-    /// A packet joins those that wait for the channel of the Wi-Fi cell.
-    pub(super) fn enter_cell<R: Recorder>(
-        &mut self,
-        now: Instant,
-        (place, upwards): (u32, bool),
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
-    ) {
-        let (packet, _) = self.pool.get(place);
-        let bytes = self.wire_length(packet.transport, packet.length.into());
-        let Some(cell) = &mut self.wifi else { return };
-        if !cell.send(now, (packet.client, upwards), (place, bytes), engine) {
-            self.leaves_cell(now, (place, upwards), Fate::Dropped, recorder);
-        }
-    }
-
-    /// Something happens in the Wi-Fi cell. [`Self::crossed`] says what came of it.
-    pub(super) fn in_cell(
-        &mut self,
-        now: Instant,
-        event: ieee80211::WifiEvent,
-        engine: &mut Engine<NetEvent>,
-    ) {
-        if let Some(cell) = &mut self.wifi {
-            cell.handle(now, event, engine);
-        }
-    }
-
-    /// The next packet that has crossed the Wi-Fi cell down to its client. Those that have crossed
-    /// it upwards go onto the link.
-    pub(super) fn crossed<R: Recorder>(
-        &mut self,
-        now: Instant,
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
-    ) -> Option<u32> {
-        loop {
-            let arrived = Fate::Delivered { at: now };
-            match self.wifi.as_mut()?.poll(now, engine)? {
-                Crossed::Up(place) => {
-                    self.leaves_cell(now, (place, true), arrived, recorder);
-                    self.onto_link(now, (place, BOTTLENECK, true), engine, recorder);
-                }
-                Crossed::Down(place) => {
-                    self.leaves_cell(now, (place, false), arrived, recorder);
-                    return Some(place);
-                }
-                Crossed::Lost { place, upwards } => {
-                    self.leaves_cell(now, (place, upwards), Fate::Lost { left: now }, recorder);
-                }
-            }
-        }
-    }
-
-    /// Tells the observer what became of a packet in the cell; a place that is lost is free.
-    fn leaves_cell<R: Recorder>(
-        &mut self,
-        now: Instant,
-        (place, upwards): (u32, bool),
-        fate: Fate,
-        recorder: &mut R,
-    ) {
-        let Some(cell) = &self.wifi else { return };
-        let (packet, datagram) = self.pool.get(place);
-        let queued = cell.waiting(packet.client, upwards) as u64;
-        let details = Details { queued, fate, ..packet.details(datagram, upwards, now) };
-        recorder.crossed(now, &details);
-        if !matches!(fate, Fate::Delivered { .. }) {
-            self.pool.release(place);
-        }
-    }
-
-    /// Returns the measurements of the Wi-Fi cell, if there is one.
-    pub(super) fn wifi_record(&self) -> Option<WifiRecord> {
-        self.wifi.as_ref().map(Cell::record)
-    }
-
     /// The counts of the links other than the bottleneck.
     pub(super) fn link_records(&self) -> Vec<LinkRecord> {
         self.topology.as_ref().map(|topology| topology.records()).unwrap_or_default()
@@ -314,6 +251,15 @@ impl Net {
             None if upwards => &mut self.up,
             None => &mut self.down,
         }
+    }
+
+    /// When the packet that a link has just taken leaves its serialiser.
+    fn free_at(&mut self, place: u32, link: u16, upwards: bool) -> Option<Instant> {
+        if link != OWN {
+            return Some(self.link(link, upwards).free_at());
+        }
+        let client = self.pool.get(place).0.client;
+        Some(self.topology.as_mut()?.own(client, upwards)?.free_at())
     }
 
     /// A packet goes onto a link in its direction.
@@ -337,7 +283,13 @@ impl Net {
             Some(fate) => {
                 self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);
             }
-            None => self.turn(now, (link, upwards), engine, recorder),
+            None => {
+                if recorder.wants_details() {
+                    let (packet, datagram) = self.pool.get(place);
+                    recorder.joins_queue(now, &packet.details(datagram, upwards, now));
+                }
+                self.turn(now, (link, upwards), engine, recorder);
+            }
         }
     }
 
@@ -402,8 +354,13 @@ impl Net {
         engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
+        let left = match fate {
+            Fate::Dropped => None,
+            _ if !recorder.wants_details() => None,
+            _ => self.free_at(place, link, upwards),
+        };
         let (packet, datagram) = self.pool.get(place);
-        let details = Details { queued, fate, ..packet.details(datagram, upwards, now) };
+        let details = Details { queued, fate, left, ..packet.details(datagram, upwards, now) };
         if link == BOTTLENECK {
             recorder.at_link(now, &details);
         } else if let Some(topology) = &self.topology {
@@ -453,7 +410,9 @@ impl Net {
         let fate = Fate::Delivered { at: now };
         let tagged = tagged(client, tag);
         let transport = self.transport(client);
-        let details = Details { upwards: false, transport, tagged, datagram, queued: 0, fate };
+        let left = None;
+        let details =
+            Details { upwards: false, transport, tagged, datagram, queued: 0, fate, left };
         recorder.server_sent(now, &details);
         if client < self.clients {
             let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
@@ -493,6 +452,7 @@ impl Packet {
             datagram,
             queued: 0,
             fate: Fate::Delivered { at: now },
+            left: None,
         }
     }
 }

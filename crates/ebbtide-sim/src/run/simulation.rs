@@ -12,7 +12,6 @@ use crate::engine::Engine;
 use crate::host::{
     Answerer, Device, SecureServer, Server, Timetable, client_address, endpoint_config, meet_before,
 };
-use crate::medium::ieee80211;
 use crate::mesh;
 use crate::net::Delay;
 use crate::random::Streams;
@@ -256,7 +255,7 @@ impl<R: Recorder> Simulation<R> {
             }
             NetEvent::AtAccessPoint(packet) => {
                 let (engine, recorder) = (&mut self.engine, &mut self.recorder);
-                self.net.enter_cell(now, (packet, false), engine, recorder);
+                self.net.enter_radio(now, (packet, false), engine, recorder);
             }
             NetEvent::AtClient(packet) => self.at_host(now, packet, false),
             NetEvent::LinkFree { link, upwards } => {
@@ -267,9 +266,7 @@ impl<R: Recorder> Simulation<R> {
                 self.net.cross_sends(now, index, &mut self.engine, &mut self.recorder);
             }
             NetEvent::SessionTimer => self.session_timer(now),
-            NetEvent::Wifi { step, station } => {
-                self.in_cell(now, ieee80211::WifiEvent { step, station });
-            }
+            NetEvent::Wifi { .. } | NetEvent::Lora { .. } => self.at_radio(now, event),
         }
     }
 
@@ -416,9 +413,9 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
-    /// Something happens in the Wi-Fi cell: packets may arrive at clients.
-    fn in_cell(&mut self, now: Instant, event: ieee80211::WifiEvent) {
-        self.net.in_cell(now, event, &mut self.engine);
+    /// Something happens at the radio: packets may arrive at clients.
+    fn at_radio(&mut self, now: Instant, event: NetEvent) {
+        self.net.at_radio(now, event, &mut self.engine);
         while let Some(place) = self.net.crossed(now, &mut self.engine, &mut self.recorder) {
             self.dispatch(now, NetEvent::AtClient(place));
         }

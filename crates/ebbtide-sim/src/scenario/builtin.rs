@@ -30,4 +30,5 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("handshake-storm"),
     builtin!("two-bottlenecks"),
     builtin!("firmware"),
+    builtin!("lora"),
 ];

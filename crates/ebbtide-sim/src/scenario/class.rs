@@ -239,9 +239,8 @@ fn one(s: &Scenario, class: &Class, view: &ClassView) -> Check {
 fn check_access(s: &Scenario, place: &str, access: Option<&Access>) -> Check {
     let Some(access) = access else { return Ok(()) };
     let key = |key: &str| format!("{place}.access.{key}");
-    let message =
-        "is for networks without [network.wifi] and [network.mesh], which are the devices' access";
-    let is_wired = s.network.wifi.is_none() && s.network.mesh.is_none();
+    let message = "is for networks without a radio of [network], which is the devices' access";
+    let is_wired = !s.network.has_radio();
     range(is_wired, &format!("{place}.access"), message)?;
     let rate = access.rate.is_none_or(|rate| rate.0 <= 1_000_000_000_000);
     range(rate, &key("rate"), "must be from 1 bit/s to 1000 Gbit/s")?;

@@ -100,6 +100,11 @@ impl Scenario {
             return Err(ScenarioError::argument("--cc", text, message));
         }
         if control.transport() == Transport::Tcp {
+            if self.network.lora.is_some() {
+                let message =
+                    "[network.lora] carries UDP only; choose a congestion control over UDP";
+                return Err(ScenarioError::argument("--cc", text, message));
+            }
             if self.network.mesh.is_some() {
                 let message = "a mesh carries UDP only; choose a congestion control over UDP";
                 return Err(ScenarioError::argument("--cc", text, message));

@@ -105,8 +105,8 @@ pub(super) fn check(s: &Scenario) -> Check {
     if s.link.is_empty() {
         return Ok(());
     }
-    range(s.network.mesh.is_none(), "link", "is for networks without [network.mesh]")?;
-    range(s.network.wifi.is_none(), "link", "is for networks without [network.wifi]")?;
+    let message = "is for networks without [network.mesh], [network.wifi] and [network.lora]";
+    range(!s.network.has_radio(), "link", message)?;
     range(s.link.len() <= 1000, "link", "must be at most 1000 links")?;
     for (index, link) in s.link.iter().enumerate() {
         super::class::name("link.name", &link.name)?;

@@ -13,6 +13,7 @@ mod error;
 mod flow;
 mod link;
 mod load;
+mod lora;
 mod mesh;
 pub(crate) mod mesh_topology;
 mod mesh_validate;
@@ -31,6 +32,7 @@ mod wifi;
 mod wording;
 
 pub use crate::lowpan::Addresses;
+pub use crate::medium::lora::Lora;
 pub use crate::units;
 pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
@@ -149,6 +151,9 @@ pub struct Network {
     /// A Wi-Fi cell that the clients' packets pass before `up` and after `down`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Wifi>,
+    /// A LoRaWAN cell that the clients' packets pass before `up` and after `down`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<Lora>,
     /// TCP flows that share the bottleneck with the clients.
     #[serde(default, skip_serializing_if = "Background::is_default")]
     pub background: Background,

@@ -35,6 +35,7 @@ pub(super) fn check(s: &Scenario) -> Check {
     )?;
     network(s)?;
     super::wifi::check(s)?;
+    super::lora::check(s)?;
     super::background::check(s)?;
     workload(s)?;
     super::flow::check(s)?;

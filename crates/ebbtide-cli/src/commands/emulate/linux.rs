@@ -47,6 +47,11 @@ fn check(link: &str, scenario: &Scenario) -> Result<(), Failure> {
             "network.mesh is simulated only; name a scenario without that table, such as nb-iot",
         );
     }
+    if network.lora.is_some() {
+        return refuse(
+            "network.lora is simulated only; copy the scenario without that table to emulate its wired link",
+        );
+    }
     if network.wifi.is_some() {
         return refuse(
             "network.wifi is simulated only; copy the scenario without that table to emulate its \

@@ -6,6 +6,7 @@ pub(super) mod distribution;
 pub(super) mod fct;
 pub(super) mod flows;
 mod load;
+pub(super) mod lora;
 pub(super) mod mesh;
 pub(super) mod mesh_spread;
 pub(super) mod packets;

@@ -1,8 +1,15 @@
 //! Everything that happens in one replication, as JSON lines and as a capture.
 
+mod filter;
+mod perfetto;
+mod spans;
+
+pub use filter::TraceFilter;
+pub use spans::Spans;
+
 use crate::host::{Segment, client_address, server_address};
 use crate::net::Fate;
-use crate::record::{Capture, Details, LostAt, Recorder, Tagged};
+use crate::record::{Capture, Details, ExchangeRecord, LostAt, Recorder, Tagged};
 use crate::scenario::Transport;
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
@@ -20,7 +27,7 @@ const AT_SERVER: u32 = 1;
 /// | event | when | with |
 /// |---|---|---|
 /// | `sent` | a client transmits | `timeout_s` armed, `why` |
-/// | `wifi` | a packet leaves the Wi-Fi cell, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries |
+/// | `wifi`, `lora` | a packet leaves the Wi-Fi or LoRaWAN cell, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries or, in LoRaWAN, on the air |
 /// | `link` | a packet is handed to the bottleneck or, with the name of the `link`, to another one | `direction`, `bytes` of the CoAP message, `queued_bytes` before it, `fate`, `until` when it is on its way or was lost |
 /// | `arrived` | at the server or at a client | `at`, `message` |
 /// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |
@@ -36,6 +43,7 @@ const AT_SERVER: u32 = 1;
 /// `ordinal` are those of the last message in it.
 pub struct Trace<T: Write, C: Write> {
     lines: Option<T>,
+    spans: Option<Spans<T>>,
     captures: Vec<Tap<C>>,
     only: TraceFilter,
     error: Option<io::Error>,
@@ -49,30 +57,18 @@ pub struct Tap<C: Write> {
     pub capture: Capture<C>,
 }
 
-/// Limits of a trace: one client, a time span, or both.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct TraceFilter {
-    /// One client; `None`: all.
-    pub client: Option<u32>,
-    /// From this instant on; `None`: from the start.
-    pub from: Option<Instant>,
-    /// Before this instant; `None`: to the end.
-    pub until: Option<Instant>,
-}
-
-impl TraceFilter {
-    fn takes(self, now: Instant, client: Option<u32>) -> bool {
-        let is_theirs = self.client.is_none_or(|own| client.is_none_or(|client| client == own));
-        let is_then = self.from.is_none_or(|from| now >= from);
-        is_theirs && is_then && self.until.is_none_or(|until| now < until)
-    }
-}
-
 impl<T: Write, C: Write> Trace<T, C> {
     /// Writes JSON lines to `lines` and packets to `captures`, where there are such, of what `only`
     /// lets through.
     pub fn new(lines: Option<T>, captures: Vec<Tap<C>>, only: TraceFilter) -> Self {
-        Self { lines, captures, only, error: None }
+        Self { lines, spans: None, captures, only, error: None }
+    }
+
+    /// Writes a timeline of each exchange to `sink` as well, as [`Spans`] describes it.
+    #[must_use]
+    pub fn with_spans(mut self, sink: T) -> Self {
+        self.spans = Some(Spans::new(sink, self.only));
+        self
     }
 
     /// Ends the trace.
@@ -86,6 +82,9 @@ impl<T: Write, C: Write> Trace<T, C> {
         }
         if let Some(mut lines) = self.lines {
             lines.flush()?;
+        }
+        if let Some(spans) = self.spans {
+            spans.finish()?;
         }
         for tap in self.captures {
             tap.capture.into_inner().flush()?;
@@ -179,7 +178,7 @@ fn fate_at_link(packet: &Details<'_>) -> Value {
 
 impl<T: Write, C: Write> Recorder for Trace<T, C> {
     fn wants_details(&self) -> bool {
-        self.lines.is_some()
+        self.lines.is_some() || self.spans.is_some()
     }
 
     fn wants_frames(&self) -> bool {
@@ -199,17 +198,26 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
     }
 
     fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
+        if let Some(spans) = &mut self.spans {
+            spans.lost_at(now, tagged, at);
+        }
         let direction = if at.upwards { "up" } else { "down" };
         let rest = json!({"node": at.node, "direction": direction, "cause": at.cause});
         self.line(now, "lost", tagged, rest);
     }
 
     fn reached(&mut self, now: Instant, tagged: Tagged, upwards: bool) {
+        if let Some(spans) = &mut self.spans {
+            spans.reached(now, tagged, upwards);
+        }
         let at = if upwards { "server" } else { "client" };
         self.line(now, "arrived", tagged, json!({"at": at}));
     }
 
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
+        if let Some(spans) = &mut self.spans {
+            spans.armed(now, tagged, timeout);
+        }
         let why = match tagged.ordinal {
             _ if tagged.probe => "a probe before the message is repeated",
             0 => "original",
@@ -219,10 +227,16 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
     }
 
     fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
+        if let Some(spans) = &mut self.spans {
+            spans.sent(now, packet);
+        }
         self.packet(now, AT_CLIENTS, packet);
     }
 
-    fn crossed(&mut self, now: Instant, packet: &Details<'_>) {
+    fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
+        if let Some(spans) = &mut self.spans {
+            spans.crossed(now, medium, packet);
+        }
         let fate = match packet.fate {
             Fate::Delivered { .. } => "delivered",
             Fate::Dropped => "dropped",
@@ -233,25 +247,43 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
             "direction": direction, "bytes": packet.datagram.len(),
             "queued_packets": packet.queued, "fate": fate,
         });
-        self.line(now, "wifi", packet.tagged, rest);
+        self.line(now, medium, packet.tagged, rest);
+    }
+
+    fn joins_queue(&mut self, now: Instant, packet: &Details<'_>) {
+        if let Some(spans) = &mut self.spans {
+            spans.joins_queue(now, packet);
+        }
     }
 
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
+        if let Some(spans) = &mut self.spans {
+            spans.at_link(now, "bottleneck", packet);
+        }
         let rest = fate_at_link(packet);
         self.line(now, "link", packet.tagged, rest);
     }
 
     fn at_other_link(&mut self, now: Instant, link: &str, packet: &Details<'_>) {
+        if let Some(spans) = &mut self.spans {
+            spans.at_link(now, link, packet);
+        }
         let mut rest = fate_at_link(packet);
         rest["link"] = link.into();
         self.line(now, "link", packet.tagged, rest);
     }
 
     fn server_sent(&mut self, now: Instant, packet: &Details<'_>) {
+        if let Some(spans) = &mut self.spans {
+            spans.sent(now, packet);
+        }
         self.packet(now, AT_SERVER, packet);
     }
 
     fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
+        if let Some(spans) = &mut self.spans {
+            spans.arrived(now, packet);
+        }
         self.packet(now, if packet.upwards { AT_SERVER } else { AT_CLIENTS }, packet);
         if self.lines.is_some() {
             let at = if packet.upwards { "server" } else { "client" };
@@ -274,6 +306,9 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         sample: Option<Sample>,
         metrics: &Metrics,
     ) {
+        if let Some(spans) = &mut self.spans {
+            spans.answered(now, tagged, metrics);
+        }
         let sample = sample.map(|sample| {
             json!({
                 "since_first_s": span(sample.since_first),
@@ -293,7 +328,16 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         self.line(now, "answered", tagged, rest);
     }
 
+    fn ended(&mut self, exchange: &ExchangeRecord) {
+        if let Some(spans) = &mut self.spans {
+            spans.ended(exchange);
+        }
+    }
+
     fn failed(&mut self, now: Instant, tagged: Tagged, reason: Failure) {
+        if let Some(spans) = &mut self.spans {
+            spans.failed(now, tagged, reason);
+        }
         self.line(now, "failed", tagged, json!({"reason": reason.to_string()}));
     }
 }
