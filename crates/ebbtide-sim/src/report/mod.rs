@@ -19,6 +19,7 @@ mod verdict;
 
 pub use export::{Exported, Width, csv, exported};
 pub use flows::{FlowCell, FlowFigures, FlowSeries};
+pub(crate) use model::is_zero;
 pub use model::{
     BackgroundCell, Cell, Comparison, Handshakes, LinkCell, LoraFrames, MeshCell, MeshNode,
     PacketCounts, Packets, Report, Series, Summary, WifiCell,

@@ -365,6 +365,14 @@ pub struct PacketCounts {
     pub dropped_queue: u64,
     /// Lost after the queue.
     pub lost_link: u64,
+    /// Marked by the queue discipline (ECN).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub marked: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The course of one replication over time. Points are (seconds, value), in time order.
