@@ -22,7 +22,7 @@ fn stream(path: &str) -> ChaCha8Rng {
 }
 
 fn facts(buffer: Option<u64>) -> LinkFacts {
-    LinkFacts { buffer, mtu: MTU, transmission: Duration::from_nanos(SERVICE) }
+    LinkFacts { buffer, mtu: MTU, transmission: Duration::from_nanos(SERVICE), ecn: false }
 }
 
 fn link(model: QueueModel, buffer: Option<u64>) -> ManagedLink<ChaCha8Rng> {
@@ -68,7 +68,7 @@ fn drive(
             let Sender { client, bytes, mean_ns, is_poisson } = senders[who];
             let id = u32::try_from(packets.len()).unwrap();
             packets.push((now, client, bytes));
-            link.send(at, Packet { id, client, bytes, queued_at: at });
+            link.send(at, Packet { id, client, bytes, queued_at: at, is_marked: false });
             let gap = if is_poisson { exponential(&mut luck, mean_ns) } else { mean_ns };
             due.insert((now + gap.max(1), who), ());
         }
@@ -125,6 +125,86 @@ fn codel_drops_as_its_control_law_says() {
     near(drops.len() as f64, within * within, 0.05, "number of drops");
 }
 
+/// A link of the discipline whose packets are ECN-capable.
+fn ecn_link(model: QueueModel, buffer: Option<u64>) -> ManagedLink<ChaCha8Rng> {
+    let loss = Loss::new(LossModel::None, stream("loss"), stream("states"));
+    let queue = model.build(&LinkFacts { ecn: true, ..facts(buffer) }, stream("queue"));
+    ManagedLink::new(RATE, queue, Delay::fixed(0), loss, stream("delay"))
+}
+
+#[test]
+fn with_ecn_codel_marks_as_its_control_law_says_and_drops_nothing() {
+    let parameters = CoDelParameters::default();
+    let interval = parameters.interval.as_secs_f64();
+    // The first mark comes when a packet has waited too long for an interval, the nth 2 x interval x sqrt(n)
+    // later. From 156 on marks would be due faster than packets leave: 8 ms apart.
+    let marks_after = |millis: u64| {
+        let mut link = ecn_link(QueueModel::CoDel(parameters), None);
+        drive(&mut link, &overload(40.0, false), millis * 1_000_000, |(.., fate)| {
+            assert_ne!(fate, Fate::Dropped);
+        });
+        link.counts().marked
+    };
+    let first = (1..1000).find(|millis| marks_after(*millis) > 0).unwrap();
+    for n in [10, 50, 140] {
+        let sum: f64 = (1..n).map(|k| interval / f64::from(k).sqrt()).sum();
+        // A mark that is due waits for the next packet to leave, for 8 ms at most.
+        let marks = marks_after(first + (sum * 1000.0).round() as u64 + SERVICE / 1_000_000);
+        near(marks as f64, f64::from(n), 0.05, "marks");
+    }
+    let all = ecn_link_marks_all(parameters);
+    assert!(all > 0.9, "in the end nearly each packet is marked: {all}");
+}
+
+/// The share of packets that CoDel marks in the last of ten seconds.
+fn ecn_link_marks_all(parameters: CoDelParameters) -> f64 {
+    let marks = |seconds: u64| {
+        let mut link = ecn_link(QueueModel::CoDel(parameters), None);
+        drive(&mut link, &overload(40.0, false), seconds * 1_000_000_000, |_| {});
+        link.counts().marked
+    };
+    (marks(10) - marks(9)) as f64 * SERVICE as f64 / 1e9
+}
+
+#[test]
+fn with_ecn_pie_marks_up_to_its_threshold_and_then_drops() {
+    let facts =
+        LinkFacts { buffer: None, mtu: 125, transmission: Duration::from_micros(100), ecn: true };
+    let queue = QueueModel::Pie(PieParameters::default()).build(&facts, stream("queue"));
+    let loss = Loss::new(LossModel::None, stream("loss"), stream("states"));
+    let mut link = ManagedLink::new(10_000_000, queue, Delay::fixed(0), loss, stream("delay"));
+    let senders = [Sender { client: 0, bytes: 125, mean_ns: 66_667, is_poisson: true }];
+    let (mut sent, mut dropped, mut first_drop) = (0u64, 0u64, None);
+    drive(&mut link, &senders, 60_000_000_000, |(at, _, _, now, fate)| {
+        if fate == Fate::Dropped {
+            first_drop.get_or_insert(now);
+        }
+        if at >= 20_000_000_000 {
+            sent += 1;
+            dropped += u64::from(fate == Fate::Dropped);
+        }
+    });
+    // A sender that does not react to marks is dropped what is too much, a third, as without ECN.
+    near(dropped as f64 / sent as f64, 1.0 / 3.0, 0.05, "share dropped");
+    assert!(link.counts().marked > 0 && first_drop.is_some(), "marks come first");
+}
+
+#[test]
+fn with_ecn_fq_codel_marks_and_drops_only_what_does_not_fit() {
+    let mut link = ecn_link(QueueModel::FqCoDel(FqCoDelParameters::default()), None);
+    let mut drops = 0;
+    drive(&mut link, &overload(2.0, true), 20_000_000_000, |(.., fate)| {
+        drops += u64::from(fate == Fate::Dropped);
+    });
+    assert!(link.counts().marked > 100 && drops == 0, "{:?}", link.counts());
+    let mut link = ecn_link(QueueModel::FqCoDel(FqCoDelParameters::default()), Some(10_000));
+    drive(&mut link, &overload(2.0, true), 20_000_000_000, |(.., fate)| {
+        drops += u64::from(fate == Fate::Dropped);
+    });
+    // Half of the load does not fit.
+    near(drops as f64 / link.counts().sent as f64, 0.5, 0.05, "dropped");
+}
+
 #[test]
 fn codel_drops_nothing_while_waits_are_short_or_one_packet_waits() {
     let mut quiet = link(QueueModel::CoDel(CoDelParameters::default()), None);
@@ -150,7 +230,12 @@ fn pie_drops_what_is_too_much_and_holds_its_target() {
     for (rho, is_poisson) in [(1.2, false), (1.5, true), (2.0, true)] {
         // 200 packets wait for longer than a packet of 8 ms can be told from: a faster link.
         let loss = Loss::new(LossModel::None, stream("loss"), stream("states"));
-        let facts = LinkFacts { buffer: None, mtu: 125, transmission: Duration::from_micros(100) };
+        let facts = LinkFacts {
+            buffer: None,
+            mtu: 125,
+            transmission: Duration::from_micros(100),
+            ecn: false,
+        };
         let queue = QueueModel::Pie(PieParameters::default()).build(&facts, stream("queue"));
         let mut link = ManagedLink::new(10_000_000, queue, Delay::fixed(0), loss, stream("delay"));
         let mean_ns = (100_000.0 / rho) as u64;
@@ -175,9 +260,16 @@ fn pie_drops_what_is_too_much_and_holds_its_target() {
 
 /// A queue of RED whose average is held at a length: drops per packet.
 fn red_drop_rate(parameters: RedParameters, average: u64) -> f64 {
-    let mut queue = QueueModel::Red(parameters).build(&facts(None), stream("red"));
+    red_rates(parameters, average, false).0
+}
+
+/// The same with ECN or without: drops per packet, and marks per packet.
+fn red_rates(parameters: RedParameters, average: u64, ecn: bool) -> (f64, f64) {
+    let facts = LinkFacts { ecn, ..facts(None) };
+    let mut queue = QueueModel::Red(parameters).build(&facts, stream("red"));
     let mut dropped = Vec::new();
-    let packet = |bytes| Packet { id: 0, client: 0, bytes, queued_at: Instant::ZERO };
+    let packet =
+        |bytes| Packet { id: 0, client: 0, bytes, queued_at: Instant::ZERO, is_marked: false };
     let at = |step: u64| Instant::from_nanos(step);
     // Fills it to the length without a drop that counts, then keeps it there.
     while queue.bytes() < average {
@@ -185,14 +277,16 @@ fn red_drop_rate(parameters: RedParameters, average: u64) -> f64 {
     }
     let mut hold = |queue: &mut Box<dyn Discipline>, packets: u64| {
         dropped.clear();
+        let mut marked = 0;
         for step in 0..packets {
             let before = queue.bytes();
             queue.enqueue(at(2 + step), packet(1), &mut dropped);
             if queue.bytes() > before {
-                queue.dequeue(at(2 + step), &mut Vec::new());
+                let left = queue.dequeue(at(2 + step), &mut Vec::new());
+                marked += u64::from(left.is_some_and(|packet| packet.is_marked));
             }
         }
-        dropped.len() as f64 / packets as f64
+        (dropped.len() as f64 / packets as f64, marked as f64 / packets as f64)
     };
     hold(&mut queue, 20_000);
     hold(&mut queue, 400_000)
@@ -208,6 +302,16 @@ fn red_drops_at_the_mean_of_uniform_distances() {
         near(red_drop_rate(parameters, average), expected, 0.05, &format!("at {average}"));
     }
     assert_eq!(red_drop_rate(parameters, 400), 0.0, "below min");
+}
+
+#[test]
+fn with_ecn_red_marks_what_it_would_drop_and_drops_above_its_maximum() {
+    let parameters = RedParameters { min: 500, max: 1500, max_probability: 0.1, weight: 0.002 };
+    for (average, p) in [(600, 0.01), (1000, 0.05), (1400, 0.09)] {
+        let (dropped, marked) = red_rates(parameters, average, true);
+        near(marked, 2.0 * p / (1.0 + p), 0.05, &format!("marked at {average}"));
+        assert_eq!(dropped, 0.0, "dropped at {average}");
+    }
 }
 
 #[test]
@@ -289,7 +393,8 @@ fn a_full_buffer_of_fq_codel_drops_from_the_longest_queue() {
     let mut queue =
         QueueModel::FqCoDel(FqCoDelParameters::default()).build(&facts(Some(3_000)), stream("q"));
     let mut dropped = Vec::new();
-    let packet = |id, client| Packet { id, client, bytes: 1000, queued_at: Instant::ZERO };
+    let packet =
+        |id, client| Packet { id, client, bytes: 1000, queued_at: Instant::ZERO, is_marked: false };
     for (id, client) in [(0, 5), (1, 5), (2, 5), (3, 9)] {
         queue.enqueue(Instant::ZERO, packet(id, client), &mut dropped);
     }
@@ -334,7 +439,7 @@ proptest! {
                     prop_assert_eq!(waiting.remove(&packet.id), Some(packet));
                 }
             } else {
-                let packet = Packet { id, client, bytes, queued_at: now };
+                let packet = Packet { id, client, bytes, queued_at: now, is_marked: false };
                 waiting.insert(id, packet);
                 queue.enqueue(now, packet, &mut dropped);
             }

@@ -265,9 +265,13 @@ fn summary(
         significant(record.totals.done_ns as f64 / 1e9)
     )?;
     for (name, side) in [("up", record.totals.up), ("down", record.totals.down)] {
+        let marked = match side.marked {
+            0 => String::new(),
+            marked => format!(", {marked} marked"),
+        };
         writeln!(
             out,
-            "{name:<4} {} packets sent, {} delivered, {} dropped in the queue, {} lost",
+            "{name:<4} {} packets sent, {} delivered, {} dropped in the queue, {} lost{marked}",
             side.sent, side.delivered, side.dropped_queue, side.lost_link
         )?;
     }

@@ -190,7 +190,8 @@ impl<P> Emulation<P> {
 
     fn onto_link(&mut self, now: Instant, direction: Direction, (place, bytes): (u32, u32)) {
         // Real packets are one flow: whose they are is known to their hosts alone.
-        let packet = queue::Packet { id: place, client: 0, bytes, queued_at: now };
+        let packet =
+            queue::Packet { id: place, client: 0, bytes, queued_at: now, is_marked: false };
         match self.link(direction).send(now, packet) {
             Some(fate) => self.on_link(direction, place, fate),
             None => self.turn(direction),

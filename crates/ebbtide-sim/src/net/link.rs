@@ -36,6 +36,8 @@ pub struct LinkCounts {
     pub dropped_queue: u64,
     /// Packets lost after the queue.
     pub lost_link: u64,
+    /// Packets that the queue discipline marked (ECN) and that left.
+    pub marked: u64,
     /// Bytes that passed the serialiser.
     pub bytes_serialised: u64,
     /// Time in which the serialiser was busy, ns.
@@ -81,6 +83,7 @@ impl<R: Rng> Link<R> {
                 delivered: 0,
                 dropped_queue: 0,
                 lost_link: 0,
+                marked: 0,
                 bytes_serialised: 0,
                 busy_ns: 0,
                 queue_max: 0,

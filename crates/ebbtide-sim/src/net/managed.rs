@@ -115,6 +115,7 @@ impl<R: Rng> ManagedLink<R> {
         let (start, left) = self.serialiser.accept(now, packet.bytes);
         self.free_at = left;
         self.waited(packet, start);
+        self.counts.marked += u64::from(packet.is_marked);
         self.counts.bytes_serialised += u64::from(packet.bytes);
         self.counts.busy_ns += left.as_nanos() - start.as_nanos();
         let fate = self.propagation.cross(left, Some(packet.client));

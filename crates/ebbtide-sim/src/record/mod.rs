@@ -32,7 +32,7 @@ pub use handshakes::Handshakes;
 pub use mesh::{Causes, MeshRecord, Messages, NodeRecord};
 pub(crate) use recorder::new_histogram;
 pub use recorder::{Details, LostAt, Recorder, Tagged};
-pub(crate) use run_record::sparse;
 pub use run_record::{ClientRecord, Direction, RunRecord, SparseHistogram, Totals};
+pub(crate) use run_record::{is_zero, sparse};
 pub use series::{FlowSeries, Series};
 pub use wifi::{StationRecord, WifiRecord};

@@ -61,6 +61,9 @@ pub struct Direction {
     pub dropped_queue: u64,
     /// Packets lost after the queue.
     pub lost_link: u64,
+    /// Packets that the queue discipline marked (ECN).
+    #[serde(default, skip_serializing_if = "crate::record::is_zero")]
+    pub marked: u64,
     /// Bytes that passed the serialiser.
     pub bytes: u64,
     /// Time that the serialiser worked, ns.
@@ -74,10 +77,16 @@ impl From<LinkCounts> for Direction {
             delivered: counts.delivered,
             dropped_queue: counts.dropped_queue,
             lost_link: counts.lost_link,
+            marked: counts.marked,
             bytes: counts.bytes_serialised,
             busy_ns: counts.busy_ns,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Values in microseconds with a resolution of 1 %, and how often each occurred.

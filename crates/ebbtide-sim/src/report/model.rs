@@ -313,6 +313,9 @@ pub struct PacketCounts {
     pub dropped_queue: u64,
     /// Lost after the queue.
     pub lost_link: u64,
+    /// Marked by the queue discipline (ECN).
+    #[serde(default, skip_serializing_if = "crate::record::is_zero")]
+    pub marked: u64,
 }
 
 /// One published figure beside the measured one.

@@ -320,6 +320,7 @@ fn packets(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> PacketC
         delivered: sum(|direction| direction.delivered),
         dropped_queue: sum(|direction| direction.dropped_queue),
         lost_link: sum(|direction| direction.lost_link),
+        marked: sum(|direction| direction.marked),
     }
 }
 

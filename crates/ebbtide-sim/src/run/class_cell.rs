@@ -200,6 +200,7 @@ pub(super) fn links(records: &[RunRecord]) -> Vec<LinkCell> {
                 delivered: sum(|one| one.delivered),
                 dropped_queue: sum(|one| one.dropped_queue),
                 lost_link: sum(|one| one.lost_link),
+                marked: sum(|one| one.marked),
             }
         };
         LinkCell {
@@ -225,6 +226,7 @@ pub(super) fn cross(records: &[RunRecord]) -> Vec<(String, PacketCounts)> {
             delivered: sum(index, |one| one.delivered),
             dropped_queue: sum(index, |one| one.dropped_queue),
             lost_link: sum(index, |one| one.lost_link),
+            marked: 0,
         };
         (source.name.clone(), counts)
     };

@@ -202,8 +202,12 @@ fn number(value: f64) -> Value {
 }
 
 fn packets(p: &PacketCounts) -> Value {
-    json!({
+    let mut value = json!({
         "sent": p.sent, "delivered": p.delivered,
         "dropped_queue": p.dropped_queue, "lost_link": p.lost_link,
-    })
+    });
+    if p.marked > 0 {
+        value["marked"] = p.marked.into();
+    }
+    value
 }

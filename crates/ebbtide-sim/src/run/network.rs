@@ -278,7 +278,13 @@ impl Net {
         }
         let shared = self.link(link, upwards);
         let queued = shared.queued_bytes(now);
-        let waiting = queue::Packet { id: place, client: packet.client, bytes, queued_at: now };
+        let waiting = queue::Packet {
+            id: place,
+            client: packet.client,
+            bytes,
+            queued_at: now,
+            is_marked: false,
+        };
         match shared.send(now, waiting) {
             Some(fate) => {
                 self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);

@@ -177,6 +177,7 @@ fn add(sum: &mut Direction, counts: LinkCounts) {
     sum.delivered += one.delivered;
     sum.dropped_queue += one.dropped_queue;
     sum.lost_link += one.lost_link;
+    sum.marked += one.marked;
     sum.bytes += one.bytes;
     sum.busy_ns += one.busy_ns;
 }

@@ -50,7 +50,8 @@ impl Path {
             Some(queue) => {
                 let nanos = u64::from(mtu) * 8 * 1_000_000_000 / rate.max(1);
                 let transmission = Duration::from_nanos(nanos);
-                let facts = LinkFacts { buffer: spec.buffer.0, mtu, transmission };
+                let buffer = spec.buffer.0;
+                let facts = LinkFacts { buffer, mtu, transmission, ecn: queue.ecn() };
                 let queue = queue.model().build(&facts, stream("queue"));
                 let link = ManagedLink::new(rate, queue, delay, loss, stream("delay"));
                 Bottleneck::Managed(Box::new(link))

@@ -25,6 +25,9 @@ pub enum QueueSpec {
         /// A round trip of the slowest usual exchange.
         #[serde(default = "interval")]
         interval: Time,
+        /// Whether it marks packets in place of dropping them early (RFC 3168).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ecn: bool,
     },
     /// RFC 8290: a queue under CoDel for each client, served in turn.
     #[serde(rename = "fq-codel")]
@@ -41,6 +44,9 @@ pub enum QueueSpec {
         /// Bytes that a queue may send in its turn; the MTU if it is left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quantum: Option<u32>,
+        /// Whether it marks packets in place of dropping them early (RFC 3168).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ecn: bool,
     },
     /// RFC 8033: drops by chance what arrives, by the wait and its trend.
     Pie {
@@ -53,6 +59,9 @@ pub enum QueueSpec {
         /// How long a burst may be before anything is dropped.
         #[serde(default = "pie_burst")]
         burst: Time,
+        /// Whether it marks packets in place of dropping them early (RFC 3168).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ecn: bool,
     },
     /// Random Early Detection (Floyd and Jacobson, 1993): drops by chance, by the average queue.
     Red {
@@ -66,6 +75,9 @@ pub enum QueueSpec {
         /// The weight of the present queue in the average.
         #[serde(default = "red_weight")]
         weight: f64,
+        /// Whether it marks packets in place of dropping them early (RFC 3168).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ecn: bool,
     },
 }
 
@@ -103,6 +115,18 @@ const fn red_weight() -> f64 {
 }
 
 impl QueueSpec {
+    /// Whether it marks packets in place of dropping them early.
+    #[must_use]
+    pub const fn ecn(self) -> bool {
+        match self {
+            Self::TailDrop {} => false,
+            Self::CoDel { ecn, .. }
+            | Self::FqCoDel { ecn, .. }
+            | Self::Pie { ecn, .. }
+            | Self::Red { ecn, .. } => ecn,
+        }
+    }
+
     /// The discipline that a link builds.
     #[must_use]
     pub const fn model(self) -> QueueModel {
@@ -115,17 +139,17 @@ impl QueueSpec {
         }
         match self {
             Self::TailDrop {} => QueueModel::TailDrop,
-            Self::CoDel { target, interval } => QueueModel::CoDel(codel(target, interval)),
-            Self::FqCoDel { target, interval, queues, quantum } => {
+            Self::CoDel { target, interval, .. } => QueueModel::CoDel(codel(target, interval)),
+            Self::FqCoDel { target, interval, queues, quantum, .. } => {
                 let codel = codel(target, interval);
                 QueueModel::FqCoDel(FqCoDelParameters { codel, queues, quantum })
             }
-            Self::Pie { target, update, burst } => QueueModel::Pie(PieParameters {
+            Self::Pie { target, update, burst, .. } => QueueModel::Pie(PieParameters {
                 target: Duration::from_nanos(target.0),
                 update: Duration::from_nanos(update.0),
                 burst: Duration::from_nanos(burst.0),
             }),
-            Self::Red { min, max, probability, weight } => {
+            Self::Red { min, max, probability, weight, .. } => {
                 QueueModel::Red(RedParameters { min, max, max_probability: probability, weight })
             }
         }
@@ -145,23 +169,23 @@ pub(super) fn check(name: &str, link: &LinkSpec, is_mesh: bool) -> Check {
     };
     match queue {
         QueueSpec::TailDrop {} => Ok(()),
-        QueueSpec::CoDel { target, interval } => {
+        QueueSpec::CoDel { target, interval, .. } => {
             span(target, "target")?;
             span(interval, "interval")
         }
-        QueueSpec::FqCoDel { target, interval, queues, quantum } => {
+        QueueSpec::FqCoDel { target, interval, queues, quantum, .. } => {
             span(target, "target")?;
             span(interval, "interval")?;
             range((1..=65_536).contains(&queues), &key("queues"), "must be from 1 to 65536")?;
             let fits = quantum.is_none_or(|bytes| (1..=1_000_000).contains(&bytes));
             range(fits, &key("quantum"), "must be from 1 to 1000000 bytes")
         }
-        QueueSpec::Pie { target, update, burst } => {
+        QueueSpec::Pie { target, update, burst, .. } => {
             span(target, "target")?;
             span(update, "update")?;
             range(burst.0 <= 3_600_000_000_000, &key("burst"), "must be at most 1 h")
         }
-        QueueSpec::Red { min, max, probability, weight } => {
+        QueueSpec::Red { min, max, probability, weight, .. } => {
             range(min < max, &key("max"), "must be above min")?;
             let share = |share: f64| share > 0.0 && share <= 1.0;
             range(share(probability), &key("probability"), "must be above 0 and at most 1")?;

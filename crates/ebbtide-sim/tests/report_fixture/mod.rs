@@ -257,6 +257,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
                 delivered: sent + 21_234,
                 dropped_queue: 18_700,
                 lost_link: 66,
+                marked: 0,
             },
         },
         utilisation_up: 0.211,

@@ -63,6 +63,12 @@ fn check(link: &str, scenario: &Scenario) -> Result<(), Failure> {
             "network.background is simulated only; set its flows to 0 and run a program that sends",
         );
     }
+    let queues = [network.up.queue, network.down.queue];
+    if queues.into_iter().flatten().any(|queue| queue.ecn()) {
+        return refuse(
+            "ecn of a queue is simulated only, since the packets of real programs are not marked; leave it out",
+        );
+    }
     let mut drops = network.up.drops.iter().chain(&network.down.drops);
     if drops.any(|drops| drops.0.client.is_some()) {
         return refuse(

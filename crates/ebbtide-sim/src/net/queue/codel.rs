@@ -1,6 +1,6 @@
 //! Controlled Delay (RFC 8289): drops at the head of the queue while packets wait too long.
 
-use super::{Discipline, Fifo, LinkFacts, Packet};
+use super::{Discipline, Fifo, LinkFacts, Packet, marked};
 use ebbtide_core::time::{Duration, Instant};
 
 /// The two parameters of RFC 8289 section 4.
@@ -17,6 +17,19 @@ impl Default for CoDelParameters {
     /// 5 ms and 100 ms (RFC 8289 sections 4.3 and 4.4).
     fn default() -> Self {
         Self { target: Duration::from_millis(5), interval: Duration::from_millis(100) }
+    }
+}
+
+/// The properties of a link on which the rule of a queue depends.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct QueueFacts {
+    mtu: u32,
+    ecn: bool,
+}
+
+impl QueueFacts {
+    pub(super) const fn of(link: &LinkFacts) -> Self {
+        Self { mtu: link.mtu, ecn: link.ecn }
     }
 }
 
@@ -55,18 +68,24 @@ impl CodelState {
     pub(super) fn dequeue(
         &mut self,
         now: Instant,
-        (parameters, mtu): (&CoDelParameters, u32),
+        (parameters, link): (&CoDelParameters, &QueueFacts),
         head: &mut impl Head,
         dropped: &mut Vec<Packet>,
     ) -> Option<Packet> {
+        let mtu = link.mtu;
         let (mut packet, mut may_drop) = self.take(now, (parameters, mtu), head);
         if self.is_dropping {
             if !may_drop {
                 self.is_dropping = false;
             }
             while self.is_dropping && now >= self.drop_next {
-                dropped.extend(packet);
                 self.count = self.count.saturating_add(1);
+                if link.ecn {
+                    // A marked packet leaves, so one is enough (RFC 8289 section 5.5 and RFC 8290 section 4.3).
+                    self.drop_next = self.after(self.drop_next, parameters);
+                    return packet.map(marked);
+                }
+                dropped.extend(packet);
                 (packet, may_drop) = self.take(now, (parameters, mtu), head);
                 if may_drop {
                     self.drop_next = self.after(self.drop_next, parameters);
@@ -75,8 +94,12 @@ impl CodelState {
                 }
             }
         } else if may_drop {
-            dropped.extend(packet);
-            (packet, _) = self.take(now, (parameters, mtu), head);
+            if link.ecn {
+                packet = packet.map(marked);
+            } else {
+                dropped.extend(packet);
+                (packet, _) = self.take(now, (parameters, mtu), head);
+            }
             self.is_dropping = true;
             // If the queue was just being controlled, the rate of drops that did it is nearly right.
             let delta = self.count.saturating_sub(self.last_count);
@@ -127,7 +150,7 @@ impl CodelState {
 #[derive(Clone, Debug)]
 pub struct CoDel {
     parameters: CoDelParameters,
-    mtu: u32,
+    facts: QueueFacts,
     buffer: Option<u64>,
     queue: Fifo,
     state: CodelState,
@@ -137,8 +160,8 @@ impl CoDel {
     /// An empty queue.
     #[must_use]
     pub fn new(parameters: CoDelParameters, link: &LinkFacts) -> Self {
-        let (mtu, buffer) = (link.mtu, link.buffer);
-        Self { parameters, mtu, buffer, queue: Fifo::default(), state: CodelState::default() }
+        let (facts, buffer) = (QueueFacts::of(link), link.buffer);
+        Self { parameters, facts, buffer, queue: Fifo::default(), state: CodelState::default() }
     }
 }
 
@@ -148,7 +171,7 @@ impl Discipline for CoDel {
     }
 
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Packet>) -> Option<Packet> {
-        self.state.dequeue(now, (&self.parameters, self.mtu), &mut self.queue, dropped)
+        self.state.dequeue(now, (&self.parameters, &self.facts), &mut self.queue, dropped)
     }
 
     fn bytes(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! Flow Queue CoDel (RFC 8290): a queue under CoDel for each flow, served in turn.
 
-use super::codel::{CoDelParameters, CodelState};
+use super::codel::{CoDelParameters, CodelState, QueueFacts};
 use super::{Discipline, Fifo, LinkFacts, Packet};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -48,7 +48,7 @@ struct Queue {
 pub struct FqCoDel {
     parameters: FqCoDelParameters,
     quantum: i64,
-    mtu: u32,
+    facts: QueueFacts,
     buffer: Option<u64>,
     queues: Vec<Queue>,
     /// Queues that have just become active: they go first, once.
@@ -67,7 +67,7 @@ impl FqCoDel {
         Self {
             parameters,
             quantum,
-            mtu: link.mtu,
+            facts: QueueFacts::of(link),
             buffer: link.buffer,
             queues: vec![Queue::default(); parameters.queues.max(1) as usize],
             new: VecDeque::new(),
@@ -127,7 +127,7 @@ impl Discipline for FqCoDel {
                 continue;
             }
             let before = dropped.len();
-            let rule = (&self.parameters.codel, self.mtu);
+            let rule = (&self.parameters.codel, &self.facts);
             let packet = queue.codel.dequeue(now, rule, &mut queue.packets, dropped);
             let gone = dropped[before..].iter().map(|packet| u64::from(packet.bytes));
             self.bytes -= gone.sum::<u64>();

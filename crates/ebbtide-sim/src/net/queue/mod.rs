@@ -32,9 +32,12 @@ pub struct Packet {
     pub bytes: u32,
     /// When it joined the queue.
     pub queued_at: Instant,
+    /// Whether a queue has marked it: Congestion Experienced (RFC 3168 section 5).
+    pub is_marked: bool,
 }
 
-/// A queue discipline. Packets that it drops go into `dropped`, each once.
+/// A queue discipline. Packets that it drops go into `dropped`, each once. On a link with ECN it marks packets
+/// in place of dropping them, where its document says so.
 pub trait Discipline: Debug + Send {
     /// A packet joins the queue, or is dropped, or causes others to be dropped.
     fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut Vec<Packet>);
@@ -70,6 +73,8 @@ pub struct LinkFacts {
     pub mtu: u32,
     /// How long the longest packet is in transmission.
     pub transmission: Duration,
+    /// Whether packets are ECN-capable, so that they are marked in place of an early drop.
+    pub ecn: bool,
 }
 
 impl QueueModel {
@@ -84,6 +89,11 @@ impl QueueModel {
             Self::Red(parameters) => Box::new(Red::new(parameters, link, rng)),
         }
     }
+}
+
+/// The packet with a mark.
+const fn marked(packet: Packet) -> Packet {
+    Packet { is_marked: true, ..packet }
 }
 
 /// Packets in the order of their arrival, and how long they are together.

@@ -1,7 +1,7 @@
 //! Proportional Integral controller Enhanced (RFC 8033): drops by chance what arrives, by how long
 //! packets wait and whether they wait longer and longer.
 
-use super::{Discipline, Fifo, LinkFacts, Packet};
+use super::{Discipline, Fifo, LinkFacts, Packet, marked};
 use crate::random::unit;
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -31,12 +31,15 @@ impl Default for PieParameters {
 /// The weights of the wait and of its trend, per second (RFC 8033 section 5.1).
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
+/// The probability below which packets are marked in place of being dropped (`mark_ecnth`, section 5.1).
+const MARK_BELOW: f64 = 0.1;
 
 /// A queue under PIE.
 #[derive(Debug)]
 pub struct Pie {
     parameters: PieParameters,
     mtu: u32,
+    ecn: bool,
     buffer: Option<u64>,
     queue: Fifo,
     probability: f64,
@@ -56,6 +59,7 @@ impl Pie {
         Self {
             parameters,
             mtu: link.mtu,
+            ecn: link.ecn,
             buffer: link.buffer,
             queue: Fifo::default(),
             probability: 0.0,
@@ -139,7 +143,12 @@ impl Discipline for Pie {
     fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
         self.catch_up(now);
         if self.is_dropped_early() {
-            dropped.push(packet);
+            // Section 5.1: beyond a probability of 0.1 packets are dropped all the same.
+            if self.ecn && self.probability < MARK_BELOW {
+                self.queue.offer(marked(packet), self.buffer, dropped);
+            } else {
+                dropped.push(packet);
+            }
         } else {
             self.queue.offer(packet, self.buffer, dropped);
         }

@@ -1,6 +1,6 @@
 //! Random Early Detection: drops by chance while the average queue is long.
 
-use super::{Discipline, Fifo, LinkFacts, Packet};
+use super::{Discipline, Fifo, LinkFacts, Packet, marked};
 use crate::random::unit;
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -23,6 +23,7 @@ pub struct RedParameters {
 pub struct Red {
     parameters: RedParameters,
     buffer: Option<u64>,
+    ecn: bool,
     transmission: Duration,
     queue: Fifo,
     average: f64,
@@ -40,6 +41,7 @@ impl Red {
         Self {
             parameters,
             buffer: link.buffer,
+            ecn: link.ecn,
             transmission: link.transmission,
             queue: Fifo::default(),
             average: 0.0,
@@ -101,7 +103,12 @@ impl Discipline for Red {
     fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
         self.measure(now);
         if self.is_dropped_early() {
-            dropped.push(packet);
+            // Above `max` packets are dropped all the same (RFC 3168 section 7).
+            if self.ecn && self.average < self.parameters.max as f64 {
+                self.queue.offer(marked(packet), self.buffer, dropped);
+            } else {
+                dropped.push(packet);
+            }
         } else {
             self.queue.offer(packet, self.buffer, dropped);
         }

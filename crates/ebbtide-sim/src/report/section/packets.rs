@@ -66,9 +66,16 @@ fn packets_head(keys: &[&str]) -> String {
 
 fn packets_row(cell: &Cell) -> String {
     let direction = |counts: &PacketCounts| {
+        let marked = match counts.marked {
+            0 => String::new(),
+            marked => format!(" + {} marked", count(marked)),
+        };
         [counts.sent, counts.delivered, counts.dropped_queue, counts.lost_link]
-            .map(|packets| format!("<td>{}</td>", count(packets)))
-            .concat()
+            .map(count)
+            .into_iter()
+            .zip(["", "", &marked, ""])
+            .map(|(packets, more)| format!("<td>{packets}{more}</td>"))
+            .collect::<String>()
     };
     direction(&cell.packets.up) + &direction(&cell.packets.down)
 }
