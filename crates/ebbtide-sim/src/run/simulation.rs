@@ -3,6 +3,7 @@
 mod finish;
 
 use super::background::Flows;
+use super::client_timer::{ClientTimer, Fires};
 use super::cross::Sources;
 use super::discard::Discard;
 use super::network::{LANES, Net, NetEvent, Packet};
@@ -11,7 +12,8 @@ use super::roster::{self, Roster};
 use super::topology::BOTTLENECK;
 use crate::engine::Engine;
 use crate::host::{
-    Answerer, Device, SecureServer, Server, Timetable, client_address, endpoint_config, meet_before,
+    Answerer, Arrivals, Device, SecureServer, Server, Timetable, client_address, endpoint_config,
+    meet_before,
 };
 use crate::medium::ieee80211;
 use crate::mesh;
@@ -66,6 +68,11 @@ struct Simulation<R> {
     engine: Engine<NetEvent>,
     net: Net,
     clients: Vec<Device>,
+    /// Of each client, its timer and what arrived of it at the server.
+    timers: Vec<ClientTimer>,
+    at_server: Vec<Arrivals>,
+    /// Whether any client sends a flow of messages.
+    has_flows: bool,
     server: Server,
     /// The server's DTLS sessions.
     sessions: Option<SecureServer>,
@@ -222,6 +229,9 @@ impl<R: Recorder> Simulation<R> {
         Self {
             engine,
             net: Net::new(scenario, &roster, cross, &streams),
+            timers: vec![ClientTimer::default(); clients.len()],
+            at_server: clients.iter().map(|_| Arrivals::default()).collect(),
+            has_flows: clients.iter_mut().any(|client| client.flow().is_some()),
             clients,
             server: Server::new(server, payloads, "server", &streams),
             sessions,
@@ -323,7 +333,9 @@ impl<R: Recorder> Simulation<R> {
         {
             self.engine.schedule(next, NetEvent::Act(client));
         }
-        if let Some(next) = self.clients[client as usize].flow().and_then(|flow| flow.next(now)) {
+        if self.has_flows
+            && let Some(next) = self.clients[client as usize].flow().and_then(|flow| flow.next(now))
+        {
             self.engine.schedule(next, NetEvent::Act(client));
         }
         self.drain(now, client);
@@ -333,13 +345,15 @@ impl<R: Recorder> Simulation<R> {
         if self.is_over {
             return;
         }
-        let host = &mut self.clients[client as usize];
-        // Only the timer event that was scheduled last counts: others are left over.
-        if *host.timer() == Some(now) {
-            *host.timer() = None;
-            host.swap_buffers(&mut self.buffers);
-            host.handle_timeout(now);
-            self.drain(now, client);
+        match self.timers[client as usize].fires(now) {
+            Fires::Not => {}
+            Fires::At(at) => self.engine.schedule(at, NetEvent::Timer(client)),
+            Fires::Now => {
+                let host = &mut self.clients[client as usize];
+                host.swap_buffers(&mut self.buffers);
+                host.handle_timeout(now);
+                self.drain(now, client);
+            }
         }
     }
 
@@ -423,12 +437,13 @@ impl<R: Recorder> Simulation<R> {
 
     /// A message of a flow arrives at the server.
     fn delivered(&mut self, now: Instant, client: u32, number: u32) {
-        if let Some(flow) = self.clients[client as usize].flow()
+        if self.has_flows
+            && let Some(flow) = self.clients[client as usize].flow()
             && flow.arrives(now, number)
         {
             self.recorder.delivered(now, client);
         }
-        self.clients[client as usize].book().arrives(number);
+        self.at_server[client as usize].note(number);
     }
 
     /// The timer of what the server keeps for a client.
@@ -534,7 +549,8 @@ impl<R: Recorder> Simulation<R> {
                         true => net.server_sends(now, packet, engine, recorder),
                     }
                 });
-            if let Some(at) = due(timeout, host.timer(), now) {
+            let is_punctual = host.is_punctual();
+            if let Some(at) = self.timers[client as usize].want(now, timeout, is_punctual) {
                 self.engine.schedule(at, NetEvent::Timer(client));
             }
             if !wants_to_act {
