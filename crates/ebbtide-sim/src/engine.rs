@@ -3,6 +3,7 @@
 
 use crate::growth::{push_back, room};
 use ebbtide_core::time::Instant;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 #[derive(Copy, Clone, Debug)]
@@ -45,9 +46,14 @@ const REACH: usize = 16;
 /// than an empty one. An event that belongs far before the end of its lane goes into the heap
 /// instead; lanes affect speed but never the order of events. There should be few lanes, because
 /// all of them are examined for each event.
+///
+/// Events that are not in a lane wait in a *wheel* until their time is near, and only then go into the
+/// heap. The timers of a hundred thousand clients then cost little more each than those of a hundred:
+/// most of them are written once and read once, side by side with others of about the same time.
 #[derive(Debug)]
 pub struct Engine<E> {
     heap: Heap<E>,
+    wheel: Wheel<E>,
     lanes: Vec<LaneQueue<E>>,
     sequence: u64,
     now: Instant,
@@ -61,6 +67,7 @@ impl<E: Copy> Engine<E> {
         let lane = |_| LaneQueue { first: NEVER, queue: VecDeque::new() };
         Self {
             heap: Heap { entries: Vec::new(), is_vacant: false },
+            wheel: Wheel::new(),
             lanes: (0..lanes).map(lane).collect(),
             sequence: 0,
             now: Instant::ZERO,
@@ -91,7 +98,17 @@ impl<E: Copy> Engine<E> {
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: E) {
         let entry = self.entry(at, event);
-        self.heap.push(entry);
+        self.hold(entry);
+    }
+
+    /// Puts an entry into the wheel or, if its time is near, into the heap.
+    #[inline]
+    fn hold(&mut self, entry: Entry<E>) {
+        if slot(entry.at) > self.wheel.turned {
+            self.wheel.push(entry);
+        } else {
+            self.heap.push(entry);
+        }
     }
 
     /// Schedules an event in a lane.
@@ -99,7 +116,7 @@ impl<E: Copy> Engine<E> {
     pub fn schedule_in(&mut self, lane: Lane, at: Instant, event: E) {
         let entry = self.entry(at, event);
         let Some(lane) = self.lanes.get_mut(lane.0 as usize) else {
-            self.heap.push(entry);
+            self.hold(entry);
             return;
         };
         match lane.queue.back() {
@@ -110,7 +127,7 @@ impl<E: Copy> Engine<E> {
                 let nearest = lane.queue.iter().rev().take(REACH);
                 let later = nearest.take_while(|other| other.at > entry.at).count();
                 if later == REACH {
-                    self.heap.push(entry);
+                    self.hold(entry);
                     return;
                 }
                 if later == len {
@@ -126,7 +143,11 @@ impl<E: Copy> Engine<E> {
     /// The time of the next event; `None` if there is none.
     pub fn next_at(&mut self) -> Option<Instant> {
         let lanes = self.lanes.iter().map(|lane| lane.first).min().unwrap_or(NEVER);
-        let least = self.heap.first().min(lanes);
+        let mut least = self.heap.first().min(lanes);
+        if self.wheel.may_precede(least) {
+            self.wheel.turn(&mut self.heap, least);
+            least = self.heap.first().min(lanes);
+        }
         // The upper half of a key is its time.
         (least != NEVER).then(|| Instant::from_nanos((least >> 64) as u64))
     }
@@ -136,13 +157,19 @@ impl<E: Copy> Engine<E> {
     pub fn pop(&mut self) -> Option<(Instant, E)> {
         let mut least = self.heap.first();
         let mut from = None;
-        for lane in &mut self.lanes {
+        for (index, lane) in self.lanes.iter().enumerate() {
             if lane.first < least {
                 least = lane.first;
-                from = Some(lane);
+                from = Some(index);
             }
         }
-        let entry = match from {
+        if self.wheel.may_precede(least) {
+            self.wheel.turn(&mut self.heap, least);
+            if self.heap.first() < least {
+                from = None;
+            }
+        }
+        let entry = match from.and_then(|index| self.lanes.get_mut(index)) {
             None => self.heap.pop()?,
             Some(lane) => {
                 let entry = lane.queue.pop_front()?;
@@ -160,6 +187,128 @@ impl<E: Copy> Engine<E> {
         self.sequence += 1;
         Entry { at: at.max(self.now), sequence: self.sequence, event }
     }
+}
+
+/// Nanoseconds of a slot of the wheel, as a power of two: 17 ms.
+const SLOT_BITS: u32 = 24;
+/// Slots of the wheel, which turns once in 17 s. An event that is further away stays for another turn.
+const SLOTS: u64 = 1024;
+/// Events of a chunk.
+const CHUNK: usize = 8;
+/// The end of a list of chunks.
+const NONE: u32 = u32::MAX;
+
+/// The slot to which a time belongs, counted from time zero.
+#[inline]
+const fn slot(at: Instant) -> u64 {
+    at.as_nanos() >> SLOT_BITS
+}
+
+/// Events whose time is not near, by slot and within a slot in no order. A slot is a list of chunks, which
+/// take no more memory than their events whatever slots these are in.
+#[derive(Debug)]
+struct Wheel<E> {
+    /// The first chunk of each slot: of this turn and of later ones.
+    slots: Vec<u32>,
+    chunks: Vec<Chunk<E>>,
+    /// The first chunk without events.
+    free: u32,
+    /// The events of all slots up to this one are in the heap.
+    turned: u64,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Chunk<E> {
+    entries: SmallVec<[Entry<E>; CHUNK]>,
+    /// The chunk that follows in the slot, or the next one without events.
+    next: u32,
+}
+
+impl<E: Copy> Wheel<E> {
+    fn new() -> Self {
+        let slots = vec![NONE; SLOTS as usize];
+        Self { slots, chunks: Vec::new(), free: NONE, turned: 0, len: 0 }
+    }
+
+    fn push(&mut self, entry: Entry<E>) {
+        self.len += 1;
+        let slot = (slot(entry.at) % SLOTS) as usize;
+        let first = self.slots[slot];
+        if let Some(chunk) = self.chunks.get_mut(first as usize)
+            && chunk.entries.len() < CHUNK
+        {
+            chunk.entries.push(entry);
+            return;
+        }
+        if self.free == NONE {
+            let more = room(self.chunks.len(), self.chunks.capacity());
+            self.chunks.reserve_exact(more);
+            // As many as fit in memory, far below 2^32.
+            self.free = self.chunks.len() as u32;
+            self.chunks.push(Chunk { entries: SmallVec::new(), next: NONE });
+        }
+        self.slots[slot] = self.free;
+        let chunk = &mut self.chunks[self.free as usize];
+        self.free = std::mem::replace(&mut chunk.next, first);
+        chunk.entries.push(entry);
+    }
+
+    /// Moves the events of the slot that was turned to into the heap, except those of later turns.
+    fn empty_slot(&mut self, heap: &mut Heap<E>) {
+        let place = (self.turned % SLOTS) as usize;
+        let mut at = std::mem::replace(&mut self.slots[place], NONE);
+        while let Some(chunk) = self.chunks.get_mut(at as usize) {
+            let entries = std::mem::take(&mut chunk.entries);
+            let next = std::mem::replace(&mut chunk.next, self.free);
+            self.free = at;
+            at = next;
+            self.len -= entries.len();
+            for entry in entries {
+                if slot(entry.at) > self.turned {
+                    self.push(entry);
+                } else {
+                    heap.push(entry);
+                }
+            }
+        }
+    }
+
+    /// Whether there may be an event before the one with this key.
+    #[inline]
+    fn may_precede(&self, key: u128) -> bool {
+        self.len > 0 && slot_of(key) > self.turned
+    }
+
+    /// Moves events into the heap until every event that precedes `key` and the heap's first event is
+    /// there.
+    #[inline(never)]
+    fn turn(&mut self, heap: &mut Heap<E>, key: u128) {
+        let mut steps = 0;
+        while self.len > 0 && slot_of(heap.first().min(key)) > self.turned {
+            if steps == SLOTS {
+                // There was nothing for a whole turn: the rest of the gap is skipped.
+                let all = self.chunks.iter().flat_map(|chunk| &chunk.entries);
+                let nearest = all.map(|entry| slot(entry.at)).min();
+                let next = nearest.unwrap_or(self.turned).min(slot_of(key));
+                self.turned = self.turned.max(next.saturating_sub(1));
+                steps = 0;
+            }
+            steps += 1;
+            self.turned += 1;
+            if self.slots[(self.turned % SLOTS) as usize] == NONE {
+                continue;
+            }
+            self.empty_slot(heap);
+            heap.shrink();
+        }
+    }
+}
+
+/// The slot of the time in a key; beyond all others for [`NEVER`].
+#[inline]
+const fn slot_of(key: u128) -> u64 {
+    (key >> (64 + SLOT_BITS)) as u64
 }
 
 /// Children of a node: four need half as many levels as two.
@@ -201,7 +350,10 @@ impl<E: Copy> Heap<E> {
             return;
         }
         let mut at = self.entries.len();
-        self.entries.reserve_exact(room(self.entries.len(), self.entries.capacity()));
+        let more = room(self.entries.len(), self.entries.capacity());
+        if more > 0 {
+            self.entries.reserve_exact(more);
+        }
         self.entries.push(entry);
         while at > 0 {
             let parent = (at - 1) / ARITY;
@@ -212,6 +364,13 @@ impl<E: Copy> Heap<E> {
             at = parent;
         }
         self.entries[at] = entry;
+    }
+
+    /// Gives back the memory of many entries that are gone.
+    fn shrink(&mut self) {
+        if self.entries.capacity() > 4096 + 4 * self.entries.len() {
+            self.entries.shrink_to(2 * self.entries.len());
+        }
     }
 
     fn close_vacancy(&mut self) {
@@ -251,12 +410,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The unit of times, ns: much less than a slot of the wheel, about one, a part of a turn, and
+    /// several turns.
+    fn unit() -> impl Strategy<Value = u64> {
+        prop::sample::select(vec![1, 5_000_000, 400_000_000, 70_000_000_000])
+    }
+
     proptest! {
         #[test]
         fn events_come_by_time_then_by_scheduling_whatever_lane_they_are_in(
             events in prop::collection::vec((0u64..100, 0u32..4), 1..300),
+            unit in unit(),
         ) {
             let mut engine = Engine::new(3);
+            let events: Vec<(u64, u32)> =
+                events.into_iter().map(|(at, lane)| (at * unit, lane)).collect();
             for (index, (at, lane)) in events.iter().enumerate() {
                 let at = Instant::from_nanos(*at);
                 if *lane < 3 {
@@ -280,11 +448,13 @@ mod tests {
         #[test]
         fn handling_and_scheduling_in_turn_keep_the_order(
             steps in prop::collection::vec((0u64..50, 0u32..6), 1..400),
+            unit in unit(),
         ) {
             let mut engine = Engine::new(3);
             let mut model: Vec<(u64, usize)> = Vec::new();
             let mut now = 0;
             for (index, (after, lane)) in steps.into_iter().enumerate() {
+                let after = after * unit;
                 let at = Instant::from_nanos(now + after);
                 match lane {
                     0..3 => engine.schedule_in(Engine::<usize>::lane(lane), at, index),

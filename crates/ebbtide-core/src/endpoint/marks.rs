@@ -22,6 +22,7 @@ const REMEMBERED: usize = 8;
 
 /// The first answers to requests that had been retransmitted, oldest first; `None` until there is one.
 #[derive(Debug, Default)]
+#[expect(clippy::box_collection, reason = "an endpoint that never has one keeps a pointer")]
 pub(super) struct FirstAnswers(Option<Box<VecDeque<FirstAnswer>>>);
 
 #[derive(Debug)]

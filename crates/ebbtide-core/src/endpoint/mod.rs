@@ -101,13 +101,7 @@ impl Endpoint {
             controls: Controls::new(config.clone()),
             exchange_lifetime: exchange_lifetime(&config.params),
             now: Instant::ZERO,
-            // Message IDs start again at random for a peer that was forgotten, so the peer must
-            // have forgotten them as well (RFC 7252 section 4.4).
-            peers: Peers::new(
-                limits.peers,
-                limits.peer_retention.max(exchange_lifetime(&config.params)),
-                of_peers,
-            ),
+            peers: Peers::new(limits.peers, of_peers),
             table: Table::new(limits.exchanges, of_exchanges),
             timers: Timers::default(),
             epochs: None,
@@ -333,7 +327,10 @@ impl Endpoint {
         let drawn = self.rng.next_u32() as u16;
         let first = self.config.message_id_start.map_or(drawn, |start| start.of(key));
         let fresh = (first, self.fresh_marks());
-        let found = self.peers.find_or_insert(now, key, (0, &self.controls[0]), fresh);
+        // Message IDs start again at random for a peer that was forgotten, so the peer must have
+        // forgotten them as well (RFC 7252 section 4.4).
+        let retention = self.config.limits.peer_retention.max(self.exchange_lifetime);
+        let found = self.peers.find_or_insert((now, retention), key, (0, &self.controls[0]), fresh);
         found.ok_or_else(|| {
             self.counters.rare().queue_full += 1;
             SendError::TooManyPeers

@@ -1,4 +1,4 @@
-//! What an endpoint has for its driver: datagrams to be sent, and events.
+//! The output of an endpoint for its driver: datagrams to be sent, and events.
 
 use super::Endpoint;
 use super::types::{Event, Output, Sent, Transmit};

@@ -147,13 +147,12 @@ pub(crate) struct Peers {
     newest: u32,
     oldest: u32,
     max: usize,
-    retention: Duration,
     /// Peers that were evicted before their retention was over.
     pub(crate) evicted_early: u64,
 }
 
 impl Peers {
-    pub(crate) fn new(max: usize, retention: Duration, hash_seed: u64) -> Self {
+    pub(crate) fn new(max: usize, hash_seed: u64) -> Self {
         Self {
             places: Vec::new(),
             free: Vec::new(),
@@ -162,7 +161,6 @@ impl Peers {
             newest: NONE,
             oldest: NONE,
             max: max.min(NONE as usize),
-            retention,
             evicted_early: 0,
         }
     }
@@ -195,10 +193,10 @@ impl Peers {
     }
 
     /// Finds or creates the peer of this scope and marks it as used now; `None` if peers with open
-    /// exchanges take all places.
+    /// exchanges take all places. Peers are kept for `retention` if there is room.
     pub(crate) fn find_or_insert(
         &mut self,
-        now: Instant,
+        (now, retention): (Instant, Duration),
         key: SocketAddr,
         control: (u8, &ControlConfig),
         (first_id, marks): (u16, Marks),
@@ -210,9 +208,9 @@ impl Peers {
         // ExchangeState is kept at least 255 s after its last use (cocoa-03 section 4.3), and longer if
         // there is room. Two evictions per insertion keep up with any rate of arrivals.
         for _ in 0..2 {
-            self.evict_oldest(now, self.retention);
+            self.evict_oldest((now, retention), retention);
         }
-        if self.len() >= self.max && !self.evict_oldest(now, Duration::ZERO) {
+        if self.len() >= self.max && !self.evict_oldest((now, retention), Duration::ZERO) {
             return None;
         }
         let peer = Peer {
@@ -298,7 +296,7 @@ impl Peers {
 
     /// Evicts the peer that has been without an exchange for longest, if that is at least `age`. A
     /// peer with a control of its own is not evicted for its age, only for lack of room.
-    fn evict_oldest(&mut self, now: Instant, age: Duration) -> bool {
+    fn evict_oldest(&mut self, (now, retention): (Instant, Duration), age: Duration) -> bool {
         let index = self.oldest;
         if index == NONE {
             return false;
@@ -313,7 +311,7 @@ impl Peers {
         if idle < age {
             return false;
         }
-        if idle < self.retention {
+        if idle < retention {
             self.evicted_early += 1;
         }
         if let Some(by_key) = &mut self.by_key {

@@ -30,6 +30,8 @@ struct Packet {
 struct Hosts {
     emulation: Emulation<Packet>,
     clients: Vec<Client>,
+    /// When each of them wants to be called.
+    timers: Vec<Option<Instant>>,
     server: Server,
     recorder: Discard,
     late: Duration,
@@ -49,6 +51,7 @@ impl Hosts {
         Self {
             emulation: Emulation::new(scenario, 1).unwrap(),
             clients: (0..scenario.clients.count).map(&setup).map(Client::new).collect(),
+            timers: vec![None; scenario.clients.count as usize],
             server: Server::new(
                 endpoint_config(scenario, control.clone()),
                 [payload],
@@ -67,15 +70,15 @@ impl Hosts {
             self.drain(Instant::ZERO, client);
         }
         loop {
-            let timers = self.clients.iter().enumerate();
-            let timer = timers.filter_map(|(n, client)| client.timer.map(|at| (at, n))).min();
+            let timers = self.timers.iter().enumerate();
+            let timer = timers.filter_map(|(n, timer)| timer.map(|at| (at, n))).min();
             match (self.emulation.poll_timeout(), timer) {
                 (None, None) => return self.emulation.summary(Instant::from_nanos(1)),
                 (Some(at), timer) if timer.is_none_or(|(first, _)| at <= first) => {
                     self.arrivals(at + self.late);
                 }
                 (_, Some((at, client))) => {
-                    self.clients[client].timer = None;
+                    self.timers[client] = None;
                     self.clients[client].handle_timeout(at);
                     self.drain(at, client);
                 }
@@ -110,7 +113,7 @@ impl Hosts {
         let (timeout, _) = client.drain(now, &mut self.recorder, |_, datagram, tag| {
             send(emulation, (now, Direction::Up), (number as u32, datagram, tag));
         });
-        client.timer = timeout;
+        self.timers[number] = timeout;
     }
 
     fn flow_times(&self) -> Vec<Duration> {

@@ -6,12 +6,9 @@ use ebbtide_core::time::Duration;
 /// Outcomes of a client's exchanges, including those that the client gave up.
 #[derive(Debug, Default)]
 pub(crate) struct OutcomeBook {
-    arrived: Marks,
-    /// Requests that reached the server, each once.
-    pub(crate) reached: u32,
     /// Transmissions after the one that was answered first, whether or not the client still waited.
     pub(crate) needless: u32,
-    /// What it gave up; `None` until it did.
+    /// The exchanges that it gave up; `None` until it did.
     failed: Option<Box<Failed>>,
 }
 
@@ -26,12 +23,6 @@ struct Failed {
 }
 
 impl OutcomeBook {
-    /// A copy of a request arrives at the server.
-    #[inline]
-    pub(crate) fn arrives(&mut self, exchange: u32) {
-        self.reached += u32::from(self.arrived.set(exchange));
-    }
-
     /// An exchange was answered, and so many of its transmissions came after the one in question.
     #[inline]
     pub(crate) const fn answered(&mut self, later: u32) {
@@ -70,18 +61,37 @@ impl OutcomeBook {
     }
 }
 
+/// The requests of a client that reached the server. They are kept at the server, which need not touch
+/// the client for each of them.
+#[derive(Debug, Default)]
+pub(crate) struct Arrivals(Marks);
+
+impl Arrivals {
+    /// A copy of a request arrives.
+    #[inline]
+    pub(crate) fn note(&mut self, exchange: u32) {
+        self.0.set(exchange);
+    }
+
+    /// The number of requests, each counted once.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.count()
+    }
+}
+
 /// A set of numbers from 0; those below 64 take no memory of their own.
 #[derive(Debug, Default)]
 struct Marks {
     first: u64,
     /// Those from 64 on; `None` until there is one.
+    #[expect(clippy::box_collection, reason = "most clients never have one and keep a pointer")]
     rest: Option<Box<Vec<u64>>>,
 }
 
 impl Marks {
-    /// Adds a number. Whether it was not there.
+    /// Adds a number.
     #[inline]
-    fn set(&mut self, number: u32) -> bool {
+    fn set(&mut self, number: u32) {
         let bit = 1 << (number % 64);
         let word = match (number / 64) as usize {
             0 => &mut self.first,
@@ -93,9 +103,13 @@ impl Marks {
                 &mut rest[place - 1]
             }
         };
-        let is_new = *word & bit == 0;
         *word |= bit;
-        is_new
+    }
+
+    /// The number of different numbers.
+    fn count(&self) -> u32 {
+        let rest = self.rest.iter().flat_map(|rest| rest.iter());
+        self.first.count_ones() + rest.map(|word| word.count_ones()).sum::<u32>()
     }
 }
 
@@ -108,10 +122,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_number_is_new_once(numbers in prop::collection::vec(0u32..300, 0..200)) {
+        fn each_number_counts_once(numbers in prop::collection::vec(0u32..300, 0..200)) {
             let (mut marks, mut model) = (Marks::default(), BTreeSet::new());
             for number in numbers {
-                prop_assert_eq!(marks.set(number), model.insert(number));
+                marks.set(number);
+                model.insert(number);
+                prop_assert_eq!(marks.count() as usize, model.len());
             }
         }
     }

@@ -183,10 +183,11 @@ impl Device {
     }
 
     /// Notes how many exchanges were asked for: `asked` if the workload says so, else all that there
-    /// were.
-    pub(crate) fn note_asked(&mut self, asked: Option<u32>) {
+    /// were. The requests of so many of them `arrived`.
+    pub(crate) fn note_asked(&mut self, asked: Option<u32>, arrived: u32) {
         let open = self.open();
         let record = self.record_mut();
+        record.arrived = arrived;
         record.asked = asked.unwrap_or(record.completed + record.failed + open);
     }
 
@@ -221,9 +222,9 @@ impl Device {
         }
     }
 
-    /// The earliest timer event that is scheduled for it.
-    pub(crate) fn timer(&mut self) -> &mut Option<Instant> {
-        client!(self, client => &mut client.timer)
+    /// Whether a call before the instant that [`Self::drain`] returned has no effect.
+    pub(crate) fn is_punctual(&self) -> bool {
+        matches!(self, Self::Udp(client) if client.flow.is_none())
     }
 
     /// The server's state for this device alone, if there is any.

@@ -272,7 +272,6 @@ impl Exchanges {
         self.record.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
         self.record.retransmissions = u32::try_from(counters.retransmissions).unwrap_or(u32::MAX);
         self.record.probes = u32::try_from(counters.probes).unwrap_or(u32::MAX);
-        self.record.arrived = self.book.reached;
         self.record.needless = self.book.needless;
     }
 }

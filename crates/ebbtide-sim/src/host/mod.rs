@@ -17,7 +17,7 @@ mod tcp;
 mod traffic;
 
 pub(crate) use answerer::Answerer;
-pub(crate) use book::OutcomeBook;
+pub(crate) use book::{Arrivals, OutcomeBook};
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
 pub(crate) use exchanges::{Ended, Exchanges, Kind, Step};

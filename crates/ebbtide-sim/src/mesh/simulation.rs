@@ -4,7 +4,7 @@ use super::network::{Ended, Network};
 use super::requester::Requester;
 use super::workload::{Application, Plan, SINK, Step, Trigger, next_event, plans};
 use crate::engine::Engine;
-use crate::host::Answerer;
+use crate::host::{Answerer, Arrivals};
 use crate::host::{Ended as Exchange, Tag, device_config};
 use crate::host::{endpoint_config, tagged};
 use crate::medium::ieee802154;
@@ -59,6 +59,8 @@ struct Wire {
 
 struct Client {
     requester: Requester,
+    /// Its requests that arrived.
+    arrivals: Arrivals,
     plan: Plan,
 }
 
@@ -146,7 +148,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 config.limits.peers = nodes as usize + 1;
                 let rng = streams.frugal(&format!("client/{number}"));
                 let group = (number as usize % groups) as u8;
-                Client { requester: Requester::new((number, plan.host, group), config, rng), plan }
+                let requester = Requester::new((number, plan.host, group), config, rng);
+                Client { requester, plan, arrivals: Arrivals::default() }
             })
             .collect();
         let is_cloud = w.kind.is_cloud();
@@ -442,7 +445,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         if let Some((tagged, _)) = self.belongs(packet) {
             self.recorder.reached(now, tagged, true);
             if let Some(client) = self.clients.get_mut(tagged.client as usize) {
-                client.requester.exchanges.book.arrives(tagged.exchange);
+                client.arrivals.note(tagged.exchange);
             }
         }
         let Some(server) = &mut self.servers[node as usize] else { return };
@@ -521,6 +524,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
         let mut by_retransmissions: Vec<u64> = Vec::new();
         for client in &mut self.clients {
             client.requester.finish();
+            client.requester.exchanges.record.arrived = client.arrivals.count();
             let counts = &client.requester.exchanges.by_retransmissions;
             if counts.len() > by_retransmissions.len() {
                 by_retransmissions.resize(counts.len(), 0);

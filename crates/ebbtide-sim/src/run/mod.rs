@@ -7,6 +7,7 @@ mod cell;
 mod cell_spec;
 mod chunk;
 mod class_cell;
+mod client_timer;
 mod cross;
 mod document;
 mod flow_cell;

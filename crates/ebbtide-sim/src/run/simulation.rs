@@ -3,6 +3,7 @@
 mod finish;
 
 use super::background::Flows;
+use super::client_timer::{ClientTimer, Fires};
 use super::cross::Sources;
 use super::network::{LANES, Net, NetEvent, Packet};
 use super::roster::{self, Roster};
@@ -10,7 +11,8 @@ use super::series::SeriesRecorder;
 use super::topology::BOTTLENECK;
 use crate::engine::Engine;
 use crate::host::{
-    Answerer, Device, SecureServer, Server, Timetable, client_address, endpoint_config, meet_before,
+    Answerer, Arrivals, Device, SecureServer, Server, Timetable, client_address, endpoint_config,
+    meet_before,
 };
 use crate::mesh;
 use crate::net::Delay;
@@ -34,6 +36,11 @@ struct Simulation<R> {
     engine: Engine<NetEvent>,
     net: Net,
     clients: Vec<Device>,
+    /// Of each client, its timer and what arrived of it at the server.
+    timers: Vec<ClientTimer>,
+    at_server: Vec<Arrivals>,
+    /// Whether any client sends a flow of messages.
+    has_flows: bool,
     server: Server,
     /// The server's DTLS sessions.
     sessions: Option<SecureServer>,
@@ -183,6 +190,9 @@ impl<R: Recorder> Simulation<R> {
         Self {
             engine,
             net: Net::new(scenario, &roster, cross, &streams),
+            timers: vec![ClientTimer::default(); clients.len()],
+            at_server: clients.iter().map(|_| Arrivals::default()).collect(),
+            has_flows: clients.iter_mut().any(|client| client.flow().is_some()),
             clients,
             server: Server::new(server, payloads, "server", &streams),
             sessions,
@@ -282,7 +292,9 @@ impl<R: Recorder> Simulation<R> {
         {
             self.engine.schedule(next, NetEvent::Act(client));
         }
-        if let Some(next) = self.clients[client as usize].flow().and_then(|flow| flow.next(now)) {
+        if self.has_flows
+            && let Some(next) = self.clients[client as usize].flow().and_then(|flow| flow.next(now))
+        {
             self.engine.schedule(next, NetEvent::Act(client));
         }
         self.drain(now, client);
@@ -292,13 +304,15 @@ impl<R: Recorder> Simulation<R> {
         if self.is_over {
             return;
         }
-        let host = &mut self.clients[client as usize];
-        // Only the timer event that was scheduled last counts: others are left over.
-        if *host.timer() == Some(now) {
-            *host.timer() = None;
-            host.swap_buffers(&mut self.buffers);
-            host.handle_timeout(now);
-            self.drain(now, client);
+        match self.timers[client as usize].fires(now) {
+            Fires::Not => {}
+            Fires::At(at) => self.engine.schedule(at, NetEvent::Timer(client)),
+            Fires::Now => {
+                let host = &mut self.clients[client as usize];
+                host.swap_buffers(&mut self.buffers);
+                host.handle_timeout(now);
+                self.drain(now, client);
+            }
         }
     }
 
@@ -382,12 +396,13 @@ impl<R: Recorder> Simulation<R> {
 
     /// A message of a flow arrives at the server.
     fn delivered(&mut self, now: Instant, client: u32, number: u32) {
-        if let Some(flow) = self.clients[client as usize].flow()
+        if self.has_flows
+            && let Some(flow) = self.clients[client as usize].flow()
             && flow.arrives(now, number)
         {
             self.recorder.delivered(now, client);
         }
-        self.clients[client as usize].book().arrives(number);
+        self.at_server[client as usize].note(number);
     }
 
     /// The timer of what the server keeps for a client.
@@ -493,7 +508,8 @@ impl<R: Recorder> Simulation<R> {
                         true => net.server_sends(now, packet, engine, recorder),
                     }
                 });
-            if let Some(at) = due(timeout, host.timer(), now) {
+            let is_punctual = host.is_punctual();
+            if let Some(at) = self.timers[client as usize].want(now, timeout, is_punctual) {
                 self.engine.schedule(at, NetEvent::Timer(client));
             }
             if !wants_to_act {

@@ -33,8 +33,6 @@ pub(crate) struct QBlockClient {
     open: VecDeque<(ExchangeId, u32)>,
     /// How often each block has left.
     sent: Vec<u8>,
-    /// The earliest timer event that is scheduled for this client.
-    pub(crate) timer: Option<Instant>,
     /// Blocks by the number of times that they were sent again.
     pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
@@ -65,7 +63,6 @@ impl QBlockClient {
             begun: false,
             open: VecDeque::new(),
             sent: vec![0; blocks as usize],
-            timer: None,
             by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
             book: OutcomeBook::default(),
@@ -271,7 +268,6 @@ impl QBlockClient {
     pub(crate) const fn finish(&mut self, again: u32) {
         self.record.unnecessary = again;
         self.record.needless = again;
-        self.record.arrived = self.book.reached;
         self.record.in_time = self.record.completed;
     }
 }

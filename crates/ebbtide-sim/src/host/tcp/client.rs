@@ -57,8 +57,6 @@ pub(crate) struct TcpClient {
     open: VecDeque<Request>,
     written: usize,
     repeats: Repeats,
-    /// The earliest timer event that is scheduled for this client.
-    pub(crate) timer: Option<Instant>,
     /// Exchanges by the number of retransmissions of segments with their request.
     pub(crate) by_retransmissions: Counts,
     pub(crate) record: ClientRecord,
@@ -114,7 +112,6 @@ impl TcpClient {
             open: VecDeque::new(),
             written: 0,
             repeats: Repeats::default(),
-            timer: None,
             by_retransmissions: Counts::new(),
             record: ClientRecord { client: number, group, ..ClientRecord::default() },
             book: OutcomeBook::default(),
@@ -427,7 +424,6 @@ impl TcpClient {
         self.record.retransmissions = sum(|repeats| repeats.retransmissions);
         self.record.unnecessary = sum(|repeats| repeats.unnecessary);
         self.record.needless = self.record.unnecessary;
-        self.record.arrived = self.book.reached;
     }
 
     /// Whether it holds a connection.

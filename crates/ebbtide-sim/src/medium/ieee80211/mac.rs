@@ -12,13 +12,13 @@ use std::collections::VecDeque;
 /// An event of a station that sends a data frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct WifiEvent {
-    /// What happens.
+    /// The step that is due.
     pub step: WifiStep,
     /// The number of the station.
     pub station: u32,
 }
 
-/// What happens to the data frame of a station.
+/// A step of a data frame's transmission.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum WifiStep {
     /// The backoff may be over.

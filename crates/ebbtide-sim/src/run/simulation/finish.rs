@@ -1,7 +1,7 @@
 //! The end of a replication: its measurements.
 
 use super::Simulation;
-use crate::host::Device;
+use crate::host::{Arrivals, Device};
 use crate::record::{
     ClassRecord, Delivery, FlowRecord, Handshakes, RunRecord, SparseHistogram, Totals,
 };
@@ -85,7 +85,8 @@ impl<R> Simulation<R> {
                 (_, Some(flow)) => Some(u32::try_from(flow.offered).unwrap_or(u32::MAX)),
                 (_, None) => None,
             };
-            client.note_asked(asked);
+            let arrived = self.at_server.get(number as usize).map_or(0, Arrivals::count);
+            client.note_asked(asked, arrived);
             if let Some((least, most)) = client.book().gave_up() {
                 let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
                 let (low, high) = delivery.gave_up_ns.unwrap_or((u64::MAX, 0));
