@@ -156,7 +156,8 @@ impl Server {
             if let Some(subject) = &subject {
                 resource = resource.observable(&subject.0);
             }
-            Ok::<_, PyErr>(router?.route(&path, resource))
+            // Of two at one path, the later one remains.
+            Ok::<_, PyErr>(router?.merge(Router::new().route(&path, resource)))
         })?;
         let mut config = settings.config()?;
         let keys = keys.map(Keys::look_up).transpose()?;

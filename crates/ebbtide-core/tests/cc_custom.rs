@@ -180,3 +180,13 @@ fn the_shell_bounds_it_as_it_does_the_built_in_ones() {
     let mut endpoint = endpoint(registry().parse("constant:wait=0").unwrap());
     assert_eq!(first_timeout(&mut endpoint, peer(1)), Micros::from_millis(10));
 }
+
+#[test]
+fn a_control_from_outside_updates_an_estimator_with_its_own_gains() {
+    use ebbtide_core::cc::{Estimator, Gains};
+    let mut estimator = Estimator::new();
+    estimator.update(Micros::from_millis(800), Gains::RFC6298, 2);
+    // RFC 6298 section 2.2: SRTT is the first sample, RTTVAR half of it.
+    assert_eq!(estimator.srtt(), Some(Micros::from_millis(800)));
+    assert_eq!(estimator.rttvar(), Some(Micros::from_millis(400)));
+}

@@ -67,7 +67,8 @@ pub enum Error {
     Resolve {
         /// The name.
         host: String,
-        /// The resolver's error; `None` if it found no address of a usable family.
+        /// The resolver's error; `None` if it found no address of a usable family. Its kind is `TimedOut`
+        /// if the caller's time limit passed during the look-up.
         source: Option<io::Error>,
     },
     /// The message was not accepted for sending.
@@ -212,6 +213,7 @@ impl Error {
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::TimedOut { .. } => true,
+            Self::Resolve { source: Some(source), .. } => source.kind() == io::ErrorKind::TimedOut,
             Self::Failed { reason, .. } => {
                 matches!(reason, Failure::GaveUp | Failure::NoResponse)
             }

@@ -248,3 +248,23 @@ async fn a_server_with_several_workers_has_one_socket_for_dtls_and_serves_by_all
     assert!(handle.shutdown(Duration::from_secs(5)).await);
     serving.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_peer_s_control_and_metrics_apply_to_its_session() {
+    for before in [true, false] {
+        let (_server, at) = serve(&Subject::default());
+        let client = client("device", b"secret");
+        let uri = format!("coaps://{at}/hello");
+        if !before {
+            client.get(uri.as_str()).await.unwrap();
+            let metrics = client.metrics(at).expect("metrics of the session");
+            assert!(metrics.srtt.is_some(), "the client's control measures: {metrics:?}");
+        }
+        // RFC 7252's own control measures nothing.
+        let control = ebbtide::core::cc::ControlConfig::parse("default").unwrap();
+        client.set_control(at, control).unwrap();
+        client.get(uri.as_str()).await.unwrap();
+        let metrics = client.metrics(at).expect("metrics of the session");
+        assert!(metrics.srtt.is_none(), "chosen before the session: {before}, {metrics:?}");
+    }
+}

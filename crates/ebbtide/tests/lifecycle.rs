@@ -141,3 +141,11 @@ async fn only_observers_of_the_path_that_changed_are_told() {
     rooms.clear(Code::NOT_FOUND);
     eventually(|| rooms.observers() == 0).await;
 }
+
+#[tokio::test]
+async fn a_server_without_an_address_says_so_when_it_is_run() {
+    let none: [&str; 0] = [];
+    let error = Server::bind(Router::new(), none).unwrap().run().await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("has no address"), "{error}");
+}

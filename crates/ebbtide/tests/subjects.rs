@@ -77,3 +77,26 @@ async fn a_change_says_how_its_notification_is_sent() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_span_that_is_set_after_a_subject_was_cloned_applies_to_all_clones() {
+    let span = Duration::from_secs(1);
+    let subject = Subject::new();
+    // The router has a clone.
+    let (_server, uri, number) = serve(&subject);
+    let subject = subject.at_most_every(span);
+    let client = Client::new().unwrap();
+    let mut states = client.observe(&*uri).await.unwrap();
+    states.next().await.unwrap().unwrap();
+    for value in 1..=20 {
+        number.store(value, Ordering::SeqCst);
+        subject.changed();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|last| last != "20") {
+        let state = tokio::time::timeout(5 * span, states.next()).await.expect("the last state");
+        seen.push(state.unwrap().unwrap().text().into_owned());
+    }
+    assert!(seen.len() <= 2, "{seen:?}");
+}

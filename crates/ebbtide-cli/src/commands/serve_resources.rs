@@ -64,7 +64,9 @@ pub(crate) fn of_scenario(router: Router, workload: &Workload) -> Router {
     let digits = TEST.bytes().cycle().take(workload.response_payload as usize);
     let payload = Bytes::from_iter(digits);
     let answer = move |_: &Call<'_>| Response::content(payload.clone()).format(ContentFormat::TEXT);
-    router.route(&format!("/{}", workload.path), get(answer).attribute("title", "a scenario's"))
+    let resource = get(answer).attribute("title", "a scenario's");
+    // It replaces the resource of the command that has the same path.
+    router.merge(Router::new().route(&format!("/{}", workload.path), resource))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the time of day is what this resource is about")]

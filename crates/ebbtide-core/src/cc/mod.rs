@@ -55,7 +55,7 @@ pub use controller::DynControl;
 pub use custom::{ControlFactory, Custom, NameError, Registry, SettingError};
 pub use default::Default;
 pub use ebb::Ebb;
-pub use estimator::Estimator;
+pub use estimator::{Estimator, Gains};
 pub use fasor::Fasor;
 pub use full_backoff::FullBackoff;
 pub use linux_rto::LinuxRto;

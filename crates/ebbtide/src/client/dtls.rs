@@ -4,10 +4,14 @@ use super::Inner;
 use crate::error::Error;
 use crate::net::dtls::address;
 use crate::net::shared::Shared;
+use ebbtide_core::cc::{ControlConfig, Metrics};
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::task::Poll;
+
+/// Addresses whose control is remembered for a session that begins later; the lowest goes for another.
+const MAX_CONTROLS: usize = 1024;
 
 /// The socket and the stand-in for the server that a URI calls `name`, once there is a session with it. Dropping the future does
 /// not end the handshake.
@@ -24,10 +28,51 @@ pub(super) async fn session(
     let wanted =
         shared.with(|state, _| state.dtls.as_mut().and_then(|dtls| dtls.want(remote, name)));
     let stand_in = wanted.ok_or(Error::Closed)?;
+    let chosen = inner.controls.lock().unwrap_or_else(PoisonError::into_inner).remove(&remote);
+    if let Some(control) = chosen {
+        shared.with(|state, now| state.endpoint.set_control(now, stand_in, control))?;
+    }
     let established = poll_fn(|cx| match &mut shared.lock().dtls {
         Some(sessions) => sessions.poll_established(stand_in, cx),
         None => Poll::Pending,
     });
     established.await.map_err(|reason| Error::Dtls { remote, reason })?;
     Ok((shared, stand_in))
+}
+
+/// Sets the control of the sessions with this server, or of the first one that begins later.
+pub(super) fn set_control(
+    inner: &Inner,
+    remote: SocketAddr,
+    control: ControlConfig,
+) -> Result<(), Error> {
+    let sessions = stand_ins(inner, remote);
+    if sessions.is_empty() {
+        let mut controls = inner.controls.lock().unwrap_or_else(PoisonError::into_inner);
+        controls.insert(remote, control);
+        if controls.len() > MAX_CONTROLS {
+            controls.pop_first();
+        }
+        return Ok(());
+    }
+    let Some(shared) = inner.opened(address::any(remote.is_ipv4())) else { return Ok(()) };
+    for stand_in in sessions {
+        shared.with(|state, now| state.endpoint.set_control(now, stand_in, control.clone()))?;
+    }
+    Ok(())
+}
+
+/// The metrics of the first session with this server that has any.
+pub(super) fn metrics(inner: &Inner, remote: SocketAddr) -> Option<Metrics> {
+    let shared = inner.opened(address::any(remote.is_ipv4()))?;
+    let sessions = stand_ins(inner, remote);
+    let state = shared.lock();
+    sessions.into_iter().find_map(|stand_in| state.endpoint.metrics(stand_in))
+}
+
+/// The stand-ins of the sessions with a server: several if it has several names.
+fn stand_ins(inner: &Inner, remote: SocketAddr) -> Vec<SocketAddr> {
+    let Some(shared) = inner.opened(address::any(remote.is_ipv4())) else { return Vec::new() };
+    let state = shared.lock();
+    state.dtls.as_ref().map(|sessions| sessions.stand_ins(remote)).unwrap_or_default()
 }

@@ -20,7 +20,7 @@ pub use observe::Observation;
 pub use streamed::Download;
 
 use crate::config::Config;
-use crate::error::{BindError, Error, UNRESOLVED};
+use crate::error::{BindError, Error};
 use crate::message::{Request, Response, Uri, UriError};
 use crate::metrics::Snapshot;
 use crate::net::driver::Driver;
@@ -41,8 +41,10 @@ use ebbtide_dtls::SavedSession;
 use pending::Pending;
 use rooms::Rooms;
 use session::Session;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tracing::Instrument;
 
 /// A CoAP client for any number of peers and concurrent requests. It has one socket per address
@@ -83,6 +85,9 @@ struct Inner {
     /// The same for sockets that speak DTLS.
     dtls_v4: Mutex<Option<Arc<Shared>>>,
     dtls_v6: Mutex<Option<Arc<Shared>>>,
+    /// The controls that were chosen for addresses, for sessions over DTLS that begin later.
+    #[cfg(feature = "dtls")]
+    controls: Mutex<std::collections::BTreeMap<SocketAddr, ControlConfig>>,
     connections: Pool,
     /// Which servers support the Q-Block options (RFC 9177).
     q_block: q_block::Support,
@@ -110,6 +115,8 @@ impl Client {
             v6: Mutex::default(),
             dtls_v4: Mutex::default(),
             dtls_v6: Mutex::default(),
+            #[cfg(feature = "dtls")]
+            controls: Mutex::default(),
             connections: Pool::default(),
             q_block: q_block::Support::default(),
             rooms: Arc::default(),
@@ -179,12 +186,21 @@ impl Client {
     /// See [`Self::get`].
     pub async fn request(&self, request: Request) -> Result<Response, Error> {
         let non = request.reliability == Reliability::NonConfirmable;
-        let limit = request.timeout.or_else(|| non.then(|| Session::non_timeout(&self.inner)));
+        // A Non-confirmable request is awaited as long as a Confirmable one would be repeated
+        // (MAX_TRANSMIT_SPAN, RFC 7252 section 4.8.2).
+        let repeated = || self.inner.config.endpoint.params.max_transmit_span();
+        let limit = self.inner.timeout(&request).or_else(|| non.then(repeated));
         let asked = OnceLock::new();
         // Awaited where it is made: moving a future costs as much as all other work on a request.
         let Some(limit) = limit else { return self.ask(&request, &asked).await };
         tokio::time::timeout(limit, self.ask(&request, &asked)).await.unwrap_or_else(|_| {
-            Err(Error::TimedOut { remote: asked.get().copied().unwrap_or(UNRESOLVED) })
+            Err(match asked.get() {
+                Some(remote) => Error::TimedOut { remote: *remote },
+                None => Error::Resolve {
+                    host: request.uri.host().to_owned(),
+                    source: Some(io::ErrorKind::TimedOut.into()),
+                },
+            })
         })
     }
 
@@ -193,7 +209,7 @@ impl Client {
         let session = self.session(&request.uri).await?;
         let address = session.address;
         let work = async { Drive::of_one_block(&session, request).run().await };
-        let answered = match request.timeout {
+        let answered = match self.inner.timeout(request) {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work)
                 .await
@@ -210,9 +226,13 @@ impl Client {
         request: &Request,
         asked: &OnceLock<SocketAddr>,
     ) -> Result<Response, Error> {
-        let session = self.session(&request.uri).await?;
+        let addresses = addresses::all(&request.uri).await?;
+        // While the session is opened, the first address stands for all of them.
+        if let Some(first) = addresses.first() {
+            let _ = asked.set(*first);
+        }
+        let session = addresses::reach(&self.inner, &request.uri, &addresses).await?;
         let address = session.address;
-        let _ = asked.set(address);
         let span = trace::request(request, address);
         let (clock, began) = (session.clock(), session.now());
         let answered = self.transfer(session, request).instrument(span).await;
@@ -331,8 +351,9 @@ impl Client {
         addresses::all(uri).await
     }
 
-    /// Sets the congestion control for one peer. It takes effect at once, and starts without
-    /// measurements. Other peers have the control of the [`Config`].
+    /// Sets the congestion control for one peer, over UDP and over DTLS. It takes effect at once, and
+    /// starts without measurements; over DTLS it takes effect with the first request if there is no
+    /// session yet. Other peers have the control of the [`Config`].
     ///
     /// # Errors
     ///
@@ -340,8 +361,11 @@ impl Client {
     /// endpoint has at most 256 different ones.
     pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), Error> {
         let chosen =
-            |state: &mut SocketState, now| state.endpoint.set_control(now, remote, control);
-        Ok(self.inner.socket(remote)?.with(chosen)?)
+            |state: &mut SocketState, now| state.endpoint.set_control(now, remote, control.clone());
+        self.inner.socket(remote)?.with(chosen)?;
+        #[cfg(feature = "dtls")]
+        dtls::set_control(&self.inner, remote, control)?;
+        Ok(())
     }
 
     /// The session with a server over DTLS, which another client can resume: set it in the
@@ -354,9 +378,14 @@ impl Client {
         shared.lock().dtls.as_ref()?.saved(remote)
     }
 
-    /// The metrics of congestion control for a peer; `None` if the client has no state for it.
+    /// The metrics of congestion control for a peer; `None` if the client has no state for it. If there is a
+    /// DTLS session with this address, they are those of the session.
     #[must_use]
     pub fn metrics(&self, remote: SocketAddr) -> Option<Metrics> {
+        #[cfg(feature = "dtls")]
+        if let Some(metrics) = dtls::metrics(&self.inner, remote) {
+            return Some(metrics);
+        }
         self.inner.opened(remote)?.lock().endpoint.metrics(remote)
     }
 
@@ -403,6 +432,11 @@ impl Request {
 }
 
 impl Inner {
+    /// How long a request may take: its own limit, or that of the client.
+    fn timeout(&self, request: &Request) -> Option<Duration> {
+        request.timeout.or(self.config.request_timeout)
+    }
+
     fn place(&self, remote: SocketAddr) -> &Mutex<Option<Arc<Shared>>> {
         match address::family(remote) {
             Some(true) => &self.dtls_v4,

@@ -16,7 +16,6 @@ use ebbtide_core::wire::{Block, Content};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -128,7 +127,7 @@ impl Session {
         settings.repeat = request.reliability == Reliability::Confirmable;
         if self.socket().is_some() {
             settings.patience = Patience {
-                until: request.timeout.map(|span| self.now() + span),
+                until: self.inner.timeout(request).map(|span| self.now() + span),
                 silence: self.inner.config.endpoint.params.max_transmit_wait(),
             };
         }
@@ -211,12 +210,6 @@ impl Session {
     /// Whether a request has to wait behind others for room.
     pub(super) fn is_crowded(&self) -> bool {
         self.inner.rooms.has(self.remote)
-    }
-
-    /// How long a Non-confirmable request is waited for if nothing else is said: as long as a
-    /// Confirmable one would be repeated (MAX_TRANSMIT_SPAN, RFC 7252 section 4.8.2).
-    pub(super) fn non_timeout(inner: &Inner) -> Duration {
-        inner.config.endpoint.params.max_transmit_span()
     }
 }
 

@@ -17,6 +17,12 @@ setters! {
     /// address, or a prefix.
     scope(scope: Scope) => endpoint.scope = scope;
 
+    /// Sets how long a client's request may take, from the look-up of the name to the last block of the
+    /// response, unless the request sets a limit itself ([`Request::timeout`](crate::Request::timeout)). By default there
+    /// is no limit for Confirmable requests, which end with their last retransmission, and MAX_TRANSMIT_SPAN (RFC
+    /// 7252 section 4.8.2) for Non-confirmable ones. It does not limit observations, bursts or streamed bodies.
+    request_timeout(span: Duration) => request_timeout = Some(span);
+
     /// Sets how many Confirmable exchanges may be open to one scope (NSTART, RFC 7252 section
     /// 4.7). At least 1, which is the default and appropriate for shared networks.
     nstart(exchanges: u16) => endpoint.params.nstart = exchanges.max(1);

@@ -34,6 +34,7 @@ use std::time::Duration;
 pub struct Config {
     pub(crate) endpoint: EndpointConfig,
     pub(crate) max_body: usize,
+    pub(crate) request_timeout: Option<Duration>,
     pub(crate) block_size: usize,
     pub(crate) q_block: QBlockParameters,
     pub(crate) local_address: Option<SocketAddr>,
@@ -60,6 +61,7 @@ impl Default for Config {
         Self {
             endpoint: EndpointConfig { q_block: true, ..EndpointConfig::default() },
             max_body: 16 << 20,
+            request_timeout: None,
             block_size: 1024,
             q_block: QBlockParameters::DEFAULT,
             local_address: None,

@@ -41,7 +41,6 @@ pub(crate) struct Params<'a> {
 pub struct Call<'a>(Source<'a>);
 
 #[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every request")]
 enum Source<'a> {
     Borrowed(Borrowed<'a>),
     Kept(Arc<OwnedRequest>),
@@ -57,7 +56,7 @@ pub(crate) struct Borrowed<'a> {
     /// The whole body. It is longer than the message's payload if it arrived in blocks.
     pub(crate) payload: &'a [u8],
     pub(crate) names: &'a [String],
-    pub(crate) params: Params<'a>,
+    pub(crate) params: &'a Params<'a>,
     /// The segments that a final `{*name}` of the route matches.
     pub(crate) rest: Option<&'a str>,
     /// The body, where it is taken as it arrives.

@@ -276,14 +276,15 @@ mod tests {
             let bytes = post(behind, sequence);
             let message = ebbtide_core::wire::Message::parse(&bytes).unwrap();
             let (remote, payload) = (SocketAddr::from(REMOTE), b"x");
-            let (names, params, rest) = (&[][..], Default::default(), None);
+            let params = Default::default();
+            let (names, rest) = (&[][..], None);
             let call = super::super::call::Borrowed {
                 remote,
                 peer: None,
                 message,
                 payload,
                 names,
-                params,
+                params: &params,
                 rest,
                 arriving: None,
             };

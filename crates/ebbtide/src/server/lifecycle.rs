@@ -81,13 +81,17 @@ impl ServerHandle {
     /// handle.remove_route("/devices/7");
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// Panics if the path has more than four parameters.
     pub fn add_route(&self, path: &str, resource: Resource) {
         self.service
             .inner
             .added
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .add(path, resource);
+            .replace(path, resource);
     }
 
     /// Removes the resource that was added with this path by [`Self::add_route`]; its observers

@@ -324,20 +324,22 @@ impl Server {
     /// Returns an error if a task that drives a socket or accepts connections has panicked, because
     /// the server then no longer serves all its addresses. A panic of a handler does not cause this
     /// error: its request is answered 5.00 (Internal Server Error), and the panic is counted and
-    /// logged.
+    /// logged. Also returns an error of kind `InvalidInput`, at once, if nothing was bound.
     pub async fn run(mut self) -> io::Result<()> {
+        if self.sockets.is_empty() && self.listeners.is_empty() {
+            let what = "the server has no address: name one in `Server::bind`, or call `listen`";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         // The first task to end decides, since none of them ends by itself.
         let ended = poll_fn(|cx| {
             let sockets = self.sockets.iter_mut().map(|(_, driver)| driver);
             let listeners = self.listeners.iter_mut().map(|listener| &mut listener.task);
-            let mut any = false;
             for task in sockets.chain(listeners) {
-                any = true;
                 if let Poll::Ready(ended) = Pin::new(task).poll(cx) {
                     return Poll::Ready(ended);
                 }
             }
-            if any { Poll::Pending } else { Poll::Ready(Ok(())) }
+            Poll::Pending
         });
         match ended.await {
             // The server was closed.

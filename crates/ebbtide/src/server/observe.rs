@@ -38,7 +38,7 @@ struct SubjectInner {
     /// The number of changes.
     changes: AtomicU64,
     /// The minimum time between two notifications.
-    span: Option<Duration>,
+    span: Mutex<Option<Duration>>,
     /// Paths whose span has not passed, and whether they have changed since.
     waiting: Mutex<BTreeMap<Option<String>, bool>>,
     sockets: Mutex<Vec<Weak<dyn Observed>>>,
@@ -93,7 +93,7 @@ impl Subject {
                 id,
                 confirmable,
                 changes: AtomicU64::new(0),
-                span: None,
+                span: Mutex::default(),
                 waiting: Mutex::default(),
                 sockets: Mutex::default(),
             }),
@@ -111,19 +111,18 @@ impl Subject {
     /// Notifies observers of changes at most once in this span. Later changes wait for its end,
     /// when observers receive the state of that time. Changes of different paths
     /// ([`Self::changed_at`]) do not wait for each other. The end of the span is a task of the
-    /// runtime in which its first change was reported.
+    /// runtime in which its first change was reported. It applies to all clones of the subject, from
+    /// the next change on.
     #[must_use]
-    pub fn at_most_every(mut self, span: Duration) -> Self {
-        // Clones share the inner state, so the span must be set before there are clones.
-        if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            inner.span = Some(span);
-        }
+    pub fn at_most_every(self, span: Duration) -> Self {
+        *self.inner.span.lock().unwrap_or_else(PoisonError::into_inner) = Some(span);
         self
     }
 
     /// Notifies observers of a change of all paths or of one, now or at the end of the span.
     fn tell(&self, path: Option<&str>) {
-        let Some(span) = self.inner.span else { return self.tell_now(path) };
+        let span = *self.inner.span.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(span) = span else { return self.tell_now(path) };
         let key = path.map(str::to_owned);
         let mut waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(changed) = waiting.get_mut(&key) {

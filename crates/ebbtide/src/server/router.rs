@@ -115,7 +115,7 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
             message: *message,
             payload,
             names: &route.names,
-            params: *params,
+            params,
             rest: rest.as_deref(),
             arriving,
         };
@@ -126,8 +126,9 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
 impl Route {
     /// The segments that the final `{*name}` matches, joined by slashes.
     fn rest(&self, message: &Message<'_>) -> Option<String> {
+        let from = self.rest?;
         let mut rest = String::new();
-        for (count, segment) in message.path().skip(self.rest?).enumerate() {
+        for (count, segment) in message.path().skip(from).enumerate() {
             if count > 0 {
                 rest.push('/');
             }
@@ -157,15 +158,37 @@ impl<S: Send + Sync + 'static> Router<S> {
         Self::default()
     }
 
-    /// Adds a resource at a path such as `/rooms/{room}/light`. Of two at one path, the later one
-    /// remains. At most four parameters are captured; further ones match without a name.
+    /// Adds a resource at a path such as `/rooms/{room}/light`, with at most four parameters and a
+    /// final `{*rest}`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is a route with this path already, whatever the names of its parameters, or
+    /// if it has more than four parameters.
     #[must_use]
+    #[track_caller]
     pub fn route(mut self, path: &str, resource: Resource<S>) -> Self {
-        self.add(path, resource);
+        let former = self.replace(path, resource);
+        assert!(former.is_none(), "two routes match '{path}': remove one, or use `merge`");
         self
     }
 
-    pub(super) fn add(&mut self, path: &str, resource: Resource<S>) {
+    /// Adds a resource, in place of the one that the path has.
+    #[must_use]
+    #[track_caller]
+    fn with(mut self, path: &str, resource: Resource<S>) -> Self {
+        self.replace(path, resource);
+        self
+    }
+
+    /// Adds a resource at a path. Returns the place of the route that it replaces, which is vacated.
+    #[track_caller]
+    pub(super) fn replace(&mut self, path: &str, resource: Resource<S>) -> Option<usize> {
+        let count = parameters(path);
+        assert!(
+            count <= MAX_PARAMS,
+            "the route '{path}' has {count} parameters, but at most {MAX_PARAMS} are possible"
+        );
         let index = self.free.pop().unwrap_or(self.routes.len());
         let mut names = Vec::new();
         let mut node = &mut self.root;
@@ -190,7 +213,7 @@ impl<S: Send + Sync + 'static> Router<S> {
                         node.fixed.insert(at, (segment.as_bytes().into(), Node::default()));
                         at
                     });
-                    let Some((_, next)) = node.fixed.get_mut(at) else { return };
+                    let (_, next) = node.fixed.get_mut(at)?;
                     node = next;
                 }
             }
@@ -203,6 +226,7 @@ impl<S: Send + Sync + 'static> Router<S> {
             None => self.routes.push(route),
         }
         self.vacate(former);
+        former
     }
 
     /// Removes the route that was added with this path. Returns false if there is none.
@@ -236,15 +260,21 @@ impl<S: Send + Sync + 'static> Router<S> {
         self.nest("", other)
     }
 
-    /// Adds the routes of another router below a path such as `/rooms/{room}`.
+    /// Adds the routes of another router below a path such as `/rooms/{room}`. Of two at one path, the
+    /// other router's remains.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a route then has more than four parameters.
     #[must_use]
+    #[track_caller]
     pub fn nest(self, prefix: &str, other: Self) -> Self {
         let prefix = prefix.trim_end_matches('/');
         let there = |route: &Arc<Route<S>>| !route.path.is_empty();
         other.routes.into_iter().filter(there).fold(self, |router, route| {
             let path = route.path.trim_start_matches('/');
             let path = if path.is_empty() { prefix.to_owned() } else { format!("{prefix}/{path}") };
-            router.route(&path, route.resource.clone())
+            router.with(&path, route.resource.clone())
         })
     }
 
@@ -252,7 +282,7 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// It has the route `/{*path}` and is not listed in `/.well-known/core`.
     #[must_use]
     pub fn fallback(self, resource: Resource<S>) -> Self {
-        self.route("/{*path}", resource.hidden())
+        self.with("/{*path}", resource.hidden())
     }
 
     /// Adds a layer around all routes added so far. Of several layers, the one added last receives
@@ -314,6 +344,14 @@ impl Router {
         }
         Some((route, params))
     }
+}
+
+/// The number of parameters in a path, without a final `{*rest}`.
+fn parameters(path: &str) -> usize {
+    let is_one = |segment: &&str| {
+        segment.starts_with('{') && segment.ends_with('}') && !segment.starts_with("{*")
+    };
+    path.split('/').filter(is_one).count()
 }
 
 impl Node {
@@ -397,12 +435,36 @@ mod tests {
         assert!(router.remove("/a/{b}").is_none());
         assert_eq!(find(&router, &["a", "x"]), None);
         assert!(find(&router, &["a", "x", "c"]).is_some());
-        router.add("/z", resource());
+        router.replace("/z", resource());
         assert_eq!(router.routes.len(), 2);
         assert_eq!(find(&router, &["z"]), Some(("/z".into(), vec![])));
-        router.add("/z", resource());
+        router.replace("/z", resource());
         assert!(router.remove("a/{b}/c").is_some());
         assert!(router.root.any.is_none() && router.root.fixed.len() == 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "two routes match '/rooms/{name}'")]
+    fn a_second_route_at_one_path_is_refused_even_if_its_parameters_have_other_names() {
+        let resource = || get(|| Code::CONTENT);
+        let _: Router =
+            Router::new().route("/rooms/{room}", resource()).route("/rooms/{name}", resource());
+    }
+
+    #[test]
+    #[should_panic(expected = "the route '/{a}/{b}/{c}/{d}/{e}' has 5 parameters, but at most 4")]
+    fn a_fifth_parameter_is_refused() {
+        let _: Router = Router::new().route("/{a}/{b}/{c}/{d}/{e}", get(|| Code::CONTENT));
+    }
+
+    #[test]
+    fn a_merged_router_replaces_routes_and_the_fallback_may_be_set_again() {
+        let resource = || get(|| Code::CONTENT);
+        let other = Router::new().route("/a", resource());
+        let router: Router = Router::new().route("/a", resource()).merge(other);
+        let router = router.fallback(resource()).fallback(resource());
+        assert_eq!(find(&router, &["a"]), Some(("/a".into(), vec![])));
+        assert_eq!(find(&router, &["x", "y"]), Some(("/{*path}".into(), vec!["x/y".into()])));
     }
 
     #[test]

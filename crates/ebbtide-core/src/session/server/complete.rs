@@ -38,6 +38,8 @@ impl Observe<'_> {
 const BLOCK1: usize = 5;
 const BLOCK2: usize = 5 + 6 + 9;
 pub(super) const OBSERVE: usize = 4;
+/// The maximum length of an option's delta and length (RFC 7252 section 3.1).
+const OPTION_HEADER: usize = 5;
 /// The maximum length of a challenge: a header, a token, and an Echo option of twelve bytes.
 const CHALLENGE: usize = HEADER_LEN + 8 + 14;
 
@@ -82,6 +84,15 @@ impl<S: SharedState<ServerState>> Server<S> {
             return Ok(Answered(handled));
         }
         let (requester, facts) = (request.requester(), request.facts());
+        let registers = observe.is_some() && facts.observe == Some(0) && response.is_success();
+        if !registers
+            && requester.sent == 0
+            && is_short(requester.request, longest(requester, facts, response))
+        {
+            // Even the longest form of this answer may be sent once: most requests end here.
+            request.requester_mut().allowance = 1;
+            return Ok(Answered(handled));
+        }
         let mut bound = length(requester, response);
         if let Some((offset, block)) = block_of(response, facts) {
             bound = bound - response.payload.len()
@@ -89,7 +100,6 @@ impl<S: SharedState<ServerState>> Server<S> {
                 + BLOCK2;
         }
         bound += if facts.block1.is_some() { BLOCK1 } else { 0 };
-        let registers = observe.is_some() && facts.observe == Some(0) && response.is_success();
         bound += if registers { OBSERVE } else { 0 };
         // There must be room for a notification after the response to a registration, and for a
         // challenge in case the state becomes longer.
@@ -196,6 +206,17 @@ pub(super) fn length(requester: &Requester, response: &Response) -> usize {
     HEADER_LEN + requester.token.len() + content
 }
 
+/// The length that a response's datagram can have at most, without its exact encoding, and with the
+/// options of blocks.
+#[inline]
+fn longest(requester: &Requester, facts: &RequestOptions, response: &Response) -> usize {
+    let options: usize = response.options.iter().map(|opt| OPTION_HEADER + opt.value.len()).sum();
+    let long = response.payload.len() > facts.sizes.block;
+    let blocks = if long || facts.is_part() { BLOCK1 + BLOCK2 } else { 0 };
+    let marker = 1;
+    HEADER_LEN + requester.token.len() + options + marker + response.payload.len() + blocks
+}
+
 /// How often an answer of `length` bytes may be sent. The state of the address is looked up only if
 /// the request alone does not allow `needed` transmissions, or if the answer is a separate
 /// response, which may be retransmitted.
@@ -221,15 +242,17 @@ pub(super) fn allowance<S: SharedState<ServerState>>(
 /// The offset and the length of the block to send, if the response does not fit into one message.
 #[inline]
 fn block_of(response: &Response, facts: &RequestOptions) -> Option<(usize, usize)> {
-    // The handler creates blocks itself.
-    if response.options.get(OptionNumber::BLOCK2).is_some() {
-        return None;
-    }
     let sizes = facts.block2.map_or(facts.sizes, |asked| facts.sizes.at_most(asked.szx()));
     // An error is sent whole, whichever block was requested.
     let later = facts.block2.is_some_and(|asked| asked.num() > 0) && response.is_success();
+    // A response with the option has a handler that creates blocks itself.
+    if !later && response.payload.len() <= sizes.whole
+        || response.options.get(OptionNumber::BLOCK2).is_some()
+    {
+        return None;
+    }
     let offset = facts.block2.map_or(0, |asked| asked.offset() as usize);
-    (response.payload.len() > sizes.whole || later).then_some((offset, sizes.block))
+    Some((offset, sizes.block))
 }
 
 /// The block of a long response to send; the whole response is stored.

@@ -182,6 +182,13 @@ impl Sessions {
         found.find_map(|(_, index)| links.links.get(*index)?.saved.clone())
     }
 
+    /// The stand-ins for the sessions with a server.
+    pub(crate) fn stand_ins(&self, remote: SocketAddr) -> Vec<SocketAddr> {
+        let Some(links) = &self.links else { return Vec::new() };
+        let found = links.links.iter().enumerate().filter(|(_, link)| link.remote == remote);
+        found.map(|(index, _)| address::stand_in(self.is_ipv4, index as u64)).collect()
+    }
+
     /// Whether the session that [`Self::want`] began is established.
     pub(crate) fn poll_established(
         &mut self,
