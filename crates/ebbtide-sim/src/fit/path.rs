@@ -1,0 +1,66 @@
+//! The links between the two sides: what is known of each from where the capture was taken.
+
+use super::exchanges::Exchange;
+use super::passages::{one_way, return_trips, round_trips};
+use super::read::Datagram;
+use super::search::{Found, search};
+use super::sides::Sides;
+use crate::stats::quantile;
+
+/// One direction, or the way there and back if only that can be seen.
+#[derive(Clone, Debug)]
+pub(super) struct Leg {
+    pub(super) found: Found,
+    /// The shortest, the mean and the longest delay without queues and transmission, ns.
+    pub(super) delay: (f64, f64, f64),
+}
+
+impl Leg {
+    fn new(found: Found) -> Self {
+        let mut sorted = found.score.residuals.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
+        // The ends without the outliers of busy hosts.
+        let delay = (quantile(&sorted, 0.005), mean, quantile(&sorted, 0.995));
+        Self { found, delay }
+    }
+}
+
+/// What is known of the links. The first direction is that of the messages that open exchanges.
+#[derive(Debug)]
+pub(super) enum Path {
+    /// Both directions by themselves.
+    Both(Leg, Leg),
+    /// There and back: the first hop is the way there.
+    RoundTrip(Leg),
+    /// Back and there again, seen from the hosts that answer.
+    ReturnTrip(Leg),
+    /// Nothing but what the traffic itself needs.
+    Unknown,
+}
+
+impl Path {
+    /// `are_back_to_back`: whether hosts send the next message as soon as the one before is answered.
+    pub(super) fn of(
+        all: &[Datagram],
+        sides: &Sides,
+        exchanges: &[Exchange],
+        are_back_to_back: bool,
+    ) -> Self {
+        let leg = |passages, both| search(passages, both).map(Leg::new);
+        if let (Some(near), Some(far)) = (sides.near, sides.far) {
+            let out = leg(one_way(all, sides, (near, far), true), false);
+            let back = leg(one_way(all, sides, (far, near), false), false);
+            if let (Some(out), Some(back)) = (out, back) {
+                return Self::Both(out, back);
+            }
+        }
+        if sides.near.is_some() {
+            return leg(round_trips(all, exchanges), true).map_or(Self::Unknown, Self::RoundTrip);
+        }
+        if are_back_to_back {
+            return leg(return_trips(all, exchanges), true).map_or(Self::Unknown, Self::ReturnTrip);
+        }
+        Self::Unknown
+    }
+}
