@@ -24,7 +24,8 @@ fn figure(fit: &Fit, key: &str) -> (f64, bool, f64) {
 }
 
 /// Compares the bottleneck, the round trip and the losses; a line that shows them.
-fn compare(truth: &Scenario, fit: &Fit) -> (Within, String) {
+fn compare(network: &Network, fit: &Fit) -> (Within, String) {
+    let truth = &network.scenario;
     let mut line = String::new();
     let mut rate_within = true;
     let mut buffer_within = true;
@@ -47,12 +48,7 @@ fn compare(truth: &Scenario, fit: &Fit) -> (Within, String) {
         let mark = if is_known { "" } else { ">" };
         line += &format!("buf {real:.0}/{mark}{:.0} ", if is_known { value } else { low });
     }
-    let mean = |(low, high): (u64, u64)| (low + high) as f64 / 2e9;
-    let real = mean(truth.network.up.delay.ends())
-        + mean(truth.network.down.delay.ends())
-        + mean(truth.network.up.beyond.ends())
-        + mean(truth.network.down.beyond.ends())
-        + mean(truth.server.processing.ends());
+    let real = network.idle_s;
     let (value, ..) = figure(fit, "round_trip");
     let round_trip = (value / real - 1.0).abs() <= 0.05;
     line += &format!("rtt {real:.3}/{value:.3} ");
@@ -92,7 +88,7 @@ fn score(networks: &[Network], place: Option<u32>, reps: u32) -> [usize; 5] {
         let truth = &network.scenario;
         let bytes = capture(truth, "default", place, 77);
         let fitted = fit(&bytes[..], &Options::default()).unwrap();
-        let (within, line) = compare(truth, &fitted);
+        let (within, line) = compare(network, &fitted);
         let same = reps > 0 && {
             let own = toml_of(truth);
             let (real, real_words) = choice(Source::new("truth", own), reps);
@@ -132,7 +128,12 @@ fn twenty_random_networks_are_found_within_the_bounds() {
     let place = std::env::var("FIT_PLACE").ok().and_then(|place| place.parse().ok());
     let reps = std::env::var("FIT_REPS").ok().and_then(|reps| reps.parse().ok()).unwrap_or(0);
     let seed = std::env::var("FIT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let networks = networks(20, seed, &["workload=continuous", "clients=2..200"], 4000);
+    let networks = networks(
+        20,
+        seed,
+        &["workload=continuous", "clients=2..100", "exchanges=40..100", "server=0 s"],
+        6000,
+    );
     let counts = score(&networks, place, reps);
     eprintln!("rate, round trip, buffer, loss, choice: {counts:?}");
 }

@@ -90,19 +90,23 @@ pub(super) struct Network {
 }
 
 /// A rate of which one end of the range is this many times the other is not known.
-const VAGUE: f64 = 2.0;
+const VAGUE: f64 = 1.5;
 
 /// The figures of the network that was found.
 pub(super) fn network(measured: &Measured<'_>) -> Network {
     let (first, second, is_known) = match measured.path {
-        Path::Both(out, back) => (alone(out), alone(back), true),
-        Path::RoundTrip(leg) => {
-            let (out, back) = halves(leg, true);
-            (out, back, true)
+        Path::Both(out, back) => {
+            let (one, other) = (alone(out), alone(back));
+            let rates = (taken(&one, &other), taken(&other, &one));
+            let endless = f64::INFINITY;
+            (alone(&out.at([rates.0, endless])), alone(&back.at([rates.1, endless])), true)
         }
-        Path::ReturnTrip(leg) => {
-            let (back, out) = halves(leg, false);
-            (out, back, true)
+        Path::RoundTrip(leg) | Path::ReturnTrip(leg) => {
+            let are_lost = matches!(measured.path, Path::RoundTrip(_));
+            let (one, other) = halves(leg, are_lost);
+            let leg = leg.at([taken(&one, &other), taken(&other, &one)]);
+            let (one, other) = halves(&leg, are_lost);
+            if are_lost { (one, other, true) } else { (other, one, true) }
         }
         Path::Unknown => {
             let rate = traffic_rate(measured);
@@ -110,8 +114,16 @@ pub(super) fn network(measured: &Measured<'_>) -> Network {
         }
     };
     let (up, down) = if measured.sides.is_from_server { (second, first) } else { (first, second) };
-    let (up, down) = (with_other(up, &down), with_other(down, &up));
     Network { up, down, processing: processing(measured), is_known }
+}
+
+/// The rate of a direction; one that is not known is taken to be that of the other direction, as far as that
+/// contradicts nothing.
+fn taken(own: &Direction, other: &Direction) -> f64 {
+    if own.is_rate_known || !other.is_rate_known {
+        return own.rate;
+    }
+    other.rate.clamp(own.rates.0, own.rates.1)
 }
 
 /// A direction of which nothing is known but the rate of its traffic.
@@ -124,15 +136,6 @@ fn nothing(rate: f64) -> Direction {
         room: Room::AtLeast(0.0),
         loss: (0.0, 0.0, 1.0),
     }
-}
-
-/// An unknown rate is taken to be that of the other direction, as far as that contradicts nothing.
-fn with_other(own: Direction, other: &Direction) -> Direction {
-    if own.is_rate_known {
-        return own;
-    }
-    let rate = if other.is_rate_known { other.rate } else { own.rate };
-    Direction { rate: rate.clamp(own.rates.0, own.rates.1), ..own }
 }
 
 fn alone(leg: &Leg) -> Direction {

@@ -11,8 +11,6 @@ pub(super) struct Passage {
     /// Its bytes on the first link and, if there are two, those of its answer on the second.
     pub(super) bytes: [u32; 2],
     pub(super) seen: Seen,
-    /// Copies of the same message have the same number: which of them arrived may be open.
-    pub(super) group: usize,
 }
 
 /// What became of a packet.
@@ -78,6 +76,22 @@ impl Queue {
         (self.bytes, self.free_at <= now)
     }
 
+    /// Forgets bytes that came last: the queue was shorter than assumed.
+    fn shrink(&mut self, mut excess: f64, rate: f64) {
+        while excess > 0.0
+            && let Some((_, bytes)) = self.waiting.back_mut()
+        {
+            let less = bytes.min(excess);
+            *bytes -= less;
+            self.bytes -= less;
+            self.free_at -= less * 8e9 / rate;
+            excess -= less;
+            if *bytes <= 0.0 {
+                self.waiting.pop_back();
+            }
+        }
+    }
+
     /// Takes a packet; returns when it has left.
     fn take(&mut self, now: f64, bytes: f64, rate: f64) -> f64 {
         let start = self.free_at.max(now);
@@ -93,13 +107,14 @@ impl Queue {
 /// A time below which differences are noise of clocks, ns.
 const NOISE: f64 = 20_000.0;
 
-/// The fate that links have for each packet, compared with what was seen. `predicted` is called with the number of
-/// each packet and the time at which the links let it go, without delays.
-pub(super) fn pass(
-    passages: &[Passage],
-    hops: &Hops,
-    mut predicted: impl FnMut(usize, f64),
-) -> Score {
+/// The fate that links have for each packet, compared with what was seen.
+pub(super) fn pass(passages: &[Passage], hops: &Hops) -> Score {
+    pass_with(passages, hops, true)
+}
+
+/// Like [`pass`]. If `is_strict`, a packet that arrives although the buffer is full shows that the queue was shorter
+/// than assumed; else that packet has room.
+pub(super) fn pass_with(passages: &[Passage], hops: &Hops, is_strict: bool) -> Score {
     let origin = passages.first().map_or(0, |first| first.sent);
     let mut queues = [Queue::default(), Queue::default()];
     let mut score = Score {
@@ -113,7 +128,7 @@ pub(super) fn pass(
         residuals: Vec::with_capacity(passages.len()),
         queued: 0,
     };
-    for (number, packet) in passages.iter().enumerate() {
+    for packet in passages {
         let sent = packet.sent.saturating_sub(origin) as f64;
         let mut now = sent;
         let mut idle = 0.0;
@@ -128,7 +143,12 @@ pub(super) fn pass(
             let excess = if is_idle { f64::NEG_INFINITY } else { needed - hops.buffer };
             if excess > 0.0 {
                 match packet.seen {
-                    Seen::At(_) => score.contradictions += (excess / bytes.max(1.0)).min(1.0),
+                    Seen::At(_) => {
+                        score.contradictions += (excess / (4.0 * bytes.max(1.0))).min(1.0);
+                        if is_strict {
+                            queue.shrink(excess, rate);
+                        }
+                    }
                     Seen::Missing => {
                         score.least_dropped = score.least_dropped.min(needed);
                         is_out = true;
@@ -155,16 +175,13 @@ pub(super) fn pass(
             Seen::Missing => score.lost += 1,
             Seen::Unknown => {}
         }
-        if !is_out {
-            predicted(number, origin as f64 + now);
-        }
     }
     score.ll = likelihood(&mut score.residuals.clone(), &score);
     score
 }
 
-/// The logarithm of the likelihood: exponential tails around the median of the times that links leave unexplained, and
-/// independent losses.
+/// The logarithm of the likelihood: times around their median with normal tails, of which outliers beyond five mean
+/// deviations weigh no more than those, and independent losses.
 fn likelihood(residuals: &mut [f64], score: &Score) -> f64 {
     let arrived = f64::from(score.arrived);
     if residuals.is_empty() {
@@ -174,8 +191,14 @@ fn likelihood(residuals: &mut [f64], score: &Score) -> f64 {
     let (_, median, _) = residuals.select_nth_unstable_by(middle, f64::total_cmp);
     let median = *median;
     let mean = residuals.iter().map(|value| (value - median).abs()).sum::<f64>() / arrived;
+    let most = 5.0 * mean;
+    let square = |value: &f64| {
+        let off = (value - median).abs().min(most);
+        off * off
+    };
+    let variance = residuals.iter().map(square).sum::<f64>() / arrived;
     let share = (f64::from(score.lost) + 0.5) / (f64::from(score.lost) + arrived + 1.0);
-    let times = -arrived * ln((mean + NOISE) / NOISE);
+    let times = -0.5 * arrived * ln((variance + NOISE * NOISE) / (NOISE * NOISE));
     let losses = f64::from(score.lost) * ln(share) + arrived * ln(1.0 - share);
     // A packet that arrives although the buffer is full refutes the buffer.
     times + losses - 20.0 * score.contradictions

@@ -1,6 +1,7 @@
 //! The links between the two sides: what is known of each from where the capture was taken.
 
 use super::exchanges::Exchange;
+use super::hops::pass;
 use super::passages::{one_way, return_trips, round_trips};
 use super::read::Datagram;
 use super::search::{Found, search};
@@ -17,13 +18,26 @@ pub(super) struct Leg {
 
 impl Leg {
     fn new(found: Found) -> Self {
-        let mut sorted = found.score.residuals.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
-        // The ends without the outliers of busy hosts.
-        let delay = (quantile(&sorted, 0.005), mean, quantile(&sorted, 0.995));
+        let delay = delay_of(&found.score.residuals);
         Self { found, delay }
     }
+
+    /// The same with other rates, which leave other delays.
+    pub(super) fn at(&self, rate: [f64; 2]) -> Self {
+        let mut found = self.found.clone();
+        found.hops.rate = rate;
+        found.score = pass(&found.passages, &found.hops);
+        Self::new(found)
+    }
+}
+
+/// The shortest, the mean and the longest of the times that links leave unexplained, without the outliers of busy
+/// hosts.
+fn delay_of(residuals: &[f64]) -> (f64, f64, f64) {
+    let mut sorted = residuals.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
+    (quantile(&sorted, 0.005), mean, quantile(&sorted, 0.995))
 }
 
 /// What is known of the links. The first direction is that of the messages that open exchanges.

@@ -1,13 +1,12 @@
 //! The search for the links that explain what was seen best.
 
-use super::hops::{Hops, Passage, Score, Seen, pass};
-use super::passages::Passages;
-use crate::stats::quantile;
-use std::collections::BTreeMap;
+use super::hops::{Hops, Passage, Score, Seen, pass, pass_with};
 
 /// Links that were found, and how certain they are.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
+    /// What was seen, in the order in which it was sent.
+    pub(super) passages: Vec<Passage>,
     pub(super) hops: Hops,
     pub(super) score: Score,
     /// The range of each rate in which the likelihood is not much smaller.
@@ -25,55 +24,155 @@ const BUFFER_DROPS: u32 = 4;
 const COARSE: usize = 6_000;
 
 /// Finds the rates and the buffer of links. With `both`, packets pass two links, else only the first.
-pub(super) fn search(observed: Passages, both: bool) -> Option<Found> {
-    let Passages { list: mut passages, open } = observed;
+pub(super) fn search(mut passages: Vec<Passage>, both: bool) -> Option<Found> {
     passages.sort_by_key(|packet| packet.sent);
     let arrived = passages.iter().filter(|packet| matches!(packet.seen, Seen::At(_))).count();
     if arrived < 2 {
         return None;
     }
     let hops = coarse(&passages, both)?;
-    assign(&mut passages, &open, &hops);
-    let mut hops = hops;
-    for (step, rounds) in [(1.03, 2), (1.006, 1), (1.001, 1)] {
-        for _ in 0..rounds {
-            hops = refine(&passages, hops, step, both);
-        }
-    }
-    let score = pass(&passages, &hops, |_, _| {});
+    let hops = climb(&passages, hops, &FINE);
+    let score = pass(&passages, &hops);
     let mut rates = [(hops.rate[0], hops.rate[0]), (hops.rate[1], hops.rate[1])];
     for (link, range) in rates.iter_mut().enumerate().take(if both { 2 } else { 1 }) {
         *range = bounds(&passages, &hops, link, &score);
     }
-    Some(Found { hops, score, rates })
+    Some(Found { passages, hops, score, rates })
 }
 
-/// The best of rates over many orders of magnitude.
+/// Factors by which a rate is changed on the way to the best one. Where a link works without a pause, its rate
+/// decides the time of the last packet, and the likelihood has a peak that is that much narrower.
+const COARSER: [f64; 3] = [1.02, 1.005, 1.001];
+const FINE: [f64; 4] = [1.01, 1.002, 1.0004, 1.0001];
+/// Links of which the coarse search looks at the surroundings.
+const KEPT: usize = 6;
+
+/// The best links of all orders of magnitude.
 fn coarse(passages: &[Passage], both: bool) -> Option<Hops> {
     let part = &passages[..passages.len().min(COARSE)];
-    let busiest = slowest(part)?;
-    let mut best: Option<(f64, Hops)> = None;
-    let mut rate = busiest * 0.5;
-    // Up to ten thousand times as fast as necessary.
-    for _ in 0..130 {
-        let seconds: &[f64] =
-            if both { &[0.25, 0.5, 1.0, 2.0, 4.0, 16.0] } else { &[f64::INFINITY] };
-        for factor in seconds {
-            let second = if both { rate * factor } else { f64::INFINITY };
-            consider(part, [rate, second], &mut best);
+    let endless = f64::INFINITY;
+    let mut tried: Vec<(f64, Hops)> = Vec::new();
+    for link in 0..if both { 2 } else { 1 } {
+        for rate in candidates(part, link)? {
+            let rates = if link == 0 { [rate, endless] } else { [endless, rate] };
+            tried.push(consider(part, rates));
         }
-        rate *= 1.075;
     }
-    best.map(|(_, hops)| hops)
+    let mut best = climb_from(part, tried)?;
+    if both {
+        // The other link is as fast or faster for its packets; one that takes no time explains nothing.
+        let mut tried = vec![best];
+        let own = usize::from(best.1.rate[0].is_infinite());
+        let bytes = part.first()?.bytes.map(f64::from);
+        let equal = best.1.rate[own] * bytes[1 - own] / bytes[own].max(1.0);
+        for step in 0..40 {
+            let mut rates = best.1.rate;
+            rates[1 - own] = equal * 0.9 * power(1.12, step);
+            tried.push(consider(part, rates));
+        }
+        best = climb_from(part, tried)?;
+    }
+    Some(best.1)
+}
+
+/// Rates that a link may have: those of a scale, and those at which packets arrived behind each other.
+fn candidates(passages: &[Passage], link: usize) -> Option<Vec<f64>> {
+    let busiest = slowest(passages, link)?;
+    // Up to ten thousand times as fast as necessary.
+    let mut rates: Vec<f64> = (0..130).map(|step| busiest * 0.5 * power(1.075, step)).collect();
+    let mut arrivals: Vec<(u64, u32)> = Vec::new();
+    let mut missing = 0_u32;
+    for packet in passages {
+        match packet.seen {
+            Seen::At(at) => arrivals.push((at, packet.bytes[link])),
+            Seen::Missing => missing += 1,
+            Seen::Unknown => {}
+        }
+    }
+    arrivals.sort_unstable();
+    let share = arrivals.len() as f64 / (arrivals.len() as f64 + f64::from(missing)).max(1.0);
+    let mut length = 4;
+    while length < arrivals.len() {
+        let mut bytes: u64 = arrivals[1..=length].iter().map(|(_, bytes)| u64::from(*bytes)).sum();
+        let mut most = 0.0_f64;
+        for start in 0..arrivals.len() - length {
+            if start > 0 {
+                bytes += u64::from(arrivals[start + length].1);
+                bytes -= u64::from(arrivals[start].1);
+            }
+            let time = arrivals[start + length].0 - arrivals[start].0;
+            most = most.max(bytes as f64 * 8e9 / time.max(1) as f64);
+        }
+        for lost in [1.0, share] {
+            for step in -4_i32..=4 {
+                rates.push(most / lost * (1.0 + f64::from(step) / (2.0 * length as f64)));
+            }
+        }
+        length = (length * 3 / 2).max(length + 1);
+    }
+    rates.retain(|rate| rate.is_finite() && *rate > 0.0 && *rate < 1e13);
+    Some(rates)
+}
+
+/// A small power.
+fn power(base: f64, exponent: i32) -> f64 {
+    (0..exponent).fold(1.0, |product, _| product * base)
+}
+
+/// The best links around the best of those that were tried.
+fn climb_from(passages: &[Passage], mut tried: Vec<(f64, Hops)>) -> Option<(f64, Hops)> {
+    tried.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let near = |one: &Hops, other: &Hops| {
+        let close = |one: f64, other: f64| one == other || (one / other - 1.0).abs() < 0.002;
+        close(one.rate[0], other.rate[0]) && close(one.rate[1], other.rate[1])
+    };
+    let mut kept: Vec<Hops> = Vec::new();
+    for (_, hops) in &tried {
+        if kept.len() < KEPT && !kept.iter().any(|own| near(own, hops)) {
+            kept.push(*hops);
+        }
+    }
+    let climbed = kept.into_iter().map(|hops| {
+        let hops = climb(passages, hops, &COARSER);
+        consider(passages, hops.rate)
+    });
+    climbed.chain(tried.first().copied()).max_by(|one, other| one.0.total_cmp(&other.0))
+}
+
+/// The best links near these, with smaller and smaller steps.
+fn climb(passages: &[Passage], hops: Hops, steps: &[f64]) -> Hops {
+    let mut best = consider(passages, hops.rate);
+    for step in steps {
+        for _ in 0..12 {
+            let before = best.0;
+            for link in 0..2 {
+                for factor in [*step, 1.0 / step] {
+                    let mut rate = best.1.rate;
+                    if rate[link].is_infinite() {
+                        continue;
+                    }
+                    rate[link] *= factor;
+                    let other = consider(passages, rate);
+                    if other.0 > best.0 {
+                        best = other;
+                    }
+                }
+            }
+            if best.0 <= before {
+                break;
+            }
+        }
+    }
+    best.1
 }
 
 /// A rate below which the packets that were seen cannot have passed: their bytes in the time from the first to the
 /// last, bit/s.
-fn slowest(passages: &[Passage]) -> Option<f64> {
+fn slowest(passages: &[Passage], link: usize) -> Option<f64> {
     let (mut bytes, mut first, mut last) = (0_u64, u64::MAX, 0_u64);
     for packet in passages {
         if let Seen::At(at) = packet.seen {
-            bytes += u64::from(packet.bytes[0].max(packet.bytes[1]));
+            bytes += u64::from(packet.bytes[link]);
             first = first.min(packet.sent);
             last = last.max(at);
         }
@@ -82,57 +181,35 @@ fn slowest(passages: &[Passage]) -> Option<f64> {
     Some(bytes as f64 * 8e9 / time as f64)
 }
 
-/// Tries rates with buffers that suit them.
-fn consider(passages: &[Passage], rate: [f64; 2], best: &mut Option<(f64, Hops)>) -> f64 {
+/// The likelihood of rates with the buffer that suits them.
+fn consider(passages: &[Passage], rate: [f64; 2]) -> (f64, Hops) {
     let hops = Hops { rate, buffer: f64::INFINITY };
-    let endless = pass(passages, &hops, |_, _| {});
-    let mut top = (endless.ll, hops);
+    let endless = pass(passages, &hops);
+    let mut best = (endless.ll, hops);
     if endless.lost >= BUFFER_DROPS {
-        let hops = buffer_for(passages, rate);
-        let score = pass(passages, &hops, |_, _| {});
-        if score.dropped >= BUFFER_DROPS && score.ll > endless.ll + BUFFER_GAIN {
-            top = (score.ll, hops);
-        }
-    }
-    if best.as_ref().is_none_or(|(known, _)| top.0 > *known) {
-        *best = Some(top);
-    }
-    top.0
-}
-
-/// The smallest buffer that had room for all packets that arrived.
-fn buffer_for(passages: &[Passage], rate: [f64; 2]) -> Hops {
-    // At first nothing that is missing takes room.
-    let mut hops = Hops { rate, buffer: 0.0 };
-    for _ in 0..3 {
-        let score = pass(passages, &hops, |_, _| {});
-        let enough = score.most_waiting;
-        // A byte more: lengths are whole.
-        if enough <= hops.buffer {
-            break;
-        }
-        hops.buffer = enough + 0.5;
-    }
-    hops
-}
-
-/// The best of rates around the present ones.
-fn refine(passages: &[Passage], hops: Hops, step: f64, both: bool) -> Hops {
-    let mut best = None;
-    consider(passages, hops.rate, &mut best);
-    for link in 0..if both { 2 } else { 1 } {
-        let centre = best.map_or(hops, |(_, hops)| hops).rate;
-        let mut up = 1.0;
-        for _ in 0..8 {
-            up *= step;
-            for factor in [up, 1.0 / up] {
-                let mut rate = centre;
-                rate[link] *= factor;
-                consider(passages, rate, &mut best);
+        for buffer in buffers_for(passages, rate) {
+            let hops = Hops { rate, buffer };
+            let score = pass(passages, &hops);
+            if score.dropped >= BUFFER_DROPS
+                && score.ll > endless.ll + BUFFER_GAIN
+                && score.ll > best.0
+            {
+                best = (score.ll, hops);
             }
         }
     }
-    best.map_or(hops, |(_, hops)| hops)
+    best
+}
+
+/// Buffers that had room for all packets that arrived: the first if nothing that is missing took room, the second if
+/// that did which fits the first.
+fn buffers_for(passages: &[Passage], rate: [f64; 2]) -> [f64; 2] {
+    let enough = |buffer: f64| {
+        // Half a byte more: lengths are whole.
+        pass_with(passages, &Hops { rate, buffer }, false).most_waiting + 0.5
+    };
+    let first = enough(0.0);
+    [first, enough(first)]
 }
 
 /// The range of a rate in which the likelihood is not much smaller.
@@ -140,60 +217,25 @@ fn bounds(passages: &[Passage], hops: &Hops, link: usize, score: &Score) -> (f64
     let worth = |factor: f64| {
         let mut hops = *hops;
         hops.rate[link] *= factor;
-        pass(passages, &hops, |_, _| {}).ll > score.ll - CONFIDENT
+        pass(passages, &hops).ll > score.ll - CONFIDENT
     };
     let end = |up: bool| {
-        let (mut inside, mut step) = (1.0_f64, 1.002_f64);
-        for _ in 0..14 {
-            let factor = inside * step;
-            if worth(if up { factor } else { 1.0 / factor }) {
-                inside = factor;
-                step *= step;
-            } else if step > 1.002 {
-                step = 1.002;
-            } else {
-                break;
+        let is_inside = |factor: f64| worth(if up { factor } else { 1.0 / factor });
+        let (mut inside, mut outside) = (1.0_f64, 1.0002_f64);
+        while is_inside(outside) {
+            inside = outside;
+            outside *= outside;
+            if outside > 1e5 {
+                return f64::INFINITY;
             }
+        }
+        for _ in 0..6 {
+            let middle = (inside * outside).sqrt();
+            *(if is_inside(middle) { &mut inside } else { &mut outside }) = middle;
         }
         inside
     };
     let most = end(true);
-    (hops.rate[link] / end(false), if most > 50.0 { f64::INFINITY } else { hops.rate[link] * most })
-}
-
-/// Decides which copies of a message arrived where fewer did: those whose predicted times are nearest.
-fn assign(passages: &mut [Passage], open: &BTreeMap<usize, Vec<u64>>, hops: &Hops) {
-    if open.is_empty() {
-        return;
-    }
-    let mut predicted = vec![None; passages.len()];
-    let score = pass(passages, hops, |number, at| predicted[number] = Some(at));
-    let mut residuals = score.residuals;
-    residuals.sort_unstable_by(f64::total_cmp);
-    let delay = quantile(&residuals, 0.5);
-    let mut copies: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (number, packet) in passages.iter().enumerate() {
-        if open.contains_key(&packet.group) {
-            copies.entry(packet.group).or_default().push(number);
-        }
-    }
-    for (group, arrivals) in open {
-        let Some(mut left) = copies.remove(group) else { continue };
-        for arrival in arrivals {
-            let distance = |number: usize| {
-                let expected = predicted[number].map_or(f64::INFINITY, |at| at + delay);
-                (expected - *arrival as f64).abs()
-            };
-            let before = |number: &usize| passages[*number].sent <= *arrival;
-            let best = (0..left.len())
-                .filter(|place| before(&left[*place]))
-                .min_by(|one, other| distance(left[*one]).total_cmp(&distance(left[*other])));
-            if let Some(place) = best {
-                passages[left.remove(place)].seen = Seen::At(*arrival);
-            }
-        }
-        for number in left {
-            passages[number].seen = Seen::Missing;
-        }
-    }
+    let low = hops.rate[link] / end(false);
+    (low, if most > 50.0 { f64::INFINITY } else { hops.rate[link] * most })
 }

@@ -48,7 +48,7 @@ pub(super) fn said(measured: &Measured<'_>, network: &Network) -> (Vec<Figure>, 
             .to_owned(),
         });
     }
-    figures.push(round_trip(network));
+    figures.push(round_trip(measured, network));
     (figures, unknown(measured, network))
 }
 
@@ -85,19 +85,26 @@ fn buffer_figure(key: &'static str, direction: &Direction) -> Figure {
     }
 }
 
-/// The round trip of an idle path without transmission.
-fn round_trip(network: &Network) -> Figure {
+/// The round trip of the mean messages on an idle path.
+fn round_trip(measured: &Measured<'_>, network: &Network) -> Figure {
+    let sizes = measured.sizes;
+    let fixed = f64::from(sizes.header + 4 + sizes.token);
+    let out = fixed + f64::from(sizes.options + sizes.payload.0 + u32::from(sizes.payload.0 > 0));
+    let back = fixed + f64::from(sizes.response.0);
+    let (up, down) = if measured.sides.is_from_server { (back, out) } else { (out, back) };
+    let transmission = (up / network.up.rate + down / network.down.rate) * 8.0;
     let processing = network.processing.unwrap_or_default();
-    let ends = |up: f64, down: f64, own: f64| (up + down + own) / 1e9;
     let (up, down) = (network.up.delay, network.down.delay);
+    let sum = |up: f64, down: f64, own: f64| (up + down + own) / 1e9 + transmission;
     Figure {
         key: "round_trip",
-        value: ends(up.1, down.1, f64::midpoint(processing.0, processing.1)),
+        value: sum(up.1, down.1, f64::midpoint(processing.0, processing.1)),
         unit: "s",
-        low: Some(ends(up.0, down.0, processing.0)),
-        high: Some(ends(up.2, down.2, processing.1)),
+        low: Some(sum(up.0, down.0, processing.0)),
+        high: Some(sum(up.2, down.2, processing.1)),
         is_known: network.is_known,
-        how: "without queues and transmission; the range is that of single packets".to_owned(),
+        how: "of an idle path, transmission included; the range is that of single packets"
+            .to_owned(),
     }
 }
 
