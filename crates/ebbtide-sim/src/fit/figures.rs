@@ -2,6 +2,7 @@
 
 use super::TakenAt;
 use super::exchanges::Exchange;
+use super::losses::{Bursts, bursts};
 use super::path::{Leg, Path};
 use super::read::Contents;
 use super::search::Found;
@@ -85,12 +86,14 @@ pub(super) struct Network {
     pub(super) down: Direction,
     /// The time of the server from request to response, ns.
     pub(super) processing: Option<(f64, f64)>,
+    /// The bursts in which packets are lost, if they are.
+    pub(super) bursts: Option<Bursts>,
     /// Whether delay and losses are known at all.
     pub(super) is_known: bool,
 }
 
 /// A rate of which one end of the range is this many times the other is not known.
-const VAGUE: f64 = 1.5;
+const VAGUE: f64 = 1.25;
 
 /// The figures of the network that was found.
 pub(super) fn network(measured: &Measured<'_>) -> Network {
@@ -114,7 +117,11 @@ pub(super) fn network(measured: &Measured<'_>) -> Network {
         }
     };
     let (up, down) = if measured.sides.is_from_server { (second, first) } else { (first, second) };
-    Network { up, down, processing: processing(measured), is_known }
+    let bursts = match measured.path {
+        Path::Both(out, back) => bursts([&out.found.score, &back.found.score]),
+        _ => None,
+    };
+    Network { up, down, processing: processing(measured), bursts, is_known }
 }
 
 /// The rate of a direction; one that is not known is taken to be that of the other direction, as far as that

@@ -52,8 +52,10 @@ pub(super) struct Score {
     pub(super) least_dropped: f64,
     /// Times that packets took beyond those in queues and on links, ns, in the order of the packets.
     pub(super) residuals: Vec<f64>,
-    /// Packets that waited in a queue for at least the time of one packet.
-    pub(super) queued: u32,
+    /// The same for packets that found every link idle.
+    pub(super) idle: Vec<f64>,
+    /// Whether each packet that there was room for, and of which it is known, was lost, in their order.
+    pub(super) fates: Vec<bool>,
 }
 
 /// The times and lengths of the packets that wait before a link.
@@ -126,12 +128,12 @@ pub(super) fn pass_with(passages: &[Passage], hops: &Hops, is_strict: bool) -> S
         most_waiting: 0.0,
         least_dropped: f64::INFINITY,
         residuals: Vec::with_capacity(passages.len()),
-        queued: 0,
+        idle: Vec::new(),
+        fates: Vec::with_capacity(passages.len()),
     };
     for packet in passages {
-        let sent = packet.sent.saturating_sub(origin) as f64;
-        let mut now = sent;
-        let mut idle = 0.0;
+        let mut now = packet.sent.saturating_sub(origin) as f64;
+        let mut has_waited = false;
         let mut is_out = false;
         for ((queue, rate), bytes) in queues.iter_mut().zip(hops.rate).zip(packet.bytes) {
             if rate.is_infinite() {
@@ -162,17 +164,24 @@ pub(super) fn pass_with(passages: &[Passage], hops: &Hops, is_strict: bool) -> S
             if !is_idle && matches!(packet.seen, Seen::At(_)) {
                 score.most_waiting = score.most_waiting.max(needed);
             }
-            idle += bytes * 8e9 / rate;
+            has_waited |= !is_idle;
             now = queue.take(now, bytes, rate);
         }
         match packet.seen {
             _ if is_out => score.dropped += u32::from(packet.seen == Seen::Missing),
             Seen::At(at) => {
                 score.arrived += 1;
-                score.queued += u32::from(now - sent > 2.0 * idle);
-                score.residuals.push(at as f64 - origin as f64 - now);
+                score.fates.push(false);
+                let residual = at as f64 - origin as f64 - now;
+                score.residuals.push(residual);
+                if !has_waited {
+                    score.idle.push(residual);
+                }
             }
-            Seen::Missing => score.lost += 1,
+            Seen::Missing => {
+                score.fates.push(true);
+                score.lost += 1;
+            }
             Seen::Unknown => {}
         }
     }

@@ -11,6 +11,7 @@ mod exchanges;
 mod figures;
 mod hops;
 mod logarithm;
+mod losses;
 mod passages;
 mod path;
 mod read;

@@ -18,7 +18,9 @@ pub(super) struct Leg {
 
 impl Leg {
     fn new(found: Found) -> Self {
-        let delay = delay_of(&found.score.residuals);
+        // Small errors of the rate add up in a queue, and do not concern packets that found none.
+        let score = &found.score;
+        let delay = delay_of(if score.idle.len() < IDLE { &score.residuals } else { &score.idle });
         Self { found, delay }
     }
 
@@ -30,6 +32,9 @@ impl Leg {
         Self::new(found)
     }
 }
+
+/// So many packets without a queue show the delay.
+const IDLE: usize = 20;
 
 /// The shortest, the mean and the longest of the times that links leave unexplained, without the outliers of busy
 /// hosts.

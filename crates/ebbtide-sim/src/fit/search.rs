@@ -43,7 +43,7 @@ pub(super) fn search(mut passages: Vec<Passage>, both: bool) -> Option<Found> {
 /// Factors by which a rate is changed on the way to the best one. Where a link works without a pause, its rate
 /// decides the time of the last packet, and the likelihood has a peak that is that much narrower.
 const COARSER: [f64; 3] = [1.02, 1.005, 1.001];
-const FINE: [f64; 4] = [1.01, 1.002, 1.0004, 1.0001];
+const FINE: [f64; 6] = [1.01, 1.002, 1.0004, 1.0001, 1.00002, 1.000_005];
 /// Links of which the coarse search looks at the surroundings.
 const KEPT: usize = 6;
 

@@ -2,6 +2,7 @@
 
 use super::figures::{Direction, Figure, Measured, Network, Room};
 use super::path::Path;
+use super::write::given_up;
 use super::{Fit, TakenAt};
 use serde_json::{Value, json};
 
@@ -145,10 +146,16 @@ fn unknown(measured: &Measured<'_>, network: &Network) -> Vec<String> {
             .to_owned());
     }
     for (name, direction) in [("up", &network.up), ("down", &network.down)] {
-        if !direction.is_rate_known {
+        let (low, high) = direction.rates;
+        if !direction.is_rate_known && high.is_finite() {
+            let (low, high) = (rate(low), rate(high));
             say(format!(
-                "The rate of network.{name} is at least {}: packets hardly queued there.",
-                rate(direction.rates.0)
+                "The rate of network.{name} is between {low} and {high}: few packets queued there."
+            ));
+        } else if !direction.is_rate_known {
+            let low = rate(low);
+            say(format!(
+                "The rate of network.{name} is at least {low}: packets hardly queued there."
             ));
         }
         if let Room::AtLeast(most) = direction.room {
@@ -193,6 +200,9 @@ fn unknown(measured: &Measured<'_>, network: &Network) -> Vec<String> {
     }
     if contents.is_cut {
         say("The capture ends in the middle of a packet; what comes before was used.".to_owned());
+    }
+    if given_up(measured).is_none() {
+        say("MAX_RETRANSMIT does not show, since no request was given up.".to_owned());
     }
     say("ACK_TIMEOUT and the clients' congestion control do not show; coap.ack_timeout is RFC 7252's default."
         .to_owned());

@@ -1,7 +1,9 @@
 //! The scenario file.
 
+use super::exchanges::Exchange;
 use super::figures::{Direction, Figure, Measured, Network, Room};
 use crate::scenario::units::{Rate, Time};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Microseconds: finer than the clocks of captures.
@@ -81,7 +83,18 @@ fn write_all(
     let least = if traffic.is_confirmable { 0 } else { 4 };
     writeln!(out, "token_length = {}", sizes.token.max(least))?;
     if has_loss {
-        writeln!(out, "\n[errors.measured]\nkind = \"independent\"\naverage = {loss:.4}")?;
+        writeln!(out, "\n[errors.measured]")?;
+        match network.bursts {
+            Some(bursts) if bursts.bad > loss => {
+                writeln!(
+                    out,
+                    "kind = \"per-packet\"\ngood = 0.0\nbad = {:.3}",
+                    bursts.bad.min(1.0)
+                )?;
+                writeln!(out, "average = {loss:.4}\nmean_bad_packets = {:.2}", bursts.packets)?;
+            }
+            _ => writeln!(out, "kind = \"independent\"\naverage = {loss:.4}")?,
+        }
     }
     Ok(())
 }
@@ -152,12 +165,36 @@ fn path(real: &str, option_bytes: u32) -> String {
     text
 }
 
-/// The most copies after the first that a host sends: those of messages that were given up or, if none was, at least
-/// RFC 7252's default.
+/// The most copies after the first that a host sends.
 fn max_retransmit(measured: &Measured<'_>) -> usize {
-    let copies = |own: &super::exchanges::Exchange| own.copies.len() - 1;
-    let most = measured.exchanges.iter().map(copies).max().unwrap_or(0);
-    most.clamp(4, 254)
+    let copies = |own: &Exchange| own.copies.len() - 1;
+    match given_up(measured) {
+        Some(copies) => copies.min(254),
+        None => match measured.exchanges.iter().map(copies).max().unwrap_or(0) {
+            // RFC 7252's default.
+            0..=4 => 4,
+            // Nothing was given up so far.
+            most => most.max(20).min(254),
+        },
+    }
+}
+
+/// The usual number of copies after the first of messages that were given up: those without a response whose host
+/// went on to another.
+pub(super) fn given_up(measured: &Measured<'_>) -> Option<usize> {
+    let all = &measured.contents.datagrams;
+    let mut last = BTreeMap::new();
+    for exchange in measured.exchanges {
+        last.insert(exchange.device, all[exchange.copies[0]].at);
+    }
+    let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+    for exchange in measured.exchanges.iter().filter(|own| own.ended.is_none()) {
+        let end = exchange.copies.last().map_or(0, |copy| all[*copy].at);
+        if last.get(&exchange.device).is_some_and(|latest| *latest > end) {
+            *counts.entry(exchange.copies.len() - 1).or_default() += 1;
+        }
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(copies, _)| copies)
 }
 
 /// A delay, or the range of delays if they differ by more than the noise of clocks.
