@@ -14,14 +14,17 @@ pub(super) struct Leg {
     pub(super) found: Found,
     /// The shortest, the mean and the longest delay without queues and transmission, ns.
     pub(super) delay: (f64, f64, f64),
+    /// Whether some of the times include waits of hosts, such as timeouts.
+    has_pauses: bool,
 }
 
 impl Leg {
-    fn new(found: Found) -> Self {
+    fn new(found: Found, has_pauses: bool) -> Self {
         // Small errors of the rate add up in a queue, and do not concern packets that found none.
         let score = &found.score;
-        let delay = delay_of(if score.idle.len() < IDLE { &score.residuals } else { &score.idle });
-        Self { found, delay }
+        let times = if score.idle.len() < IDLE { &score.residuals } else { &score.idle };
+        let delay = delay_of(times, has_pauses);
+        Self { found, delay, has_pauses }
     }
 
     /// The same with other rates, which leave other delays.
@@ -29,7 +32,7 @@ impl Leg {
         let mut found = self.found.clone();
         found.hops.rate = rate;
         found.score = pass(&found.passages, &found.hops);
-        Self::new(found)
+        Self::new(found, self.has_pauses)
     }
 }
 
@@ -38,10 +41,13 @@ const IDLE: usize = 20;
 
 /// The shortest, the mean and the longest of the times that links leave unexplained, without the outliers of busy
 /// hosts.
-fn delay_of(residuals: &[f64]) -> (f64, f64, f64) {
+fn delay_of(residuals: &[f64], has_pauses: bool) -> (f64, f64, f64) {
     let mut sorted = residuals.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
+    if has_pauses {
+        return (quantile(&sorted, 0.05), quantile(&sorted, 0.2), quantile(&sorted, 0.4));
+    }
     (quantile(&sorted, 0.005), mean, quantile(&sorted, 0.995))
 }
 
@@ -66,7 +72,7 @@ impl Path {
         exchanges: &[Exchange],
         are_back_to_back: bool,
     ) -> Self {
-        let leg = |passages, both| search(passages, both).map(Leg::new);
+        let leg = |passages, both| search(passages, both).map(|found| Leg::new(found, false));
         if let (Some(near), Some(far)) = (sides.near, sides.far) {
             let out = leg(one_way(all, sides, (near, far), true), false);
             let back = leg(one_way(all, sides, (far, near), false), false);
@@ -78,7 +84,8 @@ impl Path {
             return leg(round_trips(all, exchanges), true).map_or(Self::Unknown, Self::RoundTrip);
         }
         if are_back_to_back {
-            return leg(return_trips(all, exchanges), true).map_or(Self::Unknown, Self::ReturnTrip);
+            let found = search(return_trips(all, exchanges), true);
+            return found.map_or(Self::Unknown, |found| Self::ReturnTrip(Leg::new(found, true)));
         }
         Self::Unknown
     }

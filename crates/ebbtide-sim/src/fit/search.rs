@@ -51,29 +51,34 @@ const KEPT: usize = 6;
 fn coarse(passages: &[Passage], both: bool) -> Option<Hops> {
     let part = &passages[..passages.len().min(COARSE)];
     let endless = f64::INFINITY;
-    let mut tried: Vec<(f64, Hops)> = Vec::new();
-    for link in 0..if both { 2 } else { 1 } {
-        for rate in candidates(part, link)? {
-            let rates = if link == 0 { [rate, endless] } else { [endless, rate] };
-            tried.push(consider(part, rates));
-        }
+    let alone = |link: usize| {
+        let rates = |rate| if link == 0 { [rate, endless] } else { [endless, rate] };
+        let tried = candidates(part, link)?.into_iter().map(|rate| consider(part, rates(rate)));
+        climb_from(part, tried.collect())
+    };
+    if !both {
+        return Some(alone(0)?.1);
     }
-    let mut best = climb_from(part, tried)?;
-    if both {
-        // The other link is as fast or faster for its packets; one that takes no time explains nothing.
-        let mut tried = vec![best];
-        let own = usize::from(best.1.rate[0].is_infinite());
-        let bytes = part.first()?.bytes.map(f64::from);
-        let equal = best.1.rate[own] * bytes[1 - own] / bytes[own].max(1.0);
-        for step in 0..40 {
-            let mut rates = best.1.rate;
-            rates[1 - own] = equal * 0.9 * power(1.12, step);
-            tried.push(consider(part, rates));
-        }
-        best = climb_from(part, tried)?;
-    }
-    Some(best.1)
+    // Where all packets of a direction have one length, either may be the bottleneck. More likely it is the one
+    // with the longer packets.
+    let bytes = |link: usize| part.iter().map(|own| f64::from(own.bytes[link])).sum::<f64>();
+    let bytes = [bytes(0), bytes(1)];
+    let own = usize::from(bytes[1] >= bytes[0]);
+    let (likely, other) = (alone(own)?, alone(1 - own)?);
+    let (own, best) =
+        if other.0 > likely.0 + PREFERENCE { (1 - own, other) } else { (own, likely) };
+    // The other link is as fast or faster for its packets.
+    let equal = best.1.rate[own] * bytes[1 - own] / bytes[own].max(1.0);
+    let second = |step: i32| {
+        let mut rates = best.1.rate;
+        rates[1 - own] = equal * 0.9 * power(1.12, step);
+        consider(part, rates)
+    };
+    Some(climb_from(part, (0..60).map(second).collect())?.1)
 }
+
+/// The logarithm of likelihood by which the less likely bottleneck has to explain the capture better.
+const PREFERENCE: f64 = 10.0;
 
 /// Rates that a link may have: those of a scale, and those at which packets arrived behind each other.
 fn candidates(passages: &[Passage], link: usize) -> Option<Vec<f64>> {

@@ -132,6 +132,9 @@ fn unknown(measured: &Measured<'_>, network: &Network) -> Vec<String> {
             say("Delays and losses of the two directions cannot be told apart from one place; they are divided \
                  evenly, and one buffer size is assumed for both."
                 .to_owned());
+            say("Which direction is the bottleneck does not show where packets have one size; it is taken to be the \
+                 one with the longer packets."
+                .to_owned());
             say("The server's processing time is part of the delay.".to_owned());
         }
         Path::Unknown => {

@@ -5,7 +5,7 @@ use super::read::{Contents, Datagram};
 use super::sides::Sides;
 use crate::stats::quantile;
 use ebbtide_core::wire::Type;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// A workload as a scenario writes it.
@@ -103,8 +103,7 @@ pub(super) fn traffic(
         }
         return traffic;
     }
-    if !is_near && !is_regular(&gaps) && quantile(&gaps, 0.9) < 4.0 * quantile(&gaps, 0.1) {
-        // Next to the server a pause and the way there and back look the same.
+    if !is_near && follows_answers(&devices, &gaps, &pauses) {
         return traffic;
     }
     traffic.is_back_to_back = false;
@@ -153,17 +152,19 @@ fn by_the_clock(traffic: &mut Traffic, devices: &[Device], at_once: f64) {
 }
 
 impl Device {
-    /// Times between an answer and the next request, after the first `open` requests.
+    /// Times between the answer to an earlier request and the next request, after the first `open` requests.
     fn pauses(&self, open: usize) -> Vec<f64> {
-        let mut ends: Vec<u64> = self.ends.iter().flatten().copied().collect();
-        ends.sort_unstable();
-        let later = self.starts.iter().skip(open.max(1));
-        later
-            .filter_map(|start| {
-                let before = ends.partition_point(|end| end <= start);
-                Some((start - ends.get(before.checked_sub(1)?)?) as f64)
-            })
-            .collect()
+        let mut ends = BTreeSet::new();
+        let mut pauses = Vec::new();
+        for (number, (start, end)) in self.starts.iter().zip(&self.ends).enumerate() {
+            if number >= open.max(1)
+                && let Some(last) = ends.range(..=*start).next_back()
+            {
+                pauses.push((start - last) as f64);
+            }
+            ends.extend(*end);
+        }
+        pauses
     }
 
     fn durations(&self) -> Vec<f64> {
@@ -225,6 +226,17 @@ fn deviations(starts: &[u64], period: f64) -> Vec<f64> {
     let values: Vec<f64> = starts.iter().map(off).collect();
     let middle = quantile(&sorted(values.iter().copied()), 0.5);
     values.iter().map(|value| value - middle).collect()
+}
+
+/// Whether requests follow the answers that left before them, as far as that shows next to the server: they keep no
+/// period, and none comes much sooner after an answer than others do, which a round trip prevents.
+fn follows_answers(devices: &[Device], gaps: &[f64], pauses: &[f64]) -> bool {
+    let period = quantile(gaps, 0.5);
+    let off = sorted(devices.iter().flat_map(|own| deviations(&own.starts, period)));
+    let width = quantile(&off, 0.9) - quantile(&off, 0.1);
+    !pauses.is_empty()
+        && width > 0.2 * period
+        && quantile(pauses, 0.02) > 0.2 * quantile(pauses, 0.5)
 }
 
 /// Whether most of sorted times are within a tenth of the median.

@@ -23,7 +23,12 @@ impl Write for Sink {
 }
 
 /// The capture of a replication under a control at a place, 0 for the clients and 1 for the server; `None`: at both.
-pub fn capture(scenario: &Scenario, control: &str, place: Option<u32>, seed: u64) -> Vec<u8> {
+pub(crate) fn capture(
+    scenario: &Scenario,
+    control: &str,
+    place: Option<u32>,
+    seed: u64,
+) -> Vec<u8> {
     let sink = Sink::default();
     let names: Vec<&str> = match place {
         None => PLACES.to_vec(),
