@@ -29,7 +29,7 @@ pub enum FitError {
     OnePlace,
     /// It holds more than this many messages.
     TooLong(usize),
-    /// What was found is not a valid scenario.
+    /// The estimates are not a valid scenario.
     Scenario(String),
 }
 

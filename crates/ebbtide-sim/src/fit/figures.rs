@@ -13,8 +13,7 @@ use crate::stats::quantile;
 /// A figure that was estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// The dotted key of the scenario, such as `network.up.rate`; or, for what is no key, a name with an
-    /// underscore: `round_trip`.
+    /// The dotted key of the scenario, such as `network.up.rate`; or the name of a figure that is not a key: `round_trip`.
     pub key: &'static str,
     /// The value in the unit; infinite for a buffer without a limit.
     pub value: f64,
@@ -30,7 +29,7 @@ pub struct Figure {
     pub how: String,
 }
 
-/// What was found in a capture.
+/// The measurements of a capture.
 #[derive(Copy, Clone)]
 pub(super) struct Measured<'m> {
     pub(super) contents: &'m Contents,
@@ -98,7 +97,8 @@ const VAGUE: f64 = 1.25;
 /// The figures of the network that was found.
 pub(super) fn network(measured: &Measured<'_>) -> Network {
     let (first, second, is_known) = match measured.path {
-        Path::Both(out, back) => {
+        Path::Both(legs) => {
+            let [out, back] = &**legs;
             let (one, other) = (alone(out), alone(back));
             let rates = (taken(&one, &other), taken(&other, &one));
             let endless = f64::INFINITY;
@@ -118,7 +118,7 @@ pub(super) fn network(measured: &Measured<'_>) -> Network {
     };
     let (up, down) = if measured.sides.is_from_server { (second, first) } else { (first, second) };
     let bursts = match measured.path {
-        Path::Both(out, back) => bursts([&out.found.score, &back.found.score]),
+        Path::Both(legs) => bursts([&legs[0].found.score, &legs[1].found.score]),
         _ => None,
     };
     Network { up, down, processing: processing(measured), bursts, is_known }

@@ -85,9 +85,9 @@ pub struct Fit {
     pub toml: String,
     /// The same scenario.
     pub scenario: Scenario,
-    /// What was estimated, with ranges.
+    /// The estimates, with ranges.
     pub figures: Vec<Figure>,
-    /// What the capture cannot tell, a sentence each.
+    /// A sentence for each thing that the capture cannot tell.
     pub unknown: Vec<String>,
     /// Where the capture was taken.
     pub taken_at: TakenAt,

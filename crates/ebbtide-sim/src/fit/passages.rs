@@ -1,4 +1,4 @@
-//! What was seen, as passages over links: each packet with the instants at which it entered and left.
+//! The capture as passages over links: each packet with the instants at which it entered and left.
 
 use super::exchanges::Exchange;
 use super::hops::{Passage, Seen};

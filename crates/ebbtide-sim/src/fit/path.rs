@@ -1,7 +1,7 @@
 //! The links between the two sides: what is known of each from where the capture was taken.
 
 use super::exchanges::Exchange;
-use super::hops::pass;
+use super::hops::settle;
 use super::passages::{one_way, return_trips, round_trips};
 use super::read::Datagram;
 use super::search::{Found, search};
@@ -31,7 +31,7 @@ impl Leg {
     pub(super) fn at(&self, rate: [f64; 2]) -> Self {
         let mut found = self.found.clone();
         found.hops.rate = rate;
-        found.score = pass(&found.passages, &found.hops);
+        found.score = settle(&found.passages, &found.hops);
         Self::new(found, self.has_pauses)
     }
 }
@@ -51,15 +51,15 @@ fn delay_of(residuals: &[f64], has_pauses: bool) -> (f64, f64, f64) {
     (quantile(&sorted, 0.005), mean, quantile(&sorted, 0.995))
 }
 
-/// What is known of the links. The first direction is that of the messages that open exchanges.
+/// The known links. The first direction is that of the messages that open exchanges.
 #[derive(Debug)]
 pub(super) enum Path {
     /// Both directions by themselves.
-    Both(Leg, Leg),
+    Both(Box<[Leg; 2]>),
     /// There and back: the first hop is the way there.
-    RoundTrip(Leg),
+    RoundTrip(Box<Leg>),
     /// Back and there again, seen from the hosts that answer.
-    ReturnTrip(Leg),
+    ReturnTrip(Box<Leg>),
     /// Nothing but what the traffic itself needs.
     Unknown,
 }
@@ -77,15 +77,17 @@ impl Path {
             let out = leg(one_way(all, sides, (near, far), true), false);
             let back = leg(one_way(all, sides, (far, near), false), false);
             if let (Some(out), Some(back)) = (out, back) {
-                return Self::Both(out, back);
+                return Self::Both(Box::new([out, back]));
             }
         }
         if sides.near.is_some() {
-            return leg(round_trips(all, exchanges), true).map_or(Self::Unknown, Self::RoundTrip);
+            return leg(round_trips(all, exchanges), true)
+                .map_or(Self::Unknown, |leg| Self::RoundTrip(Box::new(leg)));
         }
         if are_back_to_back {
             let found = search(return_trips(all, exchanges), true);
-            return found.map_or(Self::Unknown, |found| Self::ReturnTrip(Leg::new(found, true)));
+            return found
+                .map_or(Self::Unknown, |found| Self::ReturnTrip(Box::new(Leg::new(found, true))));
         }
         Self::Unknown
     }

@@ -220,7 +220,7 @@ impl Reader {
         let (from, to, header) = match sliced.net.as_ref()? {
             LaxNetSlice::Ipv4(ip) => {
                 let header = ip.header();
-                let ends = (header.source_addr().into(), header.destination_addr().into());
+                let ends = (header.source_addr(), header.destination_addr());
                 (IpAddr::V4(ends.0), IpAddr::V4(ends.1), 20 + 8)
             }
             LaxNetSlice::Ipv6(ip) => {

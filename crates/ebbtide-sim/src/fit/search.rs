@@ -1,11 +1,11 @@
 //! The search for the links that explain what was seen best.
 
-use super::hops::{Hops, Passage, Score, Seen, pass, pass_with};
+use super::hops::{Hops, Passage, Score, Seen, pass, pass_with, settle};
 
 /// Links that were found, and how certain they are.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// What was seen, in the order in which it was sent.
+    /// The packets, in the order in which they were sent.
     pub(super) passages: Vec<Passage>,
     pub(super) hops: Hops,
     pub(super) score: Score,
@@ -37,6 +37,7 @@ pub(super) fn search(mut passages: Vec<Passage>, both: bool) -> Option<Found> {
     for (link, range) in rates.iter_mut().enumerate().take(if both { 2 } else { 1 }) {
         *range = bounds(&passages, &hops, link, &score);
     }
+    let score = settle(&passages, &hops);
     Some(Found { passages, hops, score, rates })
 }
 
@@ -211,7 +212,7 @@ fn consider(passages: &[Passage], rate: [f64; 2]) -> (f64, Hops) {
 fn buffers_for(passages: &[Passage], rate: [f64; 2]) -> [f64; 2] {
     let enough = |buffer: f64| {
         // Half a byte more: lengths are whole.
-        pass_with(passages, &Hops { rate, buffer }, false).most_waiting + 0.5
+        pass_with(passages, &Hops { rate, buffer }, false, 0.0).most_waiting + 0.5
     };
     let first = enough(0.0);
     [first, enough(first)]

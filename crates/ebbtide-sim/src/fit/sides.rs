@@ -1,4 +1,4 @@
-//! Who talks to whom, and where the capture was taken.
+//! The two sides of the traffic, and the place of the capture.
 
 use super::read::{Contents, Datagram};
 use super::{FitError, TakenAt};

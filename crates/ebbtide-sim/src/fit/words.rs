@@ -1,4 +1,4 @@
-//! What is said about a fit: figures with ranges, and what the capture cannot tell.
+//! The account of a fit: figures with ranges, and what the capture cannot tell.
 
 use super::figures::{Direction, Figure, Measured, Network, Room};
 use super::path::Path;
@@ -109,7 +109,7 @@ fn round_trip(measured: &Measured<'_>, network: &Network) -> Figure {
     }
 }
 
-/// What the capture cannot tell.
+/// Says what the capture cannot tell.
 fn unknown(measured: &Measured<'_>, network: &Network) -> Vec<String> {
     let mut list = Vec::new();
     let mut say = |text: String| list.push(text);
@@ -121,10 +121,9 @@ fn unknown(measured: &Measured<'_>, network: &Network) -> Vec<String> {
         ));
     }
     match measured.path {
-        Path::Both(out, back) => {
-            if out.delay.0 < 0.0 || back.delay.0 < 0.0 {
-                say("The clocks of the two places differ: only the sum of the two delays is known, and is \
-                     divided evenly."
+        Path::Both(legs) => {
+            if legs.iter().any(|leg| leg.delay.0 < 0.0) {
+                say("The clocks of the two places differ: only the sum of the two delays is known, and counts."
                     .to_owned());
             }
         }

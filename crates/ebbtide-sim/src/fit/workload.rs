@@ -1,4 +1,4 @@
-//! What the devices do: when they send, how much, and how many exchanges they keep open.
+//! The activity of the devices: when they send, how much, and how many exchanges they keep open.
 
 use super::exchanges::Exchange;
 use super::read::{Contents, Datagram};

@@ -174,7 +174,7 @@ fn max_retransmit(measured: &Measured<'_>) -> usize {
             // RFC 7252's default.
             0..=4 => 4,
             // Nothing was given up so far.
-            most => most.max(20).min(254),
+            most => most.clamp(20, 254),
         },
     }
 }
