@@ -24,7 +24,7 @@ pub(crate) fn fit(
     };
     let taken_at = taken_at.map(place).transpose()?;
     let options = Options { name, port, taken_at, ..Options::default() };
-    let work = move || {
+    let work = move || -> PyResult<String> {
         let shown = path.display().to_string();
         let file = File::open(&path)?;
         let found = fitted(BufReader::new(file), &options).map_err(|error| match error {
