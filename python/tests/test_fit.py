@@ -38,7 +38,7 @@ def test_the_scenario_can_be_run(capture: Path) -> None:
 def test_what_cannot_be_fitted_is_refused_by_name(tmp_path: Path) -> None:
     text = tmp_path / "text.pcap"
     text.write_text("no packets here")
-    with pytest.raises(ValueError, match="text.pcap: is not a capture"):
+    with pytest.raises(ValueError, match=r"text\.pcap: is not a capture"):
         ebbtide.fit(text)
     with pytest.raises(OSError):
         ebbtide.fit(tmp_path / "missing.pcap")

@@ -14,7 +14,7 @@ from ebbtide._scenario import Scenario
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that was estimated, in ``unit``: ``bit/s``, ``s``, ``B``, or none for shares and numbers.
+    """An estimate in ``unit``: ``bit/s``, ``s``, ``B``, or none for shares and numbers.
 
     ``low`` and ``high`` bound it with 95 % confidence; None where there is no bound. ``value`` is
     None for a buffer without a limit. If not ``known``, the value is one that contradicts nothing.
