@@ -6,6 +6,7 @@ mod client;
 mod control;
 mod control_args;
 mod errors;
+mod fit;
 mod map;
 mod message;
 mod names;
@@ -37,6 +38,8 @@ mod _ebbtide {
     use crate::errors::{
         ConnectionLost, EbbtideError, NoAnswer, ProtocolError, ResetError, RunError, TooLargeError,
     };
+    #[pymodule_export]
+    use crate::fit::fit;
     #[pymodule_export]
     use crate::map::MapPlan;
     #[pymodule_export]

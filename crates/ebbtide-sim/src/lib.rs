@@ -9,12 +9,14 @@
 //! * [`map`]: many networks drawn from ranges, and a comparison of the controls over all of them.
 //! * [`net`]: links, independent of the engine.
 //! * [`emulation`]: the same links for real packets under the wall clock.
+//! * [`fit`]: from a capture of a network to a scenario of it.
 //! * [`reproduce`]: the papers' experiments, compared with their published figures.
 //! * [`judge`]: the recommended control for a network, with the reason.
 //! * [`record`], [`stats`], [`report`]: measurements, their statistics and their presentation.
 
 pub mod emulation;
 pub mod engine;
+pub mod fit;
 mod growth;
 mod host;
 pub mod judge;

@@ -44,6 +44,7 @@ from ebbtide._ebbtide import (
     Subject,
     TooLargeError,
 )
+from ebbtide._fit import Figure, Fit, fit
 from ebbtide._map import Map, map
 from ebbtide._results import Result, replay, reproduce, run
 from ebbtide._scenario import Scenario, controls, scenario, scenarios
@@ -62,6 +63,8 @@ __all__ = [
     "Control",
     "EbbtideError",
     "Failed",
+    "Figure",
+    "Fit",
     "Map",
     "Missing",
     "NoAnswer",
@@ -83,6 +86,7 @@ __all__ = [
     "calibrate",
     "control",
     "controls",
+    "fit",
     "get",
     "map",
     "post",

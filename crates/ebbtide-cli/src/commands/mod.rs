@@ -7,6 +7,7 @@ pub(crate) mod compact;
 pub(crate) mod discover;
 pub(crate) mod emulate;
 pub(crate) mod export;
+pub(crate) mod fit;
 pub(crate) mod flow;
 mod forecast;
 pub(crate) mod list;

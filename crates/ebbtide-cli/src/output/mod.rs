@@ -4,6 +4,7 @@ mod background;
 mod classes;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulation;
+pub(crate) mod fit;
 mod flows;
 pub(crate) mod map;
 mod mesh;

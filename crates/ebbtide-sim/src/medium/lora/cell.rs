@@ -19,13 +19,13 @@ const LISTENING: u64 = 8;
 /// An event of the cell.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct LoraEvent {
-    /// What happens.
+    /// The step.
     pub step: LoraStep,
     /// The device to which it happens.
     pub device: u32,
 }
 
-/// What happens to a device.
+/// The steps of a device.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum LoraStep {
     /// It may transmit again.

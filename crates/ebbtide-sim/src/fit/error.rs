@@ -1,0 +1,82 @@
+//! Why no scenario can be fitted to a capture.
+
+use std::{fmt, io};
+
+/// Why no scenario can be fitted.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FitError {
+    /// The source cannot be read.
+    Io(io::Error),
+    /// It is neither pcap nor pcapng.
+    NotACapture,
+    /// A block of it contradicts the format.
+    Damaged(String),
+    /// It holds no CoAP messages.
+    NoCoap {
+        /// The port at which they were expected.
+        port: u16,
+        /// Packets that it holds instead.
+        packets: u64,
+        /// Packets of link types that are not supported.
+        unsupported: u64,
+    },
+    /// It holds one direction: which one, and the number of its messages.
+    OneDirection(&'static str, usize),
+    /// It holds messages in both directions, but no answer to any of this many requests.
+    NoExchange(usize),
+    /// It was said to be taken at both ends, but all of it was captured at one interface.
+    OnePlace,
+    /// It holds more than this many messages.
+    TooLong(usize),
+    /// The estimates are not a valid scenario.
+    Scenario(String),
+}
+
+impl fmt::Display for FitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "cannot be read: {error}"),
+            Self::NotACapture => f.write_str("is not a capture: neither pcap nor pcapng"),
+            Self::Damaged(what) => write!(f, "is a damaged capture: {what}"),
+            Self::NoCoap { packets: 0, unsupported: 0, .. } => f.write_str("holds no packets"),
+            Self::NoCoap { packets: 0, unsupported, .. } => write!(
+                f,
+                "holds {unsupported} packets of a link type that is not supported; there are Ethernet, \
+                 Linux cooked, raw IP and loopback"
+            ),
+            Self::NoCoap { port, packets, .. } => write!(
+                f,
+                "holds no CoAP messages over UDP at port {port} among its {packets} packets; name \
+                 another port with --port (messages protected by DTLS cannot be read)"
+            ),
+            Self::OneDirection(what, count) => write!(
+                f,
+                "holds only one direction: {count} messages, {what}; capture both directions"
+            ),
+            Self::NoExchange(count) => write!(
+                f,
+                "holds {count} requests and no answer to any of them; capture both directions"
+            ),
+            Self::OnePlace => f.write_str(
+                "was captured at one interface, so --taken-at must be clients or server; for link \
+                 the file needs an interface for each end",
+            ),
+            Self::TooLong(most) => write!(
+                f,
+                "holds more than {most} CoAP messages; take a part of it, such as editcap -r FILE \
+                 PART 1-{most}"
+            ),
+            Self::Scenario(error) => write!(f, "leads to an impossible scenario: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FitError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}

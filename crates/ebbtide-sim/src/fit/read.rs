@@ -1,0 +1,362 @@
+//! Reading a capture: pcap and pcapng files, down to the CoAP messages in them.
+
+use super::FitError;
+use ebbtide_core::wire::{Code, Message, OptionNumber, Token, Type};
+use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use pcap_file::pcap::PcapReader;
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use pcap_file::{DataLink, PcapError};
+use std::io::{self, Cursor, ErrorKind, Read};
+use std::net::{IpAddr, SocketAddr};
+
+/// A CoAP message as it was seen at one place.
+#[derive(Clone, Debug)]
+pub(super) struct Datagram {
+    /// Nanoseconds since the epoch of the capture.
+    pub(super) at: u64,
+    /// The number of its interface in the file.
+    pub(super) interface: usize,
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    /// Length of the IP packet in bytes.
+    pub(super) bytes: u32,
+    pub(super) kind: Type,
+    pub(super) code: Code,
+    pub(super) id: u16,
+    pub(super) token: Token,
+    /// Bytes of its options.
+    pub(super) options: u32,
+    /// Bytes of its payload.
+    pub(super) payload: u32,
+    /// A hash of the message: copies of it have the same one.
+    pub(super) hash: u64,
+    pub(super) is_notification: bool,
+    /// The number of its path among [`Contents::paths`].
+    pub(super) path: Option<u32>,
+}
+
+/// The contents of a capture.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// The messages in the order of time.
+    pub(super) datagrams: Vec<Datagram>,
+    /// The names of the interfaces, in the file's order.
+    pub(super) interfaces: Vec<Option<String>>,
+    /// The distinct paths of requests, at most [`PATHS`].
+    pub(super) paths: Vec<String>,
+    /// Packets that hold no CoAP message, and their bytes.
+    pub(super) others: (u64, u64),
+    /// Packets of link types that are not supported.
+    pub(super) unsupported: u64,
+    /// IP fragments, whose messages are not put together.
+    pub(super) fragments: u64,
+    /// The file ends within a packet.
+    pub(super) is_cut: bool,
+}
+
+/// Distinct paths that are remembered.
+const PATHS: usize = 64;
+
+/// Reads a capture whose CoAP messages use this port.
+pub(super) fn read(mut source: impl Read, port: u16, most: usize) -> Result<Contents, FitError> {
+    let mut magic = [0; 4];
+    let mut have = 0;
+    while have < magic.len() {
+        match source.read(&mut magic[have..]) {
+            Ok(0) => return Err(FitError::NotACapture),
+            Ok(more) => have += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(FitError::Io(error)),
+        }
+    }
+    let whole = Cursor::new(magic).chain(source);
+    let mut reader = Reader { contents: Contents::default(), port, most };
+    // The block type of a section header (pcapng section 4.1), the same in both byte orders.
+    let ended = match magic {
+        [0x0a, 0x0d, 0x0d, 0x0a] => reader.pcapng(whole)?,
+        // In both byte orders, with microseconds and with nanoseconds.
+        [0xa1, 0xb2, 0xc3, 0xd4]
+        | [0xd4, 0xc3, 0xb2, 0xa1]
+        | [0xa1, 0xb2, 0x3c, 0x4d]
+        | [0x4d, 0x3c, 0xb2, 0xa1] => reader.pcap(whole)?,
+        _ => return Err(FitError::NotACapture),
+    };
+    let mut contents = reader.contents;
+    contents.is_cut = ended == Ended::Cut;
+    // Captures of several interfaces may be slightly out of order.
+    contents.datagrams.sort_by_key(|datagram| datagram.at);
+    Ok(contents)
+}
+
+/// How the file ends.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Ended {
+    Whole,
+    Cut,
+}
+
+struct Reader {
+    contents: Contents,
+    port: u16,
+    most: usize,
+}
+
+/// A damaged or unfinished block ends the capture: what came before it counts.
+fn is_cut(error: PcapError) -> Result<(), FitError> {
+    match error {
+        PcapError::IncompleteBuffer => Ok(()),
+        PcapError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(()),
+        PcapError::IoError(error) => Err(FitError::Io(error)),
+        other => Err(FitError::Damaged(other.to_string())),
+    }
+}
+
+impl Reader {
+    fn pcap(&mut self, source: impl Read) -> Result<Ended, FitError> {
+        let mut reader = match PcapReader::new(source) {
+            Ok(reader) => reader,
+            Err(error) => return is_cut(error).map(|()| Ended::Cut),
+        };
+        let link = reader.header().datalink;
+        self.contents.interfaces.push(None);
+        while let Some(packet) = reader.next_packet() {
+            match packet {
+                Ok(packet) => {
+                    let at = u64::try_from(packet.timestamp.as_nanos()).unwrap_or(u64::MAX);
+                    self.frame((at, 0), link, &packet.data)?;
+                }
+                Err(error) => return is_cut(error).map(|()| Ended::Cut),
+            }
+        }
+        Ok(Ended::Whole)
+    }
+
+    fn pcapng(&mut self, source: impl Read) -> Result<Ended, FitError> {
+        let mut reader = match PcapNgReader::new(source) {
+            Ok(reader) => reader,
+            Err(error) => return is_cut(error).map(|()| Ended::Cut),
+        };
+        // The interfaces of the present section: their numbers begin anew with each.
+        let mut section: Vec<Interface> = Vec::new();
+        loop {
+            let block = match reader.next_block() {
+                None => return Ok(Ended::Whole),
+                Some(Err(error)) => return is_cut(error).map(|()| Ended::Cut),
+                Some(Ok(block)) => block,
+            };
+            match block {
+                Block::SectionHeader(_) => section.clear(),
+                Block::InterfaceDescription(block) => {
+                    let mut name = None;
+                    // pcapng section 4.2: microseconds unless if_tsresol says otherwise.
+                    let (mut unit, mut offset) = (6, 0);
+                    for option in &block.options {
+                        match option {
+                            InterfaceDescriptionOption::IfName(own) => {
+                                name = Some(own.to_string());
+                            }
+                            InterfaceDescriptionOption::IfTsResol(own) => unit = *own,
+                            InterfaceDescriptionOption::IfTsOffset(own) => offset = *own,
+                            _ => {}
+                        }
+                    }
+                    // The same interface in several sections is one place.
+                    let known = &mut self.contents.interfaces;
+                    let number = match known.iter().position(|own| name.is_some() && *own == name) {
+                        Some(number) => number,
+                        None => {
+                            known.push(name);
+                            known.len() - 1
+                        }
+                    };
+                    section.push(Interface { number, link: block.linktype, unit, offset });
+                }
+                Block::EnhancedPacket(packet) => {
+                    let own = usize::try_from(packet.interface_id).ok();
+                    let Some(own) = own.and_then(|own| section.get(own)) else {
+                        return Err(FitError::Damaged("a packet names no interface".to_owned()));
+                    };
+                    // The reader counts every unit as a nanosecond.
+                    let units = u64::try_from(packet.timestamp.as_nanos()).unwrap_or(u64::MAX);
+                    let (at, number, link) = (own.nanos(units), own.number, own.link);
+                    self.frame((at, number), link, &packet.data)?;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes a frame that was captured at an instant at an interface.
+    fn frame(&mut self, at: (u64, usize), link: DataLink, frame: &[u8]) -> Result<(), FitError> {
+        let Some(packet) = network_layer(link, frame) else {
+            match link {
+                DataLink::ETHERNET | DataLink::LINUX_SLL | DataLink::LINUX_SLL2 => {
+                    self.other(frame);
+                }
+                _ => self.contents.unsupported += 1,
+            }
+            return Ok(());
+        };
+        let Some(datagram) = self.datagram(at, packet) else {
+            self.other(packet);
+            return Ok(());
+        };
+        if self.contents.datagrams.len() >= self.most {
+            return Err(FitError::TooLong(self.most));
+        }
+        self.contents.datagrams.push(datagram);
+        Ok(())
+    }
+
+    fn other(&mut self, packet: &[u8]) {
+        self.contents.others.0 += 1;
+        self.contents.others.1 += packet.len() as u64;
+    }
+
+    /// The CoAP message in an IP packet, if there is one.
+    fn datagram(&mut self, (at, interface): (u64, usize), packet: &[u8]) -> Option<Datagram> {
+        let sliced = LaxSlicedPacket::from_ip(packet).ok()?;
+        let (from, to, header) = match sliced.net.as_ref()? {
+            LaxNetSlice::Ipv4(ip) => {
+                let header = ip.header();
+                let ends = (header.source_addr(), header.destination_addr());
+                (IpAddr::V4(ends.0), IpAddr::V4(ends.1), 20 + 8)
+            }
+            LaxNetSlice::Ipv6(ip) => {
+                let header = ip.header();
+                let ends = (header.source_addr(), header.destination_addr());
+                (IpAddr::V6(ends.0), IpAddr::V6(ends.1), 40 + 8)
+            }
+            LaxNetSlice::Arp(_) => return None,
+        };
+        if sliced.ip_payload().is_some_and(|payload| payload.fragmented) {
+            self.contents.fragments += 1;
+            return None;
+        }
+        let Some(TransportSlice::Udp(udp)) = &sliced.transport else { return None };
+        if udp.source_port() != self.port && udp.destination_port() != self.port {
+            return None;
+        }
+        let message = Message::parse(udp.payload()).ok()?;
+        // The capture may have kept only the beginning: the header has the length.
+        let length = u32::from(udp.length()).saturating_sub(8).max(udp.payload().len() as u32);
+        let missing = length - udp.payload().len() as u32;
+        let token = message.token();
+        let payload = message.payload().len() as u32 + missing;
+        let marker = u32::from(payload > 0);
+        let fixed = 4 + token.as_slice().len() as u32 + marker + payload;
+        let path = match message.code().is_request() {
+            true => self.path(&message),
+            false => None,
+        };
+        Some(Datagram {
+            at,
+            interface,
+            from: SocketAddr::new(from, udp.source_port()),
+            to: SocketAddr::new(to, udp.destination_port()),
+            bytes: header + length,
+            kind: message.kind(),
+            code: message.code(),
+            id: message.message_id().0,
+            token,
+            options: length.saturating_sub(fixed),
+            payload,
+            hash: fnv(udp.payload()),
+            is_notification: message.code().is_response()
+                && message.option(OptionNumber::OBSERVE).is_some(),
+            path,
+        })
+    }
+
+    /// The number of a request's path.
+    fn path(&mut self, message: &Message<'_>) -> Option<u32> {
+        let mut text = String::new();
+        for segment in message.options().filter(|o| o.number == OptionNumber::URI_PATH) {
+            if !text.is_empty() {
+                text.push('/');
+            }
+            text.push_str(&String::from_utf8_lossy(segment.value));
+        }
+        let known = &mut self.contents.paths;
+        let place = known.iter().position(|own| *own == text);
+        let place = place.or_else(|| {
+            (known.len() < PATHS).then(|| {
+                known.push(text);
+                known.len() - 1
+            })
+        });
+        place.and_then(|place| u32::try_from(place).ok())
+    }
+}
+
+/// An interface of a pcapng section.
+struct Interface {
+    /// Its number in [`Contents::interfaces`].
+    number: usize,
+    link: DataLink,
+    /// The unit of its times (if_tsresol).
+    unit: u8,
+    /// Seconds to be added to its times (if_tsoffset).
+    offset: u64,
+}
+
+impl Interface {
+    /// The nanoseconds of a number of its units.
+    fn nanos(&self, units: u64) -> u64 {
+        let exponent = u32::from(self.unit & 0x7f);
+        let units = u128::from(units);
+        let nanos = if self.unit & 0x80 == 0 {
+            // 10^-n s.
+            match exponent {
+                0..=9 => units * 10u128.pow(9 - exponent),
+                10..=38 => units / 10u128.pow(exponent - 9),
+                _ => 0,
+            }
+        } else {
+            // 2^-n s.
+            (units * 1_000_000_000).checked_shr(exponent).unwrap_or(0)
+        };
+        let nanos = nanos + u128::from(self.offset) * 1_000_000_000;
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    }
+}
+
+/// The IP packet in a frame, if there is one.
+fn network_layer(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
+    const IPV4: u16 = 0x0800;
+    const IPV6: u16 = 0x86dd;
+    let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
+    let packet = match link {
+        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => frame,
+        DataLink::ETHERNET => {
+            let mut at = 12;
+            // IEEE 802.1Q and 802.1ad: tags of four bytes.
+            while matches!(word(at)?, 0x8100 | 0x88a8 | 0x9100) {
+                at += 4;
+            }
+            matches!(word(at)?, IPV4 | IPV6).then(|| frame.get(at + 2..))??
+        }
+        // A header of 16 bytes that ends with the protocol.
+        DataLink::LINUX_SLL => matches!(word(14)?, IPV4 | IPV6).then(|| frame.get(16..))??,
+        // A header of 20 bytes that begins with the protocol.
+        DataLink::LINUX_SLL2 => matches!(word(0)?, IPV4 | IPV6).then(|| frame.get(20..))??,
+        // Four bytes with the address family, whose numbers differ between systems; the version
+        // of IP tells.
+        DataLink::NULL | DataLink::LOOP => frame.get(4..)?,
+        _ => return None,
+    };
+    matches!(packet.first()? >> 4, 4 | 6).then_some(packet)
+}
+
+/// FNV-1a with 64 bits.
+fn fnv(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+impl From<io::Error> for FitError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}

@@ -1,0 +1,183 @@
+//! What `fit` reads and refuses: formats, link types, damage, and captures that hold too little.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod fit_fixture;
+
+use ebbtide_sim::fit::{Fit, FitError, Options, TakenAt, fit};
+use ebbtide_sim::scenario::{Override, Scenario, load};
+use etherparse::PacketBuilder;
+use fit_fixture::capture;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::pcapng::{Block, PcapNgReader};
+use pcap_file::{DataLink, TsResolution};
+use std::time::Duration;
+
+fn scenario(settings: &[(&str, &str)]) -> Scenario {
+    let change = |(key, value): &(&str, &str)| Override {
+        key: (*key).to_owned(),
+        value: (*value).to_owned(),
+    };
+    let common = [("clients", "4"), ("exchanges", "10")];
+    let changes: Vec<Override> = common.iter().chain(settings).map(change).collect();
+    load("nb-iot").unwrap().scenario(&changes).unwrap()
+}
+
+fn of_clients() -> Vec<u8> {
+    capture(&scenario(&[]), "default", Some(0), 1)
+}
+
+fn fitted(bytes: &[u8]) -> Result<Fit, FitError> {
+    fit(bytes, &Options::default())
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    fitted(bytes).unwrap_err().to_string()
+}
+
+/// The packets of a pcapng file of ours, with their times.
+fn packets(bytes: &[u8]) -> Vec<(Duration, Vec<u8>)> {
+    let mut reader = PcapNgReader::new(bytes).unwrap();
+    let mut all = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.unwrap() {
+            all.push((packet.timestamp, packet.data.to_vec()));
+        }
+    }
+    all
+}
+
+/// A pcap file of these packets, each behind a header of its link type.
+fn pcap(link: DataLink, header: &[u8], packets: &[(Duration, Vec<u8>)]) -> Vec<u8> {
+    let own = PcapHeader {
+        datalink: link,
+        ts_resolution: TsResolution::NanoSecond,
+        ..PcapHeader::default()
+    };
+    let mut writer = PcapWriter::with_header(Vec::new(), own).unwrap();
+    for (at, packet) in packets {
+        let frame = [header, packet].concat();
+        let length = u32::try_from(frame.len()).unwrap();
+        writer.write_packet(&PcapPacket::new(*at, length, &frame)).unwrap();
+    }
+    writer.into_writer()
+}
+
+#[test]
+fn every_link_type_gives_the_same_scenario() {
+    let bytes = of_clients();
+    let expected =
+        fit(&bytes[..], &Options { taken_at: Some(TakenAt::Clients), ..Options::default() });
+    let expected = expected.unwrap().scenario;
+    let packets = packets(&bytes);
+    let ethernet = [&[2; 12][..], &[0x08, 0x00]].concat();
+    let tagged = [&[2; 12][..], &[0x81, 0x00, 0, 7, 0x08, 0x00]].concat();
+    let cooked = [&[0; 14][..], &[0x08, 0x00]].concat();
+    let cooked_2 = [&[0x08, 0x00][..], &[0; 18]].concat();
+    for (link, header) in [
+        (DataLink::RAW, &[][..]),
+        (DataLink::IPV4, &[]),
+        (DataLink::ETHERNET, &ethernet),
+        (DataLink::ETHERNET, &tagged),
+        (DataLink::LINUX_SLL, &cooked),
+        (DataLink::LINUX_SLL2, &cooked_2),
+        (DataLink::NULL, &[2, 0, 0, 0]),
+        (DataLink::LOOP, &[0, 0, 0, 2]),
+    ] {
+        let found = fitted(&pcap(link, header, &packets)).unwrap();
+        assert_eq!(found.scenario, expected, "{link:?}");
+        assert_eq!(found.taken_at, TakenAt::Clients);
+    }
+}
+
+#[test]
+fn ipv6_counts_its_longer_header() {
+    let packets: Vec<(Duration, Vec<u8>)> = packets(&of_clients())
+        .into_iter()
+        .map(|(at, packet)| {
+            let address = |part: &[u8]| {
+                let mut address = [0; 16];
+                address[..2].copy_from_slice(&[0x20, 0x01]);
+                address[12..].copy_from_slice(part);
+                address
+            };
+            let ends = (address(&packet[12..16]), address(&packet[16..20]));
+            let builder = PacketBuilder::ipv6(ends.0, ends.1, 64).udp(5683, 5683);
+            let mut longer = Vec::new();
+            builder.write(&mut longer, &packet[28..]).unwrap();
+            (at, longer)
+        })
+        .collect();
+    let found = fitted(&pcap(DataLink::RAW, &[], &packets)).unwrap();
+    assert_eq!(found.scenario.network.header, 48);
+    assert_eq!(found.scenario.clients.count, 4);
+}
+
+#[test]
+fn what_is_no_capture_is_refused() {
+    for bytes in [&b""[..], b"\x0a\x0d", b"[network]\nheader = 28\n", &[0; 4000]] {
+        assert_eq!(refusal(bytes), "is not a capture: neither pcap nor pcapng");
+    }
+}
+
+#[test]
+fn a_capture_that_is_cut_off_counts_up_to_there_and_says_so() {
+    let bytes = of_clients();
+    let found = fitted(&bytes[..bytes.len() * 3 / 4 + 3]).unwrap();
+    assert!(found.unknown.iter().any(|own| own.contains("ends in the middle of a packet")));
+    assert!(found.messages > 40 && found.messages < 80, "{}", found.messages);
+}
+
+#[test]
+fn nothing_panics_wherever_a_capture_is_cut_or_damaged() {
+    let bytes = capture(&scenario(&[("clients", "2"), ("exchanges", "2")]), "default", None, 1);
+    for end in (0..bytes.len()).step_by(5) {
+        let _ = fitted(&bytes[..end]);
+        let mut damaged = bytes.clone();
+        damaged[end] ^= 0xff;
+        let _ = fitted(&damaged);
+    }
+}
+
+#[test]
+fn a_capture_without_coap_says_so_and_how_to_name_another_port() {
+    let bytes = of_clients();
+    let other = fit(&bytes[..], &Options { port: 61616, ..Options::default() });
+    let message = other.unwrap_err().to_string();
+    let expected = "holds no CoAP messages over UDP at port 61616 among its 80 packets; name another port with --port";
+    assert!(message.starts_with(expected), "{message}");
+    let frames = pcap(DataLink::IEEE802_15_4, &[], &packets(&bytes));
+    assert!(refusal(&frames).starts_with("holds 80 packets of a link type that is not supported"));
+    assert_eq!(refusal(&pcap(DataLink::RAW, &[], &[])), "holds no packets");
+}
+
+#[test]
+fn a_capture_of_one_direction_says_which() {
+    let packets = packets(&of_clients());
+    // The second byte of the message behind the headers is its code: requests are 0.01 to 0.31.
+    let is_request = |packet: &[u8]| (1..32).contains(&packet[29]);
+    let (up, down): (Vec<_>, Vec<_>) =
+        packets.into_iter().partition(|(_, packet)| is_request(packet));
+    let of = |packets: &[(Duration, Vec<u8>)]| refusal(&pcap(DataLink::RAW, &[], packets));
+    let expected =
+        "holds only one direction: 40 messages, requests but no answers; capture both directions";
+    assert_eq!(of(&up), expected);
+    let expected =
+        "holds only one direction: 40 messages, answers but no requests; capture both directions";
+    assert_eq!(of(&down), expected);
+}
+
+#[test]
+fn more_messages_than_allowed_are_refused() {
+    let bytes = of_clients();
+    let few = fit(&bytes[..], &Options { most_messages: 79, ..Options::default() });
+    let message = few.unwrap_err().to_string();
+    assert!(message.starts_with("holds more than 79 CoAP messages"), "{message}");
+    assert!(fit(&bytes[..], &Options { most_messages: 80, ..Options::default() }).is_ok());
+}
+
+#[test]
+fn one_interface_is_not_both_ends() {
+    let options = Options { taken_at: Some(TakenAt::Link), ..Options::default() };
+    let message = fit(&of_clients()[..], &options).unwrap_err().to_string();
+    assert!(message.starts_with("was captured at one interface"), "{message}");
+}
