@@ -351,6 +351,56 @@ fn a_probe_that_overtakes_a_slow_handler_costs_one_copy_and_the_guard_learns_the
     assert_eq!(node.one().id(), request.id());
 }
 
+/// An exchange on a path whose estimate is too old: a probe is answered with its Reset, and the copy that leaves
+/// so much later is returned, after the original.
+fn sentenced(node: &mut Node, (before, until): (f64, f64)) -> (Datagram, Datagram) {
+    node.wait(300.0);
+    node.get();
+    let original = node.one();
+    let mut sent = Vec::new();
+    while sent.is_empty() {
+        node.wait(0.1);
+        sent = node.take();
+    }
+    let probe = sent.remove(0);
+    assert!(probe.is_probe() && sent.is_empty());
+    node.arrive(&probe.rst());
+    node.wait(before);
+    assert!(node.take().is_empty(), "the verdict waits for an answer that was overtaken");
+    node.wait(until - before);
+    let copy = node.one();
+    assert!(!copy.is_probe());
+    (original, copy)
+}
+
+#[test]
+fn a_verdict_that_was_right_halves_the_guard_and_one_that_was_not_adds_to_it() {
+    let mut config = config_faithful();
+    config.params.max_retransmit = 8;
+    let mut node = Node::with_rng(config, common::Constant::lowest());
+    learn_guard(&mut node, 0.8);
+    let (_, copy) = sentenced(&mut node, (0.7, 0.9));
+    node.wait(0.1);
+    node.arrive(&copy.answer());
+    let (original, _) = sentenced(&mut node, (0.35, 0.45));
+    // The answer to the original was 0.6 s later than the guard of 0.4 s.
+    node.wait(0.6);
+    node.arrive(&original.answer());
+    sentenced(&mut node, (0.95, 1.1));
+}
+
+#[test]
+fn a_peer_that_was_not_asked_is_not_silent() {
+    let mut node = Node::with_rng(config_faithful(), common::Constant::lowest());
+    answered(&mut node, 60, 1.0);
+    assert_eq!(state(&node), "CLEAR");
+    for _ in 0..6 {
+        lossy(&mut node, 1);
+        answered(&mut node, 1, 1.0);
+    }
+    assert_eq!(state(&node), "CLEAR", "copies without a probe say nothing of probes");
+}
+
 fn config_faithful() -> ebbtide_core::endpoint::EndpointConfig {
     let mut config = config("ebb");
     config.trust_marks = true;
