@@ -275,9 +275,15 @@ fn an_exchange_that_was_given_up_makes_the_next_one_wait_as_long_as_it_did() {
     node.wait(1000.0);
     let longest = node.take().iter().map(timeout).fold(0.0, f64::max);
     assert_eq!(node.failed.len(), 1);
-    node.get();
-    let next = timeout(&node.one());
-    assert!(next >= longest * 0.99, "{next} after {longest}");
+    for divisor in [1.0, 2.0, 4.0] {
+        node.get();
+        let next = node.one();
+        let held = longest / divisor;
+        assert!((held * 0.99..held * 1.3).contains(&timeout(&next)), "{next:?}, held {held}");
+        // An answer without a repetition halves it.
+        node.wait(1.0);
+        node.arrive(&next.answer());
+    }
 }
 
 #[test]
@@ -391,14 +397,16 @@ fn a_verdict_that_was_right_halves_the_guard_and_one_that_was_not_adds_to_it() {
 
 #[test]
 fn a_peer_that_was_not_asked_is_not_silent() {
-    let mut node = Node::with_rng(config_faithful(), common::Constant::lowest());
-    answered(&mut node, 60, 1.0);
-    assert_eq!(state(&node), "CLEAR");
-    for _ in 0..6 {
-        lossy(&mut node, 1);
-        answered(&mut node, 1, 1.0);
+    for config in [config_faithful(), config("ebb")] {
+        let mut node = Node::with_rng(config, common::Constant::lowest());
+        answered(&mut node, 60, 1.0);
+        assert_eq!(state(&node), "CLEAR");
+        for _ in 0..6 {
+            lossy(&mut node, 1);
+            answered(&mut node, 1, 1.0);
+        }
+        assert_eq!(state(&node), "CLEAR", "copies without a probe say nothing of probes");
     }
-    assert_eq!(state(&node), "CLEAR", "copies without a probe say nothing of probes");
 }
 
 fn config_faithful() -> ebbtide_core::endpoint::EndpointConfig {
