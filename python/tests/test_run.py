@@ -131,9 +131,7 @@ def test_an_impossible_value_is_a_value_error_that_names_it(
         ({"seed": "one"}, "seed"),
     ],
 )
-def test_a_wrong_type_is_a_type_error_that_names_it(
-    change: dict[str, object], word: str
-) -> None:
+def test_a_wrong_type_is_a_type_error_that_names_it(change: dict[str, object], word: str) -> None:
     arguments: dict[str, object] = {"scenario": "nb-iot", "set": SMALL, "cc": ["default"], **change}
     with pytest.raises(TypeError, match=word):
         ebbtide.run(**arguments)  # type: ignore[arg-type]
@@ -212,7 +210,9 @@ def test_a_folder_that_cannot_be_written_is_an_os_error(tmp_path: Path) -> None:
         ebbtide.run("nb-iot", set=SMALL, cc="default", reps=1, out=file / "results")
 
 
-def test_a_missing_library_for_frames_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_for_frames_names_the_package_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     result = ebbtide.run("nb-iot", set=SMALL, cc="default", reps=1)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'ebbtide\[dataframe\]'"):

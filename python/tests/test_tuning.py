@@ -84,7 +84,9 @@ def test_a_rate_that_made_the_measurements_is_found_within_its_interval() -> Non
         ({"ranges": {"acktimeout": (1.0, 2.0)}}, "did you mean 'ack-timeout'"),
     ],
 )
-def test_a_parameter_that_cannot_be_tuned_is_refused_by_name(change: dict[str, object], words: str) -> None:
+def test_a_parameter_that_cannot_be_tuned_is_refused_by_name(
+    change: dict[str, object], words: str
+) -> None:
     arguments: dict[str, object] = {"control": "default", "networks": [NETWORK], "reps": 1}
     with pytest.raises(ValueError, match=words):
         ebbtide.tune(**{**arguments, **change})  # type: ignore[arg-type]
