@@ -100,3 +100,21 @@ async fn a_span_that_is_set_after_a_subject_was_cloned_applies_to_all_clones() {
     }
     assert!(seen.len() <= 2, "{seen:?}");
 }
+
+#[test]
+fn a_span_that_began_in_a_runtime_that_has_ended_is_over() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let subject = Subject::new().at_most_every(Duration::from_millis(100));
+    runtime().block_on(async { subject.changed() });
+    runtime().block_on(async {
+        let (server, uri, number) = serve(&subject);
+        tokio::spawn(server.run());
+        let client = Client::new().unwrap();
+        let mut states = client.observe(&*uri).await.unwrap();
+        assert_eq!(states.next().await.unwrap().unwrap().text(), "0");
+        number.store(1, Ordering::SeqCst);
+        subject.changed();
+        let next = tokio::time::timeout(Duration::from_secs(20), states.next()).await;
+        assert_eq!(next.unwrap().unwrap().unwrap().text(), "1");
+    });
+}

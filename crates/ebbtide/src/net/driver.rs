@@ -107,8 +107,8 @@ impl Driver {
     /// this task, or a caller that receives for itself.
     fn receive(&self, cx: &mut Context<'_>) -> bool {
         match self.shared.ready() {
-            Some(waker) => self.shared.receive(&mut Context::from_waker(waker), false),
-            None => self.shared.receive(cx, self.polls_busily()),
+            Some(waker) => self.shared.receive(&mut Context::from_waker(waker), false, None),
+            None => self.shared.receive(cx, self.polls_busily(), None),
         }
     }
 

@@ -52,6 +52,9 @@ pub(super) struct Handed {
     call: Option<u32>,
     /// The call that began to wait last.
     waits: u32,
+    /// When the datagrams arrived for which it was woken: a sample of the round trip must not contain the time
+    /// that the application takes to poll the call.
+    since: Option<Instant>,
     /// The driver's timer fires no later while calls are woken. It is not moved for each of them.
     guard: Option<Instant>,
 }
@@ -67,10 +70,12 @@ impl SocketState {
         self.handed.call.is_some()
     }
 
-    /// The task of a call waits, or has come. Returns whether it was woken to receive.
-    pub(super) fn comes(&mut self, index: u32) -> bool {
+    /// The task of a call waits, or has come. Returns when the datagrams arrived for which it was woken, if it
+    /// was woken to receive.
+    pub(super) fn comes(&mut self, index: u32) -> Option<Instant> {
         self.handed.waits = index;
-        self.handed.call.take_if(|call| *call == index).is_some()
+        self.handed.call.take_if(|call| *call == index)?;
+        self.handed.since
     }
 
     /// Wakes the call whose task is to receive, if there is one.
@@ -86,7 +91,7 @@ impl SocketState {
         }
         let index = self.handed.waits;
         let waker = self.pending.take_only_waker(index)?;
-        self.handed.call = Some(index);
+        (self.handed.call, self.handed.since) = (Some(index), Some(now));
         Some(waker)
     }
 }
@@ -125,21 +130,27 @@ impl Shared {
     ) -> MutexGuard<'s, SocketState> {
         state.handed.guard = state.handed.guard.filter(|at| *at > now);
         let Some(index) = state.handed.call.take() else { return state };
-        if let Some(call) = state.pending.call(index) {
+        let since = state.handed.since;
+        if since.is_none_or(|since| now >= since + PATIENCE)
+            && let Some(call) = state.pending.call(index)
+        {
             call.is_late = true;
         }
         let Some(waker) = self.ready() else { return state };
         drop(state);
-        self.receive(&mut Context::from_waker(waker), false);
+        self.receive(&mut Context::from_waker(waker), false, since);
         self.lock()
     }
 
     /// Receives what has arrived: the task of a call has come that was woken to do so.
-    pub(super) fn receive_for_call(&self) {
+    pub(super) fn receive_for_call(&self, since: Instant) {
         let Some((waker, shared)) = self.ready.0.get() else { return };
         let Some(shared) = shared.upgrade() else { return };
         let mut cx = Context::from_waker(waker);
-        let more = (0..BATCHES).all(|_| shared.receive(&mut cx, false));
+        let more = (0..BATCHES).all(|batch| {
+            let arrived = (batch == 0).then_some(since);
+            shared.receive(&mut cx, false, arrived)
+        });
         let now = self.clock.now();
         let mut state = self.lock();
         // The driver tries again if the socket is full.
@@ -157,15 +168,21 @@ impl Shared {
     }
 
     /// Receives and handles a batch. Returns false if the socket was not ready; it will then wake
-    /// the waker of `cx`. With `busily` it receives without a readiness notification, too.
-    pub(super) fn receive(self: &Arc<Self>, cx: &mut Context<'_>, busily: bool) -> bool {
+    /// the waker of `cx`. With `busily` it receives without a readiness notification, too. The batch has
+    /// `arrived` then, or now.
+    pub(super) fn receive(
+        self: &Arc<Self>,
+        cx: &mut Context<'_>,
+        busily: bool,
+        arrived: Option<Instant>,
+    ) -> bool {
         let Poll::Ready(Ok(mut ready)) = self.socket.poll_read_ready(cx) else {
             // Errors of the socket are reported with its readiness.
             return busily && {
                 let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
                 let received = inbox.receive(&self.socket.get_ref().0).is_ok();
                 if received {
-                    self.handle(&inbox);
+                    self.handle(&inbox, arrived);
                 }
                 received
             };
@@ -178,7 +195,7 @@ impl Shared {
                     // ready again.
                     ready.clear_ready();
                 }
-                self.handle(&inbox);
+                self.handle(&inbox, arrived);
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -196,8 +213,8 @@ impl Shared {
         }
     }
 
-    fn handle(self: &Arc<Self>, inbox: &Inbox) {
-        let now = self.clock.now();
+    fn handle(self: &Arc<Self>, inbox: &Inbox, arrived: Option<Instant>) {
+        let now = arrived.unwrap_or_else(|| self.clock.now());
         let mut state = self.lock();
         for datagram in inbox.datagrams() {
             if is_stand_in(datagram.from.ip()) {

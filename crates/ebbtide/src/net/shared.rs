@@ -271,9 +271,9 @@ impl Shared {
     /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
     pub(crate) fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
         let mut state = self.lock();
-        if state.comes(index) {
+        if let Some(since) = state.comes(index) {
             drop(state);
-            self.receive_for_call();
+            self.receive_for_call(since);
             state = self.lock();
         }
         let closed = state.closed;

@@ -70,6 +70,22 @@ impl Default for Subject {
     }
 }
 
+/// The span after a change, until it has passed or the runtime that waits for its end has ended.
+struct SpanPasses {
+    subject: Subject,
+    key: Option<String>,
+    has_passed: bool,
+}
+
+impl Drop for SpanPasses {
+    fn drop(&mut self) {
+        if !self.has_passed {
+            let waiting = &self.subject.inner.waiting;
+            waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        }
+    }
+}
+
 impl Subject {
     /// Creates a subject whose notifications are Confirmable. If an observer does not acknowledge
     /// one, it is removed.
@@ -138,13 +154,17 @@ impl Subject {
         drop(waiting);
         self.tell_now(path);
         let subject = self.clone();
+        let passes = SpanPasses { subject: self.clone(), key: key.clone(), has_passed: false };
         runtime.spawn(async move {
+            // All of it, not the field alone.
+            let mut passes = passes;
             loop {
                 tokio::time::sleep(span).await;
                 let mut waiting =
                     subject.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 if !waiting.get_mut(&key).map(core::mem::take).unwrap_or_default() {
                     waiting.remove(&key);
+                    passes.has_passed = true;
                     return;
                 }
                 drop(waiting);

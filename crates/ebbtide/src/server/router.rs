@@ -143,6 +143,17 @@ impl Route {
     }
 }
 
+/// A path in the form in which routes are kept: with one slash before its segments.
+fn absolute(path: &str) -> String {
+    format!("/{}", path.trim_start_matches('/'))
+}
+
+/// The segments of a path. The root has none; a final slash is an empty segment (RFC 7252 section 6.5).
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    let path = path.trim_start_matches('/');
+    path.split('/').take(if path.is_empty() { 0 } else { usize::MAX })
+}
+
 #[derive(Clone, Debug, Default)]
 struct Node {
     fixed: Vec<(Box<[u8]>, Node)>,
@@ -192,12 +203,8 @@ impl<S: Send + Sync + 'static> Router<S> {
         let index = self.free.pop().unwrap_or(self.routes.len());
         let mut names = Vec::new();
         let mut node = &mut self.root;
-        let mut segments = path.trim_start_matches('/').split('/').peekable();
-        if path.trim_start_matches('/').is_empty() {
-            segments.next();
-        }
         let mut rest = None;
-        for (depth, segment) in segments.enumerate() {
+        for (depth, segment) in segments(path).enumerate() {
             match segment.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
                 Some(name) if name.starts_with('*') => {
                     names.push(name.trim_start_matches('*').to_owned());
@@ -220,7 +227,8 @@ impl<S: Send + Sync + 'static> Router<S> {
         }
         let place = if rest.is_some() { &mut node.rest } else { &mut node.route };
         let former = place.replace(index);
-        let route = Arc::new(Route { path: path.to_owned(), names, resource, rest });
+        let path = absolute(path);
+        let route = Arc::new(Route { path, names, resource, rest });
         match self.routes.get_mut(index) {
             Some(place) => *place = route,
             None => self.routes.push(route),
@@ -231,12 +239,9 @@ impl<S: Send + Sync + 'static> Router<S> {
 
     /// Removes the route that was added with this path. Returns false if there is none.
     pub(super) fn remove(&mut self, path: &str) -> Option<Arc<Route<S>>> {
-        let index = self
-            .routes
-            .iter()
-            .position(|route| route.path.trim_start_matches('/') == path.trim_start_matches('/'))?;
-        let segments = path.trim_start_matches('/').split('/');
-        self.root.forget(&mut segments.filter(|segment| !segment.is_empty()), index);
+        let path = absolute(path);
+        let index = self.routes.iter().position(|route| route.path == path)?;
+        self.root.forget(&mut segments(&path), index);
         let removed = self.routes.get(index).cloned();
         self.vacate(Some(index));
         removed
@@ -247,6 +252,8 @@ impl<S: Send + Sync + 'static> Router<S> {
         if let Some(index) = index
             && let Some(place) = self.routes.get_mut(index)
         {
+            debug_assert!(!self.free.contains(&index), "a place is free once");
+            // No route has this path: theirs begin with a slash.
             let resource = Resource::default().hidden();
             let (path, names) = ("".to_owned(), Vec::new());
             *place = Arc::new(Route { path, names, resource, rest: None });
@@ -272,9 +279,8 @@ impl<S: Send + Sync + 'static> Router<S> {
         let prefix = prefix.trim_end_matches('/');
         let there = |route: &Arc<Route<S>>| !route.path.is_empty();
         other.routes.into_iter().filter(there).fold(self, |router, route| {
-            let path = route.path.trim_start_matches('/');
-            let path = if path.is_empty() { prefix.to_owned() } else { format!("{prefix}/{path}") };
-            router.with(&path, route.resource.clone())
+            let path = if route.path == "/" { "" } else { &route.path };
+            router.with(&format!("{prefix}{path}"), route.resource.clone())
         })
     }
 
@@ -441,6 +447,32 @@ mod tests {
         router.replace("/z", resource());
         assert!(router.remove("a/{b}/c").is_some());
         assert!(router.root.any.is_none() && router.root.fixed.len() == 1);
+    }
+
+    #[test]
+    fn a_removed_route_leaves_nothing_that_another_path_could_remove() {
+        let resource = || get(|| Code::CONTENT);
+        let mut router: Router = Router::new().route("/x", resource()).route("/t/", resource());
+        assert!(router.remove("/x").is_some());
+        for never_added in ["/", "", "/x", "x", "/t"] {
+            assert!(router.remove(never_added).is_none(), "{never_added}");
+        }
+        router = router.route("/", resource());
+        assert!(router.remove("").is_some(), "the root, however it is written");
+        assert_eq!(find(&router, &[]), None);
+        assert!(router.remove("/t/").is_some());
+        router = router.route("/a", resource()).route("/b", resource());
+        assert_eq!(find(&router, &["t", ""]), None);
+        assert_eq!(find(&router, &["a"]), Some(("/a".into(), vec![])));
+        assert_eq!(find(&router, &["b"]), Some(("/b".into(), vec![])));
+    }
+
+    #[test]
+    fn the_root_of_a_merged_router_may_be_written_without_a_slash() {
+        let other: Router = Router::new().route("", get(|| Code::CONTENT));
+        let router = Router::new().merge(other.clone()).nest("/below", other);
+        assert_eq!(find(&router, &[]), Some(("/".into(), vec![])));
+        assert_eq!(find(&router, &["below"]), Some(("/below".into(), vec![])));
     }
 
     #[test]
