@@ -46,15 +46,17 @@ pub(super) fn set_control(
     remote: SocketAddr,
     control: ControlConfig,
 ) -> Result<(), Error> {
+    // Held from the look on, so that a session that begins meanwhile either is seen or finds the control.
+    let mut controls = inner.controls.lock().unwrap_or_else(PoisonError::into_inner);
     let sessions = stand_ins(inner, remote);
     if sessions.is_empty() {
-        let mut controls = inner.controls.lock().unwrap_or_else(PoisonError::into_inner);
         controls.insert(remote, control);
         if controls.len() > MAX_CONTROLS {
             controls.pop_first();
         }
         return Ok(());
     }
+    drop(controls);
     let Some(shared) = inner.opened(address::any(remote.is_ipv4())) else { return Ok(()) };
     for stand_in in sessions {
         shared.with(|state, now| state.endpoint.set_control(now, stand_in, control.clone()))?;
