@@ -190,6 +190,9 @@ fn choice(
     match outcome.collapse() {
         Some(why) => format!("{name} delivers the most, and still collapses ({why}): it {facts}."),
         None if candidates.len() == 1 => format!("{name} {facts}."),
+        None if outcome.all.delivered < SUITABLE => {
+            format!("{name} comes off least badly: it {facts}.")
+        }
         None => format!("Use {name}: it {facts}."),
     }
 }
