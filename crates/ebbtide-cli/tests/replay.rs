@@ -336,3 +336,30 @@ fn a_capture_at_one_place_sees_each_packet_once_and_filters_confine_it() {
     let wrong = ebbtide(&[&fixed[..], &["--pcap", "x", "--pcap-at", "moon"]].concat());
     assert_eq!(wrong.status.code(), Some(2));
 }
+
+#[test]
+fn the_summary_of_a_radio_cell_has_its_losses_and_that_of_a_network_each_link() {
+    let output = ebbtide(&["replay", "lora", "--set", "exchanges=3", "--cc", "default"]);
+    let summary = text(&output);
+    let line = summary.lines().find(|line| line.starts_with("lora ")).unwrap();
+    assert!(
+        line.contains(" collided, ") && line.contains(" unreadable; packets dropped"),
+        "{line}"
+    );
+    let summary = text(&ebbtide(&["replay", "two-bottlenecks", "--cc", "default"]));
+    assert!(summary.lines().any(|line| line.starts_with("radio up ")), "{summary}");
+}
+
+#[test]
+fn a_client_or_a_time_that_is_not_in_the_replication_is_refused_with_the_range() {
+    for (arguments, part) in [
+        (&["--client", "60"][..], "--client 60: takes a number from 0 to 59"),
+        (&["--from", "50", "--until", "20"], "--until 20: takes a time after --from 50"),
+    ] {
+        let mut all = vec!["replay", "lora", "--cc", "default"];
+        all.extend(arguments);
+        let output = ebbtide(&all);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8(output.stderr).unwrap().contains(part), "{part}");
+    }
+}

@@ -251,3 +251,49 @@ fn a_missing_table_is_named_not_the_first_line() {
     std::fs::write(path, text.replace("title = \"Meters after a power cut\"", "")).unwrap();
     refuse(&["run", path], &[path, "the key title is missing"]);
 }
+
+/// Refuses the built-in `two-bottlenecks` after a replacement.
+#[track_caller]
+fn refuse_links(from: &str, to: &str, parts: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("links.toml");
+    let text = "name = \"x\"\ntitle = \"x\"\n[network.up]\nrate = \"30 kbit/s\"\ndelay = \"1 ms\"\n\
+        buffer = 2000\nqueue = { kind = \"tail-drop\" }\n[network.down]\nrate = \"30 kbit/s\"\n\
+        delay = \"1 ms\"\nbuffer = 2000\n[workload]\nkind = \"continuous\"\nexchanges = 2\n\
+        [[class]]\nname = \"a\"\ncount = 2\n[[cross]]\nname = \"c\"\nrate = \"1 kbit/s\"\n";
+    assert!(text.contains(from), "{from}");
+    std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    refuse(&["run", path.to_str().unwrap()], parts);
+}
+
+#[test]
+fn a_message_about_links_classes_and_cross_traffic_names_the_remedy() {
+    let queue = "{ kind = \"tail-drop\" }";
+    let ecn = "{ kind = \"tail-drop\", ecn = true }";
+    refuse_links(queue, ecn, &["ecn needs codel, fq-codel, pie or red"]);
+    let codel = "{ kind = \"codel\", target = \"2 s\", interval = \"1 s\" }";
+    refuse_links(queue, codel, &["network.up.queue.target", "at most the interval"]);
+    refuse_links("[[class]]", "[class]", &["write [[class]]"]);
+    let rate = "rate = \"1 kbit/s\"";
+    refuse_links(rate, &format!("{rate}\non = \"1 s\""), &["give both on and off"]);
+    refuse_links(rate, &format!("{rate}\npacket = 9"), &["cross.c.packet", "from 29 to 1280"]);
+}
+
+#[test]
+fn a_set_of_the_wrong_kind_is_answered_with_what_the_key_takes() {
+    let set = |what: &str, value: &str, part: &str| refuse(&["run", what, "--set", value], &[part]);
+    set("nb-iot", "clients=abc", "takes a whole number from 1 to 1000000, not \"abc\"");
+    set("lora", "network.lora=1", "takes a table, not 1");
+    set("lora", "network.lora.spreading_factors=7", "takes a list such as [7, 9], not 7");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bare.toml");
+    let text = include_str!("../../../scenarios/nb-iot.toml");
+    let (start, rest) = text.split_once("[keys]").unwrap();
+    let end = rest.find("\n[").map_or("", |at| &rest[at..]);
+    std::fs::write(&path, format!("{start}{end}")).unwrap();
+    set(
+        path.to_str().unwrap(),
+        "clients=3",
+        "no short names (its table [keys]); name a dotted key",
+    );
+}

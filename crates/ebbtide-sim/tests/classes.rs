@@ -280,3 +280,56 @@ fn an_impossible_class_is_refused_by_file_line_and_name() {
         assert!(error.starts_with("x.toml"), "{error}");
     }
 }
+
+#[test]
+fn the_sentence_on_drops_is_about_the_bottleneck_and_the_clients_packets() {
+    let rest = format!(
+        "{WORKLOAD}max_retransmit = 1\n[clients]\ncount = 5\nlink = \"radio\"\n\
+         [[link]]\nname = \"radio\"\nrate = \"10 kbit/s\"\nbuffer = 4321\n\
+         [[cross]]\nname = \"video\"\nrate = \"200 kbit/s\"\npacket = 300\n"
+    );
+    let text = source(&rest).text.replacen("buffer = \"infinite\"", "buffer = 987", 1);
+    let text = text.replace("ack_timeout = \"600 s\"", "ack_timeout = \"1 s\"");
+    let source = Source::new("x.toml", text);
+    let campaign =
+        Campaign::plan(source, Vec::new(), vec!["default".to_owned()], (Some(1), None)).unwrap();
+    let results = campaign.run(None, None, &()).unwrap();
+    let cell = &results.cells[0].1.cell;
+    let (_, cross) = &cell.cross[0];
+    let sent = cell.packets.up.sent + cell.packets.down.sent - cross.sent;
+    let dropped = cell.packets.up.dropped_queue - cross.dropped_queue;
+    assert!(dropped > 0 && cell.links[0].up.dropped_queue == 0, "{cell:?}");
+    assert_near(cell.outcome.dropped, dropped as f64 / sent as f64, 1e-9, "share of the clients");
+    let verdict = ebbtide_sim::report::judge_cells([cell].into_iter(), Default::default());
+    assert!(verdict.sentence.contains("'s buffer of 987 bytes drops"), "{}", verdict.sentence);
+}
+
+#[test]
+fn a_client_takes_its_time_between_requests_and_not_before_the_first() {
+    let rest = "[workload]\nkind = \"continuous\"\nexchanges = 2\n[clients]\ncount = 3\nprocessing = \"10 s\"\n";
+    let campaign =
+        Campaign::plan(source(rest), Vec::new(), vec!["default".to_owned()], (Some(1), None))
+            .unwrap();
+    let results = campaign.run(None, None, &()).unwrap();
+    let cell = &results.cells[0].1.cell;
+    assert!(cell.fct_limit_s > 10.0 && cell.fct_limit_s < 10.2, "{}", cell.fct_limit_s);
+    assert!(cell.multiple().unwrap() >= 1.0, "{:?}", cell.multiple());
+}
+
+#[test]
+fn a_class_with_its_own_control_is_judged_without_one_to_use() {
+    let rest = format!(
+        "{WORKLOAD}[[class]]\nname = \"a\"\ncount = 2\n\
+         [[class]]\nname = \"b\"\ncount = 2\ncontrol = \"default\"\n"
+    );
+    let cc = ["default", "cocoa"].map(str::to_owned).to_vec();
+    let campaign = Campaign::plan(source(&rest), Vec::new(), cc, (Some(2), None)).unwrap();
+    let results = campaign.run(None, None, &()).unwrap();
+    let cells = results.cells.iter().map(|(_, result)| &result.cell);
+    let classes = ebbtide_sim::report::judge_classes(cells, Default::default());
+    assert!(classes[0].1.choose.is_some());
+    assert_eq!(classes[1].1.choose, None);
+    let sentence = &classes[1].1.sentence;
+    assert!(sentence.starts_with("Class b always uses default; "), "{sentence}");
+    assert!(!sentence.contains("Use "), "{sentence}");
+}

@@ -128,6 +128,42 @@ fn every_transmission_has_an_arrow_to_its_packet_and_every_loss_a_mark() {
     assert!(marks("dropped") > 0 && marks("lost") > 0 && repeated > 0);
 }
 
+/// Checks that each arrow has both ends, each in a slice of its track.
+fn check_arrows(events: &[Value]) {
+    let track = |event: &Value| (event["pid"].as_u64(), event["tid"].as_u64());
+    let mut slices: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event["ph"] == "X") {
+        let from = event["ts"].as_u64().unwrap();
+        let ends = (from, from + event["dur"].as_u64().unwrap());
+        slices.entry(track(event)).or_default().push(ends);
+    }
+    let mut ends: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event["ph"] == "s" || event["ph"] == "f") {
+        let at = event["ts"].as_u64().unwrap();
+        let covers = |(from, to): &(u64, u64)| *from <= at && at < *to;
+        assert!(slices[&track(event)].iter().any(covers), "{event} is in no slice");
+        let phases = ends.entry(event["id"].as_u64().unwrap()).or_default();
+        phases.push(event["ph"].as_str().unwrap());
+    }
+    assert!(!ends.is_empty(), "no arrows");
+    for (id, phases) in ends {
+        assert_eq!(phases, ["s", "f"], "arrow {id}");
+    }
+}
+
+#[test]
+fn every_arrow_has_two_ends_that_lie_in_spans() {
+    let settings = [("clients", "20"), ("buffer", "500"), ("errors", "high")];
+    let at = |seconds: u64| Some(Instant::from_nanos(seconds * 1_000_000_000));
+    let part = TraceFilter { client: None, from: at(5), until: at(15) };
+    for only in [TraceFilter::default(), part] {
+        for cc in ["default", "fasor-token", "ebb"] {
+            check_arrows(&timeline(&scenario("nb-iot", &settings), cc, only).0);
+        }
+        check_arrows(&timeline(&scenario("lora", &[("exchanges", "3")]), "default", only).0);
+    }
+}
+
 #[test]
 fn the_legs_of_a_packet_are_those_of_the_network() {
     // A client alone: no queue; 1000 bit/s are a millisecond a bit.

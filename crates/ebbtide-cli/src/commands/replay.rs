@@ -4,12 +4,12 @@ use crate::failure::Failure;
 use crate::output::table::significant;
 use ebbtide_core::cc::Registry;
 use ebbtide_core::time::Instant;
-use ebbtide_sim::record::{AIR, Capture, Manifest, PLACES, RunRecord, Store};
+use ebbtide_sim::record::{AIR, Capture, Manifest, PLACES, RunRecord, Store, WifiRecord};
 use ebbtide_sim::reproduce::campaign_of;
 use ebbtide_sim::run::{Campaign, CellSpec, Tap, Trace, TraceFilter, simulate_with};
 use ebbtide_sim::scenario::{Axis, Source, load, parse_set};
 use std::fs::File;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{self, BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 /// Repeat one replication and record everything that happens in it
@@ -76,6 +76,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         return Err(Failure::usage(message));
     }
     let (spec, seed) = find(args, axes)?;
+    check_limits(args, &spec)?;
     let traces_to_stdout = args.trace.as_deref() == Some(Path::new("-"));
     let sink: Option<Box<dyn Write>> = match &args.trace {
         None => None,
@@ -164,6 +165,27 @@ fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
         "--trace and --pcap both name {}; use two different files",
         pcap.display()
     )))
+}
+
+/// The client and the time that are asked for exist.
+fn check_limits(args: &ReplayArgs, spec: &CellSpec) -> Result<(), Failure> {
+    // The TCP flows beside the clients are numbered after them.
+    let count = spec.scenario.clients.count + spec.scenario.network.background.flows;
+    if let Some(client) = args.client.filter(|client| *client >= count) {
+        let last = count.saturating_sub(1);
+        return Err(Failure::usage(format!("--client {client}: takes a number from 0 to {last}")));
+    }
+    match (args.from, args.until) {
+        (Some(from), Some(until)) if until <= from => {
+            let seconds = |at: Instant| at.as_nanos() as f64 / 1e9;
+            Err(Failure::usage(format!(
+                "--until {}: takes a time after --from {}",
+                seconds(until),
+                seconds(from)
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether two paths lead to the same file, which need not exist yet.
@@ -264,17 +286,8 @@ fn summary(
          retransmissions",
         significant(record.totals.done_ns as f64 / 1e9)
     )?;
-    for (name, side) in [("up", record.totals.up), ("down", record.totals.down)] {
-        let marked = match side.marked {
-            0 => String::new(),
-            marked => format!(", {marked} marked"),
-        };
-        writeln!(
-            out,
-            "{name:<4} {} packets sent, {} delivered, {} dropped in the queue, {} lost{marked}",
-            side.sent, side.delivered, side.dropped_queue, side.lost_link
-        )?;
-    }
+    cells(&mut out, record)?;
+    links(&mut out, record)?;
     for path in if args.pcap_at.is_empty() { Vec::new() } else { capture_paths(args) } {
         writeln!(out, "Capture: {}", path.display())?;
     }
@@ -287,6 +300,55 @@ fn summary(
     }
     if let Some(path) = &args.trace {
         writeln!(out, "Trace: {}", path.display())?;
+    }
+    Ok(())
+}
+
+/// The fates of the frames of a radio cell.
+fn cells(out: &mut impl Write, record: &RunRecord) -> io::Result<()> {
+    if let Some(wifi) = record.totals.wifi.as_ref().map(WifiRecord::total) {
+        writeln!(
+            out,
+            "wifi {} frames accepted, {} sent, {} packets dropped in the queues, {} lost",
+            wifi.frames.accepted,
+            wifi.frames.sent,
+            wifi.overflows,
+            wifi.frames.no_ack + wifi.frames.no_access
+        )?;
+    }
+    if let Some(lora) = &record.totals.lora {
+        writeln!(
+            out,
+            "lora {} frames from devices, {} from the gateway; lost: {} collided, {} while the gateway \
+             transmitted, {} unreadable; packets dropped in the queues: {} at devices, {} at the gateway",
+            lora.uplinks,
+            lora.downlinks.iter().sum::<u64>(),
+            lora.collided,
+            lora.deaf,
+            lora.faded,
+            lora.overflows[0],
+            lora.overflows[1]
+        )?;
+    }
+    Ok(())
+}
+
+/// The packets of the bottleneck, and of the other links by name.
+fn links(out: &mut impl Write, record: &RunRecord) -> io::Result<()> {
+    let bottleneck = [("up".to_owned(), record.totals.up), ("down".to_owned(), record.totals.down)];
+    let others = record.totals.links.iter().flat_map(|link| {
+        [(format!("{} up", link.name), link.up), (format!("{} down", link.name), link.down)]
+    });
+    for (name, side) in bottleneck.into_iter().chain(others) {
+        let marked = match side.marked {
+            0 => String::new(),
+            marked => format!(", {marked} marked"),
+        };
+        writeln!(
+            out,
+            "{name:<4} {} packets sent, {} delivered, {} dropped in the queue, {} lost{marked}",
+            side.sent, side.delivered, side.dropped_queue, side.lost_link
+        )?;
     }
     Ok(())
 }

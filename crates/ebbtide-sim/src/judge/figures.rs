@@ -1,7 +1,7 @@
 //! From records to the figures that controls are judged by.
 
 use super::outcome::{Demand, Outcome, RunFigures, SHARES};
-use crate::record::{ClientRecord, RunRecord, SparseHistogram};
+use crate::record::{ClientRecord, CrossRecord, RunRecord, SparseHistogram};
 use crate::stats::jain;
 
 /// The figures of the replications of one control in one setting.
@@ -12,8 +12,14 @@ pub fn figures(records: &[RunRecord], demand: &Demand) -> Outcome {
     let least = give_ups().map(|(least, _)| least).min();
     let most = give_ups().map(|(_, most)| most).max();
     let sides = || records.iter().flat_map(|record| [record.totals.up, record.totals.down]);
-    let sent: u64 = sides().map(|side| side.sent).sum();
-    let dropped: u64 = sides().map(|side| side.dropped_queue).sum();
+    // Cross traffic has no part in what the clients lose.
+    let of_others = |field: fn(&CrossRecord) -> u64| -> u64 {
+        let all = records.iter().flat_map(|record| &record.totals.cross);
+        all.filter(|one| one.is_at_bottleneck).map(field).sum()
+    };
+    let sent = sides().map(|side| side.sent).sum::<u64>().saturating_sub(of_others(|one| one.sent));
+    let dropped = sides().map(|side| side.dropped_queue).sum::<u64>();
+    let dropped = dropped.saturating_sub(of_others(|one| one.dropped_queue));
     let each: Vec<&[RunRecord]> = records.chunks(1).collect();
     Outcome {
         asked: sum(records, |client| client.asked),

@@ -10,6 +10,7 @@ mod sentence;
 
 pub use figures::figures;
 pub use outcome::{Demand, Outcome, Percentile, RunFigures, SHARES};
+pub(crate) use rule::judge_fixed;
 pub use rule::{Difference, Judgement, Verdict, judge};
 
 /// A control and what it has come to in one setting.

@@ -54,9 +54,9 @@ pub struct Demand {
     /// The place of the link among the scenario's others, if it is not the bottleneck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<usize>,
-    /// Bytes that may wait before it; `None` for no bound.
+    /// Bytes that may wait before the bottleneck in that direction; `None` for no bound.
     pub buffer: Option<u64>,
-    /// The share of packets that the link loses on average.
+    /// The share of packets that the bottleneck loses on average.
     pub loss: f64,
     /// Clients.
     pub clients: u32,
@@ -87,7 +87,7 @@ pub struct Outcome {
     pub runs: Vec<RunFigures>,
     /// The shortest and the longest time from an original to giving up, s.
     pub gave_up_s: Option<(f64, f64)>,
-    /// The share of the clients' and the server's packets that found a buffer full.
+    /// The share of the clients' and the server's packets that the bottleneck dropped.
     pub dropped: f64,
     /// The workload.
     pub demand: Demand,

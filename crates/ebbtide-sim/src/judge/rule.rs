@@ -115,6 +115,29 @@ pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
     }
 }
 
+/// Judges a class of clients that has this control of its own, whatever the others use.
+#[must_use]
+pub(crate) fn judge_fixed(
+    (class, own): (&str, &str),
+    candidates: &[Candidate<'_>],
+    percentile: Percentile,
+) -> Verdict {
+    let mut verdict = judge(candidates, percentile);
+    if candidates.len() < 2 {
+        return verdict;
+    }
+    let is_good = |found: Judgement| matches!(found, Judgement::Best | Judgement::Level);
+    let is_alike = verdict.judgements.iter().all(|(_, found)| is_good(*found));
+    for (_, found) in &mut verdict.judgements {
+        if is_good(*found) {
+            *found = Judgement::Level;
+        }
+    }
+    verdict.choose = None;
+    verdict.sentence = sentence::fixed(class, own, candidates, is_alike);
+    verdict
+}
+
 /// The percentile that is compared: the one asked for, or the next lower one that all of them reach in
 /// every replication.
 fn common(candidates: &[Candidate<'_>], among: &[usize], asked: Percentile) -> Option<usize> {

@@ -8,6 +8,9 @@ use super::{Candidate, Outcome, WASTE};
 /// Less than this share delivered asks for an explanation.
 const NEARLY_ALL: f64 = 0.999;
 
+/// A network in which every control delivers less than this share suits none of them.
+const SUITABLE: f64 = 0.5;
+
 /// More than this share of the packets dropped is worth a word.
 const DROPS: f64 = 0.01;
 
@@ -33,7 +36,13 @@ pub(super) fn sentence(
     let most = candidates.iter().map(|one| one.outcome.all.delivered).fold(0.0, f64::max);
     let mut parts = Vec::new();
     if most < NEARLY_ALL {
-        parts.push(situation(candidates, most));
+        let situation = situation(candidates, most);
+        parts.push(match situation.split_at_checked(1).filter(|_| most < SUITABLE) {
+            Some((first, rest)) => {
+                format!("No control suits this network: {}{rest}", first.to_lowercase())
+            }
+            None => situation,
+        });
     }
     match best {
         None => parts.push("No control delivers anything.".to_owned()),
@@ -44,6 +53,23 @@ pub(super) fn sentence(
         parts.extend(remedy(candidates, &first.outcome.demand));
     }
     parts.join(" ")
+}
+
+/// The judgement on a class whose control is fixed: there is nothing to choose.
+pub(super) fn fixed(
+    class: &str,
+    own: &str,
+    candidates: &[Candidate<'_>],
+    is_alike: bool,
+) -> String {
+    let head = format!("Class {class} always uses {own}");
+    if is_alike {
+        return format!("{head}; its devices are served alike under all controls.");
+    }
+    let each = candidates
+        .iter()
+        .map(|one| format!("{} beside {}", percent(one.outcome.all.delivered), one.cc));
+    format!("{head}; delivered are {} of its exchanges.", enumerate(&each.collect::<Vec<_>>()))
 }
 
 /// Why not everything is delivered.
@@ -103,19 +129,22 @@ fn situation(candidates: &[Candidate<'_>], most: f64) -> String {
 /// A sentence that packets are lost or dropped, after a blank, if that is so.
 fn losses(candidates: &[Candidate<'_>], demand: &Demand) -> String {
     let mut facts = Vec::new();
+    // Losses and drops are those of the bottleneck, which need not be the tightest link.
+    let link = if demand.link.is_some() { "bottleneck" } else { "link" };
     if demand.loss > 0.0 {
-        facts.push(format!("the link loses {} of the packets", percent(demand.loss)));
+        facts.push(format!("the {link} loses {} of the packets", percent(demand.loss)));
     }
     let dropped = candidates.iter().map(|one| one.outcome.dropped);
     let (low, high) = dropped.fold((1.0f64, 0.0f64), |(l, h), d| (l.min(d), h.max(d)));
     if high > DROPS {
+        let whose = if demand.link.is_some() { "clients' packets" } else { "packets" };
         let which = demand.buffer.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
         let share = match percent(low) == percent(high) {
             true => percent(high),
             false => format!("{} to {}", percent(low), percent(high)),
         };
         facts.push(match facts.is_empty() {
-            true => format!("the link's buffer{which} drops {share} of the packets"),
+            true => format!("the {link}'s buffer{which} drops {share} of the {whose}"),
             false => format!("its buffer{which} drops {share}"),
         });
     }
@@ -161,6 +190,9 @@ fn choice(
     match outcome.collapse() {
         Some(why) => format!("{name} delivers the most, and still collapses ({why}): it {facts}."),
         None if candidates.len() == 1 => format!("{name} {facts}."),
+        None if outcome.all.delivered < SUITABLE => {
+            format!("{name} comes off least badly: it {facts}.")
+        }
         None => format!("Use {name}: it {facts}."),
     }
 }
@@ -200,21 +232,23 @@ fn others(
             |figures: &super::RunFigures| figures.delivered_by_s[place].unwrap_or(f64::INFINITY);
         let from = |other: usize| difference(&candidates[one], &candidates[other], &time);
         let is_beyond = |other: &usize| from(*other).mean > from(*other).half;
-        // It may be slower than another one only: the best was chosen among the fast for its cost.
-        let beaten = [best].into_iter().chain(of(Judgement::Level)).find(is_beyond);
-        let other = beaten.unwrap_or(best);
-        let than = match other == best {
-            true => String::new(),
-            false => format!(" against {}", candidates[other].cc),
-        };
-        let by = from(other);
         let sign = |seconds: f64| {
             format!("{}{}", if seconds < 0.0 { "−" } else { "+" }, significant(seconds.abs()))
         };
-        match by.half > 0.0 {
-            true => format!("{} ± {} s{than}{cost}", sign(by.mean), significant(by.half)),
-            false => format!("{} s{than}{cost}", sign(by.mean)),
-        }
+        let seconds = |other: usize| {
+            let by = from(other);
+            match by.half > 0.0 {
+                true => format!("{} ± {} s", sign(by.mean), significant(by.half)),
+                false => format!("{} s", sign(by.mean)),
+            }
+        };
+        // It may be slower than another one only: the best was chosen among the fast for its cost.
+        let beaten = [best].into_iter().chain(of(Judgement::Level)).find(is_beyond);
+        let than = match beaten.filter(|other| *other != best) {
+            Some(other) => format!(", {} against {}", seconds(other), candidates[other].cc),
+            None => String::new(),
+        };
+        format!("{}{than}{cost}", seconds(best))
     };
     let mut parts = Vec::new();
     let level = of(Judgement::Level);

@@ -33,6 +33,9 @@ pub struct ClassRecord {
 pub struct CrossRecord {
     /// Its name.
     pub name: String,
+    /// Whether its link is the bottleneck.
+    #[serde(default)]
+    pub is_at_bottleneck: bool,
     /// Packets handed to the link.
     pub sent: u64,
     /// Packets that passed it.

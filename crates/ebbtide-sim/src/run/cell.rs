@@ -60,7 +60,6 @@ fn limit_alone_s(spec: &CellSpec) -> f64 {
         + mean(n.down.delay.ends())
         + mean(n.down.beyond.ends())
         + mean(scenario.server.processing.ends())
-        + mean(scenario.clients.processing.ends())
         + class_cell::idle_s(spec);
     if w.kind == WorkloadKind::Transfer {
         let messages: u64 =
@@ -82,7 +81,9 @@ fn limit_alone_s(spec: &CellSpec) -> f64 {
     let uplinks = n.lora.as_ref().map_or(0.0, |lora| {
         (exchanges - 1.0) * lora.least_interval_s(average(|lengths| lengths.0))
     });
-    (all * up.max(down).max(air) - late).max(exchanges * idle / window).max(uplinks)
+    // The client takes its time between a response and the next request: not before its first.
+    let pauses = (exchanges / window - 1.0).max(0.0) * mean(scenario.clients.processing.ends());
+    (all * up.max(down).max(air) - late).max(exchanges * idle / window + pauses).max(uplinks)
 }
 
 /// The time that each link takes to carry its message of an exchange, up and down, s; the average over

@@ -67,7 +67,6 @@ struct Load {
     bytes: f64,
     /// The time that it needs for them, s.
     seconds: f64,
-    buffer: Option<u64>,
 }
 
 /// The exchanges of a class in one replication.
@@ -106,7 +105,7 @@ fn loads(spec: &CellSpec, parts: &[(ClassView, CellSpec)]) -> Vec<Load> {
             exchanges(class, part) * if upwards { up } else { down }
         });
         let bytes = own.sum::<f64>();
-        Load { link, upwards, bytes, seconds: spec.seconds_for(bytes), buffer: spec.buffer.0 }
+        Load { link, upwards, bytes, seconds: spec.seconds_for(bytes) }
     };
     bottleneck.into_iter().chain(others).map(load).collect()
 }
@@ -169,7 +168,10 @@ pub(super) fn demand(spec: &CellSpec, alone: fn(&CellSpec) -> Demand) -> Demand 
     if let Some(load) = tightest {
         demand.each_s = load.seconds / total;
         demand.rate_bps = if load.seconds > 0.0 { load.bytes * 8.0 / load.seconds } else { 0.0 };
-        (demand.upwards, demand.link, demand.buffer) = (load.upwards, load.link, load.buffer);
+        (demand.upwards, demand.link) = (load.upwards, load.link);
+        // Drops are counted at the bottleneck, whichever link is the tightest.
+        let network = &spec.scenario.network;
+        demand.buffer = if load.upwards { network.up.buffer.0 } else { network.down.buffer.0 };
     }
     let has_duty_cycle = spec.scenario.network.lora.is_some();
     if has_duty_cycle || parts.iter().any(|(_, part)| part.scenario.workload.kind.is_flow()) {

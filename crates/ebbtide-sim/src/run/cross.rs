@@ -55,7 +55,11 @@ impl Sources {
                 until: start,
                 rng: streams.stream(&format!("cross/{}", cross.name)),
                 payload: vec![0; (cross.packet - scenario.network.header) as usize],
-                record: CrossRecord { name: cross.name.clone(), ..CrossRecord::default() },
+                record: CrossRecord {
+                    name: cross.name.clone(),
+                    is_at_bottleneck: place.is_none(),
+                    ..CrossRecord::default()
+                },
                 settings: cross.clone(),
             }
         };

@@ -74,7 +74,11 @@ pub(super) fn check(s: &Scenario) -> Check {
         range(
             cross.packet > s.network.header && cross.packet <= s.network.mtu,
             &key("packet"),
-            "must be above network.header and at most network.mtu",
+            &format!(
+                "must be from {} to {} bytes: above network.header and at most network.mtu",
+                s.network.header + 1,
+                s.network.mtu
+            ),
         )?;
         for (name, time) in
             [("start", cross.start), ("stop", cross.stop), ("on", cross.on), ("off", cross.off)]
@@ -86,7 +90,7 @@ pub(super) fn check(s: &Scenario) -> Check {
         range(
             (cross.on.0 == 0) == (cross.off.0 == 0),
             &key(if cross.on.0 == 0 { "on" } else { "off" }),
-            "must be above 0 where the other one of on and off is",
+            "must be above 0 if the other one is: give both on and off",
         )?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use super::builtin::BUILTIN;
 use super::error::ScenarioError;
 use super::nearest::did_you_mean;
 use super::settings::Override;
-use super::wording::in_words;
+use super::wording::in_words_of;
 use super::{Scenario, validate};
 use ebbtide_core::cc::Registry;
 use std::path::Path;
@@ -112,7 +112,9 @@ impl Source {
                         set(&mut table, &path, text).map_err(|message| fail(&message))?;
                     }
                 }
-                read(&table).map_err(|error| fail(&in_words(error.message())))
+                let paths = self.paths(&plain, &change.key)?;
+                let path = paths.first().map_or("", String::as_str);
+                read(&table).map_err(|error| fail(&in_words_of(path, error.message())))
             })?;
         }
         scenario.custom = self.custom.clone();
@@ -143,9 +145,12 @@ impl Source {
             return Ok(vec![key.to_owned()]);
         }
         let known: Vec<&str> = scenario.keys.keys().map(String::as_str).collect();
+        let short = match known[..] {
+            [] => "the scenario has no short names (its table [keys]); name a".to_owned(),
+            _ => format!("there are {} and every", known.join(", ")),
+        };
         let message = format!(
-            "no such key; there are {} and every dotted key of the file, such as network.up.rate{}",
-            known.join(", "),
+            "no such key; {short} dotted key of the file, such as network.up.rate{}",
             did_you_mean(key, known.iter().copied())
         );
         Err(ScenarioError::argument("--set", key, &message))
@@ -165,7 +170,8 @@ impl Source {
             return ScenarioError::file(&self.place, &message);
         }
         let key = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
-        ScenarioError::at(&self.place, line, key.trim(), &in_words(error.message()))
+        let name = key.split('=').next().unwrap_or_default().trim();
+        ScenarioError::at(&self.place, line, key.trim(), &in_words_of(name, error.message()))
     }
 
     /// The line that sets a dotted key, found by its table header and name.

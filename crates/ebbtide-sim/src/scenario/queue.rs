@@ -167,15 +167,19 @@ pub(super) fn check(name: &str, link: &LinkSpec, is_mesh: bool) -> Check {
         let fits = (1_000..=3_600_000_000_000).contains(&time.0);
         range(fits, &key(name), "must be from 1 us to 1 h")
     };
+    let message = "must be at most the interval, over which CoDel looks for a shorter wait";
+    let below = |target: Time, interval: Time| range(target <= interval, &key("target"), message);
     match queue {
         QueueSpec::TailDrop {} => Ok(()),
         QueueSpec::CoDel { target, interval, .. } => {
             span(target, "target")?;
-            span(interval, "interval")
+            span(interval, "interval")?;
+            below(target, interval)
         }
         QueueSpec::FqCoDel { target, interval, queues, quantum, .. } => {
             span(target, "target")?;
             span(interval, "interval")?;
+            below(target, interval)?;
             range((1..=65_536).contains(&queues), &key("queues"), "must be from 1 to 65536")?;
             let fits = quantum.is_none_or(|bytes| (1..=1_000_000).contains(&bytes));
             range(fits, &key("quantum"), "must be from 1 to 1000000 bytes")

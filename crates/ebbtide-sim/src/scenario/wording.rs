@@ -6,6 +6,9 @@ use super::nearest::of_parser;
 /// what the key accepts and what was given. Other messages stay as they are, with the name that
 /// was probably meant.
 pub(super) fn in_words(message: &str) -> String {
+    if message.starts_with("unknown field `ecn`") && !message.contains("expected one of") {
+        return "ecn needs codel, fq-codel, pie or red".to_owned();
+    }
     let expected = message
         .strip_prefix("invalid type: ")
         .or_else(|| message.strip_prefix("invalid value: "))
@@ -16,6 +19,23 @@ pub(super) fn in_words(message: &str) -> String {
         Some((got, takes)) => {
             format!("takes {}, not {}{}", taken(takes), given(got), of_parser(message))
         }
+    }
+}
+
+/// The same for a key, which may accept less than its type.
+pub(super) fn in_words_of(key: &str, message: &str) -> String {
+    let words = in_words(message);
+    match key.rsplit('.').next() {
+        Some("count") => words.replace("0 to 4294967295", "1 to 1000000"),
+        Some("spreading_factors") => words.replace("[1, 2]", "[7, 9]"),
+        // The header of a table in place of that of an array of tables.
+        Some(header) if matches!(header, "[class]" | "[link]" | "[cross]") => {
+            match words.ends_with("not map") {
+                true => format!("write [{header}]: there may be several"),
+                false => words,
+            }
+        }
+        _ => words,
     }
 }
 
@@ -30,6 +50,7 @@ fn taken(expected: &str) -> String {
         "a boolean" => "true or false",
         "a string" => "text",
         "a sequence" => "a list such as [1, 2]",
+        table if table.starts_with("struct ") => "a table",
         other => return other.replace('`', ""),
     };
     words.to_owned()
@@ -66,6 +87,7 @@ mod tests {
                 "takes one of off, contikimac, not of; did you mean 'off'?",
             ),
             ("missing field `rate`", "missing field `rate`"),
+            ("invalid type: integer `1`, expected struct Lora", "takes a table, not 1"),
         ] {
             assert_eq!(in_words(parser), words);
         }

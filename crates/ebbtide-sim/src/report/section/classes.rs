@@ -48,14 +48,14 @@ pub(crate) fn section(context: &Context<'_>) -> String {
     format!(
         "<section id=\"classes\">\n<h2>Classes</h2>\n<p class=\"note\">Each class of clients by \
          itself, beside the others in the same network. Median: of completion times, or of single exchanges where \
-         clients keep time. A class that has a control of its own keeps it in every row.</p>\n{table}\
+         clients keep time. Wasted: share of the transmissions that were unnecessary. A class that has a control of its own keeps it in every row.</p>\n{table}\
          <dl class=\"each\">{}</dl>{command}</section>\n",
         sentences.concat()
     )
 }
 
 const HEADS: [&str; 7] =
-    ["class", "clients", "", "delivered", "median, s", "99\u{a0}% by, s", "unnecessary"];
+    ["class", "clients", "judgement", "delivered", "median, s", "99\u{a0}% by, s", "wasted"];
 
 fn row(context: &Context<'_>, keys: &[&str], cell: &Cell, verdict: &Verdict) -> String {
     let settings: String =

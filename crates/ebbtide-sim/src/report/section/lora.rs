@@ -15,10 +15,18 @@ const COLUMNS: [Column; 11] = [
     ("empty", |lora| share(lora, lora.polls)),
     ("collided", |lora| share(lora, lora.collided)),
     ("gateway deaf", |lora| share(lora, lora.deaf)),
-    ("unreadable", |lora| count(lora.faded)),
+    ("unreadable", |lora| {
+        let frames = lora.uplinks + lora.downlinks.iter().sum::<u64>();
+        percent(lora.faded as f64 / frames.max(1) as f64, 1)
+    }),
     ("window 1", |lora| count(lora.downlinks[0])),
     ("window 2", |lora| count(lora.downlinks[1])),
-    ("dropped", |lora| count(lora.overflows.iter().sum())),
+    ("dropped", |lora| {
+        let dropped: u64 = lora.overflows.iter().sum();
+        let carried =
+            lora.uplinks - lora.polls.min(lora.uplinks) + lora.downlinks.iter().sum::<u64>();
+        percent(dropped as f64 / (carried + dropped).max(1) as f64, 1)
+    }),
     ("device sends", |lora| percent(lora.device_share, 2)),
     ("gateway sends", |lora| percent(lora.gateway_share, 1)),
     ("radio power", |lora| format!("{:.3} mW", lora.power_mw)),
@@ -52,8 +60,9 @@ pub(crate) fn section(context: &Context<'_>) -> String {
     format!(
         "<section id=\"lora\">\n<h2>LoRaWAN cell</h2>\n<p class=\"note\">Frames, summed over \
          replications. Empty: sent to ask the gateway for a further packet. Collided: met another uplink on \
-         its channel. Gateway deaf: the gateway was transmitting. Windows 1 and 2: downlinks by receive \
-         window. Dropped: a queue was full. Then the shares of the time on the air, and the mean power of a \
+         its channel. Gateway deaf: the gateway was transmitting. These are shares of the uplinks. Unreadable: for \
+         another reason, share of the frames both ways. Windows 1 and 2: downlinks by receive \
+         window. Dropped: a queue was full, share of the packets. Then the shares of the time on the air, and the mean power of a \
          device’s radio.</p>\n{table}{command}</section>\n"
     )
 }

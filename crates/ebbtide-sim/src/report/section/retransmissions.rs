@@ -27,7 +27,8 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
         let body = draw_unnecessary(context, figure);
         let text = format!(
             "Unnecessary retransmissions per client{}: transmissions of an exchange after the one \
-             whose response arrived first. Drawn as the flow completion times are.",
+             whose response arrived first. Boxes span 25 to 75 %, lines are medians (printed on the right), whiskers \
+             end at 10 and 90 %, dots are the least and the most.",
             where_(&figure.label)
         );
         context.figure(&Caption { text, cells: &figure.cells() }, &body)

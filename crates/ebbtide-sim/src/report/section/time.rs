@@ -120,7 +120,10 @@ fn figure(context: &mut Context<'_>, chosen: &[Chosen<'_>], quantity: &Quantity)
         .iter()
         .filter(|one| quantity.lists.iter().any(|(_, _, list)| !list(one.series).is_empty()))
         .collect();
-    if with.is_empty() {
+    let lists = || quantity.lists.iter().map(|(_, _, list)| list);
+    let mut values = with.iter().flat_map(|one| lists().flat_map(|list| list(one.series)));
+    // Nothing to see: the queues of links on which no packet ever waits, for example.
+    if values.all(|(_, value)| *value == 0.0) {
         return String::new();
     }
     let points = || {

@@ -36,7 +36,7 @@ pub(super) struct Perfetto<W: Write> {
     error: Option<io::Error>,
 }
 
-const fn micros(at: Instant) -> u64 {
+pub(super) const fn micros(at: Instant) -> u64 {
     at.as_nanos() / 1000
 }
 
@@ -96,14 +96,17 @@ impl<W: Write> Perfetto<W> {
         self.event("i", track, at, json!({"name": name, "s": "t", "args": args}));
     }
 
-    /// The start of an arrow, in the slice that covers the instant.
-    pub(super) fn departs(&mut self, track: Track, arrow: u64, at: Instant) {
-        self.event("s", track, at, json!({"name": "copy", "cat": "copy", "id": arrow}));
-    }
-
-    /// The end of an arrow, in the slice that covers the instant.
-    pub(super) fn lands(&mut self, track: Track, arrow: u64, at: Instant) {
-        self.event("f", track, at, json!({"name": "copy", "cat": "copy", "id": arrow, "bp": "e"}));
+    /// An arrow between the slices that cover its ends.
+    pub(super) fn arrow(&mut self, number: u64, from: (Track, Instant), to: (Track, Instant)) {
+        let end = |end: Value| {
+            let mut all = json!({"name": "copy", "cat": "copy", "id": number});
+            if let (Value::Object(all), Value::Object(end)) = (&mut all, end) {
+                all.extend(end);
+            }
+            all
+        };
+        self.event("s", from.0, from.1, end(json!({})));
+        self.event("f", to.0, to.1, end(json!({"bp": "e"})));
     }
 
     /// A value of a client from an instant on.

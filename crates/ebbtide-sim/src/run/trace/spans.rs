@@ -1,13 +1,13 @@
 //! Exchanges and their packets as spans of time, through endpoint and network.
 
 use super::filter::TraceFilter;
-use super::perfetto::{Perfetto, Slice, Track};
+use super::perfetto::{Perfetto, Slice, Track, micros};
 use crate::net::Fate;
 use crate::record::{Details, ExchangeRecord, LostAt, Tagged};
 use crate::scenario::Transport;
 use ebbtide_core::cc::Metrics;
 use ebbtide_core::endpoint::Failure;
-use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::time::{Duration, Instant, Micros};
 use ebbtide_core::wire::Message;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub struct Spans<W: Write> {
     /// The track of the exchange that ended last, and when.
     last: Option<(Tagged, Track)>,
     arrows: u64,
+    /// The ends of arrows whose other end has not been written: the track and the instant.
+    ends: BTreeMap<u64, (Track, Instant)>,
     now: Instant,
 }
 
@@ -80,6 +82,18 @@ impl Packet {
         self.reached = until;
     }
 
+    /// Gives a packet that is dropped at once a span: its arrow and its mark need one.
+    fn last_a_microsecond(&mut self) {
+        if micros(self.reached) > micros(self.sent) {
+            return;
+        }
+        self.reached = self.sent + Duration::from_micros(1);
+        match self.legs.last_mut() {
+            Some((_, _, until)) => *until = self.reached,
+            None => self.legs.push(("dropped".to_owned(), self.sent, self.reached)),
+        }
+    }
+
     /// Before the first link on its way down a packet is at the server, or between server and bottleneck.
     fn meets_first_link(&mut self, now: Instant, upwards: bool) {
         if !upwards && !self.has_met_link {
@@ -100,6 +114,7 @@ impl<W: Write> Spans<W> {
             left: BTreeMap::new(),
             last: None,
             arrows: 0,
+            ends: BTreeMap::new(),
             now: Instant::ZERO,
         }
     }
@@ -281,8 +296,12 @@ impl<W: Write> Spans<W> {
                 let args = json!({"ordinal": copy.tagged.ordinal});
                 self.out.mark(track, "retransmission", copy.at, &args);
             }
-            if let Some(arrow) = copy.arrow {
-                self.out.departs(track, arrow, copy.at);
+            // An arrow that leaves when the exchange ends would leave no span.
+            if let Some(arrow) = copy.arrow.filter(|_| micros(copy.at) < micros(ended)) {
+                match self.ends.remove(&arrow) {
+                    Some(landing) => self.out.arrow(arrow, (track, copy.at), landing),
+                    None => _ = self.ends.insert(arrow, (track, copy.at)),
+                }
             }
         }
         for probe in sent.iter().filter(|sent| sent.tagged.probe) {
@@ -291,11 +310,12 @@ impl<W: Write> Spans<W> {
     }
 
     /// Writes a packet that has arrived or was lost.
-    fn packet(&mut self, key: Key, packet: Packet) {
+    fn packet(&mut self, key: Key, mut packet: Packet) {
         let (client, _, _, is_probe, upwards) = key;
         if !self.only.overlaps(client, packet.sent, packet.reached) {
             return;
         }
+        packet.last_a_microsecond();
         let (from, to) = (packet.sent, packet.reached);
         let track = self.out.track(client, PACKETS, (from, to));
         let name = match (upwards, is_probe) {
@@ -312,7 +332,10 @@ impl<W: Write> Spans<W> {
             self.out.mark(track, &mark, to, &json!({}));
         }
         if let Some(arrow) = packet.arrow {
-            self.out.lands(track, arrow, from);
+            match self.ends.remove(&arrow) {
+                Some(departure) => self.out.arrow(arrow, departure, (track, from)),
+                None => _ = self.ends.insert(arrow, (track, from)),
+            }
         }
     }
 
