@@ -8,7 +8,11 @@ use ebbtide_sim::scenario::{Override, Scenario, load};
 use etherparse::PacketBuilder;
 use fit_fixture::capture;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-use pcap_file::pcapng::{Block, PcapNgReader};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 use pcap_file::{DataLink, TsResolution};
 use std::time::Duration;
 
@@ -114,7 +118,8 @@ fn ipv6_counts_its_longer_header() {
 
 #[test]
 fn what_is_no_capture_is_refused() {
-    for bytes in [&b""[..], b"\x0a\x0d", b"[network]\nheader = 28\n", &[0; 4000]] {
+    assert_eq!(refusal(b""), "is empty");
+    for bytes in [&b"\x0a\x0d"[..], b"[network]\nheader = 28\n", &[0; 4000]] {
         assert_eq!(refusal(bytes), "is not a capture: neither pcap nor pcapng");
     }
 }
@@ -143,7 +148,8 @@ fn a_capture_without_coap_says_so_and_how_to_name_another_port() {
     let bytes = of_clients();
     let other = fit(&bytes[..], &Options { port: 61616, ..Options::default() });
     let message = other.unwrap_err().to_string();
-    let expected = "holds no CoAP messages over UDP at port 61616 among its 80 packets; name another port with --port";
+    let expected = "holds no CoAP messages over UDP at port 61616 among its 80 packets; name another port with --port; \
+        the busiest UDP ports are 5683 with 80 packets";
     assert!(message.starts_with(expected), "{message}");
     let frames = pcap(DataLink::IEEE802_15_4, &[], &packets(&bytes));
     assert!(refusal(&frames).starts_with("holds 80 packets of a link type that is not supported"));
@@ -172,6 +178,7 @@ fn more_messages_than_allowed_are_refused() {
     let few = fit(&bytes[..], &Options { most_messages: 79, ..Options::default() });
     let message = few.unwrap_err().to_string();
     assert!(message.starts_with("holds more than 79 CoAP messages"), "{message}");
+    assert!(message.ends_with("or allow more with --most-messages"), "{message}");
     assert!(fit(&bytes[..], &Options { most_messages: 80, ..Options::default() }).is_ok());
 }
 
@@ -180,4 +187,84 @@ fn one_interface_is_not_both_ends() {
     let options = Options { taken_at: Some(TakenAt::Link), ..Options::default() };
     let message = fit(&of_clients()[..], &options).unwrap_err().to_string();
     assert!(message.starts_with("was captured at one interface"), "{message}");
+}
+
+/// These packets, and each once more after some time.
+fn twice(packets: &[(Duration, Vec<u8>)], later: Duration) -> Vec<(Duration, Vec<u8>)> {
+    let again = packets.iter().map(|(at, packet)| (*at + later, packet.clone()));
+    let mut all: Vec<_> = packets.iter().cloned().chain(again).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all
+}
+
+/// A pcapng file with two interfaces, of which the second one has these packets too, that much later.
+fn two_interfaces(packets: &[(Duration, Vec<u8>)], later: Duration) -> Vec<u8> {
+    let mut writer = PcapNgWriter::new(Vec::new()).unwrap();
+    for _ in 0..2 {
+        let block = InterfaceDescriptionBlock {
+            linktype: DataLink::RAW,
+            snaplen: 0,
+            options: vec![InterfaceDescriptionOption::IfTsResol(9)],
+        };
+        writer.write_pcapng_block(block).unwrap();
+    }
+    for (interface_id, offset) in [(0, Duration::ZERO), (1, later)] {
+        for (at, packet) in packets {
+            let block = EnhancedPacketBlock {
+                interface_id,
+                timestamp: *at + offset,
+                original_len: u32::try_from(packet.len()).unwrap(),
+                data: packet.into(),
+                options: Vec::new(),
+            };
+            writer.write_pcapng_block(block).unwrap();
+        }
+    }
+    writer.into_inner()
+}
+
+#[test]
+fn packets_that_were_captured_twice_count_once() {
+    let packets = packets(&of_clients());
+    let expected = fitted(&pcap(DataLink::RAW, &[], &packets)).unwrap();
+    let micros = Duration::from_micros;
+    for bytes in [
+        pcap(DataLink::RAW, &[], &twice(&packets, micros(0))),
+        pcap(DataLink::RAW, &[], &twice(&packets, micros(70))),
+        two_interfaces(&packets, micros(0)),
+        two_interfaces(&packets, micros(70)),
+    ] {
+        let found = fitted(&bytes).unwrap();
+        assert_eq!((found.messages, &found.scenario), (80, &expected.scenario));
+        let said = "80 packets appear twice and were counted once; capture one interface.";
+        assert!(found.unknown.iter().any(|own| own == said), "{:?}", found.unknown);
+    }
+    assert!(!expected.unknown.iter().any(|own| own.contains("twice")));
+}
+
+#[test]
+fn both_ends_in_one_interface_are_refused() {
+    let both = capture(&scenario(&[]), "default", None, 1);
+    let mut packets = packets(&both);
+    packets.sort_by_key(|(at, _)| *at);
+    let message = refusal(&pcap(DataLink::RAW, &[], &packets));
+    assert!(message.starts_with("holds each packet twice, about "), "{message}");
+    assert!(message.contains("an interface for each place"), "{message}");
+}
+
+#[test]
+fn too_few_exchanges_are_refused() {
+    let bytes = capture(&scenario(&[("clients", "1"), ("exchanges", "1")]), "default", Some(0), 1);
+    let expected = "holds too few exchanges with an answer (1); capture more";
+    assert_eq!(refusal(&bytes), expected);
+}
+
+#[test]
+fn dtls_records_are_named() {
+    let mut packets = packets(&of_clients());
+    for (_, packet) in &mut packets {
+        packet[28..31].copy_from_slice(&[23, 0xfe, 0xfd]);
+    }
+    let message = refusal(&pcap(DataLink::RAW, &[], &packets));
+    assert!(message.contains("80 packets are DTLS records, which fit cannot read"), "{message}");
 }

@@ -197,6 +197,15 @@ fn unknown(measured: &Measured<'_>, network: &Network) -> Vec<String> {
              that the scenario does not have."
         ));
     }
+    if contents.twice > 0 {
+        say(format!(
+            "{} packets appear twice and were counted once; capture one interface.",
+            contents.twice
+        ));
+    }
+    if contents.dtls > 0 {
+        say(format!("{} packets are DTLS records, which fit cannot read.", contents.dtls));
+    }
     if contents.fragments > 0 {
         say(format!("{} IP fragments were left out.", contents.fragments));
     }
