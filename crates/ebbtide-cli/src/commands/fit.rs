@@ -124,7 +124,7 @@ fn create(path: &Path, toml: &str) -> Result<(), Failure> {
 /// A number of messages, at least one.
 fn most_messages(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("0 messages are none; allow at least 1".to_owned()),
+        Ok(0) => Err("must be at least 1".to_owned()),
         Ok(number) => Ok(number),
         Err(error) => Err(format!("{error}")),
     }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn at_least_one_message_must_be_allowed() {
-        assert_eq!(most_messages("0").unwrap_err(), "0 messages are none; allow at least 1");
+        assert_eq!(most_messages("0").unwrap_err(), "must be at least 1");
         assert_eq!(most_messages("1"), Ok(1));
         assert!(most_messages("-1").is_err());
     }
