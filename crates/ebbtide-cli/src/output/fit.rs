@@ -7,15 +7,16 @@ use std::io::{self, Write};
 /// Writes the figures with their ranges, and what is not known.
 pub(crate) fn write(out: &mut impl Write, fit: &Fit) -> io::Result<()> {
     let certain = if fit.is_place_certain { "" } else { ", as it seems" };
+    let exchanges = if fit.exchanges == 1 { "exchange" } else { "exchanges" };
     writeln!(
         out,
-        "{} messages, {} exchanges in {:.1} s, taken at: {}{certain}",
+        "{} messages, {} {exchanges} in {:.1} s, taken at: {}{certain}",
         fit.messages,
         fit.exchanges,
         fit.duration_s,
         fit.taken_at.name()
     )?;
-    writeln!(out, "workload: {}\n", kind(fit))?;
+    writeln!(out, "workload: {}\n", fit.workload_text())?;
     writeln!(out, "{:<20} {:>14}   likely range", "", "estimate")?;
     for figure in &fit.figures {
         let value = if figure.is_known { figure.value_text() } else { "not known".to_owned() };
@@ -29,17 +30,9 @@ pub(crate) fn write(out: &mut impl Write, fit: &Fit) -> io::Result<()> {
     Ok(())
 }
 
+/// The range of a figure, if it says anything: a share from none to all does not.
 fn range(figure: &Figure) -> String {
-    if figure.is_known || figure.high.is_none() { figure.range_text() } else { String::new() }
-}
-
-/// The workload as the scenario names it, with its period.
-fn kind(fit: &Fit) -> String {
-    let workload = &fit.scenario.workload;
-    let name = serde_json::to_value(workload.kind).ok();
-    let name = name.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-    match workload.interval_ns() {
-        Some(_) => format!("{name}, period {}", workload.period),
-        None => name,
-    }
+    let is_all =
+        figure.key.ends_with("loss") && figure.low == Some(0.0) && figure.high == Some(1.0);
+    if is_all { String::new() } else { figure.range_text() }
 }

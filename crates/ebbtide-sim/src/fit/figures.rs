@@ -89,6 +89,8 @@ pub(super) struct Network {
     pub(super) bursts: Option<Bursts>,
     /// Whether delay and losses are known at all.
     pub(super) is_known: bool,
+    /// Whether one link of a constant rate for each direction explains the times.
+    pub(super) is_suited: bool,
 }
 
 /// A rate of which one end of the range is this many times the other is not known.
@@ -109,11 +111,14 @@ pub(super) fn network(measured: &Measured<'_>) -> Network {
             let (one, other) = halves(leg, are_lost);
             let leg = leg.at([taken(&one, &other), taken(&other, &one)]);
             let (one, other) = halves(&leg, are_lost);
+            let (one, other) = (from_one_place(one), from_one_place(other));
             if are_lost { (one, other, true) } else { (other, one, true) }
         }
         Path::Unknown => {
-            let rate = traffic_rate(measured);
-            (nothing(rate), nothing(rate), false)
+            // What arrived has passed the way there; what was sent may be lost on the way back.
+            let (out, back) = (traffic_rate(measured, true), traffic_rate(measured, false));
+            let rate = out.max(back);
+            (nothing(rate, out), nothing(rate, 0.0), false)
         }
     };
     let (up, down) = if measured.sides.is_from_server { (second, first) } else { (first, second) };
@@ -121,7 +126,8 @@ pub(super) fn network(measured: &Measured<'_>) -> Network {
         Path::Both(legs) => bursts([&legs[0].found.score, &legs[1].found.score]),
         _ => None,
     };
-    Network { up, down, processing: processing(measured), bursts, is_known }
+    let is_suited = measured.path.is_suited();
+    Network { up, down, processing: processing(measured), bursts, is_known, is_suited }
 }
 
 /// The rate of a direction; one that is not known is taken to be that of the other direction, as far as that
@@ -133,11 +139,18 @@ fn taken(own: &Direction, other: &Direction) -> f64 {
     other.rate.clamp(own.rates.0, own.rates.1)
 }
 
+/// From one place the delay and the two rates share the same times: the likelihood of one rate alone makes its
+/// range too narrow.
+fn from_one_place(own: Direction) -> Direction {
+    let (low, high) = own.rates;
+    Direction { rates: (low * 0.95, high * 1.05), ..own }
+}
+
 /// A direction of which nothing is known but the rate of its traffic.
-fn nothing(rate: f64) -> Direction {
+fn nothing(rate: f64, least: f64) -> Direction {
     Direction {
         rate,
-        rates: (rate, f64::INFINITY),
+        rates: (least, f64::INFINITY),
         is_rate_known: false,
         delay: (0.0, 0.0, 0.0),
         room: Room::AtLeast(0.0),
@@ -157,10 +170,11 @@ fn alone(leg: &Leg) -> Direction {
 fn halves(leg: &Leg, are_lost: bool) -> (Direction, Direction) {
     let score = &leg.found.score;
     let lost = f64::from(score.lost);
-    let (share, low, high) =
+    let (share, _, high) =
         if are_lost { wilson(lost, lost + f64::from(score.arrived)) } else { (0.0, 0.0, 1.0) };
     let each = |share: f64| 1.0 - (1.0 - share).max(0.0).sqrt();
-    let loss = (each(share), each(low), each(high));
+    // All of it may have happened in one direction.
+    let loss = (each(share), 0.0, high);
     let (_, mean, _) = leg.delay;
     let half = mean / 2.0;
     // Two equal independent delays have this range each, if they are uniform.
@@ -214,10 +228,11 @@ fn processing(measured: &Measured<'_>) -> Option<(f64, f64)> {
     (!times.is_empty()).then(|| (quantile(&times, 0.01), quantile(&times, 0.99)))
 }
 
-/// The rate that the traffic has on average, bit/s.
-fn traffic_rate(measured: &Measured<'_>) -> f64 {
+/// The rate that the traffic of a direction has on average, bit/s.
+fn traffic_rate(measured: &Measured<'_>, is_outward: bool) -> f64 {
     let all = &measured.contents.datagrams;
-    let bytes: u64 = all.iter().map(|own| u64::from(own.bytes)).sum();
+    let own = all.iter().filter(|own| measured.sides.is_outward(own) == is_outward);
+    let bytes: u64 = own.map(|own| u64::from(own.bytes)).sum();
     let time = match (all.first(), all.last()) {
         (Some(first), Some(last)) => last.at - first.at,
         _ => 0,

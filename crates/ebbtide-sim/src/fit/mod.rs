@@ -6,6 +6,7 @@
 //! with both ends of the path in it each direction by itself; next to the clients only there and back together; next
 //! to the server that only if clients go on at once after each answer.
 
+mod copies;
 mod error;
 mod exchanges;
 mod figures;
@@ -29,6 +30,9 @@ use path::Path;
 use sides::Sides;
 use std::io::Read;
 use workload::{Sizes, traffic};
+
+/// Fewer exchanges show nothing.
+const LEAST_EXCHANGES: usize = 4;
 
 /// Where a capture was taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -108,20 +112,25 @@ pub struct Fit {
 /// Returns an error if the source cannot be read, is not a capture, holds no CoAP messages or only one direction of
 /// them, or holds more messages than `options` allows.
 pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
-    let contents = read::read(source, options.port, options.most_messages)?;
+    let mut contents = read::read(source, options.port, options.most_messages)?;
     if contents.datagrams.is_empty() {
         return Err(FitError::NoCoap {
             port: options.port,
             packets: contents.others.0 + contents.fragments,
             unsupported: contents.unsupported,
+            dtls: contents.dtls,
+            busiest: contents.busiest(),
         });
     }
+    copies::remove(&mut contents)?;
     let all = &contents.datagrams;
     let sides = Sides::of(&contents, options.taken_at)?;
     let own = sides.near.or(sides.far).unwrap_or(0);
     let list = exchanges::exchanges(all, &sides, own);
-    if !list.iter().any(|exchange| exchange.ended.is_some()) {
-        return Err(FitError::NoExchange(list.len()));
+    match list.iter().filter(|exchange| exchange.ended.is_some()).count() {
+        0 => return Err(FitError::NoExchange(list.len())),
+        few @ 1..LEAST_EXCHANGES => return Err(FitError::TooFew(few)),
+        _ => {}
     }
     let traffic = traffic(all, &sides, &list, sides.near.is_some());
     let sizes = Sizes::of(&contents, &list);

@@ -64,7 +64,17 @@ pub(super) enum Path {
     Unknown,
 }
 
+/// Clocks and busy hosts disturb times by this much, ns.
+const TOLERANCE_NS: f64 = 1e6;
+
 impl Path {
+    /// Whether one link in each direction explains the times. A model that suits leaves no times below zero, unless
+    /// the clocks of the two places differ, which makes all times of a direction smaller.
+    pub(super) fn is_suited(&self) -> bool {
+        let Self::Both(legs) = self else { return true };
+        legs.iter().all(|leg| leg.delay.0 > -TOLERANCE_NS || leg.delay.2 <= 0.0)
+    }
+
     /// `are_back_to_back`: whether hosts send the next message as soon as the one before is answered.
     pub(super) fn of(
         all: &[Datagram],

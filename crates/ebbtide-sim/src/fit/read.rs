@@ -7,6 +7,7 @@ use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use pcap_file::{DataLink, PcapError};
+use std::collections::BTreeMap;
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr};
 
@@ -31,6 +32,8 @@ pub(super) struct Datagram {
     pub(super) payload: u32,
     /// A hash of the message: copies of it have the same one.
     pub(super) hash: u64,
+    /// The identification of its IPv4 packet; 0 if there is none.
+    pub(super) ip_id: u16,
     pub(super) is_notification: bool,
     /// The number of its path among [`Contents::paths`].
     pub(super) path: Option<u32>,
@@ -51,8 +54,25 @@ pub(super) struct Contents {
     pub(super) unsupported: u64,
     /// IP fragments, whose messages are not put together.
     pub(super) fragments: u64,
+    /// CoAP packets that were captured twice and counted once.
+    pub(super) twice: usize,
+    /// DTLS records at the port of CoAP.
+    pub(super) dtls: u64,
+    /// UDP packets at each port.
+    pub(super) ports: BTreeMap<u16, u64>,
     /// The file ends within a packet.
     pub(super) is_cut: bool,
+}
+
+impl Contents {
+    /// The three UDP ports that most packets use.
+    pub(super) fn busiest(&self) -> Vec<(u16, u64)> {
+        let mut ports: Vec<(u16, u64)> =
+            self.ports.iter().map(|(port, count)| (*port, *count)).collect();
+        ports.sort_by_key(|(port, count)| (std::cmp::Reverse(*count), *port));
+        ports.truncate(3);
+        ports
+    }
 }
 
 /// Distinct paths that are remembered.
@@ -64,6 +84,7 @@ pub(super) fn read(mut source: impl Read, port: u16, most: usize) -> Result<Cont
     let mut have = 0;
     while have < magic.len() {
         match source.read(&mut magic[have..]) {
+            Ok(0) if have == 0 => return Err(FitError::Empty),
             Ok(0) => return Err(FitError::NotACapture),
             Ok(more) => have += more,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -217,16 +238,16 @@ impl Reader {
     /// The CoAP message in an IP packet, if there is one.
     fn datagram(&mut self, (at, interface): (u64, usize), packet: &[u8]) -> Option<Datagram> {
         let sliced = LaxSlicedPacket::from_ip(packet).ok()?;
-        let (from, to, header) = match sliced.net.as_ref()? {
+        let (from, to, header, ip_id) = match sliced.net.as_ref()? {
             LaxNetSlice::Ipv4(ip) => {
                 let header = ip.header();
                 let ends = (header.source_addr(), header.destination_addr());
-                (IpAddr::V4(ends.0), IpAddr::V4(ends.1), 20 + 8)
+                (IpAddr::V4(ends.0), IpAddr::V4(ends.1), 20 + 8, header.identification())
             }
             LaxNetSlice::Ipv6(ip) => {
                 let header = ip.header();
                 let ends = (header.source_addr(), header.destination_addr());
-                (IpAddr::V6(ends.0), IpAddr::V6(ends.1), 40 + 8)
+                (IpAddr::V6(ends.0), IpAddr::V6(ends.1), 40 + 8, 0)
             }
             LaxNetSlice::Arp(_) => return None,
         };
@@ -235,7 +256,16 @@ impl Reader {
             return None;
         }
         let Some(TransportSlice::Udp(udp)) = &sliced.transport else { return None };
+        let ports = (udp.source_port(), udp.destination_port());
+        *self.contents.ports.entry(ports.0).or_default() += 1;
+        if ports.0 != ports.1 {
+            *self.contents.ports.entry(ports.1).or_default() += 1;
+        }
         if udp.source_port() != self.port && udp.destination_port() != self.port {
+            return None;
+        }
+        if is_dtls(udp.payload()) {
+            self.contents.dtls += 1;
             return None;
         }
         let message = Message::parse(udp.payload()).ok()?;
@@ -263,6 +293,7 @@ impl Reader {
             options: length.saturating_sub(fixed),
             payload,
             hash: fnv(udp.payload()),
+            ip_id,
             is_notification: message.code().is_response()
                 && message.option(OptionNumber::OBSERVE).is_some(),
             path,
@@ -347,6 +378,16 @@ fn network_layer(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
         _ => return None,
     };
     matches!(packet.first()? >> 4, 4 | 6).then_some(packet)
+}
+
+/// Whether a datagram begins as a record of DTLS 1.2 (RFC 6347 section 4.1, RFC 9146) or 1.3 (RFC 9147 section 4).
+/// The version of CoAP in the first two bits tells it from a message.
+fn is_dtls(datagram: &[u8]) -> bool {
+    match datagram {
+        [20..=26, 0xfe, 0xfd | 0xff, ..] => true,
+        [first, ..] => first >> 5 == 1,
+        [] => false,
+    }
 }
 
 /// FNV-1a with 64 bits.

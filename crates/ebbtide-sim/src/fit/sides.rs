@@ -24,7 +24,12 @@ pub(super) struct Sides {
     pub(super) far: Option<usize>,
     /// Whether the place was named, or else is a guess from the times.
     pub(super) is_place_certain: bool,
+    /// The difference of the clocks of two interfaces, ns, if it is so large that only one of them was used.
+    pub(super) clocks_differ_ns: Option<u64>,
 }
+
+/// Clocks of interfaces that differ by less are taken to be the same, ns.
+const SAME_CLOCK_NS: i64 = 1_000_000;
 
 impl Sides {
     pub(super) fn of(contents: &Contents, taken_at: Option<TakenAt>) -> Result<Self, FitError> {
@@ -67,6 +72,7 @@ impl Sides {
             near: None,
             far: None,
             is_place_certain: true,
+            clocks_differ_ns: None,
         };
         sides.check_directions(all)?;
         sides.find_places(contents, taken_at)?;
@@ -133,7 +139,12 @@ impl Sides {
                 (self.near, self.far) = (near, far);
             }
             (None | Some(TakenAt::Link), [one, other]) => {
-                let first = self.seen_first(&contents.datagrams, *one, *other);
+                let all = &contents.datagrams;
+                let first = match self.transits(all, (*one, *other)) {
+                    // The clocks of the interfaces may differ, which does not change the sum.
+                    Some((out, back)) => out.saturating_add(back) >= 0,
+                    None => self.seen_first(all, *one, *other),
+                };
                 (self.near, self.far) =
                     if first { (Some(*one), Some(*other)) } else { (Some(*other), Some(*one)) };
                 self.is_place_certain = false;
@@ -157,7 +168,45 @@ impl Sides {
                 }
             }
         }
+        if let (Some(near), Some(far)) = (self.near, self.far)
+            && let Some((out, back)) = self.transits(&contents.datagrams, (near, far))
+            && out.min(back) < -SAME_CLOCK_NS
+        {
+            // Nothing arrives before it leaves.
+            self.clocks_differ_ns = Some(out.abs_diff(back) / 2);
+            self.far = None;
+        }
         Ok(())
+    }
+
+    /// Short times of the way there, from the first place to the second, and of the way back, ns; negative ones show
+    /// that clocks differ.
+    fn transits(&self, all: &[Datagram], (near, far): (usize, usize)) -> Option<(i64, i64)> {
+        type Key = (SocketAddr, SocketAddr, u64);
+        let mut seen: BTreeMap<Key, [Option<u64>; 2]> = BTreeMap::new();
+        let mut times = [Vec::new(), Vec::new()];
+        for datagram in all {
+            let is_far = datagram.interface == far;
+            if !is_far && datagram.interface != near {
+                continue;
+            }
+            let both = seen.entry((datagram.from, datagram.to, datagram.hash)).or_default();
+            if both[usize::from(is_far)].is_some() {
+                continue;
+            }
+            both[usize::from(is_far)] = Some(datagram.at);
+            if let [Some(near), Some(far)] = *both {
+                let is_outward = self.is_outward(datagram);
+                let (left, arrived) = if is_outward { (near, far) } else { (far, near) };
+                let time = i128::from(arrived) - i128::from(left);
+                times[usize::from(!is_outward)].push(i64::try_from(time).ok()?);
+            }
+        }
+        let [out, back] = times.map(|mut times| {
+            times.sort_unstable();
+            times.get(times.len() / 20).copied()
+        });
+        Some((out?, back?))
     }
 
     /// Whether outward messages are seen at `one` before they are seen at `other`.

@@ -28,7 +28,8 @@ pub(super) fn said(measured: &Measured<'_>, network: &Network) -> (Vec<Figure>, 
     ];
     for (direction, (rate, buffer, loss)) in [&network.up, &network.down].into_iter().zip(keys) {
         figures.push(rate_figure(rate, direction));
-        figures.push(buffer_figure(buffer, direction));
+        let is_alone = matches!(measured.path, Path::Both(..));
+        figures.push(buffer_figure(buffer, direction, is_alone));
         let (value, low, high) = direction.loss;
         figures.push(Figure {
             key: loss,
@@ -36,13 +37,13 @@ pub(super) fn said(measured: &Measured<'_>, network: &Network) -> (Vec<Figure>, 
             unit: "",
             low: Some(low),
             high: Some(high),
-            is_known: network.is_known && !matches!(measured.path, Path::ReturnTrip(_)),
+            is_known: network.is_known && matches!(measured.path, Path::Both(..)),
             how: match measured.path {
                 Path::Both(..) => {
                     "packets seen at one end only, without those that a full buffer explains"
                 }
                 Path::RoundTrip(_) => {
-                    "copies without an answer; the same share is assumed both ways"
+                    "assumed: half of the copies without an answer; the range holds all of them"
                 }
                 _ => "not known from here",
             }
@@ -50,6 +51,15 @@ pub(super) fn said(measured: &Measured<'_>, network: &Network) -> (Vec<Figure>, 
         });
     }
     figures.push(round_trip(measured, network));
+    if !network.is_suited {
+        for figure in
+            figures.iter_mut().filter(|own| !own.unit.is_empty() || own.key.ends_with("loss"))
+        {
+            figure.is_known = false;
+            (figure.low, figure.high) = (None, None);
+            figure.how = "the times do not suit one link".to_owned();
+        }
+    }
     (figures, unknown(measured, network))
 }
 
@@ -59,7 +69,7 @@ fn rate_figure(key: &'static str, direction: &Direction) -> Figure {
         key,
         value: direction.rate,
         unit: "bit/s",
-        low: Some(low),
+        low: has_bound(low).then_some(low),
         high: high.is_finite().then_some(high),
         is_known: direction.is_rate_known,
         how: if direction.is_rate_known { "spacing of packets that queue" } else { "no queue" }
@@ -67,7 +77,14 @@ fn rate_figure(key: &'static str, direction: &Direction) -> Figure {
     }
 }
 
-fn buffer_figure(key: &'static str, direction: &Direction) -> Figure {
+/// Whether a lower bound of a rate, bit/s, or of a buffer, bytes, says anything.
+pub(super) fn has_bound(low: f64) -> bool {
+    low >= 1.0
+}
+
+/// `is_alone`: whether the direction was measured by itself, or else a buffer is known only of the bottleneck.
+fn buffer_figure(key: &'static str, direction: &Direction, is_alone: bool) -> Figure {
+    let is_assumed = !is_alone && !direction.is_rate_known;
     let (value, low, high, how) = match direction.room {
         Room::Between(low, high) => {
             let high = high.is_finite().then_some(high.max(low));
@@ -79,10 +96,10 @@ fn buffer_figure(key: &'static str, direction: &Direction) -> Figure {
         key,
         value: value.unwrap_or(f64::INFINITY),
         unit: "B",
-        low: Some(low),
-        high,
-        is_known: value.is_some(),
-        how: how.to_owned(),
+        low: (has_bound(low) && !is_assumed).then_some(low),
+        high: high.filter(|_| !is_assumed),
+        is_known: value.is_some() && !is_assumed,
+        how: if is_assumed { "assumed to be that of the other direction" } else { how }.to_owned(),
     }
 }
 
@@ -96,38 +113,60 @@ fn round_trip(measured: &Measured<'_>, network: &Network) -> Figure {
     let transmission = (up / network.up.rate + down / network.down.rate) * 8.0;
     let processing = network.processing.unwrap_or_default();
     let (up, down) = (network.up.delay, network.down.delay);
-    let sum = |up: f64, down: f64, own: f64| (up + down + own) / 1e9 + transmission;
+    // A range below zero comes from clocks that differ or from a model that does not suit.
+    let sum = |up: f64, down: f64, own: f64| (up + down + own).max(0.0) / 1e9 + transmission;
+    let value = sum(up.1, down.1, f64::midpoint(processing.0, processing.1));
     Figure {
         key: "round_trip",
-        value: sum(up.1, down.1, f64::midpoint(processing.0, processing.1)),
+        value,
         unit: "s",
-        low: Some(sum(up.0, down.0, processing.0)),
-        high: Some(sum(up.2, down.2, processing.1)),
+        low: Some(sum(up.0, down.0, processing.0).min(value)),
+        high: Some(sum(up.2, down.2, processing.1).max(value)),
         is_known: network.is_known,
         how: "of an idle path, transmission included; the range is that of single packets"
             .to_owned(),
     }
 }
 
+/// Answers that come sooner, without transmission, come at once, ns.
+const AT_ONCE_NS: f64 = 1e6;
+
 /// Says what the capture cannot tell.
 fn unknown(measured: &Measured<'_>, network: &Network) -> Vec<String> {
     let mut list = Vec::new();
     let mut say = |text: String| list.push(text);
-    let (contents, traffic, sizes) = (measured.contents, measured.traffic, measured.sizes);
+    let (contents, sizes) = (measured.contents, measured.sizes);
     if !measured.sides.is_place_certain {
         say(format!(
             "Where the capture was taken is a guess from the times: {}. --taken-at says it.",
             measured.taken_at.name()
         ));
     }
+    if let Some(nanos) = measured.sides.clocks_differ_ns {
+        say(format!(
+            "The clocks of the interfaces differ by about {}; only the packets at one of them were used: {}.",
+            time(nanos as f64 / 1e9),
+            measured.taken_at.name()
+        ));
+    }
     match measured.path {
         Path::Both(legs) => {
-            if legs.iter().any(|leg| leg.delay.0 < 0.0) {
+            if !network.is_suited {
+                say("The times do not suit one link with a constant rate (differing clocks, several links, \
+                     LoRaWAN or Wi-Fi): the figures of the network are not known, and those of the scenario are \
+                     the nearest that one link has."
+                    .to_owned());
+            } else if legs.iter().any(|leg| leg.delay.2 <= 0.0) {
                 say("The clocks of the two places differ: only the sum of the two delays is known, and counts."
                     .to_owned());
             }
         }
-        Path::RoundTrip(_) | Path::ReturnTrip(_) => {
+        Path::RoundTrip(leg) | Path::ReturnTrip(leg) => {
+            if measured.taken_at == TakenAt::Clients && leg.delay.1 < AT_ONCE_NS {
+                say("Answers follow their requests at once: this capture is from next to the server \
+                     (--taken-at server), or the network has hardly any delay."
+                    .to_owned());
+            }
             say("Delays and losses of the two directions cannot be told apart from one place; they are divided \
                  evenly, and one buffer size is assumed for both."
                 .to_owned());
@@ -147,36 +186,44 @@ fn unknown(measured: &Measured<'_>, network: &Network) -> Vec<String> {
              captured."
             .to_owned());
     }
-    for (name, direction) in [("up", &network.up), ("down", &network.down)] {
+    let directions = [("up", &network.up), ("down", &network.down)];
+    for (name, direction) in directions.into_iter().filter(|_| network.is_suited) {
         let (low, high) = direction.rates;
         if !direction.is_rate_known && high.is_finite() {
             let (low, high) = (rate(low), rate(high));
             say(format!(
                 "The rate of network.{name} is between {low} and {high}: few packets queued there."
             ));
+        } else if !direction.is_rate_known && !has_bound(low) {
+            say(format!("The rate of network.{name} does not show: packets did not queue there."));
         } else if !direction.is_rate_known {
             let low = rate(low);
             say(format!(
                 "The rate of network.{name} is at least {low}: packets hardly queued there."
             ));
         }
-        if let Room::AtLeast(most) = direction.room {
+        if let Room::AtLeast(most) = direction.room
+            && !has_bound(most)
+        {
+            say(format!(
+                "The buffer of network.{name} does not show: nothing queued there. The scenario has none that fills \
+                 up."
+            ));
+        } else if let Room::AtLeast(most) = direction.room {
             say(format!(
                 "The buffer of network.{name} is at least {most:.0} bytes: no queue was full. The scenario has \
                  none that fills up."
             ));
         }
     }
-    if traffic.is_back_to_back {
-        say("Whether another device took over between two requests of an address (workload random) does not show."
-            .to_owned());
-    }
-    if sizes.payload.1 != sizes.payload.2 || sizes.response.1 != sizes.response.2 {
-        say(format!(
-            "Sizes vary: requests have {} to {} bytes of payload, responses {} to {} after the token. The scenario \
-             has the means.",
-            sizes.payload.1, sizes.payload.2, sizes.response.1, sizes.response.2
-        ));
+    let sizes_of = [
+        ("requests have", sizes.payload, "bytes of payload"),
+        ("responses have", sizes.response, "bytes after the token"),
+    ];
+    for (what, (_, least, most), unit) in sizes_of {
+        if least != most {
+            say(format!("Sizes vary: {what} {least} to {most} {unit}. The scenario has the mean."));
+        }
     }
     if sizes.paths > 1 {
         say(format!("There are {} paths; the scenario has one of the mean length.", sizes.paths));
@@ -196,6 +243,15 @@ fn unknown(measured: &Measured<'_>, network: &Network) -> Vec<String> {
             "{packets} packets ({bytes} bytes) hold no CoAP over UDP; if they share the link, they take a part of it \
              that the scenario does not have."
         ));
+    }
+    if contents.twice > 0 {
+        say(format!(
+            "{} packets appear twice and were counted once; capture one interface.",
+            contents.twice
+        ));
+    }
+    if contents.dtls > 0 {
+        say(format!("{} packets are DTLS records, which fit cannot read.", contents.dtls));
     }
     if contents.fragments > 0 {
         say(format!("{} IP fragments were left out.", contents.fragments));
@@ -270,6 +326,18 @@ impl Figure {
 }
 
 impl Fit {
+    /// The kind of the workload with its period, such as `periodic, period 20.0 s`.
+    #[must_use]
+    pub fn workload_text(&self) -> String {
+        let workload = &self.scenario.workload;
+        let name = serde_json::to_value(workload.kind).ok();
+        let name = name.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+        match workload.interval_ns() {
+            Some(_) => format!("{name}, period {}", time(workload.period.0 as f64 / 1e9)),
+            None => name,
+        }
+    }
+
     /// The fit as one document: `scenario` (TOML), `figures`, `unknown`, and the counts.
     #[must_use]
     pub fn document(&self) -> Value {

@@ -96,6 +96,15 @@ pub(super) fn traffic(
         traffic.nstart = 1;
         return traffic;
     }
+    if let Some((period, burst)) = clusters(&devices, &gaps) {
+        traffic.kind = "bursts";
+        traffic.is_back_to_back = false;
+        traffic.start_window_ns = 0;
+        traffic.period_ns = period;
+        traffic.burst = burst;
+        traffic.nstart = traffic.nstart.min(burst);
+        return traffic;
+    }
     if is_near && (is_prompt || (has_pause && !is_regular(&gaps))) {
         if !is_prompt {
             let ends = (quantile(&pauses, 0.05), quantile(&pauses, 0.95));
@@ -110,6 +119,43 @@ pub(super) fn traffic(
     traffic.start_window_ns = 0;
     by_the_clock(&mut traffic, &devices, at_once);
     traffic
+}
+
+/// The period and the size of bursts, if requests come in groups of one size that keep a period. A device with an
+/// NSTART above 1 goes on after answers within a burst, but the next burst waits for its time.
+fn clusters(devices: &[Device], gaps: &[f64]) -> Option<(u64, u32)> {
+    // A burst of the largest size that a scenario has, 64, has one long gap among 64.
+    for (long, share) in [(0.95, 0.5), (0.95, 0.25), (0.99, 0.5), (0.99, 0.25)] {
+        let pause = share * quantile(gaps, long);
+        let (mut lengths, mut between) = (Vec::new(), Vec::new());
+        for device in devices {
+            let mut starts: Vec<u64> = Vec::new();
+            let mut last = None;
+            for start in &device.starts {
+                match lengths.last_mut() {
+                    Some(length) if last.is_some_and(|at| (start - at) as f64 <= pause) => {
+                        *length += 1.0;
+                    }
+                    _ => {
+                        starts.push(*start);
+                        lengths.push(1.0);
+                    }
+                }
+                last = Some(*start);
+            }
+            between.extend(differences(&starts));
+        }
+        let (lengths, between) = (sorted(lengths.into_iter()), sorted(between.into_iter()));
+        if between.len() < 2 {
+            continue;
+        }
+        let usual = quantile(&lengths, 0.5).round();
+        let same = lengths.iter().filter(|length| (**length - usual).abs() < 0.5).count();
+        if (2.0..=64.0).contains(&usual) && 5 * same >= 4 * lengths.len() && is_regular(&between) {
+            return Some((quantile(&between, 0.5) as u64, usual as u32));
+        }
+    }
+    None
 }
 
 /// Traffic that goes by the clock: bursts, all devices at once, periodic or at random.

@@ -2,6 +2,7 @@
 
 use super::exchanges::Exchange;
 use super::figures::{Direction, Figure, Measured, Network, Room};
+use super::words::has_bound;
 use crate::scenario::units::{Rate, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,19 +38,15 @@ fn write_all(
     writeln!(out, "# Estimates, with ranges of 95 % where there are such:")?;
     for figure in figures {
         let known = if figure.is_known { "" } else { " NOT KNOWN" };
-        writeln!(
-            out,
-            "#   {}{known}: {}; {}; {}.",
-            figure.key,
-            figure.value_text(),
-            figure.range_text(),
-            figure.how
-        )?;
+        let parts = [figure.value_text(), figure.range_text(), figure.how.clone()];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let text = format!("{}{known}: {}.", figure.key, parts.join("; "));
+        wrapped(out, ["#  ", "#    "], &text)?;
     }
     writeln!(out, "#")?;
     writeln!(out, "# What the capture cannot tell:")?;
     for sentence in unknown {
-        wrapped(out, sentence)?;
+        wrapped(out, ["# *", "#  "], sentence)?;
     }
     writeln!(out, "\nname = {name}")?;
     writeln!(out, "title = {name}")?;
@@ -103,15 +100,24 @@ fn link(out: &mut String, key: &str, direction: &Direction) -> std::fmt::Result 
     let Direction { rate, rates, is_rate_known, delay, room, .. } = direction;
     writeln!(out, "\n[network.{key}]")?;
     if !is_rate_known {
-        writeln!(out, "# Not known: at least {}.", Rate(rates.0 as u64))?;
+        match has_bound(rates.0) {
+            true => writeln!(out, "# Not known: at least {}.", Rate(rates.0 as u64))?,
+            false => writeln!(out, "# Not known.")?,
+        }
     }
-    writeln!(out, "rate = \"{}\"", Rate(significant(rate.clamp(1.0, 1e12))))?;
+    let value = rate.clamp(1.0, 1e12);
+    let (near, unit) = significant(value);
+    // Rounding must not take it below its own bound.
+    let is_below = !is_rate_known && near < rates.0 as u64;
+    writeln!(out, "rate = \"{}\"", Rate(near + if is_below { unit } else { 0 }))?;
     writeln!(out, "delay = {}", delays(*delay))?;
     match room.bytes() {
         // The range of a scenario begins with the smallest packet.
         Some(bytes) => writeln!(out, "buffer = {}", bytes.max(64.0))?,
         None => {
-            if let Room::AtLeast(most) = room {
+            if let Room::AtLeast(most) = room
+                && has_bound(*most)
+            {
                 writeln!(out, "# Not known: at least {most:.0} bytes.")?;
             }
             writeln!(out, "buffer = \"infinite\"")?;
@@ -221,13 +227,13 @@ fn time(nanos: f64) -> Time {
     Time(((nanos / unit).round() * unit) as u64)
 }
 
-/// Four digits.
-fn significant(value: f64) -> u64 {
+/// Four digits, and the unit of the last one.
+fn significant(value: f64) -> (u64, u64) {
     let mut unit = 1.0;
     while value / unit >= 10_000.0 {
         unit *= 10.0;
     }
-    ((value / unit).round() * unit) as u64
+    (((value / unit).round() * unit) as u64, unit as u64)
 }
 
 /// A text as TOML has it.
@@ -235,13 +241,13 @@ fn toml_text(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A comment of several lines of at most 100 characters.
-fn wrapped(out: &mut String, sentence: &str) -> std::fmt::Result {
-    let mut line = String::from("# *");
+/// A comment of lines of at most 80 characters, of which the first and the others begin like this.
+fn wrapped(out: &mut String, leads: [&str; 2], sentence: &str) -> std::fmt::Result {
+    let mut line = leads[0].to_owned();
     for word in sentence.split_whitespace() {
-        if line.len() + 1 + word.len() > 100 {
+        if line.len() + 1 + word.len() > 80 {
             writeln!(out, "{line}")?;
-            line = String::from("#  ");
+            leads[1].clone_into(&mut line);
         }
         line.push(' ');
         line.push_str(word);
