@@ -96,7 +96,8 @@ pub(super) fn traffic(
         traffic.nstart = 1;
         return traffic;
     }
-    if let Some((period, burst)) = clusters(&devices, &gaps) {
+    let goes_on = !is_near && follows_answers(&devices, &gaps, &pauses);
+    if !goes_on && let Some((period, burst)) = clusters(&devices, &gaps) {
         traffic.kind = "bursts";
         traffic.is_back_to_back = false;
         traffic.start_window_ns = 0;
@@ -112,7 +113,7 @@ pub(super) fn traffic(
         }
         return traffic;
     }
-    if !is_near && follows_answers(&devices, &gaps, &pauses) {
+    if goes_on {
         return traffic;
     }
     traffic.is_back_to_back = false;
