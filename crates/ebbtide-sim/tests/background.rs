@@ -307,8 +307,8 @@ fn impossible_cross_traffic_is_refused_by_name() {
             "link = \"up\"",
             "cross.a.link: there is no [[link]] with the name 'up'; there are bottleneck",
         ),
-        ("packet = 20", "cross.a.packet: must be above network.header"),
-        ("packet = 200\non = \"1 s\"", "cross.a.off: must be above 0"),
+        ("packet = 20", "cross.a.packet: must be from 29 to 296 bytes"),
+        ("packet = 200\non = \"1 s\"", "on and off"),
         ("packet = 200\nstart = \"2 s\"\nstop = \"1 s\"", "cross.a.stop: must be after start"),
         ("direction = \"sideways\"", "up"),
     ] {
