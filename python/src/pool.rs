@@ -58,7 +58,7 @@ impl Progress for Cancel {
     }
 }
 
-/// Runs `work` on a pool of threads, with `all` pieces of which `progress` hears.
+/// Runs `work` on a pool of threads, with `all` pieces. `progress` is called now and then, and at the end.
 pub(crate) fn in_pool<T: Send + 'static>(
     py: Python<'_>,
     cancel: Cancel,
@@ -75,9 +75,10 @@ pub(crate) fn in_pool<T: Send + 'static>(
         None => Ok(()),
         Some(progress) => progress.call1(py, (cancel.finished(), all)).map(drop),
     };
-    let ended = attended::run(py, work, glance);
-    if ended.is_err() {
-        cancel.cancel();
+    let ended = attended::run(py, work, &glance);
+    match &ended {
+        Ok(_) => glance(py)?,
+        Err(_) => cancel.cancel(),
     }
     ended
 }
