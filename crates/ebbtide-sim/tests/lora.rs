@@ -54,7 +54,7 @@ fn a_device_alone_is_answered_in_its_first_window_and_sends_one_percent_of_the_t
         // The starts of two uplinks are a hundred airtimes apart.
         assert_near(fct, 19.0 * 100.0 * up + up + 1.0 + down, 1e-6, &format!("SF{factor}"));
         let counts = counts(&record);
-        assert_eq!((counts.uplinks, counts.downlinks), (20, [20, 0]));
+        assert_eq!((counts.frames.uplinks, counts.frames.downlinks), (20, [20, 0]));
         assert_eq!(record.clients[0].retransmissions, 0);
     }
 }
@@ -65,7 +65,7 @@ fn an_answer_that_misses_the_first_window_comes_in_the_second_one() {
     let record = run(&scenario(lora, "600 ms", ALONE), "default", 1, 0);
     let expected = on_air(7, REQUEST, true) + 2.0 + on_air(12, RESPONSE, false);
     assert_near(record.totals.durations.0[0].0 as f64 / 1e6, expected, 0.01, "the first exchange");
-    assert_eq!(counts(&record).downlinks, [0, 20]);
+    assert_eq!(counts(&record).frames.downlinks, [0, 20]);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn the_gateway_does_not_hear_while_it_transmits_nor_more_than_its_share() {
         exchanges = 30\nrequest_payload = 10\nresponse_payload = 30\n[coap]\nack_timeout = \"30 s\"\n";
     let record = run(&scenario("spreading_factors = [7, 8]", "10 ms", rest), "default", 1, 0);
     let counts = counts(&record);
-    assert!(counts.deaf > 0, "{counts:?}");
+    assert!(counts.frames.deaf > 0, "{counts:?}");
     // One percent in the band of the first windows, ten in that of the second ones.
     let share = counts.downlink_ns.iter().sum::<u64>() as f64 / record.totals.sim_ns as f64;
     assert!(share > 0.02 && share < 0.111, "{share}");
@@ -125,7 +125,7 @@ fn the_built_in_cell_delivers_most_of_its_reports() {
         let share = f64::from(completed) / f64::from(60 * 30);
         assert!((least..=most).contains(&share), "{control}: {share}");
         let counts = counts(&record);
-        assert!(counts.downlinks[0] > 0 && counts.collided > 0, "{counts:?}");
+        assert!(counts.frames.downlinks[0] > 0 && counts.frames.collided > 0, "{counts:?}");
         let sends = counts.radio.transmit_ns as f64 / 60.0 / record.totals.sim_ns as f64;
         assert!(sends < 0.01, "{control}: {sends}");
     }

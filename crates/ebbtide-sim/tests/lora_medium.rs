@@ -182,7 +182,7 @@ proptest! {
             prop_assert!(!is_up || ended.binary_search(token).is_ok(), "{} vanished", token);
         }
         let refused = ops.len() - seen.taken.len();
-        prop_assert_eq!(seen.counts.overflows.iter().sum::<u64>(), refused as u64);
+        prop_assert_eq!(seen.counts.frames.overflows.iter().sum::<u64>(), refused as u64);
     }
 }
 
@@ -207,11 +207,14 @@ fn uplinks_collide_as_in_pure_aloha() {
             assert!(cell.send(at, (frame % 1000, true), (frame, 23), &mut engine));
         }
         let counts = cell.counts();
-        assert_eq!((counts.uplinks, counts.deaf, counts.faded), (20_000, 0, 0));
+        assert_eq!(
+            (counts.frames.uplinks, counts.frames.deaf, counts.frames.faded),
+            (20_000, 0, 0)
+        );
         let airtime = Lora::frame_ns(settings.uplink(0), Some(23)) as f64 / 1e9;
         let load = per_s * airtime / f64::from(channels);
         // A frame meets another one if that begins within an airtime before or after it.
-        let collided = counts.collided as f64 / counts.uplinks as f64;
+        let collided = counts.frames.collided as f64 / counts.frames.uplinks as f64;
         assert_near(collided, 1.0 - (-2.0 * load).exp(), 0.03, &format!("load {load}"));
     }
 }
@@ -223,14 +226,14 @@ fn a_device_asks_for_the_packets_that_the_gateway_announces() {
     let seen = watch(&settings, 1, &[(0, 0, false, 5), (0, 0, false, 5), (0, 0, true, 20)]);
     let arrived: Vec<_> = seen.outcomes.iter().map(|(_, outcome)| *outcome).collect();
     assert_eq!(arrived, [Crossing::Up(2), Crossing::Down(0), Crossing::Down(1)]);
-    assert_eq!((seen.counts.uplinks, seen.counts.polls), (2, 1));
+    assert_eq!((seen.counts.frames.uplinks, seen.counts.frames.polls), (2, 1));
 }
 
 #[test]
 fn devices_on_other_spreading_factors_do_not_disturb_each_other() {
     let both = |spreading_factors: Vec<u8>| {
         let settings = Lora { spreading_factors, channels: 1, ..Lora::default() };
-        watch(&settings, 2, &[(0, 0, true, 20), (10, 1, true, 20)]).counts.collided
+        watch(&settings, 2, &[(0, 0, true, 20), (10, 1, true, 20)]).counts.frames.collided
     };
     assert_eq!((both(vec![7]), both(vec![7, 8])), (2, 0));
 }

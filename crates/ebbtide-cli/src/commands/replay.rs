@@ -316,7 +316,7 @@ fn cells(out: &mut impl Write, record: &RunRecord) -> io::Result<()> {
             wifi.frames.no_ack + wifi.frames.no_access
         )?;
     }
-    if let Some(lora) = &record.totals.lora {
+    if let Some(lora) = record.totals.lora.map(|lora| lora.frames) {
         writeln!(
             out,
             "lora {} frames from devices, {} from the gateway; lost: {} collided, {} while the gateway \

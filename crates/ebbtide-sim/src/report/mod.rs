@@ -24,7 +24,7 @@ pub use export::{Exported, Width, csv, exported};
 pub use flows::{FlowCell, FlowFigures};
 pub use judged::{judge_cells, judge_classes};
 pub use model::{
-    BackgroundCell, Cell, Comparison, LinkCell, LoraFrames, MeshCell, MeshNode, PacketCounts,
+    BackgroundCell, Cell, Comparison, LinkCell, LoraFigures, MeshCell, MeshNode, PacketCounts,
     Packets, Report, WifiCell,
 };
 

@@ -6,6 +6,7 @@
 
 use super::flows::FlowCell;
 use crate::judge::{Outcome, Percentile};
+use crate::medium::lora::LoraFrames;
 use crate::record::{Handshakes, Series};
 use crate::stats::Summary;
 use serde::{Deserialize, Serialize};
@@ -142,7 +143,7 @@ pub struct Cell {
     pub classes: Vec<Cell>,
     /// The frames of a LoRaWAN cell, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lora: Option<LoraFrames>,
+    pub lora: Option<LoraFigures>,
     /// UDP traffic of others: its name and its packets, summed over replications.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<(String, PacketCounts)>,
@@ -151,23 +152,12 @@ pub struct Cell {
     pub links: Vec<LinkCell>,
 }
 
-/// A LoRaWAN cell, summed over replications.
+/// A LoRaWAN cell over all replications.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LoraFrames {
-    /// Frames that devices sent.
-    pub uplinks: u64,
-    /// Of them, empty ones, which ask for a further packet.
-    pub polls: u64,
-    /// Of all, those that met another one on their channel.
-    pub collided: u64,
-    /// Of all, those during which the gateway transmitted.
-    pub deaf: u64,
-    /// Frames that could not be read for another reason, both ways.
-    pub faded: u64,
-    /// Frames that the gateway sent in first and in second windows.
-    pub downlinks: [u64; 2],
-    /// Packets that found a queue full, at a device and at the gateway.
-    pub overflows: [u64; 2],
+pub struct LoraFigures {
+    /// Its frames, summed.
+    #[serde(flatten)]
+    pub frames: LoraFrames,
     /// Share of the time for which a device transmitted, mean over devices and replications.
     pub device_share: f64,
     /// Share of the time for which the gateway transmitted, mean over replications.

@@ -163,7 +163,7 @@ impl LoraCell {
         let own = &mut self.devices[device as usize];
         let queue = if upwards { &mut own.up } else { &mut own.down };
         if queue.len() >= self.settings.queue as usize {
-            self.counts.overflows[usize::from(!upwards)] += 1;
+            self.counts.frames.overflows[usize::from(!upwards)] += 1;
             return false;
         }
         push_back(queue, (token, bytes));
@@ -226,8 +226,8 @@ impl LoraCell {
         own.allowed = start + off_time(time, self.settings.duty_cycle);
         own.channel = uniform(&mut self.channels, 1, u64::from(self.settings.channels));
         own.spoiled = (start < self.busy_until).then_some(Spoiled::Deaf);
-        self.counts.uplinks += 1;
-        self.counts.polls += u64::from(packet.is_none());
+        self.counts.frames.uplinks += 1;
+        self.counts.frames.polls += u64::from(packet.is_none());
         self.counts.radio.transmit_ns += time;
         self.collide(device);
         self.sending.push(device);
@@ -261,8 +261,8 @@ impl LoraCell {
         own.ended = now.as_nanos();
         let (packet, spoiled) = (own.on_air.take(), own.spoiled.take());
         match spoiled {
-            Some(Spoiled::Collided) => self.counts.collided += 1,
-            Some(Spoiled::Deaf) => self.counts.deaf += 1,
+            Some(Spoiled::Collided) => self.counts.frames.collided += 1,
+            Some(Spoiled::Deaf) => self.counts.frames.deaf += 1,
             None => {}
         }
         let is_read = spoiled.is_none() && !self.fades();
@@ -305,7 +305,7 @@ impl LoraCell {
         let duty_cycle = [self.settings.duty_cycle, self.settings.second_window_duty_cycle][window];
         self.busy_until = start + time;
         self.allowed[window] = start + off_time(time, duty_cycle);
-        self.counts.downlinks[window] += 1;
+        self.counts.frames.downlinks[window] += 1;
         self.counts.downlink_ns[window] += time;
         // It receives in place of what it would have listened from now on.
         self.counts.radio.listen_ns += time;
@@ -341,7 +341,7 @@ impl LoraCell {
 
     fn fades(&mut self) -> bool {
         let fades = self.fading.0.draw(&mut self.fading.1);
-        self.counts.faded += u64::from(fades);
+        self.counts.frames.faded += u64::from(fades);
         fades
     }
 

@@ -2,10 +2,11 @@
 
 use crate::medium::RadioTime;
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 
-/// Frames of a LoRaWAN cell, of all devices together.
+/// Frames and packets of a LoRaWAN cell, of all devices together.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoraCounts {
+pub struct LoraFrames {
     /// Frames that devices sent.
     pub uplinks: u64,
     /// Of them, empty ones: the gateway had announced a further packet (FPending).
@@ -21,6 +22,28 @@ pub struct LoraCounts {
     /// Packets that a device did not take because its queue was full, and those that the gateway did not
     /// take for a device.
     pub overflows: [u64; 2],
+}
+
+impl AddAssign<&Self> for LoraFrames {
+    fn add_assign(&mut self, other: &Self) {
+        self.uplinks += other.uplinks;
+        self.polls += other.polls;
+        self.collided += other.collided;
+        self.deaf += other.deaf;
+        self.faded += other.faded;
+        for index in 0..2 {
+            self.downlinks[index] += other.downlinks[index];
+            self.overflows[index] += other.overflows[index];
+        }
+    }
+}
+
+/// The counts of a LoRaWAN cell.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoraCounts {
+    /// Its frames.
+    #[serde(flatten)]
+    pub frames: LoraFrames,
     /// How long the gateway transmitted in first and in second windows, ns.
     pub downlink_ns: [u64; 2],
     /// How long the radios of the devices were on, all added up.

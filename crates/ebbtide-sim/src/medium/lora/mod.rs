@@ -11,5 +11,5 @@ mod settings;
 
 pub use airtime::{Modulation, airtime};
 pub use cell::{Crossing, LoraCell, LoraEvent, LoraStep};
-pub use counts::LoraCounts;
+pub use counts::{LoraCounts, LoraFrames};
 pub use settings::Lora;

@@ -2,29 +2,29 @@
 
 use super::{Context, command_line, head, table};
 use crate::report::grid::varying;
-use crate::report::model::LoraFrames;
+use crate::report::model::LoraFigures;
 use crate::report::text::{count, escape, percent};
 
 /// Rows at most.
 const MOST_ROWS: usize = 300;
 
-type Column = (&'static str, fn(&LoraFrames) -> String);
+type Column = (&'static str, fn(&LoraFigures) -> String);
 
 const COLUMNS: [Column; 11] = [
-    ("uplinks", |lora| count(lora.uplinks)),
-    ("empty", |lora| share(lora, lora.polls)),
-    ("collided", |lora| share(lora, lora.collided)),
-    ("gateway deaf", |lora| share(lora, lora.deaf)),
+    ("uplinks", |lora| count(lora.frames.uplinks)),
+    ("empty", |lora| share(lora, lora.frames.polls)),
+    ("collided", |lora| share(lora, lora.frames.collided)),
+    ("gateway deaf", |lora| share(lora, lora.frames.deaf)),
     ("unreadable", |lora| {
-        let frames = lora.uplinks + lora.downlinks.iter().sum::<u64>();
-        percent(lora.faded as f64 / frames.max(1) as f64, 1)
+        let frames = lora.frames.uplinks + lora.frames.downlinks.iter().sum::<u64>();
+        percent(lora.frames.faded as f64 / frames.max(1) as f64, 1)
     }),
-    ("window 1", |lora| count(lora.downlinks[0])),
-    ("window 2", |lora| count(lora.downlinks[1])),
+    ("window 1", |lora| count(lora.frames.downlinks[0])),
+    ("window 2", |lora| count(lora.frames.downlinks[1])),
     ("dropped", |lora| {
-        let dropped: u64 = lora.overflows.iter().sum();
-        let carried =
-            lora.uplinks - lora.polls.min(lora.uplinks) + lora.downlinks.iter().sum::<u64>();
+        let dropped: u64 = lora.frames.overflows.iter().sum();
+        let carried = lora.frames.uplinks - lora.frames.polls.min(lora.frames.uplinks)
+            + lora.frames.downlinks.iter().sum::<u64>();
         percent(dropped as f64 / (carried + dropped).max(1) as f64, 1)
     }),
     ("device sends", |lora| percent(lora.device_share, 2)),
@@ -32,8 +32,8 @@ const COLUMNS: [Column; 11] = [
     ("radio power", |lora| format!("{:.3} mW", lora.power_mw)),
 ];
 
-fn share(lora: &LoraFrames, part: u64) -> String {
-    percent(part as f64 / lora.uplinks.max(1) as f64, 1)
+fn share(lora: &LoraFigures, part: u64) -> String {
+    percent(part as f64 / lora.frames.uplinks.max(1) as f64, 1)
 }
 
 /// The table; empty without such a cell.
