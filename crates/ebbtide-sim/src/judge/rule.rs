@@ -3,6 +3,7 @@
 use super::outcome::{Percentile, RunFigures, SHARES};
 use super::{Candidate, MARGIN, sentence};
 use crate::stats::mean_and_half_width;
+use ebbtide_core::endpoint::EndpointConfig;
 use serde::{Deserialize, Serialize};
 
 /// The judgement of a control in comparison with the others in its setting.
@@ -86,11 +87,7 @@ pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
         None => sound.clone(),
     };
     let cheap = unbeaten(candidates, &fast, MARGIN, |figures| figures.transmissions_per_delivered);
-    let key = |one: &usize| {
-        let all = &candidates[*one].outcome.all;
-        time(all).unwrap_or(all.transmissions_per_delivered)
-    };
-    let best = cheap.into_iter().min_by(|a, b| key(a).total_cmp(&key(b)));
+    let best = named(candidates, &cheap);
     let judgement = |one: usize| {
         if candidates[one].outcome.collapse().is_some() {
             Judgement::Collapses
@@ -113,6 +110,14 @@ pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
         judgements,
         percent: place.map(|place| SHARES[place]),
     }
+}
+
+/// The one that is named among equals. No figure decides, since with other random numbers another one of them
+/// would be a little ahead: the library's default, or else the one that was given first.
+fn named(candidates: &[Candidate<'_>], equals: &[usize]) -> Option<usize> {
+    let default = EndpointConfig::default().control;
+    let is_default = |one: &usize| candidates[*one].cc == default.selection.name();
+    equals.iter().copied().find(is_default).or(equals.first().copied())
 }
 
 /// Judges a class of clients that has this control of its own, whatever the others use.
