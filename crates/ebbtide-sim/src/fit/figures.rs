@@ -211,7 +211,9 @@ fn wilson(count: f64, all: f64) -> (f64, f64, f64) {
     (share, (centre - half).max(0.0), (centre + half).min(1.0))
 }
 
-/// The times from requests to their answers next to the hosts that answer, without the outermost ones.
+/// The times from requests to their answers next to the hosts that answer, without the outermost ones: a range
+/// whose middle is their mean. A busy host is late now and then, and a range that reached as far as that would say
+/// that it usually is.
 fn processing(measured: &Measured<'_>) -> Option<(f64, f64)> {
     let list = match measured.path {
         Path::Both(..) => measured.far,
@@ -225,7 +227,10 @@ fn processing(measured: &Measured<'_>) -> Option<(f64, f64)> {
     };
     let mut times: Vec<f64> = list.iter().filter_map(time).collect();
     times.sort_unstable_by(f64::total_cmp);
-    (!times.is_empty()).then(|| (quantile(&times, 0.01), quantile(&times, 0.99)))
+    let (low, high) = (quantile(&times, 0.01), quantile(&times, 0.99));
+    times.retain(|time| (low..=high).contains(time));
+    let mean = times.iter().sum::<f64>() / times.len() as f64;
+    (!times.is_empty()).then(|| (low.max(2.0 * mean - high), high.min(2.0 * mean - low)))
 }
 
 /// The rate that the traffic of a direction has on average, bit/s.
