@@ -29,7 +29,7 @@ fn answer(id: u16, token: &[u8], options: &[(u16, &[u8])]) -> Vec<u8> {
 
 /// A datagram that was sent to a group which this endpoint is in.
 fn arrive(node: &mut Node, bytes: &[u8]) -> Got {
-    let arrival = Arrival { from: peer(9), to_group: true };
+    let arrival = Arrival { from: peer(9), to_group: true, ..peer(9).into() };
     let got = node.ep.receive(node.now, arrival, bytes, |_, _| Remember::Yes).into();
     node.settle();
     got

@@ -1,9 +1,10 @@
-//! Explicit congestion notification in scenarios: packets are marked and counted, and nothing else changes.
+//! Explicit congestion notification in scenarios: packets are marked, counted, and slow their receivers down.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
 use common::run;
+use ebbtide_sim::record::{RunRecord, SparseHistogram};
 use ebbtide_sim::scenario::{Scenario, Source};
 
 fn source(queue: &str) -> Source {
@@ -33,6 +34,29 @@ fn marked_packets_are_counted_and_arrive() {
     assert!(down.marked > 0 && down.dropped_queue == 0, "{down:?}");
     assert_eq!((down.delivered, up.marked), (down.sent, 0));
     assert!(marking.clients.iter().all(|client| client.completed == 20));
+}
+
+#[test]
+fn the_marks_reach_the_endpoints_which_send_less() {
+    let codel = "kind = \"codel\", target = \"500 ms\", interval = \"2 s\", ecn = true";
+    for control in ["default", "linux-rto", "fasor-token", "ebb"] {
+        let marking = run(&scenario(codel), control, 1, 0);
+        // The same queue, but nobody sees what it marks: nothing is dropped either.
+        let blind = run(&scenario("kind = \"tail-drop\""), control, 1, 0);
+        let (seen, unseen) = (marking.totals.down, blind.totals.down);
+        assert!(seen.marked > 0 && unseen.dropped_queue == 0, "{control}: {seen:?} {unseen:?}");
+        let round_trip = |record: &RunRecord| {
+            let SparseHistogram(counts) = &record.totals.rtt;
+            let sum: f64 = counts.iter().map(|(micros, count)| (micros * count) as f64).sum();
+            sum / counts.iter().map(|(_, count)| *count as f64).sum::<f64>() / 1e6
+        };
+        let (seen, unseen) = (round_trip(&marking), round_trip(&blind));
+        assert!(
+            seen < 0.8 * unseen,
+            "{control}: round trips of {seen} s, without marks {unseen} s"
+        );
+        assert!(marking.clients.iter().all(|client| client.completed == 20), "{control}");
+    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn drive(
             let gap = if is_poisson { exponential(&mut luck, mean_ns) } else { mean_ns };
             due.insert((now + gap.max(1), who), ());
         }
-        while let Some((id, fate)) = link.poll_fate() {
+        while let Some((Packet { id, .. }, fate)) = link.poll_fate() {
             let (sent, client, bytes) = packets[id as usize];
             see((sent, client, bytes, now, fate));
         }

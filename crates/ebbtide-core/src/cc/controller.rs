@@ -108,6 +108,10 @@ impl CongestionControl for Controller {
         dispatch!(self, control => control.on_close(slot, outcome, retransmissions, cx));
     }
 
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        dispatch!(self, control => control.on_congestion_experienced(cx))
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
         dispatch!(self, control => control.poll_timeout())
     }

@@ -358,6 +358,18 @@ pub trait CongestionControl {
         let _ = (slot, outcome, retransmissions, cx);
     }
 
+    /// The answer to an exchange arrived with the mark Congestion Experienced (RFC 3168 section 5): a queue on
+    /// the path is growing, and the packet would have been dropped without ECN. Called after `on_feedback`.
+    /// Returns for how long no new message leaves; zero if the control reacts by other means. Until then it is
+    /// not called again, so that a sender reacts at most once to the marks of one round trip.
+    ///
+    /// By default the timeout of an original transmission: a sender whose window is one message sends the
+    /// next one when its retransmission timer expires (RFC 3168 section 6.1.2). Who makes use of ECN has to
+    /// react to marks (RFC 8085 section 3.1.7).
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        self.metrics().rto.unwrap_or_else(|| cx.settings.initial_rto(cx.params))
+    }
+
     /// The next instant at which to call `handle_timeout`; intended for rate epochs only. Ageing
     /// is computed at the time of the next call instead. Queried after every other call, and
     /// ignored while the scope has no exchanges, so that idle peers need no timers.

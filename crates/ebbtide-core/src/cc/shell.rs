@@ -25,6 +25,8 @@ use crate::time::{Instant, Micros};
 pub struct Shell {
     control: Controller,
     open: u16,
+    /// No new message leaves before this instant, since the path has marked an answer.
+    quiet_until: Instant,
 }
 
 impl Shell {
@@ -45,7 +47,7 @@ impl Shell {
     /// Wraps `control`, with no open exchanges.
     #[must_use]
     pub const fn new(control: Controller) -> Self {
-        Self { control, open: 0 }
+        Self { control, open: 0, quiet_until: Instant::ZERO }
     }
 
     /// The number of Confirmable exchanges open in the scope.
@@ -66,6 +68,9 @@ impl Shell {
         // NSTART is at least 1: zero would never send (RFC 7252 section 4.7).
         if message.confirmable && self.open >= cx.settings.places(cx.params) {
             return Admission::Blocked;
+        }
+        if cx.now < self.quiet_until {
+            return Admission::NotBefore(self.quiet_until);
         }
         match self.control.admit(message, &load, cx) {
             // An instant that has come means consent; otherwise a caller that asks again would
@@ -151,6 +156,16 @@ impl Shell {
     #[inline]
     pub fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
         self.control.on_feedback(slot, sample, cx);
+    }
+
+    /// The answer to an exchange arrived with the mark Congestion Experienced. No new message leaves for as
+    /// long as the control says, at most [`Shell::CEILING`]; marks that arrive until then belong to the same
+    /// congestion (RFC 3168 section 6.1.2: a sender reacts at most once per round trip).
+    pub fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) {
+        if cx.now >= self.quiet_until {
+            let quiet = self.control.on_congestion_experienced(cx).min(Self::CEILING);
+            self.quiet_until = cx.now + quiet;
+        }
     }
 
     /// An exchange ends and frees its place, whatever the reason.

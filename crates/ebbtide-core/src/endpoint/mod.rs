@@ -86,6 +86,8 @@ pub struct Endpoint {
     counters: Tally,
     /// The faults of datagrams; `None` until something was.
     malformed: Option<Box<Malformed>>,
+    /// Whether the datagram that is being processed carries the mark Congestion Experienced.
+    is_marked: bool,
 }
 
 impl Endpoint {
@@ -111,6 +113,7 @@ impl Endpoint {
             first_answers: FirstAnswers::default(),
             counters: Tally::default(),
             malformed: None,
+            is_marked: false,
             config,
             rng,
         }
@@ -357,7 +360,10 @@ impl Endpoint {
         let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
         match state {
             ExchangeState::Open => self.close(now, index, outcome, sample),
-            ExchangeState::Waiting => self.table.forget_id(index),
+            ExchangeState::Waiting => {
+                self.table.forget_id(index);
+                self.note_mark(now, peer);
+            }
             ExchangeState::Queued => self.unqueue(index),
             ExchangeState::Observing => {}
             ExchangeState::Free => return,
@@ -389,6 +395,22 @@ impl Endpoint {
         }
         let retransmissions = exchange.transmissions.saturating_sub(1);
         peer.shell.close_exchange(&exchange.slot, outcome, retransmissions, cx);
+        if sample.is_some() {
+            self.note_mark(now, self.table.get(index).peer);
+        }
+    }
+
+    /// Tells a peer's control if the datagram that is being processed, which answers an exchange with it, was
+    /// marked. Requests of the peer do not count: only their sender could slow down, and CoAP has no way to
+    /// tell it.
+    fn note_mark(&mut self, now: Instant, peer: u32) {
+        if !core::mem::take(&mut self.is_marked) {
+            return;
+        }
+        self.counters.rare().congestion_experienced += 1;
+        let peer = self.peers.get_mut(peer);
+        let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
+        peer.shell.on_congestion_experienced(cx);
     }
 }
 

@@ -38,8 +38,22 @@ impl Endpoint {
         datagram: &'d [u8],
         remember: impl FnOnce(&Incoming, &Message<'d>) -> Remember,
     ) -> Received<'d> {
+        // Until the datagram is processed: whatever ends an exchange later was not marked.
+        self.is_marked = arrival.congestion_experienced;
+        let received = self.process(now, arrival, datagram, remember);
+        self.is_marked = false;
+        received
+    }
+
+    fn process<'d>(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        datagram: &'d [u8],
+        remember: impl FnOnce(&Incoming, &Message<'d>) -> Remember,
+    ) -> Received<'d> {
         let now = self.advance(now);
-        let Arrival { from, to_group } = arrival;
+        let Arrival { from, to_group, .. } = arrival;
         self.counters.received += 1;
         let message = match Message::parse(datagram) {
             Ok(message) => message,
@@ -83,7 +97,7 @@ impl Endpoint {
     fn on_request<'d>(
         &mut self,
         now: Instant,
-        Arrival { from, to_group }: Arrival,
+        Arrival { from, to_group, .. }: Arrival,
         message: Message<'d>,
         remember: impl FnOnce(&Incoming, &Message<'d>) -> Remember,
     ) -> Received<'d> {

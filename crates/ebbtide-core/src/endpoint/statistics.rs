@@ -231,6 +231,7 @@ impl Counters {
         self.duplicates += other.duplicates;
         self.unknown_answers += other.unknown_answers;
         self.wrong_tokens += other.wrong_tokens;
+        self.congestion_experienced += other.congestion_experienced;
         self.bad_options += other.bad_options;
         self.refused += other.refused;
         self.unstored += other.unstored;

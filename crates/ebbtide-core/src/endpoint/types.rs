@@ -87,12 +87,15 @@ pub struct Arrival {
     /// Whether its destination was a group, that is, a multicast address or the broadcast address.
     /// Then only requests are processed, and nothing is rejected (RFC 7252 section 8.1).
     pub to_group: bool,
+    /// Whether its IP header carried the mark Congestion Experienced (RFC 3168 section 5). If it answers an
+    /// exchange of this endpoint, congestion control reacts.
+    pub congestion_experienced: bool,
 }
 
 impl From<SocketAddr> for Arrival {
-    /// An arrival at this endpoint's own address, not at a group.
+    /// An arrival without a mark at this endpoint's own address, not at a group.
     fn from(from: SocketAddr) -> Self {
-        Self { from, to_group: false }
+        Self { from, to_group: false, congestion_experienced: false }
     }
 }
 
@@ -331,6 +334,8 @@ pub struct Counters {
     pub unknown_answers: u64,
     /// Answers with a wrong token, or with the mark of a transmission that was never sent.
     pub wrong_tokens: u64,
+    /// Answers with the mark Congestion Experienced.
+    pub congestion_experienced: u64,
     /// Messages with unknown critical options.
     pub bad_options: u64,
     /// Requests refused because there was no room to remember them.

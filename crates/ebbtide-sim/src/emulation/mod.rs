@@ -200,7 +200,7 @@ impl<P> Emulation<P> {
 
     /// Handles the fates that a queue discipline has decided.
     fn turn(&mut self, direction: Direction) {
-        while let Some((place, fate)) = self.link(direction).poll_fate() {
+        while let Some((queue::Packet { id: place, .. }, fate)) = self.link(direction).poll_fate() {
             self.on_link(direction, place, fate);
         }
         if let Some(at) = self.link(direction).poll_timeout() {

@@ -99,7 +99,7 @@ impl Hosts {
                 }
                 Direction::Down => {
                     let host = &mut self.clients[client as usize];
-                    if host.receive(now, &datagram, tag, &mut self.recorder) {
+                    if host.receive(now, (&datagram, tag, false), &mut self.recorder) {
                         host.act(now);
                     }
                     self.drain(now, client as usize);

@@ -8,6 +8,7 @@ use super::{ClientModel, Tag, server_address};
 use crate::random::Streams;
 use crate::record::Recorder;
 use crate::scenario::Scenario;
+use ebbtide_core::endpoint::Arrival;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Token};
 use std::sync::Arc;
@@ -189,11 +190,11 @@ impl Client {
     pub(crate) fn receive(
         &mut self,
         now: Instant,
-        datagram: &[u8],
-        tag: Tag,
+        (datagram, tag, congestion_experienced): (&[u8], Tag, bool),
         recorder: &mut impl Recorder,
     ) -> bool {
-        let arrived = (server_address(), datagram, tag);
+        let arrival = Arrival { congestion_experienced, ..server_address().into() };
+        let arrived = (arrival, datagram, tag);
         let download = &mut self.download;
         let read = |message: &Message<'_>| {
             if let Some(download) = download {

@@ -112,17 +112,17 @@ impl Device {
         }
     }
 
-    /// Takes a packet from the network. Returns whether the application wants to act.
+    /// Takes a packet from the network, and whether a queue has marked it. Returns whether the application
+    /// wants to act. The mark reaches CoAP's own congestion control only.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
-        bytes: &[u8],
-        tag: Tag,
+        (bytes, tag, is_marked): (&[u8], Tag, bool),
         recorder: &mut impl Recorder,
     ) -> bool {
         match self {
-            Self::Udp(client) => client.receive(now, bytes, tag, recorder),
-            Self::Secure(secure) => secure.receive(now, bytes, tag, recorder),
+            Self::Udp(client) => client.receive(now, (bytes, tag, is_marked), recorder),
+            Self::Secure(secure) => secure.receive(now, (bytes, tag, is_marked), recorder),
             Self::Tcp(ends) => ends.0.receive(now, bytes, tag, recorder),
             Self::QBlock(ends) => ends.0.receive(now, bytes, recorder),
         }

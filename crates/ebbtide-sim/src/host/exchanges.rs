@@ -9,7 +9,7 @@ use crate::record::{ClientRecord, ExchangeRecord};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{
-    Endpoint, Event, Ignored, Output, Received, Reliability, Sent, SharedConfig,
+    Arrival, Endpoint, Event, Ignored, Output, Received, Reliability, Remember, Sent, SharedConfig,
 };
 use ebbtide_core::time::{Duration, Instant, Micros};
 use ebbtide_core::wire::{Content, Message, Token};
@@ -163,11 +163,12 @@ impl Exchanges {
     pub(crate) fn receive_and_read(
         &mut self,
         now: Instant,
-        (from, datagram, tag): (SocketAddr, &[u8], Tag),
+        (arrival, datagram, tag): (Arrival, &[u8], Tag),
         recorder: &mut impl Recorder,
         read: impl FnOnce(&Message<'_>),
     ) -> Option<Ended> {
-        match self.endpoint.handle_datagram(now, from, datagram) {
+        let from = arrival.from;
+        match self.endpoint.receive(now, arrival, datagram, |_, _| Remember::Yes) {
             Received::Response { exchange, sample, message } => {
                 read(&message);
                 let payload = message.payload().len() as u64;

@@ -61,7 +61,7 @@ impl Requester {
         (from, datagram, tag): (u32, &[u8], Tag),
         recorder: &mut impl Recorder,
     ) -> Option<(Ended, Option<Response>)> {
-        let arrived = (client_address(from), datagram, tag);
+        let arrived = (client_address(from).into(), datagram, tag);
         let mut response = None;
         let ended = self.exchanges.receive_and_read(now, arrived, recorder, |message| {
             response = Some(Response::from_message(message));

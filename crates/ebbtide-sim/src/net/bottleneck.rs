@@ -45,8 +45,8 @@ impl<R: Rng> Bottleneck<R> {
         }
     }
 
-    /// The next fate that was not known at once, with the packet's ID.
-    pub fn poll_fate(&mut self) -> Option<(u32, Fate)> {
+    /// The next fate that was not known at once, with its packet.
+    pub fn poll_fate(&mut self) -> Option<(Packet, Fate)> {
         match self {
             Self::TailDrop(_) => None,
             Self::Managed(link) => link.poll_fate(),

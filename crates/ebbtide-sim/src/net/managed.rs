@@ -20,7 +20,7 @@ pub struct ManagedLink<R> {
     free_at: Instant,
     /// The latest instant that [`Self::poll_timeout`] has given.
     woken_at: Option<Instant>,
-    fates: VecDeque<(u32, Fate)>,
+    fates: VecDeque<(Packet, Fate)>,
     /// Reused.
     dropped: Vec<Packet>,
     counts: LinkCounts,
@@ -81,8 +81,8 @@ impl<R: Rng> ManagedLink<R> {
         self.transmit(now);
     }
 
-    /// The next fate that has been decided, with the packet's ID.
-    pub fn poll_fate(&mut self) -> Option<(u32, Fate)> {
+    /// The next fate that has been decided, with its packet, which may have been marked.
+    pub fn poll_fate(&mut self) -> Option<(Packet, Fate)> {
         self.fates.pop_front()
     }
 
@@ -123,7 +123,7 @@ impl<R: Rng> ManagedLink<R> {
             Fate::Lost { .. } => self.counts.lost_link += 1,
             _ => self.counts.delivered += 1,
         }
-        self.fates.push_back((packet.id, fate));
+        self.fates.push_back((packet, fate));
     }
 
     /// Counts the packets that the discipline has dropped, and records their fates.
@@ -132,7 +132,7 @@ impl<R: Rng> ManagedLink<R> {
             let packet = self.dropped[index];
             self.counts.dropped_queue += 1;
             self.waited(packet, now);
-            self.fates.push_back((packet.id, Fate::Dropped));
+            self.fates.push_back((packet, Fate::Dropped));
         }
         self.dropped.clear();
     }

@@ -340,12 +340,16 @@ impl Net {
         loop {
             let shared = self.link(link, upwards);
             let queued = shared.queued_bytes(now);
-            let Some((place, fate)) = shared.poll_fate() else {
+            let Some((queue::Packet { id: place, is_marked, .. }, fate)) = shared.poll_fate()
+            else {
                 if let Some(at) = shared.poll_timeout() {
                     engine.schedule(at, NetEvent::LinkFree { link, upwards });
                 }
                 return;
             };
+            if is_marked {
+                self.pool.mark(place);
+            }
             self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);
         }
     }
@@ -447,6 +451,8 @@ pub(super) struct Packet {
     /// At most 65535 bytes: the limit of an endpoint's messages and of an IP packet.
     pub(super) length: u16,
     pub(super) transport: Transport,
+    /// Whether a queue on its way has marked it: Congestion Experienced (RFC 3168 section 5).
+    pub(super) is_marked: bool,
 }
 
 impl Packet {
@@ -492,6 +498,11 @@ impl Pool {
         self.shelves[(place & 1) as usize].bytes(place >> 1, length)
     }
 
+    /// A queue has marked a packet.
+    fn mark(&mut self, place: u32) {
+        self.shelves[(place & 1) as usize].packets[(place >> 1) as usize].is_marked = true;
+    }
+
     /// The place may be used again.
     #[inline]
     pub(super) fn release(&mut self, place: u32) {
@@ -526,7 +537,7 @@ impl Shelf {
             (self.packets.len() - 1) as u32
         });
         self.packets[place as usize] =
-            Packet { client, transport, length: datagram.len() as u16, tag };
+            Packet { client, transport, length: datagram.len() as u16, tag, is_marked: false };
         let start = place as usize * self.stride;
         self.bytes[start..start + datagram.len()].copy_from_slice(datagram);
         place

@@ -445,7 +445,8 @@ impl<R: Recorder> Simulation<R> {
         let host = &mut self.clients[packet.client as usize];
         host.swap_buffers(&mut self.buffers);
         let before = host.record().payload_bytes;
-        let wants_to_act = host.receive(now, datagram, packet.tag, &mut self.recorder);
+        let arrived = (datagram, packet.tag, packet.is_marked);
+        let wants_to_act = host.receive(now, arrived, &mut self.recorder);
         self.recorder.goodput(now, host.record().payload_bytes - before);
         self.net.pool.release(place);
         if wants_to_act {

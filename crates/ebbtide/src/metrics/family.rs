@@ -79,6 +79,11 @@ impl Snapshot {
         let mut families = vec![
             count("ebbtide_datagrams_received_total", "Datagrams that arrived.", counters.received),
             count("ebbtide_datagrams_sent_total", "Datagrams sent.", counters.sent),
+            count(
+                "ebbtide_congestion_experienced_total",
+                "Answers with the ECN mark Congestion Experienced.",
+                counters.congestion_experienced,
+            ),
             Family::labelled(
                 Counter,
                 ("ebbtide_malformed_total", "reason"),

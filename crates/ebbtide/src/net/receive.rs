@@ -227,7 +227,7 @@ impl Shared {
                 continue;
             };
             for (from, bytes) in opened.messages() {
-                state = self.handle_message(state, now, Datagram { from, to: datagram.to, bytes });
+                state = self.handle_message(state, now, Datagram { from, bytes, ..datagram });
             }
             if let Some(sessions) = &mut state.dtls {
                 sessions.reuse(opened);
@@ -246,7 +246,8 @@ impl Shared {
     ) -> MutexGuard<'s, SocketState> {
         trace::received(datagram.from, datagram.bytes);
         let to_group = datagram.to.is_some_and(|to| to.is_multicast());
-        let arrival = Arrival { from: datagram.from, to_group };
+        let Datagram { from, congestion_experienced, .. } = datagram;
+        let arrival = Arrival { from, to_group, congestion_experienced };
         let much = state.endpoint.is_dedup_half_full();
         let mut vouched = true;
         let remember = |incoming: &Incoming, message: &Message<'_>| {

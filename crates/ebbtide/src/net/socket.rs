@@ -252,6 +252,9 @@ pub struct Datagram<'i> {
     pub from: SocketAddr,
     /// The local address to which it was sent, if the system reports it.
     pub to: Option<IpAddr>,
+    /// Whether a router marked it: Congestion Experienced (RFC 3168 section 5). False if the system does not
+    /// report the mark.
+    pub congestion_experienced: bool,
     /// Its bytes.
     pub bytes: &'i [u8],
 }
@@ -300,6 +303,7 @@ impl Inbox {
             bytes.chunks(meta.stride.max(1)).map(|bytes| Datagram {
                 from: meta.addr,
                 to: meta.dst_ip,
+                congestion_experienced: meta.ecn == Some(quinn_udp::EcnCodepoint::Ce),
                 bytes,
             })
         })

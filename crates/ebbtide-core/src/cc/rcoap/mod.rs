@@ -393,6 +393,16 @@ impl CongestionControl for Rcoap {
         }
     }
 
+    /// A mark is a loss that has cost nothing (RFC 3168 section 5): R is halved, and there is no doubt to
+    /// resolve as after a timeout. At most once per round trip, since this control waits for nothing else.
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        if self.state == RcoapState::Normal && self.risen(cx.now) >= self.rtt() {
+            self.halve(cx);
+            self.go_on(Micros::ZERO, cx.now);
+        }
+        Micros::ZERO
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             RcoapState::Discovery if self.answers > 0 => Some(self.window_end()),

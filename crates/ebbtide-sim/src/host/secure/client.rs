@@ -125,15 +125,14 @@ impl SecureClient {
     pub(crate) fn receive(
         &mut self,
         now: Instant,
-        datagram: &[u8],
-        tag: Tag,
+        (datagram, tag, is_marked): (&[u8], Tag, bool),
         recorder: &mut impl Recorder,
     ) -> bool {
         self.bytes.clear();
         self.bytes.extend_from_slice(datagram);
         let (client, mut wants_to_act) = (&mut self.client, false);
         self.dtls.handle_datagram(now, server_address(), &mut self.bytes, &mut |_, message| {
-            wants_to_act |= client.receive(now, message, tag, recorder);
+            wants_to_act |= client.receive(now, (message, tag, is_marked), recorder);
         });
         wants_to_act
     }
