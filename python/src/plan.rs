@@ -258,7 +258,10 @@ impl Plan {
                 Some(path) if spec.scenario.network.mesh.is_some() => {
                     Some(Capture::of_frames(create(path)?, &AIR)?)
                 }
-                Some(path) => Some(Capture::new(create(path)?, &PLACES)?),
+                Some(path) => {
+                    let capture = Capture::new(create(path)?, &PLACES)?;
+                    Some(capture.with_header(spec.scenario.network.header))
+                }
             };
             let taps = capture.into_iter().map(|capture| Tap { place: None, capture }).collect();
             let trace = Trace::new(lines, taps, TraceFilter::default());

@@ -5,6 +5,7 @@ mod common;
 
 use common::{assert_near, controls, run, scenario};
 use ebbtide_core::time::Instant;
+use ebbtide_sim::judge::{Demand, figures};
 use ebbtide_sim::net::{Delay, Fate, Link, Loss, LossModel, TargetedLoss};
 use ebbtide_sim::random::Streams;
 use ebbtide_sim::record::{BackgroundFlow, RunRecord};
@@ -70,6 +71,37 @@ fn a_flow_that_offers_more_than_the_link_fills_it_and_one_that_stops_is_delivere
         assert_eq!(flow.delivered, flow.offered);
         assert!(flow.end_ns < 25_500_000_000, "{flow:?}");
     }
+}
+
+/// Counts the packets of the client at the bottleneck, and those that its queue drops.
+#[derive(Default)]
+struct OfTheClient {
+    sent: u64,
+    dropped: u64,
+}
+
+impl Recorder for OfTheClient {
+    fn at_link(&mut self, _: Instant, packet: &Details<'_>) {
+        if packet.tagged.client == 0 {
+            self.sent += 1;
+            self.dropped += u64::from(packet.fate == Fate::Dropped);
+        }
+    }
+}
+
+#[test]
+fn the_verdict_counts_the_drops_of_the_clients_only() {
+    let mut settings = vec![("clients", "1"), ("buffer", "2500")];
+    settings.extend(TWICE_A_SECOND);
+    settings.extend([("network.background.flows", "3"), ("network.background.rate", "5 Mbit/s")]);
+    let scenario = scenario("rcoap-wifi", &settings);
+    let control = controls(&scenario, "default");
+    let (record, own) = simulate_with(&scenario, &control, (1, 0), OfTheClient::default()).unwrap();
+    let of_all = record.totals.up.dropped_queue + record.totals.down.dropped_queue;
+    assert!(of_all > own.dropped + 20, "TCP fills the buffer: {of_all} drops");
+    let dropped = figures(&[record], &Demand::default()).dropped;
+    let expected = own.dropped as f64 / own.sent as f64;
+    assert!((dropped - expected).abs() < 1e-3, "{dropped}, not {expected}");
 }
 
 #[test]

@@ -288,6 +288,71 @@ fn both_ends_in_one_interface_are_refused() {
     assert!(message.contains("an interface for each place"), "{message}");
 }
 
+/// A packet as it is behind a translator: the address and the port of whichever end is not the server are others.
+fn translated(packet: &[u8]) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    let (address, port) = if (1..32).contains(&packet[29]) { (12, 20) } else { (16, 22) };
+    // Each client keeps a port of its own at the translator's one address.
+    let client = packet[address + 3];
+    packet[address..address + 4].copy_from_slice(&[198, 51, 100, 7]);
+    packet[port..port + 2].copy_from_slice(&(40_000 + u16::from(client)).to_be_bytes());
+    packet
+}
+
+#[test]
+fn a_path_that_translates_addresses_is_named_and_one_of_its_ends_can_be_used() {
+    let both = seen(&capture(&scenario(&[]), "default", None, 1));
+    let at_server = |(place, at, packet): &Seen| {
+        (*place, *at, if *place == 1 { translated(packet) } else { packet.clone() })
+    };
+    let bytes = two_interfaces(&both.iter().map(at_server).collect::<Vec<_>>());
+    let message = refusal(&bytes);
+    assert!(message.contains("the path translates addresses (NAT)"), "{message}");
+    assert!(message.contains(" and under 198.51.100.7:400"), "{message}");
+    assert!(message.ends_with("use one of them with --taken-at clients or --taken-at server"));
+    for taken_at in [TakenAt::Clients, TakenAt::Server] {
+        let options = Options { taken_at: Some(taken_at), ..Options::default() };
+        let found = fit(&bytes[..], &options).unwrap();
+        assert_eq!((found.taken_at, found.scenario.clients.count), (taken_at, 4));
+    }
+}
+
+#[test]
+fn both_sides_of_a_translator_in_one_interface_are_refused() {
+    let own = packets(&of_clients());
+    let micros = Duration::from_micros(40);
+    let behind = own.iter().map(|(at, packet)| (*at + micros, translated(packet)));
+    let mut all: Vec<_> = own.iter().cloned().chain(behind).collect();
+    all.sort_by_key(|(at, _)| *at);
+    let message = refusal(&pcap(DataLink::RAW, &[], &all));
+    assert!(message.contains("both sides of a translator (NAT) in one interface"), "{message}");
+}
+
+#[test]
+fn a_response_is_captured_when_it_leaves_the_server() {
+    let slow = scenario(&[("server.processing", "2 s")]);
+    let all = seen(&capture(&slow, "default", None, 1));
+    assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].1), "in the order of time");
+    // The first client's message ID and the codes tell a request from its response.
+    let at_server: Vec<&Seen> = all.iter().filter(|(place, ..)| *place == 1).collect();
+    let (_, asked, request) = at_server[0];
+    let is_answer = |own: &&&Seen| own.2[30..32] == request[30..32] && own.2[29] == 69;
+    let (_, answered, _) = at_server.iter().find(is_answer).unwrap();
+    assert_eq!(*answered - *asked, Duration::from_secs(2));
+    let found = fitted(&capture(&slow, "default", None, 1)).unwrap();
+    let (low, high) = found.scenario.server.processing.ends();
+    assert!((1_999_000_000..2_001_000_000).contains(&(low + high).div_ceil(2)), "{low} to {high}");
+}
+
+#[test]
+fn a_scenario_in_ipv6_is_captured_in_ipv6() {
+    let truth = scenario(&[("network.header", "48"), ("clients", "20"), ("exchanges", "20")]);
+    let found = fitted(&capture(&truth, "default", None, 1)).unwrap();
+    assert_eq!(found.scenario.network.header, 48);
+    let rate = figure(&found, "network.down.rate").value;
+    assert!((rate / truth.network.down.rate.0 as f64 - 1.0).abs() < 0.01, "{rate}");
+}
+
 #[test]
 fn too_few_exchanges_are_refused() {
     let bytes = capture(&scenario(&[("clients", "1"), ("exchanges", "1")]), "default", Some(0), 1);

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::fit::write;
+use crate::output::lines;
 use ebbtide_sim::fit::{FitError, Options, TakenAt, fit};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write, stdin, stdout};
@@ -54,9 +55,12 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         check_output(path, &args.capture)?;
     }
-    let fitted = fit(source, &options).map_err(|error| match error {
-        FitError::Io(_) | FitError::Scenario(_) => Failure::work(format!("{shown}: {error}")),
-        _ => Failure::usage(format!("{shown}: {error}")),
+    let fitted = fit(source, &options).map_err(|error| {
+        let text = wrapped(&format!("{shown}: {error}"));
+        match error {
+            FitError::Io(_) | FitError::Scenario(_) => Failure::work(text),
+            _ => Failure::usage(text),
+        }
     })?;
     if let Some(path) = &args.output {
         create(path, &fitted.toml)?;
@@ -72,6 +76,12 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     }
     out.flush()?;
     Ok(())
+}
+
+/// An error for a terminal of 80 columns, behind the name of the program.
+fn wrapped(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    lines(&words, " ", 80 - "ebbtide: ".len()).join("\n")
 }
 
 /// Opens the capture.
@@ -140,7 +150,7 @@ fn place(name: &str) -> Result<TakenAt, Failure> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use super::{Failure, check_output, create, most_messages, open};
+    use super::{Failure, check_output, create, most_messages, open, wrapped};
     use std::fs;
 
     fn text(failure: Failure) -> (String, bool) {
@@ -178,6 +188,18 @@ mod tests {
         let absent = folder.path().join("absent").join("x.toml");
         let (message, is_usage) = text(create(&absent, "").unwrap_err());
         assert!(message.contains("x.toml: the scenario cannot be written: ") && !is_usage);
+    }
+
+    #[test]
+    fn an_error_fits_80_columns() {
+        let text = wrapped(
+            "mine.pcap: holds no CoAP messages over UDP at port 5683 among its 812 packets; name another port",
+        );
+        assert_eq!(
+            text,
+            "mine.pcap: holds no CoAP messages over UDP at port 5683 among its 812\npackets; name another port"
+        );
+        assert!(text.lines().next().is_some_and(|line| "ebbtide: ".len() + line.len() <= 80));
     }
 
     #[test]

@@ -121,6 +121,7 @@ fn captures(args: &ReplayArgs, spec: &CellSpec) -> Result<Vec<Tap<BufWriter<File
     }
     if args.pcap_at.is_empty() {
         let capture = Capture::new(create(path)?, &PLACES).map_err(|e| at(path, &e))?;
+        let capture = capture.with_header(spec.scenario.network.header);
         return Ok(vec![Tap { place: None, capture }]);
     }
     let mut taps = Vec::new();
@@ -136,6 +137,7 @@ fn captures(args: &ReplayArgs, spec: &CellSpec) -> Result<Vec<Tap<BufWriter<File
             return Err(Failure::usage(format!("--pcap-at: '{place}' is named twice")));
         }
         let capture = Capture::new(create(&path)?, &[name]).map_err(|e| at(&path, &e))?;
+        let capture = capture.with_header(spec.scenario.network.header);
         taps.push(Tap { place: Some(index), capture });
     }
     Ok(taps)

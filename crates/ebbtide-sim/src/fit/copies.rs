@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// Packets with the same bytes this close to each other are one packet that was captured twice, ns: no timeout is
 /// that short.
-const SAME_PLACE_NS: u64 = 1_000_000;
+pub(super) const SAME_PLACE_NS: u64 = 1_000_000;
 /// Copies without IP identification that are further apart may have been sent again (RFC 7252 section 4.8: after
 /// 2 s by default), ns.
 const SENT_AGAIN_NS: u64 = 1_000_000_000;

@@ -1,6 +1,7 @@
 //! Why no scenario can be fitted to a capture.
 
 use super::words::time;
+use std::net::SocketAddr;
 use std::{fmt, io};
 
 /// Why no scenario can be fitted.
@@ -36,6 +37,10 @@ pub enum FitError {
     TooFew(usize),
     /// One interface holds the packets of both ends, this many nanoseconds apart.
     BothEnds(u64),
+    /// Its two interfaces show a host under these two addresses: the path translates addresses (NAT).
+    Translated((SocketAddr, SocketAddr)),
+    /// One interface shows the same, on both sides of a translator.
+    TranslatedHere((SocketAddr, SocketAddr)),
     /// It was said to be taken at both ends, but all of it was captured at one interface.
     OnePlace,
     /// It holds more than this many messages.
@@ -85,6 +90,17 @@ impl fmt::Display for FitError {
                 "holds each packet twice, about {} apart: both ends of the path in one interface; \
                  give the capture of one place, or a pcapng file with an interface for each place",
                 time(*nanos as f64 / 1e9)
+            ),
+            Self::Translated((one, other)) => write!(
+                f,
+                "shows the same messages under {one} at one interface and under {other} at the other: the \
+                 path translates addresses (NAT), so its ends cannot be compared; use one of them with \
+                 --taken-at clients or --taken-at server"
+            ),
+            Self::TranslatedHere((one, other)) => write!(
+                f,
+                "holds the same messages under {one} and under {other}: both sides of a translator (NAT) in \
+                 one interface; capture one side, such as tcpdump -i with the name of an interface"
             ),
             Self::OnePlace => f.write_str(
                 "was captured at one interface, so --taken-at must be clients or server; for link \

@@ -18,6 +18,7 @@ mod path;
 mod read;
 mod search;
 mod sides;
+mod translated;
 mod words;
 mod workload;
 mod write;
@@ -123,8 +124,12 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
         });
     }
     copies::remove(&mut contents)?;
+    translated::refuse_within(&contents.datagrams)?;
     let all = &contents.datagrams;
     let sides = Sides::of(&contents, options.taken_at)?;
+    if let (Some(near), Some(far)) = (sides.near, sides.far) {
+        translated::refuse_between(all, (near, far))?;
+    }
     let own = sides.near.or(sides.far).unwrap_or(0);
     let list = exchanges::exchanges(all, &sides, own);
     match list.iter().filter(|exchange| exchange.ended.is_some()).count() {

@@ -12,14 +12,17 @@ pub fn figures(records: &[RunRecord], demand: &Demand) -> Outcome {
     let least = give_ups().map(|(least, _)| least).min();
     let most = give_ups().map(|(_, most)| most).max();
     let sides = || records.iter().flat_map(|record| [record.totals.up, record.totals.down]);
-    // Cross traffic has no part in what the clients lose.
+    // Cross traffic and TCP in the background have no part in what the clients lose.
     let of_others = |field: fn(&CrossRecord) -> u64| -> u64 {
         let all = records.iter().flat_map(|record| &record.totals.cross);
         all.filter(|one| one.is_at_bottleneck).map(field).sum()
     };
-    let sent = sides().map(|side| side.sent).sum::<u64>().saturating_sub(of_others(|one| one.sent));
-    let dropped = sides().map(|side| side.dropped_queue).sum::<u64>();
-    let dropped = dropped.saturating_sub(of_others(|one| one.dropped_queue));
+    let background = || records.iter().map(|record| record.totals.background_packets);
+    let others = of_others(|one| one.sent) + background().map(|own| own.sent).sum::<u64>();
+    let sent = sides().map(|side| side.sent).sum::<u64>().saturating_sub(others);
+    let others =
+        of_others(|one| one.dropped_queue) + background().map(|own| own.dropped_queue).sum::<u64>();
+    let dropped = sides().map(|side| side.dropped_queue).sum::<u64>().saturating_sub(others);
     let each: Vec<&[RunRecord]> = records.chunks(1).collect();
     Outcome {
         asked: sum(records, |client| client.asked),

@@ -10,7 +10,7 @@ use crate::host::{endpoint_config, tagged};
 use crate::medium::ieee802154;
 use crate::net::{Delay, Fate, Link, Loss, LossModel};
 use crate::random::Streams;
-use crate::record::MeshRecord;
+use crate::record::{BackgroundPackets, MeshRecord};
 use crate::record::{Delivery, Direction, RunRecord, SparseHistogram, Totals};
 use crate::record::{LostAt, Recorder, RunError, Tagged, new_histogram, sparse};
 use crate::scenario::{Control, LinkSpec, Scenario, WorkloadKind};
@@ -572,6 +572,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 mesh: Some(mesh),
                 wifi: None,
                 background: Vec::new(),
+                background_packets: BackgroundPackets::default(),
                 // Of a mesh the packets are counted, and elsewhere the energy.
                 delivery: Delivery {
                     transmissions: self.requests.sent,

@@ -2,6 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The packets of all flows of TCP in the background at the bottleneck, acknowledgements included.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundPackets {
+    /// Packets handed to the link, as far as their fate is known.
+    pub sent: u64,
+    /// Packets that the queue dropped.
+    pub dropped_queue: u64,
+}
+
+impl BackgroundPackets {
+    /// Whether there were none.
+    pub(crate) const fn is_none(&self) -> bool {
+        self.sent == 0
+    }
+}
+
 /// A flow of TCP that shared the bottleneck with the clients.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundFlow {

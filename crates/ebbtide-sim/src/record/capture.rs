@@ -21,7 +21,11 @@ pub const AIR: [&str; 1] = ["air"];
 /// the time it spent between two of them can be read off.
 pub struct Capture<W: Write> {
     writer: PcapNgWriter<W>,
+    is_ipv6: bool,
 }
+
+/// Bytes of the headers of IPv6 and UDP.
+const IPV6_HEADER: u32 = 48;
 
 /// Nanoseconds: 10^-9 (pcapng section 4.2, if_tsresol).
 const NANOSECONDS: u8 = 9;
@@ -60,11 +64,20 @@ impl<W: Write> Capture<W> {
             };
             writer.write_pcapng_block(block).map_err(to_io)?;
         }
-        Ok(Self { writer })
+        Ok(Self { writer, is_ipv6: false })
+    }
+
+    /// Writes CoAP messages in packets whose header has this length, if there are such: with 48 bytes in IPv6 and
+    /// UDP, otherwise in IPv4 and UDP, which have 28.
+    #[must_use]
+    pub const fn with_header(mut self, bytes: u32) -> Self {
+        self.is_ipv6 = bytes == IPV6_HEADER;
+        self
     }
 
     /// Adds a CoAP message seen at a place (by its number), in the order of time; `ns` counts from
-    /// the start of the simulation. Addresses other than IPv4 are left out: the testbed has none.
+    /// the start of the simulation. Addresses other than IPv4 are left out: the testbed has none. In IPv6 they
+    /// are the last bytes of an address in 2001:db8::/96 (RFC 3849).
     ///
     /// # Errors
     ///
@@ -76,7 +89,8 @@ impl<W: Write> Capture<W> {
         message: &[u8],
     ) -> io::Result<()> {
         let (SocketAddr::V4(from), SocketAddr::V4(to)) = (from, to) else { return Ok(()) };
-        self.packet((place, Duration::from_nanos(ns)), &packet(from, to, message)?)
+        let bytes = packet(from, to, message, self.is_ipv6)?;
+        self.packet((place, Duration::from_nanos(ns)), &bytes)
     }
 
     /// Adds an IP packet, or a frame, as it was seen at a place, in the order of time; the time counts from
@@ -103,9 +117,21 @@ impl<W: Write> Capture<W> {
     }
 }
 
-fn packet(from: SocketAddrV4, to: SocketAddrV4, message: &[u8]) -> io::Result<Vec<u8>> {
-    let builder =
-        PacketBuilder::ipv4(from.ip().octets(), to.ip().octets(), 64).udp(from.port(), to.port());
+fn packet(
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+    message: &[u8],
+    is_ipv6: bool,
+) -> io::Result<Vec<u8>> {
+    let in_ipv6 = |address: &SocketAddrV4| {
+        let [a, b, c, d] = address.ip().octets();
+        [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
+    };
+    let builder = match is_ipv6 {
+        true => PacketBuilder::ipv6(in_ipv6(&from), in_ipv6(&to), 64),
+        false => PacketBuilder::ipv4(from.ip().octets(), to.ip().octets(), 64),
+    };
+    let builder = builder.udp(from.port(), to.port());
     let mut packet = Vec::with_capacity(builder.size(message.len()));
     builder.write(&mut packet, message).map_err(io::Error::other)?;
     Ok(packet)

@@ -19,7 +19,7 @@ mod seal;
 mod series;
 mod wifi;
 
-pub use background::BackgroundFlow;
+pub use background::{BackgroundFlow, BackgroundPackets};
 pub use capture::{AIR, Capture, PLACES};
 pub use class::{ClassRecord, CrossRecord, LinkRecord};
 pub use delivery::Delivery;

@@ -105,7 +105,7 @@ pub trait Recorder {
     fn at_other_link(&mut self, now: Instant, link: &str, packet: &Details<'_>) {
         let _ = (now, link, packet);
     }
-    /// The server sends a packet towards the link.
+    /// The server sends a packet towards the link. Its fate says when it leaves: the server may need time first.
     fn server_sent(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
     }

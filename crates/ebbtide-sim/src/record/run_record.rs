@@ -1,6 +1,6 @@
 //! The measurements of one replication.
 
-use super::background::BackgroundFlow;
+use super::background::{BackgroundFlow, BackgroundPackets};
 use super::class::{ClassRecord, CrossRecord, LinkRecord};
 use super::delivery::Delivery;
 use super::flow::FlowRecord;
@@ -161,6 +161,9 @@ pub struct Totals {
     /// Measurements of TCP in the background.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundFlow>,
+    /// Their packets at the bottleneck.
+    #[serde(default, skip_serializing_if = "BackgroundPackets::is_none")]
+    pub background_packets: BackgroundPackets,
     /// Measurements of senders of many messages: each client's flow, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRecord>,

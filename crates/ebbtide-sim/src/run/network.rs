@@ -12,7 +12,7 @@ use crate::medium::{ieee80211, lora};
 use crate::net::queue;
 use crate::net::{Bottleneck, Delay, Fate};
 use crate::random::Streams;
-use crate::record::{Delivery, LinkRecord};
+use crate::record::{BackgroundPackets, Delivery, LinkRecord};
 use crate::record::{Details, Recorder, RunError};
 use crate::scenario::Scenario;
 use crate::scenario::{Path, Transport};
@@ -120,6 +120,8 @@ pub(super) struct Net {
     pub(super) error: Option<RunError>,
     /// The network cost of the clients of each class.
     pub(super) deliveries: Vec<Delivery>,
+    /// The packets of TCP in the background at the bottleneck.
+    pub(super) background: BackgroundPackets,
 }
 
 impl Net {
@@ -156,6 +158,7 @@ impl Net {
             ),
             error: None,
             deliveries: vec![Delivery::default(); roster.classes.len()],
+            background: BackgroundPackets::default(),
         }
     }
 
@@ -382,6 +385,10 @@ impl Net {
             self.cross.decided((client - self.first_cross) as usize, fate);
             return self.pool.release(place);
         }
+        if client >= self.clients && link == BOTTLENECK {
+            self.background.sent += 1;
+            self.background.dropped_queue += u64::from(fate == Fate::Dropped);
+        }
         if client < self.clients && fate != Fate::Dropped {
             let bytes = u64::from(self.bytes_of(packet.transport, packet.length.into()));
             let class = self.roster.of(client);
@@ -417,9 +424,16 @@ impl Net {
         engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
-        let fate = Fate::Delivered { at: now };
-        let tagged = tagged(client, tag);
         let transport = self.transport(client);
+        let processing = match transport {
+            // Its own requests are ready.
+            Transport::Udp if client < self.clients && self.roster.is_from_server(client) => 0,
+            Transport::Udp => self.server_processing.0.draw(&mut self.server_processing.1),
+            // A host that speaks TCP takes its time before it answers, not before it acknowledges.
+            Transport::Tcp => 0,
+        };
+        let fate = Fate::Delivered { at: now + Duration::from_nanos(processing) };
+        let tagged = tagged(client, tag);
         let left = None;
         let details =
             Details { upwards: false, transport, tagged, datagram, queued: 0, fate, left };
@@ -429,13 +443,6 @@ impl Net {
             self.count_sent(client, bytes, self.roster.is_from_server(client));
         }
         let place = self.pool.put((client, transport), datagram, tag);
-        let processing = match transport {
-            // Its own requests are ready.
-            Transport::Udp if client < self.clients && self.roster.is_from_server(client) => 0,
-            Transport::Udp => self.server_processing.0.draw(&mut self.server_processing.1),
-            // A host that speaks TCP takes its time before it answers, not before it acknowledges.
-            Transport::Tcp => 0,
-        };
         let (delay, rng) = &mut self.beyond_down;
         let after = processing.saturating_add(delay.draw(rng));
         let at = now + Duration::from_nanos(after);

@@ -54,7 +54,14 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
     let mut notes = Vec::new();
     let keeps_time = |class: &ClassView| class.scenario.workload.kind.keeps_time();
     let is_periodic = scenario.is_some_and(|scenario| scenario.classes().iter().any(keeps_time));
-    if is_periodic {
+    let is_mixed = scenario.is_some_and(|scenario| !scenario.classes().iter().all(keeps_time));
+    if is_periodic && is_mixed {
+        notes.push(
+            "The clients of some classes keep time by themselves, so the times shown are those of single \
+             exchanges, from the request to its first response, not of flows."
+                .to_owned(),
+        );
+    } else if is_periodic {
         notes.push(
             "The workload goes by the clock: clients keep time by themselves, so the times shown are \
              those of single exchanges, from the request to its first response, not of flows."

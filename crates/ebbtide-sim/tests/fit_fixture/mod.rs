@@ -35,7 +35,8 @@ pub(crate) fn capture(
         None => PLACES.to_vec(),
         Some(place) => vec![PLACES[place as usize]],
     };
-    let tap = Tap { place, capture: Capture::new(sink.clone(), &names).unwrap() };
+    let capture = Capture::new(sink.clone(), &names).unwrap();
+    let tap = Tap { place, capture: capture.with_header(scenario.network.header) };
     let until = Some(Instant::from_nanos(3_600_000_000_000));
     let only = TraceFilter { until, ..TraceFilter::default() };
     let trace = Trace::<Vec<u8>, Sink>::new(None, vec![tap], only);

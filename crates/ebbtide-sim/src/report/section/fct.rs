@@ -40,8 +40,12 @@ pub(crate) fn boxes(context: &mut Context<'_>) -> String {
                 format!("{} by congestion control{}", names.title, where_(&panel.label)),
                 medians(panel),
             );
-            let rows: Vec<boxplot::Row> =
-                panel.cells.iter().map(|cell| row(context, cell, &cell.fct, "s")).collect();
+            let rows: Vec<boxplot::Row> = panel
+                .cells
+                .iter()
+                .flat_map(|cell| times(cell))
+                .map(|(name, cell, times)| boxplot::Row { name, ..row(context, cell, times, "s") })
+                .collect();
             let frame = boxplot::Frame {
                 heading: &panel.label,
                 axis: names.axis,
@@ -62,6 +66,22 @@ pub(crate) fn boxes(context: &mut Context<'_>) -> String {
         context.figure(&Caption { text, cells: &figure.cells() }, &body)
     });
     format!("<section id=\"fct\">\n<h2>{}</h2>\n{figures}</section>\n", names.title)
+}
+
+/// The rows of a cell: one, or one for each class if some classes keep time and others do not. Their times, of
+/// single exchanges, have little to do with each other.
+fn times(cell: &Cell) -> Vec<(String, &Cell, &Summary)> {
+    if !is_mixed(cell) {
+        return vec![(cell.cc.clone(), cell, &cell.fct)];
+    }
+    let name = |class: &Cell| format!("{}, {}", cell.cc, class.class);
+    cell.classes.iter().map(|class| (name(class), cell, &class.duration)).collect()
+}
+
+/// Whether some of the classes keep time and others do not.
+fn is_mixed(cell: &Cell) -> bool {
+    let keeps_time = |class: &Cell| class.is_periodic;
+    cell.classes.iter().any(keeps_time) && !cell.classes.iter().all(keeps_time)
 }
 
 /// One row of a box plot.
@@ -93,7 +113,9 @@ fn tip(cc: &str, summary: &Summary, unit: &str) -> String {
 /// The range of a figure, the same in all its panels.
 fn domain(figure: &Figure<'_>) -> Domain {
     let cells = figure.cells();
-    Domain::durations(cells.iter().flat_map(|cell| [cell.fct.min, cell.fct.max, cell.fct_limit_s]))
+    let ends = |cell| times(cell).into_iter().flat_map(|(_, _, own)| [own.min, own.max]);
+    let limits = cells.iter().map(|cell| cell.fct_limit_s);
+    Domain::durations(cells.iter().flat_map(|cell| ends(cell)).chain(limits))
 }
 
 /// The limit of a panel, if its cells agree on one.
@@ -106,7 +128,8 @@ fn medians(panel: &Panel<'_>) -> String {
     let medians: Vec<String> = panel
         .cells
         .iter()
-        .map(|cell| format!("{} {} s", cell.cc, brief(cell.fct.median)))
+        .flat_map(|cell| times(cell))
+        .map(|(name, _, times)| format!("{name} {} s", brief(times.median)))
         .collect();
     format!("Medians: {}.", medians.join(", "))
 }

@@ -52,6 +52,7 @@ impl<R: Recorder> Simulation<R> {
                 mesh: None,
                 wifi: self.net.radio.as_ref().and_then(|radio| radio.wifi_record()),
                 background: self.background.records(),
+                background_packets: self.net.background,
                 delivery,
                 flows,
                 classes,

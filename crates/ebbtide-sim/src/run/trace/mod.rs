@@ -16,7 +16,9 @@ use ebbtide_core::endpoint::Failure;
 use ebbtide_core::time::{Duration, Instant, Micros};
 use ebbtide_core::wire::Message;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 
 const AT_CLIENTS: u32 = 0;
 const AT_SERVER: u32 = 1;
@@ -46,7 +48,19 @@ pub struct Trace<T: Write, C: Write> {
     spans: Option<Spans<T>>,
     captures: Vec<Tap<C>>,
     only: TraceFilter,
+    /// Packets that have not left yet, in the order in which they will: the capture is in the order of time.
+    leaving: BTreeMap<(u64, u64), Leaving>,
+    /// How many of them there were.
+    numbered: u64,
     error: Option<io::Error>,
+}
+
+/// A packet that a host sends later, when it is ready.
+struct Leaving {
+    place: u32,
+    ends: (SocketAddr, SocketAddr),
+    transport: Transport,
+    bytes: Vec<u8>,
 }
 
 /// A capture, and the one place (by its number in [`PLACES`](crate::record::PLACES)) that it is of; `None`: all of them.
@@ -61,7 +75,8 @@ impl<T: Write, C: Write> Trace<T, C> {
     /// Writes JSON lines to `lines` and packets to `captures`, where there are such, of what `only`
     /// lets through.
     pub fn new(lines: Option<T>, captures: Vec<Tap<C>>, only: TraceFilter) -> Self {
-        Self { lines, spans: None, captures, only, error: None }
+        let leaving = BTreeMap::new();
+        Self { lines, spans: None, captures, only, leaving, numbered: 0, error: None }
     }
 
     /// Writes a timeline of each exchange to `sink` as well, as [`Spans`] describes it.
@@ -76,7 +91,8 @@ impl<T: Write, C: Write> Trace<T, C> {
     /// # Errors
     ///
     /// The first error of a sink; nothing was written after it.
-    pub fn finish(self) -> io::Result<()> {
+    pub fn finish(mut self) -> io::Result<()> {
+        self.leave_until(Instant::from_nanos(u64::MAX));
         if let Some(error) = self.error {
             return Err(error);
         }
@@ -114,25 +130,53 @@ impl<T: Write, C: Write> Trace<T, C> {
         }
     }
 
-    fn packet(&mut self, now: Instant, place: u32, packet: &Details<'_>) {
-        if self.error.is_some() || !self.only.takes(now, Some(packet.tagged.client)) {
+    /// A packet is at a place now or, if it is a response that takes the server some time, later.
+    fn packet(&mut self, (now, at): (Instant, Instant), place: u32, packet: &Details<'_>) {
+        self.leave_until(now);
+        if self.captures.is_empty() || !self.only.takes(at, Some(packet.tagged.client)) {
             return;
         }
         let (client, server) = (client_address(packet.tagged.client), server_address());
         let ends = if packet.upwards { (client, server) } else { (server, client) };
+        if at <= now {
+            return self.write(now, (place, ends, packet.transport), packet.datagram);
+        }
+        let bytes = packet.datagram.to_vec();
+        let own = Leaving { place, ends, transport: packet.transport, bytes };
+        self.numbered += 1;
+        self.leaving.insert((at.as_nanos(), self.numbered), own);
+    }
+
+    /// Writes the packets that have left by now.
+    fn leave_until(&mut self, now: Instant) {
+        while let Some(first) = self.leaving.first_entry()
+            && first.key().0 <= now.as_nanos()
+        {
+            let ((at, _), Leaving { place, ends, transport, bytes }) = first.remove_entry();
+            self.write(Instant::from_nanos(at), (place, ends, transport), &bytes);
+        }
+    }
+
+    fn write(
+        &mut self,
+        now: Instant,
+        (place, ends, transport): (u32, (SocketAddr, SocketAddr), Transport),
+        bytes: &[u8],
+    ) {
+        if self.error.is_some() {
+            return;
+        }
         for tap in &mut self.captures {
             if tap.place.is_some_and(|own| own != place) {
                 continue;
             }
             // A capture of one place has one interface.
             let place = if tap.place.is_some() { 0 } else { place };
-            let written = match packet.transport {
-                Transport::Udp => {
-                    tap.capture.datagram((place, now.as_nanos()), ends, packet.datagram)
-                }
+            let written = match transport {
+                Transport::Udp => tap.capture.datagram((place, now.as_nanos()), ends, bytes),
                 Transport::Tcp => {
                     let at = (place, Duration::from_nanos(now.as_nanos()));
-                    tap.capture.packet(at, packet.datagram)
+                    tap.capture.packet(at, bytes)
                 }
             };
             if let Err(error) = written {
@@ -230,7 +274,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         if let Some(spans) = &mut self.spans {
             spans.sent(now, packet);
         }
-        self.packet(now, AT_CLIENTS, packet);
+        self.packet((now, now), AT_CLIENTS, packet);
     }
 
     fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
@@ -277,14 +321,19 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         if let Some(spans) = &mut self.spans {
             spans.sent(now, packet);
         }
-        self.packet(now, AT_SERVER, packet);
+        // It leaves when the server is ready.
+        let leaves = match packet.fate {
+            Fate::Delivered { at } => at,
+            Fate::Dropped | Fate::Lost { .. } => now,
+        };
+        self.packet((now, leaves), AT_SERVER, packet);
     }
 
     fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
         if let Some(spans) = &mut self.spans {
             spans.arrived(now, packet);
         }
-        self.packet(now, if packet.upwards { AT_SERVER } else { AT_CLIENTS }, packet);
+        self.packet((now, now), if packet.upwards { AT_SERVER } else { AT_CLIENTS }, packet);
         if self.lines.is_some() {
             let at = if packet.upwards { "server" } else { "client" };
             let rest = match packet.transport {
