@@ -20,8 +20,8 @@ def publisher() -> ModuleType:
     return module
 
 
-def test_there_are_six_notebooks() -> None:
-    assert len(publisher().notebooks()) == 6
+def test_there_are_seven_notebooks() -> None:
+    assert len(publisher().notebooks()) == 7
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))])
