@@ -56,7 +56,7 @@ fn datagrams_and_messages_are_conserved() {
         let scenario = scenario(name, &settings);
         let record = run(&scenario, cc, 1, 0);
         let m = mesh(&record);
-        let lost = m.lost.queue + m.lost.retries + m.lost.access + m.lost.reassembly;
+        let lost = m.lost.queue + m.lost.retries + m.lost.access + m.lost.reassembly + m.lost.route;
         let under_way = m.datagrams - m.arrived - lost;
         // At most what queues hold.
         assert!(under_way <= 8 * m.nodes.len() as u64, "{name}: {m:?}");
