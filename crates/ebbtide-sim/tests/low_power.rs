@@ -82,7 +82,8 @@ fn datagrams_and_messages_are_conserved() {
 #[test]
 fn without_acknowledgements_every_frame_is_sent_once_and_coap_repairs_what_is_lost() {
     let sent = |acknowledged: &str| {
-        let changes = [("exchanges", "1"), ("network.mesh.csma.acknowledged", acknowledged)];
+        let acknowledged = ("network.mesh.csma.acknowledged", acknowledged);
+        let changes = [("exchanges", "2"), ("routes", "30"), acknowledged];
         let record = run(&scenario("lln-cloud", &changes), "default", 1, 0);
         let m = mesh(&record);
         let sum = |of: fn(&FrameCounts) -> u64| m.nodes.iter().map(|n| of(&n.frames)).sum::<u64>();

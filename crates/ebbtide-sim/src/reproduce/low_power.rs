@@ -14,8 +14,8 @@ pub(super) type CellSettings = (Vec<(String, String)>, String);
 
 /// The controls with which the workloads of SOCNE14 are run.
 const CLOUD_CONTROLS: [&str; 4] = ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"];
-/// Without duty cycling, and with Contiki's ContikiMAC.
-pub(super) const DUTY_CYCLES: [&str; 2] = ["off", "contiki"];
+/// Without duty cycling, and with ContikiMAC, whose phase lock Contiki switches on by default.
+pub(super) const DUTY_CYCLES: [&str; 2] = ["off", "contikimac-phase-lock"];
 
 /// The cells of a study; empty for the other papers.
 pub(super) fn cells(paper: Paper) -> Vec<CellSettings> {

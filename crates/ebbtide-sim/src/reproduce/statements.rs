@@ -1,7 +1,7 @@
 //! Statements in the text of the studies of low-power networks, compared with measured values.
 
 use super::compare::REPS_TO_JUDGE;
-use super::low_power::find;
+use super::low_power::{DUTY_CYCLES, find};
 use super::papers::Paper;
 use crate::report::MeshCell;
 use crate::run::{Campaign, Results};
@@ -94,13 +94,14 @@ type Measured<'m> = (&'m Campaign, &'m Results);
 pub(super) fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statement> {
     const ASCENDING: [&str; 4] = ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"];
     const B_IS_LAST: [&str; 4] = ["default-b", "default", "cocoa-01", "cocoa-01:nstart=4"];
+    let [off, locked] = DUTY_CYCLES;
     let published = [
-        ("off", "baseline", ASCENDING),
-        ("off", "many-to-many", ["default-b", "default", "cocoa-01:nstart=4", "cocoa-01"]),
-        ("off", "burst", ["cocoa-01:nstart=4", "default", "default-b", "cocoa-01"]),
-        ("contiki", "baseline", ASCENDING),
-        ("contiki", "many-to-many", B_IS_LAST),
-        ("contiki", "burst", B_IS_LAST),
+        (off, "baseline", ASCENDING),
+        (off, "many-to-many", ["default-b", "default", "cocoa-01:nstart=4", "cocoa-01"]),
+        (off, "burst", ["cocoa-01:nstart=4", "default", "default-b", "cocoa-01"]),
+        (locked, "baseline", ASCENDING),
+        (locked, "many-to-many", B_IS_LAST),
+        (locked, "burst", B_IS_LAST),
     ];
     let mut all = Vec::new();
     for (duty_cycle, workload, order) in published {
