@@ -195,4 +195,7 @@ fn duty_cycling_costs_time_and_saves_energy() {
     assert!((50.0..60.0).contains(&on), "{on} mW");
     assert!(sleeping < on / 10.0, "{sleeping} mW");
     assert!(slow > fast + 50_000, "{fast} {slow} us");
+    // A sender that remembers when its neighbour was awake strobes for 17 ms, not for up to 130.
+    let (locked, _) = power_and_rtt("contiki");
+    assert!(locked < sleeping / 2.0, "{locked} {sleeping} mW");
 }

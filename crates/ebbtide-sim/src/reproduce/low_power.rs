@@ -82,11 +82,15 @@ pub(super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison>
     let mut rows = Vec::new();
     let lines = TABLES.lines().filter(|line| !line.starts_with('#')).skip(1);
     let lines: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
-    for (column, quantity) in
-        [(3, "requests served per second"), (4, "seconds per exchange"), (5, "retries per request")]
-    {
-        for line in &lines {
-            let [duty_cycle, workload, cc] = [line[0], line[1], line[2]];
+    const COLUMNS: [(usize, &str); 3] = [
+        (3, "requests served per second"),
+        (4, "seconds per exchange"),
+        (5, "retries per request"),
+    ];
+    let tables = DUTY_CYCLES.into_iter().flat_map(|duty| COLUMNS.map(|column| (duty, column)));
+    for (duty_cycle, (column, quantity)) in tables {
+        for line in lines.iter().filter(|line| line[0] == duty_cycle) {
+            let [workload, cc] = [line[1], line[2]];
             let wanted = [("workload", workload), ("duty_cycle", duty_cycle)];
             let found = find((campaign, results), Paper::Socne14.scenario(), &wanted, cc);
             let (Some(cell), Ok(published)) = (found, line[column].parse::<f64>()) else {
