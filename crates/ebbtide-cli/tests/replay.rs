@@ -83,6 +83,19 @@ fn a_trace_through_a_wifi_cell_accounts_for_every_packet() {
 }
 
 #[test]
+fn a_trace_of_a_mesh_names_the_missing_route_as_the_cause_at_the_root() {
+    let mut arguments = vec!["replay", "lln-cloud", "--cc", "default", "--trace", "-"];
+    for set in ["workload=many-to-many", "duration=10 s", "routes=29"] {
+        arguments.extend(["--set", set]);
+    }
+    let trace = text(&ebbtide(&arguments));
+    let lost: Vec<&str> = trace.lines().filter(|line| line.contains("\"no route\"")).collect();
+    // One mote of thirty has none: the root, node 0, drops its client's request and the copies.
+    assert!((1..=4).contains(&lost.len()), "{lost:?}");
+    assert!(lost.iter().all(|line| line.contains("\"node\":0") && line.contains("\"up\"")));
+}
+
+#[test]
 fn a_replay_agrees_with_the_run_that_it_repeats() {
     let mut arguments = vec!["run", "nb-iot", "--reps", "2", "--json"];
     arguments.extend(CELL);
@@ -178,7 +191,7 @@ fn wireshark_dissects_frames_fragments_and_the_coap_in_them() {
         let path = folder.path().join(format!("{addresses}.pcapng"));
         let addresses = format!("network.mesh.lowpan.addresses={addresses}");
         let set = format!("network.mesh.csma.acknowledged={acknowledged}");
-        let set = ["exchanges=2", "workload.response_payload=150", &addresses, &set];
+        let set = ["exchanges=2", "routes=30", "workload.response_payload=150", &addresses, &set];
         let mut arguments = vec!["replay", "lln-cloud", "--cc", "default"];
         set.iter().for_each(|set| arguments.extend(["--set", set]));
         arguments.extend(["--pcap", path.to_str().unwrap()]);

@@ -56,7 +56,7 @@ fn datagrams_and_messages_are_conserved() {
         let scenario = scenario(name, &settings);
         let record = run(&scenario, cc, 1, 0);
         let m = mesh(&record);
-        let lost = m.lost.queue + m.lost.retries + m.lost.access + m.lost.reassembly;
+        let lost = m.lost.queue + m.lost.retries + m.lost.access + m.lost.reassembly + m.lost.route;
         let under_way = m.datagrams - m.arrived - lost;
         // At most what queues hold.
         assert!(under_way <= 8 * m.nodes.len() as u64, "{name}: {m:?}");
@@ -82,7 +82,8 @@ fn datagrams_and_messages_are_conserved() {
 #[test]
 fn without_acknowledgements_every_frame_is_sent_once_and_coap_repairs_what_is_lost() {
     let sent = |acknowledged: &str| {
-        let changes = [("exchanges", "1"), ("network.mesh.csma.acknowledged", acknowledged)];
+        let acknowledged = ("network.mesh.csma.acknowledged", acknowledged);
+        let changes = [("exchanges", "2"), ("routes", "30"), acknowledged];
         let record = run(&scenario("lln-cloud", &changes), "default", 1, 0);
         let m = mesh(&record);
         let sum = |of: fn(&FrameCounts) -> u64| m.nodes.iter().map(|n| of(&n.frames)).sum::<u64>();
@@ -194,4 +195,7 @@ fn duty_cycling_costs_time_and_saves_energy() {
     assert!((50.0..60.0).contains(&on), "{on} mW");
     assert!(sleeping < on / 10.0, "{sleeping} mW");
     assert!(slow > fast + 50_000, "{fast} {slow} us");
+    // A sender that remembers when its neighbour was awake strobes for 17 ms, not for up to 130.
+    let (locked, _) = power_and_rtt("contiki");
+    assert!(locked < sleeping / 2.0, "{locked} {sleeping} mW");
 }

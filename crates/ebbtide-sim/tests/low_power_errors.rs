@@ -19,6 +19,7 @@ fn assert_says(message: &str, parts: &[&str]) {
 
 fn cloud(motes: &str) -> String {
     let text = load("lln-cloud").unwrap().text;
+    let text = text.replace("\nroutes = 10\n", "\n");
     let (start, rest) = text.split_once("motes = [").unwrap();
     let (_, end) = rest.split_once("]\n\n").unwrap();
     let text = format!("{start}motes = [{motes}]\n\n{end}");
@@ -72,6 +73,12 @@ fn networks_and_workloads_that_do_not_belong_together_are_an_error() {
 #[test]
 fn impossible_radios_and_buffers_are_an_error() {
     let grid = |key: &str, value: &str| refused("lln-grid", &[(key, value)]);
+    assert_says(
+        &grid("network.mesh.csma.spacing", "61 s"),
+        &["network.mesh.csma.spacing", "at most 60 s"],
+    );
+    assert_says(&grid("spacing", "125"), &["spacing"]);
+    assert_says(&grid("duty_cycle", "contikimax"), &["duty_cycle", "contikimac", "contiki"]);
     assert_says(&grid("network.mesh.radio.reach", "5"), &["reach", "above"]);
     assert_says(&grid("network.mesh.radio.interference", "15"), &["at least", "reach"]);
     assert_says(&grid("network.mesh.lowpan.queue", "0"), &["queue", "from 1"]);
@@ -79,4 +86,23 @@ fn impossible_radios_and_buffers_are_an_error() {
     assert_says(&grid("network.mesh.csma.min_be", "7"), &["min_be", "max_be"]);
     assert_says(&grid("load", "0 bit/s"), &["load"]);
     assert_says(&grid("duration", "0 s"), &["duration", "1 ms"]);
+}
+
+#[test]
+fn a_number_of_routes_that_the_network_cannot_have_is_an_error() {
+    let key = "network.mesh.routes";
+    for routes in ["0", "31"] {
+        assert_says(&refused("lln-cloud", &[("routes", routes)]), &["routes", "from 1 to 30"]);
+    }
+    assert_says(&refused("lln-grid", &[("n", "3"), (key, "9")]), &[key, "from 1 to 8"]);
+    assert_says(&refused("lln-cloud", &[("routes", "ten")]), &["routes", "ten"]);
+    let text = load("lln-cloud").unwrap().text;
+    let line = 1 + text.lines().position(|line| line == "routes = 10").unwrap();
+    let refused = |value: &str| {
+        let source = Source::new("mine.toml", text.replace("\nroutes = 10\n", value));
+        source.scenario(&[]).unwrap_err().to_string()
+    };
+    let place = format!("mine.toml:{line}");
+    assert_says(&refused("\nroutes = 31\n"), &[&place, key, "from 1 to 30"]);
+    assert_says(&refused("\nroute = 10\n"), &[&place, "unknown field `route`"]);
 }

@@ -4,7 +4,7 @@
 mod radio;
 
 use ebbtide_sim::medium::FrameCounts;
-use ebbtide_sim::medium::ieee802154::DutyCycle;
+use ebbtide_sim::medium::ieee802154::{DutyCycle, PhaseLock};
 use proptest::prelude::*;
 use radio::Radio;
 
@@ -28,9 +28,10 @@ proptest! {
         places in prop::collection::vec(0.0f64..60.0, 2..12),
         capture in prop::option::of(1.0f64..3.0),
         sleeps in any::<bool>(),
-        phase_lock in any::<bool>(),
+        lock in 0usize..3,
         confirmed in any::<bool>(),
     ) {
+        let phase_lock = [PhaseLock::Off, PhaseLock::Exact, PhaseLock::Contiki][lock];
         let duty = sleeps.then_some(DutyCycle { period: 125_000_000, phase_lock });
         let mut radio = Radio::new(&places, 20.0, capture, duty);
         radio.confirmed = confirmed;

@@ -35,7 +35,12 @@ pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &MeshCell)]) -> 
             significant(mesh.power_mw)
         )?;
     }
-    writeln!(out, "\ns each, retries: per request served; RTT: median without retries")
+    writeln!(out, "\ns each, retries: per request served; RTT: median without retries")?;
+    let share = cells.iter().map(|(_, mesh)| mesh.no_route).fold(0.0, f64::max);
+    if share > 0.0 {
+        writeln!(out, "no route: the root dropped up to {:.0} % of the datagrams", 100.0 * share)?;
+    }
+    Ok(())
 }
 
 fn messages(

@@ -26,6 +26,8 @@ pub struct Cocoa {
     /// days).
     updated_ms: u32,
     variant: Variant,
+    /// Retransmissions since the last strong sample, which only the authors' code counts.
+    missed: u8,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ enum Variant {
     Plus,
     /// SOCNE14.
     Socne14,
+    /// The code for Contiki of CoCoA's authors.
+    Contiki,
 }
 
 /// Timeouts below one second are small.
@@ -51,6 +55,7 @@ impl Cocoa {
             rto: Micros::ZERO,
             updated_ms: 0,
             variant,
+            missed: 0,
         }
     }
 
@@ -65,6 +70,13 @@ impl Cocoa {
     #[must_use]
     pub const fn plus() -> Self {
         Self::with_variant(Variant::Plus)
+    }
+
+    /// `cocoa-plus:code=contiki`: the code for Contiki of CoCoA's authors; see
+    /// [`CocoaCode::Contiki`](super::CocoaCode::Contiki).
+    #[must_use]
+    pub const fn contiki() -> Self {
+        Self::with_variant(Variant::Contiki)
     }
 
     /// `cocoa-01` without its history; see [`Cocoa01`].
@@ -93,6 +105,11 @@ impl Cocoa {
             Variant::Socne14 => {
                 initial.scale(1u32.checked_shl(beside.into()).unwrap_or(u32::MAX), 1)
             }
+            // The same, at most 32 s.
+            Variant::Contiki => {
+                let blind = initial.scale(1u32.checked_shl(beside.into()).unwrap_or(u32::MAX), 1);
+                blind.min(Micros::from_millis(32_000).max(initial))
+            }
             // 2 s * (p + 1) (cocoa-03 section 4.1).
             Variant::Cocoa03 | Variant::Plus => initial.scale(u32::from(beside) + 1, 1),
         }
@@ -109,6 +126,7 @@ impl Cocoa {
             let times_rto_ms =
                 |times: u64| (u64::from(self.rto.get()) * times / 1000).min(u64::from(u32::MAX));
             let (after_ms, aged) = match self.variant {
+                Variant::Contiki if self.rto < SMALL => (times_rto_ms(16) as u32, SMALL),
                 _ if self.rto < SMALL => {
                     (times_rto_ms(16) as u32, self.rto.scale(cx.settings.small_ageing_factor, 1))
                 }
@@ -119,7 +137,7 @@ impl Cocoa {
                     let initial = cx.settings.initial_rto(cx.params);
                     (60_000, self.rto.saturating_add(initial).scale(1, 2))
                 }
-                Variant::Cocoa03 | Variant::Plus if self.rto > LARGE => {
+                Variant::Cocoa03 | Variant::Plus | Variant::Contiki if self.rto > LARGE => {
                     (times_rto_ms(4) as u32, SMALL.saturating_add(self.rto.scale(1, 2)))
                 }
                 _ => return,
@@ -142,9 +160,10 @@ impl Cocoa {
     fn backed_off(&self, armed: Micros, initial: Micros, settings: &Settings) -> Micros {
         let factor = match self.variant {
             // By the armed value at each expiry (ANRW18, Thesis19): 3, 2, 1.5.
-            Variant::Cocoa03 => factor_permille(armed, 1500),
+            Variant::Cocoa03 => factor_permille(armed, [3000, 1500]),
             // Once, by the exchange's initial timeout (SOCNE14, WiMob17): 3, 2, 1.3.
-            Variant::Plus | Variant::Socne14 => factor_permille(initial, 1300),
+            Variant::Plus | Variant::Socne14 => factor_permille(initial, [3000, 1300]),
+            Variant::Contiki => factor_permille(initial, [2500, 1500]),
         };
         let next = armed.scale(factor, 1000);
         settings.bound.map_or(next, |bound| next.min(bound.max(armed)))
@@ -154,39 +173,64 @@ impl Cocoa {
         let (gains, most_weak) = match self.variant {
             Variant::Socne14 => (Gains::SOCNE14, 1),
             Variant::Cocoa03 | Variant::Plus => (Gains::RFC6298, 2),
+            Variant::Contiki => (Gains::RFC6298, u8::MAX),
         };
+        self.count_missed(sample.retransmissions());
         let g = cx.settings.granularity;
-        let (estimate, old_weight) = match sample.retransmissions() {
+        let (estimate, [new, old]) = match sample.retransmissions() {
             0 => {
                 self.strong.update(sample.since_first, gains, 2);
-                (self.strong.rto(4, g), 2)
+                (self.strong.rto(4, g), [1, 1])
             }
             r if r <= most_weak => {
                 self.weak.update(sample.since_first, gains, 2);
-                (self.weak.rto(1, g), 4)
+                let is_swapped = self.variant == Variant::Contiki;
+                (self.weak.rto(1, g), if is_swapped { [3, 1] } else { [1, 3] })
             }
             _ => return,
         };
         if let Some(estimate) = estimate {
-            // strong: RTO = 1/2 E + 1/2 RTO; weak: RTO = 1/4 E + 3/4 RTO.
-            let old = u64::from(self.overall(cx).get());
-            let mean = (u64::from(estimate.get()) + old * (old_weight - 1)) / old_weight;
+            // strong: RTO = 1/2 E + 1/2 RTO; weak: RTO = 1/4 E + 3/4 RTO, in the authors' code the other
+            // way round.
+            let before = u64::from(self.overall(cx).get());
+            let mean = (u64::from(estimate.get()) * new + before * old) / (new + old);
             self.rto = Micros::from_u64(mean).max(Micros::new(1));
             self.updated_ms = millis(cx.now);
         }
     }
 
+    /// The authors' code lets the strong estimator start again after more than three retransmissions
+    /// without a sample for it.
+    fn count_missed(&mut self, retransmissions: u8) {
+        if self.variant != Variant::Contiki {
+            return;
+        }
+        self.missed = match retransmissions {
+            0 => 0,
+            more => self.missed.saturating_add(more),
+        };
+        if self.missed > 3 {
+            self.strong = Estimator::new();
+            self.missed = 0;
+        }
+    }
+
     fn first_timeout(&mut self, base: Micros, slot: &mut Slot, cx: &mut Context<'_>) -> Micros {
+        // The authors' code dithers the timeout before the first sample only.
+        if self.variant == Variant::Contiki && self.has_sample() {
+            slot.base = base;
+            return base;
+        }
         slot.base = cx.uniform(base, base.scale(cx.params.ack_random_permille, 1000));
         slot.base
     }
 }
 
-/// The variable backoff factor in thousandths: 3 below one second, `large` above three seconds, 2
-/// in between.
-fn factor_permille(timeout: Micros, large: u32) -> u32 {
+/// The variable backoff factor in thousandths: `small` below one second, `large` above three seconds,
+/// 2 in between.
+fn factor_permille(timeout: Micros, [small, large]: [u32; 2]) -> u32 {
     if timeout < SMALL {
-        3000
+        small
     } else if timeout > LARGE {
         large
     } else {

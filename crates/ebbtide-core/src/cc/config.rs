@@ -1,8 +1,8 @@
 //! Names, settings and factory of the congestion controls.
 
 use super::{
-    Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff, InFlight,
-    LinuxRto, Marking, PeakHopper, Rcoap, Settings,
+    Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff,
+    InFlight, LinuxRto, Marking, PeakHopper, Rcoap, Settings,
 };
 use crate::time::Micros;
 use core::fmt;
@@ -156,6 +156,7 @@ impl ControlConfig {
                 granularity: Micros::from_millis(1),
                 ageing: true,
                 small_ageing_factor: 2,
+                code: CocoaCode::Paper,
                 history: 1,
                 mark: Marking::CopyToken,
                 copies: 4,
@@ -188,7 +189,10 @@ impl ControlConfig {
             A::LinuxRto => Controller::LinuxRto(LinuxRto::new()),
             A::PeakHopper => Controller::PeakHopper(PeakHopper::new()),
             A::Cocoa01 => Controller::Cocoa01(Cocoa01::new()),
-            A::CocoaPlus => Controller::Cocoa(Cocoa::plus()),
+            A::CocoaPlus => Controller::Cocoa(match self.settings.code {
+                CocoaCode::Paper => Cocoa::plus(),
+                CocoaCode::Contiki => Cocoa::contiki(),
+            }),
             A::Cocoa => Controller::Cocoa(Cocoa::draft03()),
             A::CocoaFb1 => Controller::CocoaFullBackoff(CocoaFullBackoff::fb1()),
             A::CocoaFb2 => Controller::CocoaFullBackoff(CocoaFullBackoff::fb2()),
@@ -264,6 +268,13 @@ impl ControlConfig {
             "small-ageing-factor" => {
                 let factor = value.parse().ok().filter(|f| (2..=64).contains(f));
                 s.small_ageing_factor = factor.ok_or(bad("a whole number from 2 to 64"))?;
+            }
+            "code" => {
+                s.code = match value {
+                    "paper" => CocoaCode::Paper,
+                    "contiki" => CocoaCode::Contiki,
+                    _ => return Err(bad("paper or contiki")),
+                }
             }
             "history" => {
                 let history =
@@ -386,6 +397,12 @@ impl fmt::Display for ControlConfig {
         }
         if s.small_ageing_factor != source.small_ageing_factor {
             write!(f, ":small-ageing-factor={}", s.small_ageing_factor)?;
+        }
+        if s.code != source.code {
+            f.write_str(match s.code {
+                CocoaCode::Paper => ":code=paper",
+                CocoaCode::Contiki => ":code=contiki",
+            })?;
         }
         if s.history != source.history {
             write!(f, ":history={}", s.history)?;

@@ -14,7 +14,16 @@ impl Algorithm {
             Self::LinuxRto | Self::PeakHopper => {
                 &["floor", "bound", "initial-rto", "granularity", "nstart"]
             }
-            Self::CocoaPlus | Self::Cocoa | Self::CocoaFb1 | Self::CocoaFb2 => {
+            Self::CocoaPlus => &[
+                "code",
+                "bound",
+                "ageing",
+                "small-ageing-factor",
+                "initial-rto",
+                "granularity",
+                "nstart",
+            ],
+            Self::Cocoa | Self::CocoaFb1 | Self::CocoaFb2 => {
                 &["bound", "ageing", "small-ageing-factor", "initial-rto", "granularity", "nstart"]
             }
             Self::Cocoa01 => &[

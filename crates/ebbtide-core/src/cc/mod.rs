@@ -61,7 +61,7 @@ pub use full_backoff::FullBackoff;
 pub use linux_rto::LinuxRto;
 pub use peak_hopper::PeakHopper;
 pub use rcoap::Rcoap;
-pub use settings::{InFlight, Settings};
+pub use settings::{CocoaCode, InFlight, Settings};
 pub use shell::Shell;
 
 use crate::params::Parameters;

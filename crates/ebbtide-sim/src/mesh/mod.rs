@@ -10,6 +10,7 @@ mod reassembly;
 mod requester;
 mod routes;
 mod simulation;
+mod wire;
 mod workload;
 
 pub use crate::record::{Causes, MeshRecord, Messages, NodeRecord};

@@ -6,12 +6,12 @@ use super::{Routes, Topology};
 use crate::engine::Engine;
 use crate::host::Tag;
 use crate::lowpan::{ElidedAddresses, Fragments, compressed_header, fragments};
-use crate::medium::ieee802154::{DutyCycle, LowPowerEvent, Mac};
+use crate::medium::ieee802154::{DutyCycle, LowPowerEvent, Mac, PhaseLock};
 use crate::medium::{Energy, Frame, Indication, Outcome};
 use crate::random::Streams;
 use crate::record::{Causes, NodeRecord};
 use crate::scenario::{Addresses, DutyCycling, Mesh, Scenario};
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// A datagram under way between two hosts. Hosts with numbers beyond the nodes' are in the
@@ -33,6 +33,7 @@ pub(super) enum Cause {
     Retries,
     Access,
     Reassembly,
+    Route,
 }
 
 impl Cause {
@@ -43,6 +44,7 @@ impl Cause {
             Self::Retries => "lost on the air",
             Self::Access => "channel busy",
             Self::Reassembly => "no room for fragments",
+            Self::Route => "no route",
         }
     }
 }
@@ -77,6 +79,8 @@ struct Node {
     /// Frames in it.
     frames: u32,
     next_tag: u32,
+    /// Neighbours that get no frame until then.
+    spaced: Vec<(u32, Instant)>,
     reassembly: Reassembly,
     overflows: u64,
     peak: u32,
@@ -106,6 +110,8 @@ pub(super) struct Network {
     most_frames: u32,
     /// Neighbours that it holds frames for at a time.
     most_neighbours: u32,
+    /// The wait between two frames for a neighbour, ns.
+    spacing: u64,
     /// Whether its frames are acknowledged.
     acknowledged: bool,
     packets: Vec<Packet>,
@@ -120,29 +126,33 @@ impl Network {
     pub(super) fn new(scenario: &Scenario, mesh: &Mesh, streams: &Streams) -> Self {
         let loss = scenario.loss_model();
         let topology = Topology::new(mesh, scenario.average_loss());
-        let duty = |phase_lock| Some(DutyCycle { period: 125_000_000, phase_lock });
-        let duty = match mesh.duty_cycle {
+        let lock = match mesh.duty_cycle {
             DutyCycling::Off => None,
-            DutyCycling::Contikimac => duty(false),
-            DutyCycling::ContikimacPhaseLock => duty(true),
+            DutyCycling::Contikimac => Some(PhaseLock::Off),
+            DutyCycling::ContikimacPhaseLock => Some(PhaseLock::Exact),
+            DutyCycling::Contiki => Some(PhaseLock::Contiki),
         };
+        let duty = lock.map(|phase_lock| DutyCycle { period: 125_000_000, phase_lock });
         let air = topology.air(mesh, loss, streams);
         let nodes = (0..topology.nodes()).map(|_| Node {
             queue: VecDeque::new(),
             frames: 0,
             next_tag: 0,
+            spaced: Vec::new(),
             reassembly: Reassembly::new(mesh.lowpan.reassemblies, mesh.lowpan.reassembly_timeout.0),
             overflows: 0,
             peak: 0,
         });
         Self {
             mac: Mac::new(air, topology.nodes(), mesh.csma, duty, streams),
-            routes: Routes::new(&topology, streams),
+            routes: Routes::new(&topology, streams).limited(mesh.routes, topology.root, streams),
             nodes: nodes.collect(),
             topology,
             addresses: mesh.lowpan.addresses,
             most_frames: mesh.lowpan.queue,
             most_neighbours: mesh.lowpan.neighbours.unwrap_or(u32::MAX),
+            // ContikiMAC sends the frames that are queued for a neighbour in one burst.
+            spacing: if duty.is_some() { 0 } else { mesh.csma.spacing.0 },
             acknowledged: mesh.csma.acknowledged || duty.is_some(),
             packets: Vec::new(),
             free: Vec::new(),
@@ -229,6 +239,10 @@ impl Network {
             self.ended.push_back(Ended::Arrived(at, place));
             return;
         }
+        if at == root && !self.routes.has(goal) {
+            self.lose((at, place), Cause::Route);
+            return;
+        }
         let to = self.routes.next_hop(at, goal);
         let ends = ElidedAddresses {
             from_sender: packet.from == at,
@@ -266,6 +280,7 @@ impl Network {
             Cause::Retries => self.lost.retries += 1,
             Cause::Access => self.lost.access += 1,
             Cause::Reassembly => self.lost.reassembly += 1,
+            Cause::Route => self.lost.route += 1,
         }
         self.ended.push_back(Ended::Lost(at, packet, cause));
     }
@@ -281,10 +296,13 @@ impl Network {
         if !self.mac.is_idle(at) {
             return;
         }
-        let queue = &mut self.nodes[at as usize].queue;
+        let Node { queue, spaced, .. } = &mut self.nodes[at as usize];
+        spaced.retain(|(_, until)| *until > now);
         let is_head = |index: &usize| {
             let to = queue[*index].to;
-            !queue[*index].is_in_mac && queue.iter().take(*index).all(|before| before.to != to)
+            !queue[*index].is_in_mac
+                && queue.iter().take(*index).all(|before| before.to != to)
+                && spaced.iter().all(|(neighbour, _)| *neighbour != to)
         };
         let Some(index) = (0..queue.len()).find(is_head) else { return };
         let head = &queue[index];
@@ -358,7 +376,23 @@ impl Network {
                 );
             }
         }
+        self.space(now, frame, engine);
         self.send_next(now, frame.from, engine);
+    }
+
+    /// The next frame for the neighbour, if it is queued already, has to wait.
+    fn space<E: From<LowPowerEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        engine: &mut Engine<E>,
+    ) {
+        let node = &mut self.nodes[frame.from as usize];
+        if self.spacing > 0 && node.queue.iter().any(|outgoing| outgoing.to == frame.to) {
+            let until = now + Duration::from_nanos(self.spacing);
+            node.spaced.push((frame.to, until));
+            engine.schedule(until, LowPowerEvent::Repeat(frame.from).into());
+        }
     }
 
     /// The frame that an event of the MAC puts on the air, if it does: sender, receiver,

@@ -10,6 +10,8 @@ pub struct Routes {
     nodes: u32,
     next: Vec<u32>,
     parents: Vec<Option<u32>>,
+    /// Whether the root has a route to each node.
+    in_table: Vec<bool>,
 }
 
 impl Routes {
@@ -50,7 +52,29 @@ impl Routes {
                 }
             }
         }
-        Self { nodes, next: next_hops(&parents), parents }
+        Self { nodes, next: next_hops(&parents), parents, in_table: vec![true; count] }
+    }
+
+    /// The same tree, where the root's table has room for `most` motes. By lot, as the order in which
+    /// their announcements (DAO, RFC 6550 section 6.4) arrive decides it.
+    #[must_use]
+    pub fn limited(mut self, most: Option<u32>, root: u32, streams: &Streams) -> Self {
+        let Some(most) = most else { return self };
+        let mut motes: Vec<u32> = (0..self.nodes).filter(|node| *node != root).collect();
+        let mut lots = streams.stream("routes/table");
+        for last in (1..motes.len()).rev() {
+            motes.swap(last, uniform(&mut lots, 0, last as u64) as usize);
+        }
+        for mote in motes.into_iter().skip(most as usize) {
+            self.in_table[mote as usize] = false;
+        }
+        self
+    }
+
+    /// Whether the root has a route to a node.
+    #[must_use]
+    pub fn has(&self, node: u32) -> bool {
+        self.in_table[node as usize]
     }
 
     /// Where a node sends a datagram for another one.

@@ -2,18 +2,19 @@
 
 use super::network::{Ended, Network};
 use super::requester::Requester;
+use super::wire::Wire;
 use super::workload::{Application, Plan, SINK, Step, Trigger, next_event, plans};
 use crate::engine::Engine;
 use crate::host::{Answerer, Arrivals};
 use crate::host::{Ended as Exchange, Tag, device_config};
 use crate::host::{endpoint_config, tagged};
 use crate::medium::ieee802154;
-use crate::net::{Delay, Fate, Link, Loss, LossModel};
+use crate::net::Delay;
 use crate::random::Streams;
 use crate::record::{BackgroundPackets, MeshRecord};
 use crate::record::{Delivery, Direction, RunRecord, SparseHistogram, Totals};
 use crate::record::{LostAt, Recorder, RunError, Tagged, new_histogram, sparse};
-use crate::scenario::{Control, LinkSpec, Scenario, WorkloadKind};
+use crate::scenario::{Control, Scenario, WorkloadKind};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
@@ -49,13 +50,6 @@ const DOWN_LANE: u32 = 1;
 const LANES: u32 = 2;
 /// Parts of the time in which completed exchanges are counted.
 const PARTS: u64 = 200;
-
-/// One direction of the wired side.
-struct Wire {
-    link: Link<ChaCha8Rng>,
-    beyond: Delay,
-    rng: ChaCha8Rng,
-}
 
 struct Client {
     requester: Requester,
@@ -134,7 +128,8 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             u32::from(config.control.settings.nstart(&config.params))
         };
         let mut engine = Engine::new(LANES);
-        let plans = plans(scenario, (nodes, root), window, streams);
+        let has_route = |mote| network.routes.has(mote);
+        let plans = plans(scenario, (nodes, root), has_route, window, streams);
         let hosts = plans.iter().map(|plan| plan.host + 1).max().unwrap_or(0).max(nodes);
         let mut client_of = vec![None; hosts as usize];
         let clients: Vec<Client> = plans
@@ -167,24 +162,14 @@ impl<'s, R: Recorder> Simulation<'s, R> {
             let at = next_event(Instant::ZERO, &w.mesh, &mut happenings);
             engine.schedule(at, MeshEvent::Happens);
         }
-        let wire = |name: &str, spec: &LinkSpec| {
-            let stream = |what: &str| streams.stream(&format!("wire/{name}/{what}"));
-            let loss = Loss::new(LossModel::None, stream("loss"), stream("states"));
-            let delay = spec.delay.delay();
-            Wire {
-                link: Link::new(spec.rate.0, spec.buffer.0, delay, loss, stream("delay")),
-                beyond: spec.beyond.delay(),
-                rng: stream("beyond"),
-            }
-        };
         let is_endless = w.kind != WorkloadKind::Baseline;
         let parts = if is_endless { PARTS as usize } else { 0 };
         let record = MeshRecord { completions: vec![0; parts], ..MeshRecord::default() };
         Some(Self {
             scenario,
             engine,
-            up: wire("up", &scenario.network.up),
-            down: wire("down", &scenario.network.down),
+            up: Wire::new("up", &scenario.network.up, streams),
+            down: Wire::new("down", &scenario.network.down, streams),
             undone: clients.len(),
             clients,
             client_of,
@@ -356,16 +341,15 @@ impl<'s, R: Recorder> Simulation<'s, R> {
     fn over_the_wire(&mut self, now: Instant, packet: u32, upwards: bool) {
         let length = self.network.get(packet).bytes.len() as u32 + self.scenario.network.header;
         let wire = if upwards { &mut self.up } else { &mut self.down };
-        match wire.link.send(now, length) {
-            Fate::Delivered { at } => {
-                let at = at + Duration::from_nanos(wire.beyond.draw(&mut wire.rng));
+        match wire.send(now, length) {
+            Some(at) => {
                 let (lane, event) = match upwards {
                     true => (UP_LANE, MeshEvent::AtRoot(packet)),
                     false => (DOWN_LANE, MeshEvent::AtCloud(packet)),
                 };
                 self.engine.schedule_in(Engine::<MeshEvent>::lane(lane), at, event);
             }
-            Fate::Dropped | Fate::Lost { .. } => {
+            None => {
                 let root = self.network.topology.root;
                 self.tell_lost(now, (root, packet), "wire's buffer full");
                 let direction = if upwards { &mut self.requests } else { &mut self.responses };

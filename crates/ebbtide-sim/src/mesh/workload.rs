@@ -148,8 +148,8 @@ impl Source {
         self.messages.events_lost += u64::from(self.trigger == Trigger::Event);
         match self.last_loss {
             Some(Cause::Queue) => self.messages.given_up_queue += 1,
+            Some(Cause::Route) | None => {}
             Some(_) => self.messages.given_up_retries += 1,
-            None => {}
         }
     }
 
@@ -206,10 +206,12 @@ pub(super) struct Plan {
     pub(super) periodic: Option<(u32, Duration)>,
 }
 
-/// The clients of a scenario. Hosts from `nodes` on are in the Internet.
+/// The clients of a scenario. Hosts from `nodes` on are in the Internet. A study chooses motes that
+/// answer where it chooses: those of the baseline and of the burst's steady clients have a route.
 pub(super) fn plans(
     scenario: &Scenario,
     (nodes, root): (u32, u32),
+    has_route: impl Fn(u32) -> bool,
     windows: impl Fn(u32) -> u32,
     streams: &Streams,
 ) -> Vec<Plan> {
@@ -223,7 +225,10 @@ pub(super) fn plans(
         periodic: None,
     };
     match w.kind {
-        WorkloadKind::Baseline => vec![cloud(0, motes, w.exchanges, Instant::ZERO)],
+        WorkloadKind::Baseline => {
+            motes.retain(|mote| has_route(*mote));
+            vec![cloud(0, motes, w.exchanges, Instant::ZERO)]
+        }
         WorkloadKind::ManyToMany => {
             let each = motes.iter().zip(0..);
             each.map(|(mote, client)| cloud(client, vec![*mote], u32::MAX, Instant::ZERO)).collect()
@@ -234,6 +239,7 @@ pub(super) fn plans(
             for last in (1..motes.len()).rev() {
                 motes.swap(last, uniform(&mut rng, 0, last as u64) as usize);
             }
+            motes.sort_by_key(|mote| !has_route(*mote));
             let burst = Instant::from_nanos(mesh.burst_at.0);
             let clients = mesh.steady_clients + mesh.burst_clients;
             let targets = motes.iter().cycle().zip(0..clients);

@@ -17,6 +17,15 @@ pub struct Causes {
     pub reassembly: u64,
     /// The host that was asked was busy and had no room for another request.
     pub host: u64,
+    /// The root had no route to the destination. Networks whose root has a route to every mote leave
+    /// it out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub route: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The messages of one source. `offered` = `delivered` + `busy` + `given_up` + the one under way.

@@ -246,6 +246,9 @@ pub struct MeshCell {
     pub lost_retries: f64,
     /// Given up for another reason.
     pub lost_otherwise: f64,
+    /// Share of the datagrams in the network that the root dropped because it had no route.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub no_route: f64,
     /// Retransmissions per message that was taken up.
     pub retransmissions_per_message: f64,
     /// Share of the retransmissions that were sent although the original and its answer arrived.
@@ -263,6 +266,11 @@ pub struct MeshCell {
     pub completed_by_s: Vec<f64>,
     /// The nodes, means over replications, where they are in the first one.
     pub nodes: Vec<MeshNode>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// A node of a low-power network.

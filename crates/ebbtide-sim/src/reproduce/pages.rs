@@ -79,7 +79,7 @@ fn low_power(paper: Paper, campaign: &Campaign, results: &Results) -> Page {
     let cells = select(paper, campaign, results, &|_| true);
     let axes: &[&str] = match paper {
         Paper::Socne14 => &["workload", "duty_cycle"],
-        _ => &["workload", "n", "load", "event_interval", "event_message"],
+        _ => &["workload", "n", "load", "event_interval", "event_message", "spacing"],
     };
     let mut page = make(paper, campaign, results, cells, axes);
     let reps = replications(paper, campaign);

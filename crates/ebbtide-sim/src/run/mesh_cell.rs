@@ -55,6 +55,11 @@ pub(super) fn mesh_cell(records: &[RunRecord]) -> Option<MeshCell> {
         lost_queue: share(queue),
         lost_retries: share(air),
         lost_otherwise: share(given_up - queue - air),
+        no_route: {
+            let sum =
+                |of: fn(&MeshRecord) -> u64| runs.iter().map(|(_, mesh)| of(mesh)).sum::<u64>();
+            sum(|mesh| mesh.lost.route) as f64 / sum(|mesh| mesh.datagrams).max(1) as f64
+        },
         retransmissions_per_message: retransmissions as f64 / taken_up.max(1) as f64,
         early: over(&|record, mesh| {
             let early: u64 = mesh.messages.iter().map(|m| m.early).sum();

@@ -26,6 +26,11 @@ pub struct Mesh {
     /// Requests that wait in a mote while it processes another one; further requests are lost.
     #[serde(default = "one")]
     pub backlog: u32,
+    /// The number of motes to which the root has a route, drawn in each replication; the root drops
+    /// datagrams for the others. If omitted, it has a route to every mote. The clients of `baseline` and
+    /// the steady clients of `burst` ask motes with a route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routes: Option<u32>,
 }
 
 /// The places of the nodes, in metres.
@@ -87,8 +92,11 @@ pub enum DutyCycling {
     Off,
     /// Wake-ups 8 times a second, strobes until acknowledged (ContikiMAC).
     Contikimac,
-    /// The same, with senders that remember when their neighbours wake up.
+    /// The same, with senders that remember for good exactly when their neighbours wake up.
     ContikimacPhaseLock,
+    /// The same, with the phase lock of Contiki 2.6 to 3.0: senders remember when a strobe was
+    /// acknowledged, strobe 17 ms around that time, and forget it after misses.
+    Contiki,
 }
 
 /// 6LoWPAN (RFC 4944, RFC 6282) and the buffers of a node.

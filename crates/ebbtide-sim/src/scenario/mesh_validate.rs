@@ -76,6 +76,8 @@ fn radio(mesh: &Mesh) -> Check {
     range(c.max_backoffs <= 5, "network.mesh.csma.max_backoffs", "must be from 0 to 5")?;
     let wait = c.retry_interval.0 <= 60_000_000_000;
     range(wait, "network.mesh.csma.retry_interval", "must be at most 60 s")?;
+    let spacing = c.spacing.0 <= 60_000_000_000;
+    range(spacing, "network.mesh.csma.spacing", "must be at most 60 s")?;
     range(c.max_retries <= 7, "network.mesh.csma.max_retries", "must be from 0 to 7")
 }
 
@@ -90,6 +92,12 @@ fn buffers(mesh: &Mesh) -> Check {
     // RFC 4944 section 5.3: at most 60 s.
     let timeout = (1_000_000..=60_000_000_000).contains(&l.reassembly_timeout.0);
     range(timeout, &key("reassembly_timeout"), "must be from 1 ms to 60 s")?;
+    let motes = mesh.topology.nodes() - 1;
+    range(
+        mesh.routes.is_none_or(|routes| (1..=motes).contains(&routes)),
+        "network.mesh.routes",
+        &format!("must be from 1 to {motes}, the number of motes; without it, all have a route"),
+    )?;
     range(mesh.backlog <= 10_000, "network.mesh.backlog", "must be from 0 to 10000 requests")
 }
 

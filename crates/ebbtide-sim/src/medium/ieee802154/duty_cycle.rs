@@ -6,6 +6,7 @@
 //! has woken up and acknowledges it. With phase lock the sender remembers when the receiver woke
 //! up and begins just before that the next time.
 
+use super::phase::PhaseLock;
 use super::timing::{ACK_BYTES, ASSESSMENT, LARGEST_FRAME, TURNAROUND, airtime};
 use ebbtide_core::time::Instant;
 
@@ -14,8 +15,8 @@ use ebbtide_core::time::Instant;
 pub struct DutyCycle {
     /// The time between wake-ups, ns: 125 ms at 8 Hz.
     pub period: u64,
-    /// Whether senders remember when their neighbours wake up.
-    pub phase_lock: bool,
+    /// The senders' memory of their neighbours' wake-ups.
+    pub phase_lock: PhaseLock,
 }
 
 /// The gap between two strobes, long enough for the acknowledgement.
@@ -36,9 +37,9 @@ impl DutyCycle {
         now >= phase && (now - phase) % self.period <= LISTEN
     }
 
-    /// When to begin in order to meet the next wake-up of a node with this phase.
-    pub(super) fn departure(self, phase: u64, now: Instant) -> Instant {
-        let earliest = now.as_nanos() + LEAD;
+    /// When to begin in order to be on the air `lead` before the next wake-up of a node with this phase.
+    pub(super) fn departure(self, phase: u64, lead: u64, now: Instant) -> Instant {
+        let earliest = now.as_nanos() + lead;
         let wait = match earliest.checked_sub(phase) {
             None => phase - earliest,
             Some(since) => (self.period - since % self.period) % self.period,
@@ -53,10 +54,10 @@ mod tests {
 
     #[test]
     fn a_sender_that_knows_the_phase_sets_out_just_before_the_wake_up() {
-        let duty = DutyCycle { period: 125_000_000, phase_lock: true };
+        let duty = DutyCycle { period: 125_000_000, phase_lock: PhaseLock::Exact };
         let phase = 20_000_000;
         for now in [0, 5_000_000, 17_000_000, 17_000_001, 40_000_000, 260_000_000] {
-            let at = duty.departure(phase, Instant::from_nanos(now)).as_nanos();
+            let at = duty.departure(phase, LEAD, Instant::from_nanos(now)).as_nanos();
             assert!(at >= now && at - now < duty.period, "{now}");
             assert_eq!((at + LEAD - phase) % duty.period, 0, "{now}");
         }

@@ -1,7 +1,8 @@
 //! The stations' state machine.
 
 use super::Csma;
-use super::duty_cycle::{DutyCycle, LISTEN, STROBE_GAP, WAKE_UP};
+use super::duty_cycle::{DutyCycle, LEAD, LISTEN, STROBE_GAP, WAKE_UP};
+use super::phase::{GUARD, KNOWN_STROBES, Phase, PhaseLock};
 use super::timing::{
     ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, TURNAROUND, airtime, interframe_spacing,
 };
@@ -28,7 +29,7 @@ pub enum LowPowerEvent {
     AckEnd(u32),
     /// No acknowledgement arrived in time.
     Expired(u32),
-    /// The wait before a retransmission has ended.
+    /// The wait before a retransmission, or before the next frame for a neighbour, has ended.
     Repeat(u32),
 }
 
@@ -75,6 +76,8 @@ struct Station {
     ready: Instant,
     /// The end of the strobes under way.
     strobes_until: Option<Instant>,
+    /// When the last of them began.
+    strobed: Instant,
     /// The first wake-up of the radio.
     phase: u64,
     /// The station received a frame whose sender has more to send.
@@ -91,8 +94,8 @@ pub struct Mac {
     csma: Csma,
     duty: Option<DutyCycle>,
     stations: Vec<Station>,
-    /// For each station, the stations whose phase it knows, row by row.
-    knows: Vec<bool>,
+    /// Each station's memory of the phase of each other one, row by row.
+    phases: Vec<Phase>,
     indications: VecDeque<Indication>,
 }
 
@@ -120,6 +123,7 @@ impl Mac {
                     owes_ack: false,
                     ready: Instant::ZERO,
                     strobes_until: None,
+                    strobed: Instant::ZERO,
                     phase,
                     awake_until: Instant::ZERO,
                     rng,
@@ -129,7 +133,8 @@ impl Mac {
             })
             .collect();
         let pairs = stations.len() * stations.len();
-        Self { air, csma, duty, stations, knows: vec![false; pairs], indications: VecDeque::new() }
+        let phases = vec![Phase::default(); pairs];
+        Self { air, csma, duty, stations, phases, indications: VecDeque::new() }
     }
 
     /// Whether a station accepts a frame.
@@ -224,11 +229,16 @@ impl Mac {
     ) {
         let mut start = now;
         if let Some(duty) = self.duty
-            && duty.phase_lock
-            && self.knows[self.pair(frame)]
+            && let Some(met) = self.phases[self.pair(frame)].met()
             && self.stations[frame.to as usize].awake_until < now
         {
-            start = duty.departure(self.stations[frame.to as usize].phase, now);
+            start = match duty.phase_lock {
+                PhaseLock::Off => now,
+                PhaseLock::Exact => {
+                    duty.departure(self.stations[frame.to as usize].phase, LEAD, now)
+                }
+                PhaseLock::Contiki => duty.departure(met.as_nanos() % duty.period, GUARD, now),
+            };
         }
         let station = &mut self.stations[frame.from as usize];
         station.backoffs = 0;
@@ -294,9 +304,14 @@ impl Mac {
         self.air.begin(now, (frame.from, frame.to), is_awake);
         if let Some(duty) = self.duty {
             self.overhear(now, frame.from, airtime);
+            let is_known = self.phases[self.pair(frame)].met().is_some();
+            let longest = match duty.phase_lock {
+                PhaseLock::Contiki if is_known => KNOWN_STROBES,
+                _ => duty.period + LISTEN,
+            };
             let station = &mut self.stations[frame.from as usize];
-            let end = now + Duration::from_nanos(duty.period + LISTEN);
-            station.strobes_until.get_or_insert(end);
+            station.strobes_until.get_or_insert(now + Duration::from_nanos(longest));
+            station.strobed = now;
         }
         let station = &mut self.stations[frame.from as usize];
         station.counts.transmitted += 1;
@@ -359,7 +374,7 @@ impl Mac {
         self.stations[frame.to as usize].owes_ack = false;
         if reception == Reception::Received {
             let pair = self.pair(frame);
-            self.knows[pair] = true;
+            self.phases[pair].hit(self.stations[frame.from as usize].strobed);
             let spacing = Duration::from_nanos(interframe_spacing(frame.bytes));
             self.stations[frame.from as usize].ready = now + spacing;
             self.done(now, frame, Outcome::Sent, engine);
@@ -392,7 +407,12 @@ impl Mac {
             schedule(engine, now, wait, event);
             return;
         }
-        if station.retries == csma.max_retries {
+        let is_last = station.retries == csma.max_retries;
+        if self.duty.is_some_and(|duty| duty.phase_lock == PhaseLock::Contiki) {
+            let pair = self.pair(frame);
+            self.phases[pair].miss(now);
+        }
+        if is_last {
             self.done(now, frame, Outcome::NoAck, engine);
             return;
         }

@@ -3,10 +3,12 @@
 
 mod duty_cycle;
 mod mac;
+mod phase;
 mod timing;
 
 pub use duty_cycle::DutyCycle;
 pub use mac::{LowPowerEvent, Mac};
+pub use phase::PhaseLock;
 pub use timing::{
     ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, LARGEST_FRAME, PHY_BYTES, SYMBOL, TURNAROUND,
     airtime, interframe_spacing,
@@ -34,6 +36,12 @@ pub struct Csma {
     /// A busy channel is waited for in the same way without a limit, and does not count as a
     /// retransmission. The station accepts frames for other neighbours meanwhile.
     pub retry_interval: Time,
+    /// The wait between two frames for the same neighbour: one that is queued when another is finished
+    /// waits so long. Zero, as in the standard, means no wait. Contiki's `csma.c` has one of 125 ms
+    /// in its releases 2.6, 2.7 and 3.0; with duty cycling they send queued frames in one burst
+    /// instead, and so does this model.
+    #[serde(skip_serializing_if = "Time::is_zero")]
+    pub spacing: Time,
     /// Whether frames request an acknowledgement and are retransmitted without one. With duty
     /// cycling they always do, because the acknowledgement ends the strobes.
     pub acknowledged: bool,
@@ -47,6 +55,7 @@ impl Default for Csma {
             max_backoffs: 4,
             max_retries: 3,
             retry_interval: Time(0),
+            spacing: Time(0),
             acknowledged: true,
         }
     }

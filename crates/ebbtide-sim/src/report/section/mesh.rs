@@ -17,8 +17,14 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     let keys = varying(context.report);
     let has_messages = cells.iter().any(|cell| mesh(cell).messages > 0);
     let has_events = cells.iter().any(|cell| mesh(cell).event_loss.0.is_finite());
+    let has_drops = cells.iter().any(|cell| mesh(cell).no_route > 0.0);
+    let is_shown = |name: &str| match name {
+        EVENTS => has_events,
+        NO_ROUTE => has_drops,
+        _ => true,
+    };
     let columns: Vec<&Column> =
-        columns(has_messages).iter().filter(|(name, _)| has_events || *name != EVENTS).collect();
+        columns(has_messages).iter().filter(|(name, _)| is_shown(name)).collect();
     let head = head(&keys, columns.iter().map(|(name, _)| *name));
     let row = |cell: &&Cell| {
         let settings: String =
@@ -39,6 +45,12 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
         "Means over replications ± half a 95 % confidence interval. Timeouts and round trips: from the \
          tenth to the ninetieth percentile."
     };
+    let words = match has_drops {
+        true => format!(
+            "{words} No route: share of the datagrams that the root dropped for want of a route."
+        ),
+        false => words.to_owned(),
+    };
     let command = command_line(&context.report.command);
     let pictures = pictures(context, &cells, &keys);
     format!(
@@ -56,6 +68,8 @@ type Column = (&'static str, fn(&MeshCell) -> String);
 
 /// The column that only scenarios with events have.
 const EVENTS: &str = "events";
+/// The column that only networks have whose root has too few routes.
+const NO_ROUTE: &str = "no route";
 
 fn columns(has_messages: bool) -> &'static [Column] {
     const MESSAGES: &[Column] = &[
@@ -66,6 +80,7 @@ fn columns(has_messages: bool) -> &'static [Column] {
         ("queue full", |m| share(m.lost_queue)),
         ("lost on air", |m| share(m.lost_retries)),
         ("otherwise", |m| share(m.lost_otherwise)),
+        (NO_ROUTE, |m| share(m.no_route)),
         ("rexmits per message", |m| fixed(m.retransmissions_per_message, 2)),
         ("early", |m| share(m.early.0)),
         ("radio,\u{a0}mW", |m| fixed(m.power_mw, 2)),
@@ -77,6 +92,7 @@ fn columns(has_messages: bool) -> &'static [Column] {
         ("requests/s", |m| with_half(m.requests_per_s, |v| fixed(v, 2))),
         ("s per exchange", |m| with_half(m.exchange_s, |v| fixed(v, 2))),
         ("retries per request", |m| with_half(m.retries, |v| fixed(v, 2))),
+        (NO_ROUTE, |m| share(m.no_route)),
         ("radio,\u{a0}mW", |m| fixed(m.power_mw, 2)),
         ("first timeout,\u{a0}s", |m| span(m.first_timeout.p10, m.first_timeout.p90)),
         ("RTT,\u{a0}s", |m| span(m.strong_rtt.p10, m.strong_rtt.p90)),
