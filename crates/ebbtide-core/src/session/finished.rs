@@ -34,15 +34,44 @@ impl Finished {
     /// The requester that receives the answer.
     #[inline]
     #[must_use]
-    pub fn requester(&self) -> &Requester {
+    pub const fn requester(&self) -> &Requester {
         &self.requester
+    }
+
+    /// The answer, borrowed.
+    #[inline]
+    #[must_use]
+    pub const fn as_borrowed(&self) -> FinishedRef<'_> {
+        FinishedRef { requester: &self.requester, response: self.response.as_ref() }
+    }
+}
+
+/// A [`Finished`] answer that is borrowed. That of a handler stays where the handler's response was
+/// put: sending it copies nothing but its bytes.
+#[derive(Copy, Clone, Debug)]
+pub struct FinishedRef<'a> {
+    requester: &'a Requester,
+    response: Option<&'a Response>,
+}
+
+impl<'a> FinishedRef<'a> {
+    #[inline]
+    pub(super) const fn response(requester: &'a Requester, response: &'a Response) -> Self {
+        Self { requester, response: Some(response) }
+    }
+
+    /// The requester that receives the answer.
+    #[inline]
+    #[must_use]
+    pub const fn requester(self) -> &'a Requester {
+        self.requester
     }
 
     /// The response; `None` for an acknowledgement without one.
     #[inline]
     #[must_use]
-    pub fn get(&self) -> Option<&Response> {
-        self.response.as_ref()
+    pub const fn get(self) -> Option<&'a Response> {
+        self.response
     }
 
     /// RFC 7252 section 8.2: a server should not answer a group's request if it has nothing useful to
@@ -50,8 +79,8 @@ impl Finished {
     /// with the Echo option (RFC 9175 section 2.3) and receives the response.
     #[inline]
     #[must_use]
-    pub fn is_useful(&self) -> bool {
-        self.response.as_ref().is_some_and(|response| {
+    pub fn is_useful(self) -> bool {
+        self.response.is_some_and(|response| {
             response.is_success() && !response.payload.is_empty()
                 || response.options.get(OptionNumber::ECHO).is_some()
         })
@@ -65,12 +94,12 @@ impl Finished {
     /// See [`NotSent`]; it can be sent later then.
     #[inline]
     pub fn send(
-        &self,
+        self,
         now: Instant,
         transport: &mut impl Transport,
     ) -> Result<Option<ExchangeId>, NotSent> {
         let incoming = &self.requester.incoming;
-        let Some(response) = &self.response else {
+        let Some(response) = self.response else {
             transport.acknowledge(now, &mut { *incoming });
             return Ok(None);
         };
@@ -83,7 +112,13 @@ impl Finished {
 
     /// The same requester with another response, for an answer that cannot be sent.
     #[must_use]
-    pub fn instead(&self, response: Response) -> Self {
-        Self::response(self.requester, response)
+    pub fn instead(self, response: Response) -> Finished {
+        Finished::response(*self.requester, response)
+    }
+
+    /// A copy, for an answer that is sent later.
+    #[must_use]
+    pub fn to_owned(self) -> Finished {
+        Finished { requester: *self.requester, response: self.response.cloned() }
     }
 }

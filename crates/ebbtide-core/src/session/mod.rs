@@ -23,7 +23,7 @@ mod transfer_cache;
 mod transport;
 
 pub use address_validation::{AddressValidation, Verify};
-pub use finished::Finished;
+pub use finished::{Finished, FinishedRef};
 pub use key::TransferKey;
 pub use message::{Arrival, BlockSizes, BurstMark, ContentFormat, Options, Response, StatusError};
 #[cfg(feature = "serde")]

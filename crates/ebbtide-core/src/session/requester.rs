@@ -10,17 +10,13 @@ use core::net::{IpAddr, SocketAddr};
 pub enum Incoming {
     /// It arrived in a datagram.
     Datagram(endpoint::Incoming),
-    /// It arrived over a connection.
-    Stream(stream::Incoming),
+    /// It arrived over a connection with this address.
+    Stream(stream::Incoming, SocketAddr),
 }
 
 /// The sender of a request, over any transport, and the way in which an answer reaches it.
 #[derive(Copy, Clone, Debug)]
 pub struct Requester {
-    /// The address.
-    pub remote: SocketAddr,
-    /// The token of the request.
-    pub token: Token,
     /// The driver's number of the socket or connection at which the request arrived.
     pub transport: u32,
     /// The local address to answer from, if that matters.
@@ -40,17 +36,13 @@ pub struct Requester {
     pub(super) unwanted: u8,
 }
 
+// Pending requests and stored answers each have a copy.
+const _: () = assert!(size_of::<Requester>() <= 128);
+
 impl Requester {
     #[inline]
-    pub(super) fn new(
-        remote: SocketAddr,
-        incoming: Incoming,
-        message: &Message<'_>,
-        unwanted: u32,
-    ) -> Self {
+    pub(super) fn new(incoming: Incoming, message: &Message<'_>, unwanted: u32) -> Self {
         Self {
-            remote,
-            token: message.token(),
             transport: 0,
             local: None,
             group: false,
@@ -60,6 +52,26 @@ impl Requester {
             request: message.as_bytes().len(),
             sent: 0,
             unwanted: unwanted as u8,
+        }
+    }
+
+    /// The address.
+    #[inline]
+    #[must_use]
+    pub const fn remote(&self) -> SocketAddr {
+        match &self.incoming {
+            Incoming::Datagram(incoming) => incoming.remote,
+            Incoming::Stream(_, remote) => *remote,
+        }
+    }
+
+    /// The token of the request.
+    #[inline]
+    #[must_use]
+    pub const fn token(&self) -> Token {
+        match &self.incoming {
+            Incoming::Datagram(incoming) => incoming.token,
+            Incoming::Stream(incoming, _) => incoming.token,
         }
     }
 

@@ -68,7 +68,7 @@ impl Transport for stream::Connection {
         incoming: &Incoming,
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent> {
-        let Incoming::Stream(incoming) = incoming else { return Err(NotSent::OtherTransport) };
+        let Incoming::Stream(incoming, _) = incoming else { return Err(NotSent::OtherTransport) };
         Self::respond(self, now, incoming, content).map_err(NotSent::Stream)?;
         Ok(None)
     }
@@ -79,7 +79,7 @@ impl Transport for stream::Connection {
     fn acknowledge(&mut self, _: Instant, _: &mut Incoming) {}
 
     fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
-        if let Incoming::Stream(incoming) = incoming {
+        if let Incoming::Stream(incoming, _) = incoming {
             Self::dismiss(self, now, incoming);
         }
     }

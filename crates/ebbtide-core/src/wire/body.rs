@@ -102,9 +102,10 @@ impl<'a> Body<'a> {
     #[inline]
     #[must_use]
     pub fn option(&self, number: OptionNumber) -> Option<Opt<'a>> {
-        if self.has_none_of(OptionSet::of(&[number])) {
-            return None;
-        }
+        if self.has_none_of(OptionSet::of(&[number])) { None } else { self.find(number) }
+    }
+
+    fn find(&self, number: OptionNumber) -> Option<Opt<'a>> {
         self.options()
             .take_while(|opt| opt.number <= number)
             .filter(|opt| opt.number == number)

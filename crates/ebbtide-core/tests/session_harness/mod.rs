@@ -124,8 +124,8 @@ impl Bench {
         }
         let verified = match self.session.receive(self.now, received) {
             Next::Proceed(verified) => verified,
-            Next::Handled(handled) => {
-                let outgoing = self.session.complete(self.now, handled, None);
+            Next::Handled(mut handled) => {
+                let outgoing = self.session.complete(self.now, &mut handled, None);
                 return self.send(outgoing);
             }
             Next::Send(outgoing) => return self.send(outgoing),
@@ -143,26 +143,26 @@ impl Bench {
                 self.pending.push(pending);
             }
             Does::Answers(response) | Does::Refuses(response) => {
-                let handled = assembled.handled(response);
+                let mut handled = assembled.handled(response);
                 let observe = Observe {
                     observers: &mut self.observers,
                     subject: SUBJECT,
                     max: 1000,
                     missed_a_change: false,
                 };
-                let outgoing = self.session.complete(self.now, handled, Some(observe));
+                let outgoing = self.session.complete(self.now, &mut handled, Some(observe));
                 self.send(outgoing);
             }
         }
     }
 
-    fn send(&mut self, outgoing: Outgoing) {
+    fn send(&mut self, outgoing: Outgoing<'_>) {
         let (now, endpoint) = (self.now, &mut self.endpoint);
         while let Some(superseded) = self.observers.pop_superseded() {
             endpoint.cancel(now, superseded);
             self.notifications.retain(|(exchange, _)| *exchange != superseded);
         }
-        outgoing.as_slice().iter().for_each(|finished| {
+        outgoing.iter().for_each(|finished| {
             if let Some(exchange) = finished.send(now, endpoint).unwrap() {
                 endpoint.limit_transmissions(exchange, finished.requester().allowance);
             }
@@ -170,19 +170,19 @@ impl Bench {
     }
 
     pub(crate) fn send_one(&mut self, finished: &Finished) {
-        finished.send(self.now, &mut self.endpoint).unwrap();
+        finished.as_borrowed().send(self.now, &mut self.endpoint).unwrap();
     }
 
     /// The first request that waits is answered.
     pub(crate) fn answer(&mut self, response: Response) -> Vec<Vec<u8>> {
-        let handled = self.pending.remove(0).handled(response);
+        let mut handled = self.pending.remove(0).handled(response);
         let observe = Observe {
             observers: &mut self.observers,
             subject: SUBJECT,
             max: 1000,
             missed_a_change: false,
         };
-        let outgoing = self.session.complete(self.now, handled, Some(observe));
+        let outgoing = self.session.complete(self.now, &mut handled, Some(observe));
         self.send(outgoing);
         self.drain()
     }

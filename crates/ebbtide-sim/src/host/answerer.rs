@@ -4,7 +4,7 @@ use super::{PORT, client_address, client_at, digits};
 use bytes::Bytes;
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received as Datagram};
 use ebbtide_core::session::server::{
-    Assembled, Next, Outgoing, Received, RequestSlot, Server, ServerState, SessionConfig,
+    Assembled, Handled, Next, Outgoing, Received, RequestSlot, Server, ServerState, SessionConfig,
 };
 use ebbtide_core::session::{ContentFormat, Response, Verify};
 use ebbtide_core::time::Instant;
@@ -61,11 +61,7 @@ impl Answerer {
             let sizes = self.session.datagram_sizes();
             let mut place = RequestSlot::new();
             let received = place.datagram(incoming, message, sizes, 0, None, false);
-            let outgoing = self.process(now, received);
-            // A refused response is counted by the endpoint; the client asks again.
-            for finished in outgoing.as_slice() {
-                let _ = finished.send(now, &mut self.endpoint);
-            }
+            self.process(now, received);
         }
         while let Output::Transmit(transmit) = self.endpoint.poll_output() {
             if let Some(to) = client_at(transmit.to) {
@@ -75,19 +71,31 @@ impl Answerer {
     }
 
     /// Takes a request through the stages of the session.
-    fn process(&self, now: Instant, received: Received<'_, '_>) -> Outgoing {
+    fn process(&mut self, now: Instant, received: Received<'_, '_>) {
         let verified = match self.session.receive(now, received) {
             Next::Proceed(verified) => verified,
-            Next::Handled(handled) => return self.session.complete(now, handled, None),
-            Next::Send(outgoing) => return outgoing,
+            Next::Handled(handled) => return self.complete(now, handled),
+            Next::Send(outgoing) => return self.send(now, &outgoing),
         };
         match self.session.assemble(now, verified.permit(usize::MAX)) {
             Next::Proceed(assembled) => {
                 let response = self.response(&assembled);
-                self.session.complete(now, assembled.handled(response), None)
+                self.complete(now, assembled.handled(response));
             }
-            Next::Handled(handled) => self.session.complete(now, handled, None),
-            Next::Send(outgoing) => outgoing,
+            Next::Handled(handled) => self.complete(now, handled),
+            Next::Send(outgoing) => self.send(now, &outgoing),
+        }
+    }
+
+    fn complete(&mut self, now: Instant, mut handled: Handled<'_, '_>) {
+        let outgoing = self.session.complete(now, &mut handled, None);
+        self.send(now, &outgoing);
+    }
+
+    /// A refused response is counted by the endpoint; the client asks again.
+    fn send(&mut self, now: Instant, outgoing: &Outgoing<'_>) {
+        for finished in outgoing.iter() {
+            let _ = finished.send(now, &mut self.endpoint);
         }
     }
 

@@ -175,8 +175,10 @@ impl FromStr for Uri {
     type Err = UriError;
 
     fn from_str(text: &str) -> Result<Self, UriError> {
-        let (scheme, rest) =
-            text.split_once("://").ok_or_else(|| UriError::Scheme(text.to_owned()))?;
+        let (scheme, rest) = text
+            .split_once(':')
+            .and_then(|(scheme, rest)| Some((scheme, rest.strip_prefix("//")?)))
+            .ok_or_else(|| UriError::Scheme(text.to_owned()))?;
         let scheme = Scheme::parse(scheme).ok_or_else(|| UriError::Scheme(scheme.to_owned()))?;
         if rest.contains('#') {
             return Err(UriError::Fragment);
@@ -206,9 +208,7 @@ impl FromStr for Uri {
 /// The segments of a path according to RFC 7252 section 6.4: dot segments are resolved (step 1); a
 /// lone slash has no segment (step 8), but `a/` ends with an empty one.
 fn segments(path: &str) -> Result<Vec<String>, UriError> {
-    let is_dot = |segment: &str| segment.to_ascii_lowercase().replace("%2e", ".");
-    let has_dots = path.split('/').any(|segment| matches!(is_dot(segment).as_str(), "." | ".."));
-    let resolved = if has_dots {
+    let resolved = if path.split('/').any(is_dots) {
         let uri = format!("coap://host{path}");
         let uri = IriAbsoluteStr::new(&uri).map_err(|_| misspelt(path))?.normalize().to_string();
         uri.strip_prefix("coap://host").map(str::to_owned)
@@ -220,6 +220,18 @@ fn segments(path: &str) -> Result<Vec<String>, UriError> {
         None | Some("") => Ok(Vec::new()),
         Some(path) => decode_all(path.split('/')),
     }
+}
+
+/// Whether a segment is `.` or `..`, escaped or not.
+fn is_dots(segment: &str) -> bool {
+    let after_dot = |text: &str| match text.as_bytes() {
+        [b'.', ..] => Some(1),
+        [b'%', b'2', b'e' | b'E', ..] => Some(3),
+        _ => None,
+    };
+    let Some(first) = after_dot(segment) else { return false };
+    let rest = segment.get(first..).unwrap_or_default();
+    rest.is_empty() || after_dot(rest) == Some(rest.len())
 }
 
 /// The error for a path or query that RFC 3986 does not allow.
@@ -317,7 +329,9 @@ fn split_authority(
     } else {
         let end = authority.find(':').unwrap_or(authority.len());
         let (host, port) = authority.split_at(end);
-        (decode(host)?.to_ascii_lowercase(), None, port)
+        let mut host = decode(host)?;
+        host.make_ascii_lowercase();
+        (host, None, port)
     };
     // The characters that a decoded name may contain (RFC 3986 section 3.2.2), and colons for
     // addresses.
@@ -347,6 +361,9 @@ fn decode_all<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Vec<String>, U
 }
 
 fn decode(text: &str) -> Result<String, UriError> {
+    if !text.as_bytes().contains(&b'%') {
+        return Ok(text.to_owned());
+    }
     let bad = || UriError::Escape(text.to_owned());
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -151,10 +151,11 @@ impl Shared {
             let arrived = (batch == 0).then_some(since);
             shared.receive(&mut cx, false, arrived)
         });
-        let now = self.clock.now();
         let mut state = self.lock();
-        // The driver tries again if the socket is full.
-        let _ = self.flush(&mut state, now);
+        if !state.out.is_empty() {
+            // The driver tries again if the socket is full.
+            let _ = self.flush(&mut state, self.clock.now());
+        }
         let driver = if more || state.concerns_the_driver() { state.driver.take() } else { None };
         let woken = core::mem::take(&mut state.wake);
         drop(state);

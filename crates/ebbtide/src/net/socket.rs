@@ -280,19 +280,25 @@ impl Inbox {
     pub fn receive(&mut self, socket: &Socket) -> io::Result<bool> {
         self.filled = 0;
         let offered = self.offered;
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-            std::array::from_fn(|_| IoSliceMut::new(&mut []));
-        let chunks = self.bytes.chunks_exact_mut(BUFFER).take(offered);
-        for (slice, chunk) in slices.iter_mut().zip(chunks) {
-            *slice = IoSliceMut::new(chunk);
-        }
-        let (slices, meta) = (slices.get_mut(..offered), self.meta.get_mut(..offered));
-        let (slices, meta) = (slices.unwrap_or_default(), meta.unwrap_or_default());
-        self.filled = socket.state.recv(UdpSockRef::from(&socket.io), slices, meta)?;
+        self.filled = match offered {
+            // A client with one request at a time: it does not prepare the other buffers.
+            MIN_OFFERED => self.fill::<MIN_OFFERED>(socket, offered)?,
+            _ => self.fill::<BATCH_SIZE>(socket, offered)?,
+        };
         let more = self.filled == offered;
         self.offered = if more { 2 * offered } else { (self.filled + 1).next_power_of_two() };
         self.offered = self.offered.clamp(MIN_OFFERED, BATCH_SIZE);
         Ok(more)
+    }
+
+    /// Receives at most `offered` datagrams, which is at most `N`. Returns their number.
+    fn fill<const N: usize>(&mut self, socket: &Socket, offered: usize) -> io::Result<usize> {
+        let mut chunks = self.bytes.chunks_exact_mut(BUFFER);
+        let mut slices: [IoSliceMut<'_>; N] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        let (slices, meta) = (slices.get_mut(..offered), self.meta.get_mut(..offered));
+        let (slices, meta) = (slices.unwrap_or_default(), meta.unwrap_or_default());
+        socket.state.recv(UdpSockRef::from(&socket.io), slices, meta)
     }
 
     /// The datagrams received last.

@@ -14,10 +14,14 @@ use std::sync::Arc;
 pub(crate) const MAX_PARAMS: usize = 4;
 
 /// The path parameters of a call: the route's names with the segments that they matched.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug)]
 pub(crate) struct Params<'a> {
     pub(crate) values: [&'a [u8]; MAX_PARAMS],
     pub(crate) count: usize,
+}
+
+impl Params<'_> {
+    pub(crate) const NONE: Self = Self { values: [&[]; MAX_PARAMS], count: 0 };
 }
 
 /// A request that a handler answers.
@@ -136,16 +140,22 @@ impl Call<'_> {
     /// The method.
     #[must_use]
     pub fn method(&self) -> Code {
-        self.message().code()
+        self.with_message(Message::code)
     }
 
     /// The request's message with all its options.
     #[must_use]
     pub fn message(&self) -> Message<'_> {
+        self.with_message(|message| *message)
+    }
+
+    /// Looks at the request's message without copying it.
+    #[inline]
+    fn with_message<'s, R>(&'s self, look: impl FnOnce(&Message<'s>) -> R) -> R {
         match &self.0 {
-            Source::Borrowed(call) => call.message,
+            Source::Borrowed(call) => look(&call.message),
             // The bytes were a valid message on arrival.
-            Source::Kept(call) => Message::parse(&call.datagram).unwrap_or(Message::EMPTY),
+            Source::Kept(call) => look(&Message::parse(&call.datagram).unwrap_or(Message::EMPTY)),
         }
     }
 
@@ -180,14 +190,15 @@ impl Call<'_> {
     /// The payload's format, if the request names one.
     #[must_use]
     pub fn format(&self) -> Option<ContentFormat> {
-        let value = self.message().option(OptionNumber::CONTENT_FORMAT)?.as_uint()?;
+        let value =
+            self.with_message(|message| message.option(OptionNumber::CONTENT_FORMAT)?.as_uint())?;
         u16::try_from(value).ok().map(ContentFormat)
     }
 
     /// The requested format (Accept), if the request names one.
     #[must_use]
     pub fn accept(&self) -> Option<ContentFormat> {
-        let value = self.message().option(OptionNumber::ACCEPT)?.as_uint()?;
+        let value = self.with_message(|message| message.option(OptionNumber::ACCEPT)?.as_uint())?;
         u16::try_from(value).ok().map(ContentFormat)
     }
 

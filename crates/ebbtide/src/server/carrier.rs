@@ -9,7 +9,7 @@ use crate::net::shared::{Shared, SocketState};
 use crate::stream::{self, Link};
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::server::{Assembled, PendingRequest};
-use ebbtide_core::session::{BlockSizes, Due, Finished, NotSent, Observers, Response, Room};
+use ebbtide_core::session::{BlockSizes, Due, FinishedRef, NotSent, Observers, Response, Room};
 use ebbtide_core::stream::SendError;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Opt, OptionNumber, encode_uint};
@@ -44,7 +44,7 @@ pub(super) trait Sink {
     fn keep(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest;
 
     /// Sends an answer.
-    fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent>;
+    fn send(&mut self, now: Instant, finished: FinishedRef<'_>) -> Result<(), NotSent>;
 
     /// The answer cannot be sent at any time, and neither can an error in its place.
     fn give_up(&mut self, now: Instant);
@@ -124,7 +124,7 @@ impl Sink for SocketState {
         request.into_pending(now, &mut self.endpoint)
     }
 
-    fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent> {
+    fn send(&mut self, now: Instant, finished: FinishedRef<'_>) -> Result<(), NotSent> {
         while let Some(superseded) = self.observers.pop_superseded() {
             self.endpoint.cancel(now, superseded);
             self.pending.ended(superseded);
@@ -136,7 +136,7 @@ impl Sink for SocketState {
             if requester.allowance < u8::MAX {
                 self.endpoint.limit_transmissions(exchange, requester.allowance.max(1));
             }
-            let (owner, remote) = (Owner::Response, requester.remote);
+            let (owner, remote) = (Owner::Response, requester.remote());
             self.pending.opened(Open { exchange, owner, remote, local });
         }
         self.drain(local);
@@ -216,7 +216,7 @@ impl Sink for stream::LinkState {
         request.into_pending(now, &mut self.connection)
     }
 
-    fn send(&mut self, now: Instant, finished: &Finished) -> Result<(), NotSent> {
+    fn send(&mut self, now: Instant, finished: FinishedRef<'_>) -> Result<(), NotSent> {
         match finished.send(now, &mut self.connection) {
             Ok(_) | Err(NotSent::Stream(SendError::Closed)) => Ok(()),
             Err(NotSent::Stream(SendError::OutputFull)) => {

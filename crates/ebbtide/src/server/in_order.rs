@@ -276,7 +276,7 @@ mod tests {
             let bytes = post(behind, sequence);
             let message = ebbtide_core::wire::Message::parse(&bytes).unwrap();
             let (remote, payload) = (SocketAddr::from(REMOTE), b"x");
-            let params = Default::default();
+            let params = super::super::call::Params::NONE;
             let (names, rest) = (&[][..], None);
             let call = super::super::call::Borrowed {
                 remote,

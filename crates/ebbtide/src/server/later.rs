@@ -6,7 +6,7 @@ use super::reply::BoxFuture;
 use super::service::{Inner, Service, give_up};
 use crate::net::clock::fraction;
 use ebbtide_core::session::server::PendingRequest;
-use ebbtide_core::session::{FairShares, Finished};
+use ebbtide_core::session::{FairShares, Finished, FinishedRef};
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
@@ -76,13 +76,13 @@ pub(super) async fn finish<C: Carrier>(
             carrier.with(|state, now| {
                 // If there is no room for the acknowledgement, it is sent for the next copy of the
                 // request.
-                let _ = state.send(now, &acknowledgement);
+                let _ = state.send(now, acknowledgement.as_borrowed());
             });
             answer.await
         }
     };
     let response = answered.unwrap_or_else(|caught| service.panicked(&caught));
-    let handled = pending.handled(response);
+    let mut handled = pending.handled(response);
     let subject = subject.filter(|_| handled.observes());
     if let Some((subject, _)) = &subject {
         subject.attach(&carrier);
@@ -91,13 +91,13 @@ pub(super) async fn finish<C: Carrier>(
     let mut waiting = Vec::new();
     carrier.with(|state, now| {
         let subject = subject.as_ref().map(|(subject, began)| (subject, *began));
-        let outgoing = service.complete(now, state, handled, subject);
-        for finished in outgoing.as_slice() {
+        let outgoing = service.complete(now, state, &mut handled, subject);
+        for finished in outgoing.iter() {
             if finished.requester().group {
-                at_leisure(service, &carrier, finished.clone());
+                at_leisure(service, &carrier, finished);
             } else if let Err(error) = state.send(now, finished) {
                 if error.is_for_want_of_room() {
-                    waiting.push(finished.clone());
+                    waiting.push(finished.to_owned());
                 } else {
                     give_up(state, now, finished, error);
                 }
@@ -118,9 +118,9 @@ pub(super) fn when_there_is_room<C: Carrier>(
     carrier: &Arc<C>,
     finished: Finished,
 ) {
-    let from = finished.requester().remote.ip();
+    let from = finished.requester().remote().ip();
     let Some(working) = HandlersAtWork::begin(service, from) else {
-        tracing::warn!(peer = %finished.requester().remote, "too many responses wait to be sent");
+        tracing::warn!(peer = %finished.requester().remote(), "too many responses wait to be sent");
         return;
     };
     let (carrier, working) = (carrier.clone(), working.hold(from));
@@ -133,13 +133,13 @@ pub(super) fn when_there_is_room<C: Carrier>(
 /// Sends an answer, after waiting for room for as long as necessary.
 async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
     loop {
-        let room = carrier.with(|state, now| match state.send(now, finished) {
+        let room = carrier.with(|state, now| match state.send(now, finished.as_borrowed()) {
             Ok(()) => None,
             Err(error) if error.is_for_want_of_room() => {
-                state.wait_for_room(finished.requester().remote)
+                state.wait_for_room(finished.requester().remote())
             }
             Err(error) => {
-                give_up(state, now, finished, error);
+                give_up(state, now, finished.as_borrowed(), error);
                 None
             }
         });
@@ -151,15 +151,19 @@ async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
 
 /// Answers a request to a group: after a delay, so that the members' answers do not collide, and
 /// not at all if there is nothing to report (RFC 7252 section 8.2).
-pub(super) fn at_leisure<C: Carrier>(service: &Service, carrier: &Arc<C>, finished: Finished) {
+pub(super) fn at_leisure<C: Carrier>(
+    service: &Service,
+    carrier: &Arc<C>,
+    finished: FinishedRef<'_>,
+) {
     if !finished.is_useful() {
         return;
     }
-    let from = finished.requester().remote.ip();
+    let from = finished.requester().remote().ip();
     let Some(working) = HandlersAtWork::begin(service, from) else { return };
     let leisure = service.config().endpoint.params.default_leisure.to_duration();
     let part = fraction();
-    let (carrier, working) = (carrier.clone(), working.hold(from));
+    let (carrier, working, finished) = (carrier.clone(), working.hold(from), finished.to_owned());
     tokio::spawn(async move {
         tokio::time::sleep(leisure.mul_f64(part)).await;
         wait(&*carrier, &finished).await;

@@ -125,8 +125,13 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
 
 impl Route {
     /// The segments that the final `{*name}` matches, joined by slashes.
+    #[inline]
     fn rest(&self, message: &Message<'_>) -> Option<String> {
-        let from = self.rest?;
+        self.rest.map(|from| Self::joined(message, from))
+    }
+
+    /// The segments of the path from this one on, joined by slashes.
+    fn joined(message: &Message<'_>, from: usize) -> String {
         let mut rest = String::new();
         for (count, segment) in message.path().skip(from).enumerate() {
             if count > 0 {
@@ -134,7 +139,7 @@ impl Route {
             }
             rest.push_str(&String::from_utf8_lossy(segment));
         }
-        Some(rest)
+        rest
     }
 
     /// Whether the path has parameters.
@@ -341,7 +346,7 @@ impl Router {
     /// The route of a request, with its parameters.
     #[inline]
     pub(super) fn look_up<'a>(&self, message: &Message<'a>) -> Option<(&Arc<Route>, Params<'a>)> {
-        let mut params = Params::default();
+        let mut params = Params::NONE;
         let found = self.root.find(message.path(), &mut params);
         let route = found.and_then(|index| self.routes.get(index))?;
         // A route with parameters does not match `/.well-known/core`; a literal one does.

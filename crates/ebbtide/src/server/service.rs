@@ -23,7 +23,7 @@ use ebbtide_core::session::server::{
     Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, RequestSlot, Server,
     ServerState, SessionConfig, Verified,
 };
-use ebbtide_core::session::{BlockSizes, Due, FairShares, Finished, NotSent};
+use ebbtide_core::session::{BlockSizes, Due, FairShares, FinishedRef, NotSent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use std::io;
@@ -130,7 +130,7 @@ impl Service {
             Next::Handled(handled) => return self.finish(carrier, now, handled, None),
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
-        let peer = carrier.peer(verified.requester().remote);
+        let peer = carrier.peer(verified.requester().remote());
         let found = match self.permit(&verified, peer.as_ref()) {
             Ok(found) => found,
             Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
@@ -154,7 +154,7 @@ impl Service {
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
-        let from = (assembled.requester().remote, peer.as_ref());
+        let from = (assembled.requester().remote(), peer.as_ref());
         let reply = match assembled.block() {
             Some(part) => self.stream_block(now, &found, from, assembled.message(), &part),
             None => self.call(&found, from, assembled.message(), assembled.body()),
@@ -199,7 +199,7 @@ impl Service {
             return Err(Response::error(Code::BAD_OPTION, "no conditional requests here"));
         }
         if let Some(authorize) = &route.resource.authorize {
-            let from = (verified.requester().remote, peer);
+            let from = (verified.requester().remote(), peer);
             let authorized = found
                 .call(from, message, message.payload(), |call| panics::catch(|| authorize(call)));
             match authorized {
@@ -260,7 +260,7 @@ impl Service {
         mut future: BoxFuture,
         span: &Span,
     ) -> MutexGuard<'s, C::State> {
-        let from = assembled.requester().remote.ip();
+        let from = assembled.requester().remote().ip();
         let Some(working) = super::HandlersAtWork::begin(self, from) else {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
             self.refused(now, Reason::Overloaded, from);
@@ -293,7 +293,7 @@ impl Service {
         &self,
         carrier: &'s Arc<C>,
         now: Instant,
-        handled: Handled<'_, '_>,
+        mut handled: Handled<'_, '_>,
         route: Option<(&Route, u64)>,
     ) -> MutexGuard<'s, C::State> {
         let subject = route
@@ -304,7 +304,7 @@ impl Service {
         }
         let q_block = handled.is_q_block();
         let mut state = carrier.lock();
-        let outgoing = self.complete(now, &mut *state, handled, subject);
+        let outgoing = self.complete(now, &mut *state, &mut handled, subject);
         self.send_all(carrier, &mut state, now, &outgoing);
         if q_block {
             self.pace();
@@ -313,14 +313,14 @@ impl Service {
     }
 
     /// Completes an answer while the state is locked.
-    pub(super) fn complete(
+    pub(super) fn complete<'h>(
         &self,
         now: Instant,
         state: &mut impl Sink,
-        handled: Handled<'_, '_>,
+        handled: &'h mut Handled<'_, '_>,
         subject: Option<(&super::Subject, u64)>,
-    ) -> Outgoing {
-        let (remote, refused) = (handled.requester().remote.ip(), state.observers().refused());
+    ) -> Outgoing<'h> {
+        let (remote, refused) = (handled.requester().remote().ip(), state.observers().refused());
         let observe = subject.map(|(subject, began)| Observe {
             observers: state.observers(),
             subject: subject.name(),
@@ -341,13 +341,13 @@ impl Service {
         &self,
         carrier: &'s Arc<C>,
         now: Instant,
-        outgoing: Outgoing,
+        outgoing: Outgoing<'_>,
     ) -> MutexGuard<'s, C::State> {
         let q_block = matches!(outgoing, Outgoing::Many(_));
         if let Some(why) = reason(&outgoing)
             && let Outgoing::One(finished) = &outgoing
         {
-            self.refused(now, why, finished.requester().remote.ip());
+            self.refused(now, why, finished.requester().remote().ip());
         }
         let mut state = carrier.lock();
         self.send_all(carrier, &mut state, now, &outgoing);
@@ -373,9 +373,9 @@ impl Service {
         carrier: &Arc<C>,
         state: &mut C::State,
         now: Instant,
-        outgoing: &Outgoing,
+        outgoing: &Outgoing<'_>,
     ) {
-        for finished in outgoing.as_slice() {
+        for finished in outgoing.iter() {
             self.send_one(carrier, state, now, finished);
         }
     }
@@ -386,14 +386,14 @@ impl Service {
         carrier: &Arc<C>,
         state: &mut C::State,
         now: Instant,
-        finished: &Finished,
+        finished: FinishedRef<'_>,
     ) {
         if finished.requester().group {
-            return super::later::at_leisure(self, carrier, finished.clone());
+            return super::later::at_leisure(self, carrier, finished);
         }
         if let Err(error) = state.send(now, finished) {
             if error.is_for_want_of_room() {
-                super::later::when_there_is_room(self, carrier, finished.clone());
+                super::later::when_there_is_room(self, carrier, finished.to_owned());
             } else {
                 give_up(state, now, finished, error);
             }
@@ -454,9 +454,9 @@ impl Service {
 }
 
 /// The reason for which the session's own answer refuses a request, if it does.
-fn reason(outgoing: &Outgoing) -> Option<Reason> {
+fn reason(outgoing: &Outgoing<'_>) -> Option<Reason> {
     let Outgoing::One(finished) = outgoing else { return None };
-    let response = finished.get()?;
+    let response = finished.as_borrowed().get()?;
     match response.code {
         Code::UNAUTHORIZED => response.options.get(OptionNumber::ECHO).map(|_| Reason::Challenged),
         Code::TOO_MANY_REQUESTS => Some(Reason::TooManyRequests),
@@ -466,10 +466,15 @@ fn reason(outgoing: &Outgoing) -> Option<Reason> {
 }
 
 /// Sends an error in place of an answer that cannot be sent.
-pub(super) fn give_up(state: &mut impl Sink, now: Instant, finished: &Finished, error: NotSent) {
-    tracing::warn!(peer = %finished.requester().remote, %error, "response not sent");
+pub(super) fn give_up(
+    state: &mut impl Sink,
+    now: Instant,
+    finished: FinishedRef<'_>,
+    error: NotSent,
+) {
+    tracing::warn!(peer = %finished.requester().remote(), %error, "response not sent");
     let sorry = finished.instead(Response::new(Code::INTERNAL_SERVER_ERROR));
-    if state.send(now, &sorry).is_err() {
+    if state.send(now, sorry.as_borrowed()).is_err() {
         state.give_up(now);
     }
 }

@@ -28,10 +28,10 @@ impl RequestParts {
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         let has = |number| self.options.get(number).is_some();
-        let conditional = has(OptionNumber::IF_MATCH) || has(OptionNumber::IF_NONE_MATCH);
+        let conditional = || has(OptionNumber::IF_MATCH) || has(OptionNumber::IF_NONE_MATCH);
         match self.code {
             Code::GET | Code::FETCH => true,
-            code => code.is_idempotent() && !conditional,
+            code => code.is_idempotent() && !conditional(),
         }
     }
 

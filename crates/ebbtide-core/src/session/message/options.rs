@@ -14,7 +14,7 @@ const SHORT: usize = 8;
 ///
 /// Up to four options of at most eight bytes each need no allocation: for example a Content-Format,
 /// an ETag and a block option.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Options {
     short: [ShortOption; INLINE],
     len: u8,
@@ -24,19 +24,30 @@ pub struct Options {
 
 type LongOptions = Vec<(OptionNumber, Box<[u8]>)>;
 
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone)]
 struct ShortOption {
     number: u16,
     len: u8,
     value: [u8; SHORT],
 }
 
+impl ShortOption {
+    const EMPTY: Self = Self { number: 0, len: 0, value: [0; SHORT] };
+}
+
+impl Default for Options {
+    #[inline]
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Options {
     /// Creates an empty list.
     #[inline]
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { short: [ShortOption::EMPTY; INLINE], len: 0, more: None }
     }
 
     /// Adds an option.
@@ -71,10 +82,14 @@ impl Options {
     }
 
     /// Removes all options of a number.
+    #[inline]
     pub fn remove(&mut self, number: OptionNumber) {
-        if self.get(number).is_none() {
-            return;
+        if !self.is_empty() && self.get(number).is_some() {
+            self.remove_some(number);
         }
+    }
+
+    fn remove_some(&mut self, number: OptionNumber) {
         let kept: Self = self.iter().filter(|opt| opt.number != number).collect();
         *self = kept;
     }

@@ -51,7 +51,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         max_body: usize,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let Arrived { requester, message, facts, .. } = &*received;
-        let key = transfer_key(requester.remote, message);
+        let key = transfer_key(requester.remote(), message);
         let taken = self
             .tables
             .with(|tables| tables.blocks.take(now, key, message, block, facts.size1, max_body));
@@ -78,7 +78,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         wanted: Block,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let Arrived { requester, message, facts, .. } = &*received;
-        let key = transfer_key(requester.remote, message);
+        let key = transfer_key(requester.remote(), message);
         let kept =
             self.tables.with(|tables| tables.blocks.later_block(now, key, wanted, facts.sizes));
         let finished = match kept {

@@ -4,7 +4,7 @@ use super::stages::{Answered, BlockScheme, Handled, Outgoing};
 use super::{Server, ServerState, SharedState};
 use crate::session::address_validation::{HEADERS, is_short};
 use crate::session::echo::{Challenged, Name};
-use crate::session::finished::Finished;
+use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::TransferKey;
 use crate::session::message::Response;
 use crate::session::observers::{Observers, Registration, Subject};
@@ -44,26 +44,27 @@ const OPTION_HEADER: usize = 5;
 const CHALLENGE: usize = HEADER_LEN + 8 + 14;
 
 impl<S: SharedState<ServerState>> Server<S> {
-    /// Turns the application's answer into the messages to send.
+    /// Turns the application's answer into the messages to send. Call it once for a request: the
+    /// response in `handled` becomes the one that is sent.
     #[inline]
-    pub fn complete(
+    pub fn complete<'h>(
         &self,
         now: Instant,
-        mut handled: Handled<'_, '_>,
+        handled: &'h mut Handled<'_, '_>,
         observe: Option<Observe<'_>>,
-    ) -> Outgoing {
+    ) -> Outgoing<'h> {
         if !handled.response.code.is_response() {
             handled.response = Response::new(Code::INTERNAL_SERVER_ERROR);
         }
         if matches!(handled.request.scheme(), BlockScheme::QBlock { .. }) {
             return self.complete_q_block(now, handled, observe);
         }
-        match self.answer(now, &mut handled, observe.as_ref()) {
+        match self.answer(now, handled, observe.as_ref()) {
             Ok(answered) => self.size(now, answered, observe),
             Err(finished) => return Outgoing::One(finished),
         }
         let Handled { request, response } = handled;
-        Outgoing::One(Finished::response(*request.requester(), response))
+        Outgoing::Answer(FinishedRef::response(request.requester(), response))
     }
 
     /// Checks that the answer may be sent to its address, and returns a challenge otherwise.
@@ -164,7 +165,7 @@ pub(super) fn register(
     observe: Observe<'_>,
     trusted: impl FnOnce() -> bool,
 ) {
-    let (remote, token) = (requester.remote, requester.token);
+    let (remote, token) = (requester.remote(), requester.token());
     if option == Some(1) {
         observe.observers.deregister(remote, token);
         return;
@@ -203,7 +204,7 @@ fn is_repeatable(code: Code, facts: &RequestOptions) -> bool {
 #[inline]
 pub(super) fn length(requester: &Requester, response: &Response) -> usize {
     let content = response.with_content(None, |content| content.encoded_len());
-    HEADER_LEN + requester.token.len() + content
+    HEADER_LEN + requester.token().len() + content
 }
 
 /// The length that a response's datagram can have at most, without its exact encoding, and with the
@@ -214,7 +215,7 @@ fn longest(requester: &Requester, facts: &RequestOptions, response: &Response) -
     let long = response.payload.len() > facts.sizes.block;
     let blocks = if long || facts.is_part() { BLOCK1 + BLOCK2 } else { 0 };
     let marker = 1;
-    HEADER_LEN + requester.token.len() + options + marker + response.payload.len() + blocks
+    HEADER_LEN + requester.token().len() + options + marker + response.payload.len() + blocks
 }
 
 /// How often an answer of `length` bytes may be sent. The state of the address is looked up only if
@@ -228,14 +229,14 @@ pub(super) fn allowance<S: SharedState<ServerState>>(
     length: usize,
     needed: u8,
 ) -> u8 {
-    let Requester { remote, request, sent, forgeable, .. } = *requester;
+    let Requester { request, sent, forgeable, .. } = *requester;
     if !forgeable {
         return u8::MAX;
     }
     if sent == 0 && is_short(request, usize::from(needed) * (length + HEADERS) - HEADERS) {
         return needed;
     }
-    let from = remote.ip();
+    let from = requester.remote().ip();
     server.tables.with(|tables| tables.validation.allowance(now, from, request, sent, length))
 }
 

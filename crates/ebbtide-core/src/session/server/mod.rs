@@ -165,7 +165,7 @@ impl<S: SharedState<ServerState>> Server<S> {
 
     /// Whether the requester's address is verified, or need not be.
     pub fn trusts(&self, now: Instant, requester: &Requester) -> bool {
-        let from = requester.remote.ip();
+        let from = requester.remote().ip();
         !requester.forgeable || self.tables.with(|tables| tables.validation.trusts(now, from))
     }
 
@@ -270,7 +270,7 @@ impl<S: SharedState<ServerState>> Server<S> {
 
     /// A challenge for a request that must not be processed twice.
     fn challenge_to(&self, now: Instant, requester: Requester, request: Option<Name>) -> Finished {
-        let from = requester.remote.ip();
+        let from = requester.remote().ip();
         let challenge =
             self.tables.with(|tables| tables.validation.challenge_to(now, from, request));
         Finished::response(requester, challenge)

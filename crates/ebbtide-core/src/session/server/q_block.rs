@@ -4,7 +4,7 @@ use super::complete::{self, Observe};
 use super::stages::{Arrived, Assembled, BlockScheme, Handled, Next, Outgoing};
 use super::{Server, ServerState, SharedState};
 use crate::session::blocks::too_large;
-use crate::session::finished::Finished;
+use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::{TransferKey, transfer_key};
 use crate::session::message::Response;
 use crate::session::q_block::{BlockOutcome, BlockRequest, Download, Part, RequestedBlocks, slice};
@@ -22,7 +22,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         part: Part,
         max_body: usize,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
-        let key = transfer_key(received.requester.remote, &received.message);
+        let key = transfer_key(received.requester.remote(), &received.message);
         match part {
             Part::Block { block, size } => {
                 self.take_q_block(now, received, key, (block, size), max_body)
@@ -107,12 +107,12 @@ impl<S: SharedState<ServerState>> Server<S> {
 
     /// Turns the application's answer into the first messages to send, and stores it for the later
     /// ones.
-    pub(super) fn complete_q_block(
+    pub(super) fn complete_q_block<'h>(
         &self,
         now: Instant,
-        mut handled: Handled<'_, '_>,
+        handled: &'h mut Handled<'_, '_>,
         observe: Option<Observe<'_>>,
-    ) -> Outgoing {
+    ) -> Outgoing<'h> {
         let BlockScheme::QBlock { wanted, uploaded } = handled.request.scheme().clone() else {
             return Outgoing::Many(Vec::new());
         };
@@ -137,25 +137,26 @@ impl<S: SharedState<ServerState>> Server<S> {
         let key = handled.request.transfer_key();
         if !long {
             // A client that uploads has been verified.
-            if !uploaded && let Err(challenge) = self.answer(now, &mut handled, observe.as_ref()) {
+            if !uploaded && let Err(challenge) = self.answer(now, handled, observe.as_ref()) {
                 return Outgoing::One(challenge);
             }
-            let Handled { request, mut response } = handled;
+            let Handled { request, response } = handled;
             if uploaded {
                 self.tables.with(|tables| tables.q_blocks.finish(now, key, response.clone()));
             }
-            let requester = *request.requester();
+            let requester = request.requester();
             if observes && let Some(observe) = observe {
                 let option = request.facts().observe;
                 let bytes = request.bytes();
-                complete::register(now, &requester, option, bytes, &mut response, observe, || {
-                    self.trusts(now, &requester)
+                complete::register(now, requester, option, bytes, response, observe, || {
+                    self.trusts(now, requester)
                 });
             }
-            return Outgoing::One(Finished::response(requester, response));
+            return Outgoing::Answer(FinishedRef::response(requester, response));
         }
         let Handled { request, response } = handled;
         let (requester, option) = (*request.requester(), request.facts().observe);
+        let response = core::mem::replace(response, Response::new(Code::EMPTY));
         // RFC 9177 section 4.4: it is the same in every block of a body, and differs between
         // bodies.
         let mut response = self.tables.with(|tables| tables.blocks.etags.with_etag(response));
@@ -178,7 +179,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         response: Response,
         szx: u8,
         wanted: Option<RequestedBlocks>,
-    ) -> Outgoing {
+    ) -> Outgoing<'static> {
         let params = self.config.q_block;
         let set = |from| (from..params.end_of_set(from)).collect();
         let count = response.payload.len().div_ceil(16 << szx) as u32;

@@ -22,7 +22,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         received: Received<'p, 'm>,
     ) -> Next<'p, 'm, Verified<'p, 'm>> {
         let Received(received) = received;
-        let from = received.requester.remote.ip();
+        let from = received.requester.remote().ip();
         received.requester.forgeable &= self.config.verify.concerns(from);
         if received.requester.group && received.facts.q_block {
             // RFC 9177 section 4.8: members of a multicast group ignore it.
@@ -47,7 +47,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         if self.config.max_rate.is_none() {
             return Ok(Admitted(received));
         }
-        let from = received.requester.remote.ip();
+        let from = received.requester.remote().ip();
         let admitted = self.tables.with(|tables| match &mut tables.limiter {
             Some(limiter) => limiter.admit(now, from),
             None => Ok(()),
@@ -99,7 +99,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             return None;
         }
         let option = received.message.option(OptionNumber::ECHO)?;
-        let from = received.requester.remote.ip();
+        let from = received.requester.remote().ip();
         self.tables.with(|tables| tables.validation.read(now, from, option.value))
     }
 
@@ -112,7 +112,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         echo: Option<Echo>,
     ) -> Option<Substitute> {
         let part = received.part.as_ref();
-        let from = received.requester.remote.ip();
+        let from = received.requester.remote().ip();
         let idempotent = received.message.is_idempotent();
         if !idempotent
             && received.facts.echo
@@ -162,7 +162,6 @@ impl<S: SharedState<ServerState>> Server<S> {
     /// no client's request would be processed for EXCHANGE_LIFETIME. The Echo option of the
     /// repeated request names the challenged message, whose late copies are duplicates from then
     /// on.
-    /// again says which message was forgotten, and the late copies of that are duplicates from then on.
     pub fn remember(
         &self,
         now: Instant,
@@ -196,7 +195,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     pub fn challenge(&self, now: Instant, received: &Received<'_, '_>) -> Finished {
         let received = &*received.0;
         let Arrived { requester, message, .. } = received;
-        let from = requester.remote.ip();
+        let from = requester.remote().ip();
         let echo = self.read_echo(now, received);
         let response = self.tables.with(|tables| {
             let name = match known(tables, now, received, echo) {
@@ -245,7 +244,7 @@ fn known(
         Challenged::Forgotten(_) if echo.fresh => None,
         Challenged::Forgotten(_) => unsure(),
         Challenged::Answered(number) => {
-            if !tables.validation.trusts(now, requester.remote.ip())
+            if !tables.validation.trusts(now, requester.remote().ip())
                 && tables.withheld.renew(now, number)
             {
                 return Some(Substitute::Challenge(Some(Name { what, fingerprint })));

@@ -1,6 +1,6 @@
 //! The stages of a request. The code that produces each is in the file of its stage.
 
-use crate::session::finished::Finished;
+use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::{TransferKey, fingerprint, transfer_key};
 use crate::session::message::{BlockSizes, Response};
 use crate::session::q_block::{BlockRequest, Part};
@@ -22,31 +22,30 @@ pub enum Next<'p, 'm, T> {
     /// The application answered this request before, when its address was not verified.
     Handled(Handled<'p, 'm>),
     /// The answers; the list is empty if there is none yet.
-    Send(Outgoing),
+    Send(Outgoing<'static>),
 }
 
 /// The answers to send, in this order; the list may be empty.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is on its scheme: a box would cost an allocation"
-)]
-pub enum Outgoing {
-    /// One answer.
+pub enum Outgoing<'h> {
+    /// The application's answer, which stays in its [`Handled`] request.
+    Answer(FinishedRef<'h>),
+    /// An answer of the session.
     One(Finished),
     /// An acknowledgement and blocks, or an empty list.
     Many(Vec<Finished>),
 }
 
-impl Outgoing {
+impl Outgoing<'_> {
     /// The answers to send, in order.
     #[inline]
-    #[must_use]
-    pub fn as_slice(&self) -> &[Finished] {
-        match self {
-            Self::One(finished) => core::slice::from_ref(finished),
-            Self::Many(all) => all,
-        }
+    pub fn iter(&self) -> impl Iterator<Item = FinishedRef<'_>> {
+        let (first, more) = match self {
+            Self::Answer(answer) => (Some(*answer), [].as_slice()),
+            Self::One(finished) => (Some(finished.as_borrowed()), [].as_slice()),
+            Self::Many(all) => (None, all.as_slice()),
+        };
+        first.into_iter().chain(more.iter().map(Finished::as_borrowed))
     }
 }
 
@@ -97,8 +96,7 @@ impl<'m> RequestSlot<'m> {
         local: Option<IpAddr>,
         group: bool,
     ) -> Received<'_, 'm> {
-        let (remote, incoming) = (incoming.remote, Incoming::Datagram(incoming));
-        let received = self.take(incoming, remote, message, sizes);
+        let received = self.take(Incoming::Datagram(incoming), message, sizes);
         let Requester { transport: number, local: from, group: to_group, .. } =
             &mut received.0.requester;
         (*number, *from, *to_group) = (transport, local, group);
@@ -114,20 +112,19 @@ impl<'m> RequestSlot<'m> {
         message: Message<'m>,
         sizes: BlockSizes,
     ) -> Received<'_, 'm> {
-        self.take(Incoming::Stream(incoming), remote, message, sizes)
+        self.take(Incoming::Stream(incoming, remote), message, sizes)
     }
 
     #[inline]
     fn take(
         &mut self,
         incoming: Incoming,
-        remote: SocketAddr,
         message: Message<'m>,
         sizes: BlockSizes,
     ) -> Received<'_, 'm> {
         let facts = RequestOptions::read(&message, sizes);
         Received(self.0.insert(Arrived {
-            requester: Requester::new(remote, incoming, &message, facts.unwanted),
+            requester: Requester::new(incoming, &message, facts.unwanted),
             message,
             facts,
             by_block: false,
@@ -308,7 +305,7 @@ impl Request<'_, '_> {
 
     pub(super) fn transfer_key(&self) -> TransferKey {
         match self {
-            Self::Here(arrived) => transfer_key(arrived.requester.remote, &arrived.message),
+            Self::Here(arrived) => transfer_key(arrived.requester.remote(), &arrived.message),
             Self::Kept(kept) => kept.transfer,
         }
     }
@@ -357,7 +354,7 @@ impl<'p, 'm> Assembled<'p, 'm> {
     pub fn block(&self) -> Option<BodyBlock> {
         let Arrived { facts, message, requester, by_block, .. } = &*self.0;
         let block = facts.block1.filter(|block| *by_block && (block.more() || block.num() > 0))?;
-        let transfer = transfer_key(requester.remote, message);
+        let transfer = transfer_key(requester.remote(), message);
         Some(BodyBlock { block, announced: facts.size1, transfer })
     }
 
@@ -386,7 +383,7 @@ impl<'p, 'm> Assembled<'p, 'm> {
             scheme: scheme.clone(),
             bytes: Bytes::copy_from_slice(message.as_bytes()),
             code: message.code(),
-            transfer: transfer_key(requester.remote, message),
+            transfer: transfer_key(requester.remote(), message),
             fingerprint: fingerprint(message),
         }))
     }

@@ -172,27 +172,27 @@ impl ServerSide {
         }
     }
 
-    fn complete(&mut self, now: Instant, handled: Handled<'_, '_>) {
+    fn complete(&mut self, now: Instant, mut handled: Handled<'_, '_>) {
         let observe = Observe {
             observers: &mut self.observers,
             subject: SUBJECT,
             max: MAX_OBSERVERS,
             missed_a_change: false,
         };
-        let outgoing = self.session.complete(now, handled, Some(observe));
+        let outgoing = self.session.complete(now, &mut handled, Some(observe));
         self.send(now, outgoing);
     }
 
-    fn send(&mut self, now: Instant, outgoing: Outgoing) {
+    fn send(&mut self, now: Instant, outgoing: Outgoing<'_>) {
         while let Some(superseded) = self.observers.pop_superseded() {
             self.endpoint.cancel(now, superseded);
             assert!(self.ended(superseded).is_some(), "it was under way");
         }
-        outgoing.as_slice().iter().for_each(|finished| self.send_one(now, finished.clone()));
+        outgoing.iter().for_each(|finished| self.send_one(now, finished.to_owned()));
     }
 
     fn send_one(&mut self, now: Instant, finished: Finished) {
-        match finished.send(now, &mut self.endpoint) {
+        match finished.as_borrowed().send(now, &mut self.endpoint) {
             Ok(Some(exchange)) => {
                 let allowance = finished.requester().allowance;
                 self.endpoint.limit_transmissions(exchange, allowance);
