@@ -37,12 +37,12 @@ impl Clock {
     /// The same instant on the clock of the standard library.
     #[cfg(feature = "dtls13")]
     pub(crate) fn to_std(self, at: Instant) -> std::time::Instant {
-        self.epoch + std::time::Duration::from(at.saturating_since(Instant::ZERO))
+        self.epoch + at.saturating_since(Instant::ZERO)
     }
 
     /// The inverse of [`Self::to_std`].
     #[cfg(feature = "dtls13")]
-    pub(crate) fn from_std(self, at: std::time::Instant) -> Instant {
+    pub(crate) fn instant_of(self, at: std::time::Instant) -> Instant {
         Instant::from_nanos(at.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 

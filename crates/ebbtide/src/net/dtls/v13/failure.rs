@@ -1,10 +1,7 @@
 //! What `dimpl`'s errors mean.
 
-use dimpl::{CertificateError as Refused, CryptoError, CryptoOperation, Error, SecurityError};
+use dimpl::{CertificateError as Refused, CryptoError, Error, SecurityError};
 use ebbtide_dtls::{AlertDescription, CertificateError, Failure};
-
-/// The alert of a server that requires a certificate (RFC 8446 section 6.2).
-const CERTIFICATE_REQUIRED: AlertDescription = AlertDescription::new(116);
 
 /// The reason for the end of a session, of which `dimpl` says this.
 pub(super) fn failure(error: &Error) -> Failure {
@@ -61,10 +58,6 @@ const fn of_cryptography(error: &CryptoError) -> Failure {
             Failure::Certificate(CertificateError::UnsupportedKey)
         }
         CryptoError::CertificateParseFailed => Failure::Certificate(CertificateError::Malformed),
-        // A client without a certificate was requested to sign with one.
-        CryptoError::OperationFailed(CryptoOperation::Sign) => {
-            Failure::Refused(CERTIFICATE_REQUIRED)
-        }
         _ => Failure::IllegalParameter,
     }
 }

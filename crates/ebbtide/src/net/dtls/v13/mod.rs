@@ -9,6 +9,8 @@ mod provider;
 mod retry;
 mod server;
 mod session;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use provider::is_usable;
 
@@ -317,7 +319,7 @@ impl Endpoint {
                 Happened::Established => established = true,
                 Happened::Ended(reason) => ended = Some(reason),
             });
-        let due = next.map(|at| self.clock.from_std(at)).filter(|at| *at - now < NEVER);
+        let due = next.map(|at| self.clock.instant_of(at)).filter(|at| *at - now < NEVER);
         if session.due != due {
             if let Some(old) = session.due {
                 self.due.remove(&(old, number));

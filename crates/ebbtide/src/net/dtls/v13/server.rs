@@ -35,7 +35,7 @@ impl Endpoint {
             .mtu(mtu)
             .require_client_certificate(clients.is_some())
             // As with DTLS 1.2 a client that lacks an answer repeats its own flight.
-            .flight_start_rto(Timing::SERVER.first_timeout.into())
+            .flight_start_rto(Timing::SERVER.first_timeout)
             .handshake_timeout(limits.handshake_timeout)
             .build()
             .ok()?;

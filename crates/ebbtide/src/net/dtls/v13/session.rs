@@ -3,7 +3,7 @@
 use super::failure::failure;
 use dimpl::{Dtls, Output};
 use ebbtide_core::time::Instant;
-use ebbtide_dtls::{CertificateVerifier, Failure, RoundTrip};
+use ebbtide_dtls::{AlertDescription, CertificateError, CertificateVerifier, Failure, RoundTrip};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -24,6 +24,11 @@ pub(super) struct Session {
     pub(super) due: Option<Instant>,
     /// The position in the order of use.
     pub(super) used: u64,
+    /// Why a server does not accept the client's certificate. The handshake goes on until there are keys
+    /// for the only alert that `dimpl` sends, close_notify.
+    refused: Option<CertificateError>,
+    /// Whether data of the peer has arrived.
+    heard: bool,
     flight: Flight,
 }
 
@@ -61,6 +66,8 @@ impl Session {
             cookie: None,
             due: None,
             used: 0,
+            refused: None,
+            heard: false,
             flight: Flight::default(),
         }
     }
@@ -79,7 +86,8 @@ impl Session {
         let handled = self.engine.handle_timeout(std_now).and_then(|()| step(&mut self.engine));
         if let Err(error) = handled {
             tracing::debug!(remote = %self.remote, ?error, "DTLS 1.3");
-            report(self, Happened::Ended(failure(&error)));
+            let reason = self.refused.map_or_else(|| failure(&error), Failure::Certificate);
+            report(self, Happened::Ended(reason));
             return None;
         }
         let mut answered = answers;
@@ -105,12 +113,18 @@ impl Session {
                                 self.identity = verified.identity.into();
                                 self.certificate = Some(der.into());
                             }
+                            // The handshake of a server has a cookie.
+                            Err(error) if self.cookie.is_some() => self.refused = Some(error),
                             Err(error) => {
                                 report(self, Happened::Ended(Failure::Certificate(error)));
                                 return None;
                             }
                         }
                     }
+                }
+                Output::Connected if self.refused.is_some() => {
+                    // An error would end the session as well.
+                    let _ = self.engine.close();
                 }
                 Output::Connected => {
                     if let Some(round_trip) = self.flight.answered(now) {
@@ -119,12 +133,29 @@ impl Session {
                     self.established = true;
                     report(self, Happened::Established);
                 }
-                Output::ApplicationData(data) => report(self, Happened::Data(data)),
+                Output::ApplicationData(data) if self.refused.is_none() => {
+                    self.heard = true;
+                    report(self, Happened::Data(data));
+                }
                 Output::CloseNotify => {
-                    report(self, Happened::Ended(Failure::ClosedByPeer));
+                    let mut reason = Failure::ClosedByPeer;
+                    if !self.heard {
+                        // It has not accepted our certificate.
+                        self.established = false;
+                        reason = Failure::Refused(AlertDescription::CLOSE_NOTIFY);
+                    }
+                    report(self, Happened::Ended(reason));
                     return None;
                 }
-                Output::Timeout(at) => return Some(at),
+                Output::Timeout(at) => {
+                    if let Some(error) =
+                        self.refused.filter(|_| self.engine.is_closing() || self.engine.is_closed())
+                    {
+                        report(self, Happened::Ended(Failure::Certificate(error)));
+                        return None;
+                    }
+                    return Some(at);
+                }
                 _ => {}
             }
         }
