@@ -161,7 +161,7 @@ step_clippy() {
 # lowest Rust that they allow.
 step_features() {
     local features
-    for features in "" udp tcp serde dtls dtls-cert tls ws tls,ws; do
+    for features in "" udp tcp serde dtls dtls-cert dtls13 tls ws tls,ws; do
         echo "--- ebbtide with '$features'"
         RUSTFLAGS="-D warnings" cargo check "${locked[@]}" -p ebbtide --no-default-features \
             --features "$features" --target-dir "$target/features"

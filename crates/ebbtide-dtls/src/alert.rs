@@ -39,6 +39,8 @@ impl AlertDescription {
     pub const UNSUPPORTED_EXTENSION: Self = Self(110);
     /// The PSK identity is not known (RFC 4279 section 2).
     pub const UNKNOWN_PSK_IDENTITY: Self = Self(115);
+    /// The client has no certificate, and one is required (RFC 8446 section 6.2).
+    pub const CERTIFICATE_REQUIRED: Self = Self(116);
 
     /// The description with this number.
     #[must_use]
@@ -78,6 +80,7 @@ impl AlertDescription {
             100 => "no_renegotiation",
             110 => "unsupported_extension",
             115 => "unknown_psk_identity",
+            116 => "certificate_required",
             _ => return None,
         })
     }

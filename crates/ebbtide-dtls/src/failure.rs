@@ -15,7 +15,7 @@ pub enum Failure {
     Refused(AlertDescription),
     /// The peer offers no acceptable cipher suite.
     NoCommonSuite,
-    /// The peer does not speak DTLS 1.2.
+    /// The peer does not speak the version of DTLS that was offered.
     NoCommonVersion,
     /// The peer's key does not match its identity or its certificate.
     WrongKey,
@@ -66,7 +66,7 @@ impl fmt::Display for Failure {
             }
             Self::Refused(alert) => write!(f, "the peer refused the DTLS session: {alert}"),
             Self::NoCommonSuite => f.write_str("no common cipher suite: only PSK and ECDHE_ECDSA on P-256, with AES-128 in CCM_8, CCM and GCM, are supported, as far as keys and certificates are configured"),
-            Self::NoCommonVersion => f.write_str("the peer does not speak DTLS 1.2"),
+            Self::NoCommonVersion => f.write_str("no common version: the peer does not speak the version of DTLS that was offered"),
             Self::WrongKey => f.write_str("the peer's key does not match its identity or its certificate"),
             Self::UnknownIdentity => f.write_str("the peer's identity is unknown"),
             Self::Certificate(error) => error.fmt(f),

@@ -23,6 +23,8 @@
 //! # server.run().await?; Ok(()) }
 //! ```
 
+#[cfg(feature = "dtls13")]
+pub use crate::net::dtls::config::Dtls13Config;
 pub use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger, Keys};
 pub use ebbtide_dtls::{
     CertificateError, CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskLookup,

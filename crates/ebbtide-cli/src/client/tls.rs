@@ -23,6 +23,10 @@ pub(crate) struct TlsArgs {
     /// Dangerous: accept the certificate of any server
     #[arg(long)]
     pub(crate) insecure: bool,
+    /// Speak DTLS 1.3 instead of 1.2 with servers of coaps that show a certificate
+    #[cfg(feature = "dtls13")]
+    #[arg(long)]
+    pub(crate) dtls13: bool,
     #[command(flatten)]
     pub(crate) psk: super::psk::PskArgs,
 }
@@ -42,6 +46,8 @@ impl TlsArgs {
         // TLS accepts other keys than DTLS, and an identity with a key needs no certificate.
         let certificates = Certificates::new(&trust, identity.as_ref()).ok();
         let config = self.psk.apply(config)?;
+        #[cfg(feature = "dtls13")]
+        let config = config.dtls13(self.dtls13.then(ebbtide::dtls::Dtls13Config::default));
         Ok(config.trust(trust).identity(identity).certificates(certificates))
     }
 }
@@ -125,6 +131,8 @@ mod tests {
             cert: None,
             key: None,
             insecure: false,
+            #[cfg(feature = "dtls13")]
+            dtls13: false,
             psk: super::super::psk::PskArgs::default(),
         };
         format!("{:?}", args.apply(Config::new()).unwrap_err())

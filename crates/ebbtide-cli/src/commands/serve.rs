@@ -35,6 +35,11 @@ pub(crate) struct ServeArgs {
     /// (clients with a pre-shared key excepted)
     #[arg(long, visible_aliases = ["cafile", "ca"], value_name = "FILE", requires = "cert")]
     client_ca: Option<PathBuf>,
+    /// Also serve clients of coaps with DTLS 1.3, with the certificate. It must be issued by an authority
+    /// that the clients trust themselves
+    #[cfg(feature = "dtls13")]
+    #[arg(long, requires = "cert")]
+    dtls13: bool,
     /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, with the key as text or as 0x
     /// and hexadecimal digits; an identity may contain colons, a key may not. Read again at
     /// SIGHUP. Needs a --bind coaps://ADDR; without any --bind, port 5684 is served as well
@@ -103,6 +108,8 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
         .key_log(psk::key_log(args.keylog.as_deref())?)
         .busy_poll(Duration::from_micros(args.busy_poll))
         .workers(args.workers.into());
+    #[cfg(feature = "dtls13")]
+    let config = config.dtls13(args.dtls13.then(ebbtide::dtls::Dtls13Config::default));
     let config = match &args.state {
         Some(path) => config.state(StateFile::new(path)),
         None => config,

@@ -1,6 +1,8 @@
 //! Settings of UDP sockets, and of DTLS.
 
 use super::{Config, setters};
+#[cfg(feature = "dtls13")]
+use crate::net::dtls::config::Dtls13Config;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger};
 #[cfg(feature = "dtls")]
@@ -55,6 +57,14 @@ setters! {
 
     /// Replaces all settings of DTLS.
     dtls(dtls: DtlsConfig) => dtls = dtls;
+}
+
+#[cfg(feature = "dtls13")]
+setters! {
+    /// Sets whether DTLS 1.3 is used, and its limits: `Dtls13Config::default()` or `None`. A server with
+    /// certificates then serves DTLS 1.2 and 1.3; a client speaks DTLS 1.3 alone with servers that it knows by
+    /// certificates. Default `None`.
+    dtls13(settings: impl Into<Option<Dtls13Config>>) => dtls.dtls13 = settings.into();
 }
 
 #[cfg(feature = "dtls")]

@@ -34,6 +34,18 @@ impl Clock {
         Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }
 
+    /// The same instant on the clock of the standard library.
+    #[cfg(feature = "dtls13")]
+    pub(crate) fn to_std(self, at: Instant) -> std::time::Instant {
+        self.epoch + at.saturating_since(Instant::ZERO)
+    }
+
+    /// The inverse of [`Self::to_std`].
+    #[cfg(feature = "dtls13")]
+    pub(crate) fn instant_of(self, at: std::time::Instant) -> Instant {
+        Instant::from_nanos(at.saturating_duration_since(self.epoch).as_nanos() as u64)
+    }
+
     /// The same instant on tokio's clock.
     pub(crate) fn to_tokio(self, at: Instant) -> tokio::time::Instant {
         let since = at.saturating_since(Instant::ZERO);

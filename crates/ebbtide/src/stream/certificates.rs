@@ -3,6 +3,8 @@
 use super::tls::{Identity, TlsError, Trust, provider};
 use super::tls_server::{Clients, TlsServer, name_in};
 use crate::net::dtls::config::{Certificates, DtlsBind};
+#[cfg(feature = "dtls13")]
+use crate::net::dtls::config::{Own13, Served13};
 use ebbtide_dtls::{
     CertificateError, CertificateVerifier, CertifiedKey, ClientCertificates, ServerCertificates,
     SigningKey, Verified,
@@ -30,7 +32,13 @@ impl Certificates {
             true => Servers::System(OnceLock::new()),
             false => Servers::of(trust)?,
         };
-        Ok(Self { verifier: Arc::new(servers), own, saved: None })
+        Ok(Self {
+            verifier: Arc::new(servers),
+            own,
+            saved: None,
+            #[cfg(feature = "dtls13")]
+            own13: identity.and_then(Identity::for_dtls13),
+        })
     }
 }
 
@@ -46,7 +54,7 @@ impl DtlsBind {
         address: impl Into<SocketAddr>,
         tls: &TlsServer,
     ) -> Result<Self, TlsError> {
-        Self { address: address.into(), keys: None, certificates: None }.and_certificates(tls)
+        Self::at(address.into()).and_certificates(tls)
     }
 
     /// Also serves clients with certificates, as [`Self::with_certificates`] does.
@@ -63,6 +71,11 @@ impl DtlsBind {
             Clients::Optional(roots) => ClientCertificates::Optional(Devices::new(roots)?),
             Clients::Required(roots) => ClientCertificates::Required(Devices::new(roots)?),
         };
+        #[cfg(feature = "dtls13")]
+        {
+            let tls = tls.clone();
+            self.served13 = Some(Served13(Arc::new(move || tls.shown_over_dtls13())));
+        }
         let tls = tls.clone();
         let own = Arc::new(move || tls.shown_over_dtls());
         self.certificates = Some(ServerCertificates { own, clients });
@@ -75,6 +88,16 @@ impl Identity {
     pub(super) fn for_dtls(&self) -> Result<Arc<CertifiedKey>, TlsError> {
         let key = SigningKey::from_der(self.key_der()).ok_or(TlsError::NotForDtls)?;
         CertifiedKey::new(self.chain(), key).map(Arc::new).ok_or(TlsError::NotForDtls)
+    }
+
+    /// The same for DTLS 1.3, whose library shows one certificate without a chain, and panics if it cannot
+    /// use the key.
+    #[cfg(feature = "dtls13")]
+    pub(super) fn for_dtls13(&self) -> Option<Own13> {
+        let [certificate] = self.chain() else { return None };
+        let (certificate, private_key) = (certificate.to_vec(), self.key_der().to_vec());
+        let usable = crate::net::dtls::v13::is_usable(&private_key);
+        usable.then(|| Arc::new(dimpl::DtlsCertificate { certificate, private_key }))
     }
 }
 

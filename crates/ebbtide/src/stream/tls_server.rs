@@ -43,11 +43,18 @@ pub(super) enum Clients {
 }
 
 /// The certificate that is shown. A connection shows the one that there is when it begins.
-struct CurrentCertificate(RwLock<Option<Arc<CertifiedKey>>>, #[cfg(feature = "dtls-cert")] ForDtls);
+struct CurrentCertificate(
+    RwLock<Option<Arc<CertifiedKey>>>,
+    #[cfg(feature = "dtls-cert")] ForDtls,
+    #[cfg(feature = "dtls13")] ForDtls13,
+);
 
 /// The same for DTLS, if DTLS can show it.
 #[cfg(feature = "dtls-cert")]
 type ForDtls = RwLock<Option<Arc<ebbtide_dtls::CertifiedKey>>>;
+
+#[cfg(feature = "dtls13")]
+type ForDtls13 = RwLock<Option<crate::net::dtls::config::Own13>>;
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
@@ -88,6 +95,8 @@ impl TlsServer {
             RwLock::new(identity.certified().ok()),
             #[cfg(feature = "dtls-cert")]
             RwLock::new(identity.for_dtls().ok()),
+            #[cfg(feature = "dtls13")]
+            RwLock::new(identity.for_dtls13()),
         );
         Self { shown: Arc::new(shown), clients: Clients::None }
     }
@@ -103,6 +112,12 @@ impl TlsServer {
     #[cfg(feature = "dtls-cert")]
     pub(super) fn shown_over_dtls(&self) -> Option<Arc<ebbtide_dtls::CertifiedKey>> {
         self.shown.1.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same over DTLS 1.3.
+    #[cfg(feature = "dtls13")]
+    pub(super) fn shown_over_dtls13(&self) -> Option<crate::net::dtls::config::Own13> {
+        self.shown.2.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Asks clients for a certificate of one of these authorities, and refuses those without one. The
@@ -138,6 +153,12 @@ impl TlsServer {
         #[cfg(feature = "dtls-cert")]
         if let Ok(certified) = identity.for_dtls() {
             *self.shown.1.write().unwrap_or_else(PoisonError::into_inner) = Some(certified);
+        }
+        #[cfg(feature = "dtls13")]
+        {
+            // Without one that DTLS 1.3 can show, clients get DTLS 1.2.
+            let own = identity.for_dtls13();
+            *self.shown.2.write().unwrap_or_else(PoisonError::into_inner) = own;
         }
         Ok(())
     }

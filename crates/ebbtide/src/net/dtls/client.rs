@@ -108,7 +108,7 @@ impl Links {
                 let saved = saved.or_else(|| credentials.saved.clone());
                 Some(Credentials { saved, ..credentials.clone() }.into())
             }
-            (None, Some(Certificates { verifier, own, saved: given })) => {
+            (None, Some(Certificates { verifier, own, saved: given, .. })) => {
                 let saved = saved.or_else(|| given.clone());
                 let (verifier, own) = (Arc::clone(verifier), own.clone());
                 let server_name = Some(Arc::clone(&link.name));

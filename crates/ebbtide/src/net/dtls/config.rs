@@ -1,10 +1,14 @@
 //! Settings of DTLS.
 
 use core::fmt;
+#[cfg(feature = "dtls13")]
+use ebbtide_core::time::Duration;
 use ebbtide_dtls::{
     CertificateVerifier, CertifiedKey, Credentials, Psk, PskLookup, SavedSession,
     ServerCertificates,
 };
+#[cfg(feature = "dtls13")]
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -25,13 +29,72 @@ pub struct DtlsConfig {
     pub server: ebbtide_dtls::Config,
     /// Receives the secrets of each session.
     pub key_log: Option<KeyLogger>,
+    /// DTLS 1.3, for handshakes with certificates; `None`, the default, is DTLS 1.2 alone. A server then
+    /// serves both versions, and the ClientHello decides. A client speaks DTLS 1.3 alone with servers that
+    /// it knows by certificates.
+    #[cfg(feature = "dtls13")]
+    pub dtls13: Option<Dtls13Config>,
 }
 
 impl Default for DtlsConfig {
     fn default() -> Self {
         let server = ebbtide_dtls::Config::default();
         let client = ebbtide_dtls::Config { cid_length: Some(0), ..server.clone() };
-        Self { credentials: None, certificates: None, client, server, key_log: None }
+        Self {
+            credentials: None,
+            certificates: None,
+            client,
+            server,
+            key_log: None,
+            #[cfg(feature = "dtls13")]
+            dtls13: None,
+        }
+    }
+}
+
+/// The settings of DTLS 1.3.
+#[cfg(feature = "dtls13")]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Dtls13Config {
+    /// Handshakes in progress at a server, with clients whose cookie was correct. At the limit the oldest
+    /// one is dropped. Default 1024.
+    pub handshakes: usize,
+    /// Established sessions. At the limit the least recently used one is dropped. Default 16384; a session
+    /// takes about 17 KB.
+    pub sessions: usize,
+    /// The longest duration of a handshake at a server. Default 60 s.
+    pub handshake_timeout: Duration,
+}
+
+#[cfg(feature = "dtls13")]
+impl Default for Dtls13Config {
+    fn default() -> Self {
+        let handshake_timeout = Duration::from_secs(60);
+        Self { handshakes: 1024, sessions: 16_384, handshake_timeout }
+    }
+}
+
+/// The certificate that a server shows over DTLS 1.3, if it has one that can be shown.
+#[cfg(feature = "dtls13")]
+#[derive(Clone)]
+pub(crate) struct Served13(pub(crate) Arc<dyn Fn() -> Option<Own13> + Send + Sync>);
+
+/// A certificate and its private key.
+#[cfg(feature = "dtls13")]
+pub(crate) type Own13 = Arc<dimpl::DtlsCertificate>;
+
+#[cfg(feature = "dtls13")]
+impl Served13 {
+    pub(crate) fn current(&self) -> Option<Own13> {
+        (self.0)()
+    }
+}
+
+#[cfg(feature = "dtls13")]
+impl fmt::Debug for Served13 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Served13(..)")
     }
 }
 
@@ -42,6 +105,8 @@ pub struct Certificates {
     pub(crate) verifier: Arc<dyn CertificateVerifier>,
     pub(crate) own: Option<Arc<CertifiedKey>>,
     pub(crate) saved: Option<SavedSession>,
+    #[cfg(feature = "dtls13")]
+    pub(crate) own13: Option<Own13>,
 }
 
 impl Certificates {
@@ -49,6 +114,19 @@ impl Certificates {
     #[must_use]
     pub fn resuming(self, saved: SavedSession) -> Self {
         Self { saved: Some(saved), ..self }
+    }
+
+    /// The certificate that a client shows over DTLS 1.3.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be shown.
+    #[cfg(feature = "dtls13")]
+    pub(crate) fn for_v13(&self) -> io::Result<Option<Own13>> {
+        if self.own.is_some() && self.own13.is_none() {
+            return Err(unsuitable("the certificate of a client"));
+        }
+        Ok(self.own13.clone())
     }
 }
 
@@ -67,6 +145,8 @@ pub struct DtlsBind {
     /// The keys of its clients.
     pub keys: Option<Keys>,
     pub(crate) certificates: Option<ServerCertificates>,
+    #[cfg(feature = "dtls13")]
+    pub(crate) served13: Option<Served13>,
 }
 
 impl DtlsBind {
@@ -76,8 +156,59 @@ impl DtlsBind {
         keys: impl Fn(&[u8]) -> Option<Psk> + Send + Sync + 'static,
     ) -> Self {
         let keys = Some(Keys(Arc::new(keys)));
-        Self { address: address.into(), keys, certificates: None }
+        Self { keys, ..Self::at(address.into()) }
     }
+
+    pub(crate) const fn at(address: SocketAddr) -> Self {
+        Self {
+            address,
+            keys: None,
+            certificates: None,
+            #[cfg(feature = "dtls13")]
+            served13: None,
+        }
+    }
+
+    /// The certificate for DTLS 1.3 and the verifier of those of clients, if there are certificates.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they cannot be used with DTLS 1.3.
+    #[cfg(feature = "dtls13")]
+    pub(crate) fn for_v13(&self) -> io::Result<Option<(Served13, Clients13)>> {
+        use ebbtide_dtls::ClientCertificates;
+        let (Some(served), Some(certificates)) = (&self.served13, &self.certificates) else {
+            return Ok(None);
+        };
+        if served.current().is_none() {
+            return Err(unsuitable("the certificate of a server"));
+        }
+        let clients = match &certificates.clients {
+            ClientCertificates::None => None,
+            ClientCertificates::Required(verifier) => Some(Arc::clone(verifier)),
+            ClientCertificates::Optional(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "a server of DTLS 1.3 either requires certificates of clients or requests none: \
+                     use require_client_certificates",
+                ));
+            }
+        };
+        Ok(Some((served.clone(), clients)))
+    }
+}
+
+/// The verifier of the certificates of clients; `None` if the server requests none.
+#[cfg(feature = "dtls13")]
+type Clients13 = Option<Arc<dyn CertificateVerifier>>;
+
+#[cfg(feature = "dtls13")]
+fn unsuitable(what: &str) -> io::Error {
+    let text = format!(
+        "{what} cannot be shown over DTLS 1.3: it must be issued by an authority that the peer trusts \
+         itself, without certificates between them in the file, and have a key on P-256 or P-384"
+    );
+    io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
 /// Looks up pre-shared keys by identity. The function is called while a socket is locked, so it

@@ -8,7 +8,11 @@
 pub(crate) mod address;
 mod client;
 pub(crate) mod config;
+#[cfg(feature = "dtls13")]
+mod engine;
 mod pump;
+#[cfg(feature = "dtls13")]
+pub(crate) mod v13;
 
 use super::clock::{Clock, seeded_for_secrets};
 use super::peer::Peer;
@@ -18,9 +22,16 @@ use config::{DtlsBind, DtlsConfig};
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_dtls::{Endpoint, SendError, SessionId};
+#[cfg(feature = "dtls13")]
+use engine::Engine;
+#[cfg(feature = "dtls13")]
+use rand_core::Rng as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
+
+#[cfg(not(feature = "dtls13"))]
+type Engine = Endpoint;
 
 /// The role of a socket.
 pub(crate) enum Side {
@@ -33,7 +44,7 @@ pub(crate) enum Side {
 /// The sessions of a socket.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    endpoint: Endpoint,
+    endpoint: Engine,
     clock: Clock,
     is_ipv4: bool,
     /// Present at a client.
@@ -70,6 +81,8 @@ impl Sessions {
         is_ipv4: bool,
         clock: Clock,
     ) -> io::Result<Self> {
+        #[cfg(feature = "dtls13")]
+        let v13 = v13(&side, config, clock)?;
         let rng = seeded_for_secrets()?;
         let (mut endpoint, links) = match side {
             Side::Client => {
@@ -90,6 +103,8 @@ impl Sessions {
         if let Some(log) = config.key_log.clone() {
             endpoint.log_keys(Box::new(move |line: &str| log.log(line)));
         }
+        #[cfg(feature = "dtls13")]
+        let endpoint = Engine::new(endpoint, v13);
         Ok(Self {
             endpoint,
             clock,
@@ -139,7 +154,11 @@ impl Sessions {
     }
 
     /// The number of sessions, including those in a handshake.
-    pub(crate) const fn count(&self) -> usize {
+    #[cfg_attr(
+        not(feature = "dtls13"),
+        expect(clippy::missing_const_for_fn, reason = "with dtls13 it cannot be const")
+    )]
+    pub(crate) fn count(&self) -> usize {
         self.endpoint.sessions()
     }
 
@@ -216,4 +235,26 @@ impl Sessions {
             self.endpoint.handle_timeout(now);
         }
     }
+}
+
+/// The sessions of DTLS 1.3 of a socket that has them.
+#[cfg(feature = "dtls13")]
+fn v13(side: &Side, config: &DtlsConfig, clock: Clock) -> io::Result<Option<v13::Endpoint>> {
+    let Some(limits) = config.dtls13.clone() else { return Ok(None) };
+    let bind = match (side, &config.certificates) {
+        (Side::Server(bind), _) => bind,
+        (Side::Client, Some(certificates)) if config.credentials.is_none() => {
+            return certificates
+                .for_v13()
+                .map(|own| Some(v13::Endpoint::client(clock, limits, own)));
+        }
+        (Side::Client, _) => return Ok(None),
+    };
+    let Some((served, clients)) = bind.for_v13()? else { return Ok(None) };
+    let mut secret = [0; 32];
+    seeded_for_secrets()?.fill_bytes(&mut secret);
+    let mtu = config.server.mtu;
+    v13::Endpoint::server(clock, limits, served, clients, (secret, mtu))
+        .map(Some)
+        .ok_or_else(|| io::Error::other("the library for DTLS 1.3 refuses its configuration"))
 }

@@ -1,0 +1,265 @@
+//! The ClientHello of DTLS 1.3 (RFC 9147 section 5.3), as far as a server without state reads it.
+//!
+//! A HelloRetryRequest without state needs the first ClientHello again when the second one arrives, since
+//! the transcript of the handshake begins with its hash (RFC 8446 section 4.4.1). The second one repeats
+//! the first, but for the cookie and the length of the padding (RFC 8446 section 4.1.2). The cookie
+//! therefore carries the length of the first padding, and [`Hello::first`] puts the rest together.
+
+/// A ClientHello that offers DTLS 1.3.
+pub(super) struct Hello<'a> {
+    /// From legacy_version to legacy_compression_methods.
+    fields: &'a [u8],
+    extensions: &'a [u8],
+    /// The cookie of a HelloRetryRequest.
+    pub(super) cookie: Option<&'a [u8]>,
+    /// Whether it has a key share of a group that we support. Without one, its successor would have
+    /// another key share than itself, so that it could not be restored from it.
+    pub(super) has_key_share: bool,
+}
+
+const COOKIE: u16 = 44;
+const KEY_SHARE: u16 = 51;
+const PADDING: u16 = 21;
+const SUPPORTED_VERSIONS: u16 = 43;
+
+/// X25519, P-256 and P-384.
+const GROUPS: [u16; 3] = [0x001d, 0x0017, 0x0018];
+const DTLS_1_3: [u8; 2] = [0xfe, 0xfc];
+
+const RECORD_HEADER: usize = 13;
+const MESSAGE_HEADER: usize = 12;
+
+/// The length that stands for "no padding extension".
+const NO_PADDING: u16 = u16::MAX;
+
+impl<'a> Hello<'a> {
+    /// Reads the ClientHello at the beginning of a datagram. `None` if there is none, if it does not offer
+    /// DTLS 1.3, or if it is a fragment: a server without state cannot reassemble it.
+    pub(super) fn parse(datagram: &'a [u8]) -> Option<Self> {
+        let mut reader = Reader(datagram);
+        let (kind, _version, epoch) = (reader.u8()?, reader.u16()?, reader.u16()?);
+        reader.take(6)?;
+        if (kind, epoch) != (22, 0) {
+            return None;
+        }
+        let mut message = Reader(reader.vector16()?);
+        let (kind, length) = (message.u8()?, message.u24()?);
+        let (_sequence, offset, here) = (message.u16()?, message.u24()?, message.u24()?);
+        if (kind, offset) != (1, 0) || here != length || message.0.len() != length {
+            return None;
+        }
+        let mut body = Reader(message.0);
+        body.take(2 + 32)?;
+        body.vector8()?;
+        // The cookie of DTLS 1.2, which is empty in DTLS 1.3.
+        if !body.vector8()?.is_empty() {
+            return None;
+        }
+        body.vector16()?;
+        body.vector8()?;
+        let fields = message.0.get(..length.checked_sub(body.0.len())?)?;
+        let extensions = body.vector16()?;
+        if !body.0.is_empty() {
+            return None;
+        }
+        let mut hello = Self { fields, extensions, cookie: None, has_key_share: false };
+        let mut offers = false;
+        for (kind, content) in Extensions(Reader(extensions)) {
+            let mut content = Reader(content?);
+            match kind {
+                SUPPORTED_VERSIONS => {
+                    offers = content.vector8()?.chunks_exact(2).any(|version| version == DTLS_1_3);
+                }
+                COOKIE => hello.cookie = Some(content.vector16()?),
+                KEY_SHARE => {
+                    let mut shares = Reader(content.vector16()?);
+                    while let Some(group) = shares.u16() {
+                        shares.vector16()?;
+                        hello.has_key_share |= GROUPS.contains(&group);
+                    }
+                }
+                _ => {}
+            }
+        }
+        offers.then_some(hello)
+    }
+
+    /// The length of its padding, for [`Self::first`].
+    pub(super) fn padding(&self) -> u16 {
+        let mut extensions = Extensions(Reader(self.extensions));
+        let padding = extensions.find(|(kind, _)| *kind == PADDING);
+        padding.and_then(|(_, content)| Some(content?.len() as u16)).unwrap_or(NO_PADDING)
+    }
+
+    /// The body of the ClientHello that preceded this one: without a cookie, and with a padding of this
+    /// length. The hash in the cookie decides whether it really was like this.
+    pub(super) fn first(&self, padding: u16) -> Vec<u8> {
+        let mut extensions = Vec::with_capacity(self.extensions.len());
+        let pad = |extensions: &mut Vec<u8>| {
+            if padding != NO_PADDING {
+                extensions.extend_from_slice(&PADDING.to_be_bytes());
+                extensions.extend_from_slice(&padding.to_be_bytes());
+                // RFC 7685 section 3: the padding is zeros.
+                extensions.resize(extensions.len() + usize::from(padding), 0);
+            }
+        };
+        let mut padded = false;
+        for (kind, content) in Extensions(Reader(self.extensions)) {
+            match (kind, content) {
+                (COOKIE, _) | (_, None) => {}
+                (PADDING, _) => {
+                    pad(&mut extensions);
+                    padded = true;
+                }
+                (_, Some(content)) => {
+                    extensions.extend_from_slice(&kind.to_be_bytes());
+                    extensions.extend_from_slice(&(content.len() as u16).to_be_bytes());
+                    extensions.extend_from_slice(content);
+                }
+            }
+        }
+        if !padded {
+            pad(&mut extensions);
+        }
+        let mut body = self.fields.to_vec();
+        body.extend_from_slice(&(extensions.len() as u16).to_be_bytes());
+        body.extend_from_slice(&extensions);
+        body
+    }
+}
+
+/// The record with a ClientHello of this body, as a client sends its first one.
+pub(super) fn record(body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32).to_be_bytes();
+    let mut record = Vec::with_capacity(RECORD_HEADER + MESSAGE_HEADER + body.len());
+    record.extend_from_slice(&[22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0]);
+    record.extend_from_slice(&((MESSAGE_HEADER + body.len()) as u16).to_be_bytes());
+    record.push(1);
+    record.extend_from_slice(&length[1..]);
+    record.extend_from_slice(&[0; 5]);
+    record.extend_from_slice(&length[1..]);
+    record.extend_from_slice(body);
+    record
+}
+
+struct Extensions<'a>(Reader<'a>);
+
+impl<'a> Iterator for Extensions<'a> {
+    /// The number and, unless it is cut off, the content.
+    type Item = (u16, Option<&'a [u8]>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let kind = self.0.u16()?;
+        let content = self.0.vector16();
+        if content.is_none() {
+            self.0 = Reader(&[]);
+        }
+        Some((kind, content))
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        Some(*self.take(1)?.first()?)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    fn u24(&mut self) -> Option<usize> {
+        Some(usize::from(self.u8()?) << 16 | usize::from(self.u16()?))
+    }
+
+    fn vector8(&mut self) -> Option<&'a [u8]> {
+        let length = self.u8()?;
+        self.take(length.into())
+    }
+
+    fn vector16(&mut self) -> Option<&'a [u8]> {
+        let length = self.u16()?;
+        self.take(length.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(extensions: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut body = vec![0xfe, 0xfd];
+        body.extend_from_slice(&[7; 32]);
+        body.extend_from_slice(&[0, 0, 0, 2, 0x13, 0x01, 1, 0]);
+        let list: Vec<u8> = extensions
+            .iter()
+            .flat_map(|(kind, content)| {
+                [&kind.to_be_bytes()[..], &(content.len() as u16).to_be_bytes(), content].concat()
+            })
+            .collect();
+        body.extend_from_slice(&(list.len() as u16).to_be_bytes());
+        body.extend_from_slice(&list);
+        body
+    }
+
+    const VERSIONS: (u16, &[u8]) = (43, &[4, 0xfe, 0xfd, 0xfe, 0xfc]);
+    const SHARE: (u16, &[u8]) = (51, &[0, 5, 0, 0x17, 0, 1, 9]);
+
+    #[test]
+    fn the_first_hello_is_restored_from_the_second() {
+        for padding in [None, Some(0_u16), Some(900)] {
+            let zeros = vec![0; padding.unwrap_or(0).into()];
+            let mut extensions = vec![VERSIONS, SHARE];
+            if padding.is_some() {
+                extensions.push((21, &zeros));
+            }
+            let first = body(&extensions);
+            let record_of_first = record(&first);
+            let parsed = Hello::parse(&record_of_first).unwrap();
+            assert!(parsed.cookie.is_none() && parsed.has_key_share);
+            let length = parsed.padding();
+            assert_eq!(padding, (length != NO_PADDING).then_some(length));
+            assert_eq!(parsed.first(length), first, "without a cookie nothing changes");
+
+            // The cookie takes bytes of the padding, or the padding is new, or gone.
+            for left in [None, Some(3)] {
+                let zeros = vec![0; left.unwrap_or(0)];
+                let mut extensions = vec![VERSIONS, SHARE, (44, &[0, 2, 0xaa, 0xbb])];
+                if left.is_some() {
+                    extensions.push((21, &zeros));
+                }
+                let second = record(&body(&extensions));
+                let second = Hello::parse(&second).unwrap();
+                assert_eq!(second.cookie, Some(&[0xaa, 0xbb][..]));
+                assert_eq!(second.first(length), first);
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_whole_hello_that_offers_dtls_1_3_is_read() {
+        let whole = record(&body(&[VERSIONS, SHARE]));
+        assert!(Hello::parse(&whole).is_some());
+        for length in 0..whole.len() {
+            assert!(Hello::parse(&whole[..length]).is_none(), "cut at {length}");
+        }
+        let older = record(&body(&[(43, &[2, 0xfe, 0xfd]), SHARE]));
+        assert!(Hello::parse(&older).is_none(), "DTLS 1.2 alone");
+        assert!(Hello::parse(&record(&body(&[SHARE]))).is_none(), "no versions");
+        let mut fragment = whole.clone();
+        fragment[24] -= 1;
+        assert!(Hello::parse(&fragment).is_none(), "a fragment");
+        let mut of_epoch_1 = whole.clone();
+        of_epoch_1[4] = 1;
+        assert!(Hello::parse(&of_epoch_1).is_none(), "encrypted");
+        let other_group = record(&body(&[VERSIONS, (51, &[0, 5, 0x11, 0xec, 0, 1, 9])]));
+        assert!(!Hello::parse(&other_group).unwrap().has_key_share);
+    }
+}

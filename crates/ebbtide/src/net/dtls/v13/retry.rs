@@ -1,0 +1,99 @@
+//! The HelloRetryRequest without state (RFC 9147 section 5.1): a client shows that it receives at its
+//! address before the server keeps anything about it.
+
+use super::hello::{self, Hello};
+use super::provider::{hmac_sha256, provider_without_key, with_cookie};
+use dimpl::{Config, Dtls, DtlsCertificate, Output};
+use ebbtide_core::time::Instant;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+
+/// `dimpl` has no other length.
+type Cookie = [u8; 32];
+
+/// How long the key of cookies is used. A cookie is valid for one to two such periods.
+const PERIOD: u64 = 60_000_000_000;
+
+/// A server's side of the retry.
+pub(super) struct Retry {
+    secret: [u8; 32],
+    /// The configuration of engines that do nothing else.
+    config: Arc<Config>,
+    buffer: Vec<u8>,
+}
+
+/// A second ClientHello whose cookie is correct.
+pub(super) struct Confirmed {
+    pub(super) cookie: Cookie,
+    /// The record of the first ClientHello.
+    pub(super) first: Vec<u8>,
+}
+
+impl Retry {
+    pub(super) fn new(secret: [u8; 32]) -> Option<Self> {
+        let config = Config::builder().with_crypto_provider(provider_without_key()).build().ok()?;
+        Some(Self { secret, config: Arc::new(config), buffer: vec![0; 512] })
+    }
+
+    /// The HelloRetryRequest that answers a first ClientHello. An engine of `dimpl` creates it and is
+    /// dropped; a later one creates the same bytes again.
+    pub(super) fn answer(
+        &mut self,
+        (now, std_now): (Instant, std::time::Instant),
+        from: SocketAddr,
+        hello: &Hello<'_>,
+    ) -> Option<&[u8]> {
+        let padding = hello.padding();
+        let body = hello.first(padding);
+        let cookie = self.cookie(period(now), from, padding, &body)?;
+        let none = DtlsCertificate { certificate: Vec::new(), private_key: Vec::new() };
+        let mut engine = Dtls::new_13(Arc::clone(&self.config), none, std_now);
+        let record = hello::record(&body);
+        let handled = with_cookie(cookie, || {
+            engine.handle_timeout(std_now)?;
+            engine.handle_packet(&record)
+        });
+        handled.ok()?;
+        match engine.poll_output(&mut self.buffer) {
+            Output::Packet(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// The first ClientHello, if the cookie in the second one was created for it and this address.
+    pub(super) fn confirm(
+        &self,
+        now: Instant,
+        from: SocketAddr,
+        hello: &Hello<'_>,
+    ) -> Option<Confirmed> {
+        let cookie: Cookie = hello.cookie?.try_into().ok()?;
+        let padding = u16::from_be_bytes([cookie[0], cookie[1]]);
+        let body = hello.first(padding);
+        let now = period(now);
+        let expected = [now, now.wrapping_sub(1)]
+            .map(|period| self.cookie(period, from, padding, &body).unwrap_or_default());
+        let matches = expected
+            .iter()
+            .fold(subtle::Choice::from(0), |found, expected| found | expected.ct_eq(&cookie));
+        bool::from(matches).then(|| Confirmed { cookie, first: hello::record(&body) })
+    }
+
+    /// The length of the padding, and an authentication tag over address and ClientHello.
+    fn cookie(&self, period: u64, from: SocketAddr, padding: u16, body: &[u8]) -> Option<Cookie> {
+        let key = hmac_sha256(&self.secret, &period.to_be_bytes())?;
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let port = from.port().to_be_bytes();
+        let mut cookie = hmac_sha256(&key, &[&ip.octets()[..], &port, body].concat())?;
+        cookie[..2].copy_from_slice(&padding.to_be_bytes());
+        Some(cookie)
+    }
+}
+
+fn period(now: Instant) -> u64 {
+    now.as_nanos() / PERIOD
+}

@@ -1,0 +1,110 @@
+//! The server's side of DTLS 1.3: ClientHellos, and the limit on handshakes.
+
+use super::hello::Hello;
+use super::provider::{provider, with_cookie};
+use super::retry::{Confirmed, Retry};
+use super::session::Session;
+use super::{Clock, Endpoint};
+use crate::net::dtls::config::{Dtls13Config, Served13};
+use dimpl::{Config, Dtls};
+use ebbtide_core::time::Instant;
+use ebbtide_dtls::{CertificateVerifier, Failure, SessionId, Timing};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What a server needs for its handshakes.
+pub(super) struct Server {
+    retry: Retry,
+    served: Served13,
+    clients: Option<Arc<dyn CertificateVerifier>>,
+    config: Arc<Config>,
+}
+
+impl Endpoint {
+    /// A server's endpoint. `clients` verifies the certificates of clients, which then must have one.
+    /// `None` if `dimpl` refuses the configuration.
+    pub(in super::super) fn server(
+        clock: Clock,
+        limits: Dtls13Config,
+        served: Served13,
+        clients: Option<Arc<dyn CertificateVerifier>>,
+        (secret, mtu): ([u8; 32], usize),
+    ) -> Option<Self> {
+        let config = Config::builder()
+            .with_crypto_provider(provider())
+            .mtu(mtu)
+            .require_client_certificate(clients.is_some())
+            // As with DTLS 1.2 a client that lacks an answer repeats its own flight.
+            .flight_start_rto(Timing::SERVER.first_timeout)
+            .handshake_timeout(limits.handshake_timeout)
+            .build()
+            .ok()?;
+        let server =
+            Server { retry: Retry::new(secret)?, served, clients, config: Arc::new(config) };
+        Some(Self::new(clock, limits, Some(server)))
+    }
+
+    /// Handles a datagram that begins with a ClientHello for DTLS 1.3. `None` if it does not;
+    /// `Some(false)` if it has to be answered by DTLS 1.2.
+    pub(super) fn handle_hello(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &[u8],
+        deliver: &mut dyn FnMut(SessionId, &[u8]),
+    ) -> Option<bool> {
+        let server = self.server.as_mut()?;
+        let hello = Hello::parse(datagram)?;
+        let Some(own) = server.served.current() else { return Some(false) };
+        if !hello.has_key_share {
+            return Some(false);
+        }
+        if hello.cookie.is_none() {
+            let clock = (now, self.clock.to_std(now));
+            match server.retry.answer(clock, from, &hello) {
+                Some(answer) => {
+                    self.counters.hellos_verified += 1;
+                    self.out.push_back((from, answer.to_vec()));
+                    return Some(true);
+                }
+                // For example because it has no cipher suite that we support.
+                None => return Some(false),
+            }
+        }
+        let Some(Confirmed { cookie, first }) = server.retry.confirm(now, from, &hello) else {
+            self.counters.records_malformed += 1;
+            return Some(true);
+        };
+        let known = self.handshakes.get(&from).copied();
+        let is_repeated =
+            known.and_then(|number| self.sessions.get(&number)?.cookie) == Some(cookie);
+        if let Some(number) = known.filter(|_| is_repeated) {
+            let repeat = |engine: &mut Dtls| with_cookie(cookie, || engine.handle_packet(datagram));
+            self.step(now, number, true, repeat, deliver);
+            return Some(true);
+        }
+        let expected = server.clients.clone().map(|verifier| (verifier, None));
+        let engine = Dtls::new_13(server.config.clone(), (*own).clone(), self.clock.to_std(now));
+        if let Some(number) = known {
+            self.end(number, Failure::Replaced);
+        }
+        while self.handshakes.len() >= self.limits.handshakes.max(1) {
+            // Numbers are given in order, so the oldest handshake has the lowest.
+            let Some(oldest) = self.handshakes.values().min().copied() else { break };
+            self.counters.evicted += 1;
+            self.end(oldest, Failure::Evicted);
+        }
+        let mut session = Session::new(engine, from, expected);
+        session.cookie = Some(cookie);
+        let number = self.insert(session);
+        // The engine answers the first ClientHello as the one did that was dropped; the client has that
+        // answer already.
+        let waiting = self.out.len();
+        let again = |engine: &mut Dtls| with_cookie(cookie, || engine.handle_packet(&first));
+        self.step(now, number, false, again, deliver);
+        self.out.truncate(waiting);
+        let proceed = |engine: &mut Dtls| with_cookie(cookie, || engine.handle_packet(datagram));
+        self.step(now, number, false, proceed, deliver);
+        Some(true)
+    }
+}

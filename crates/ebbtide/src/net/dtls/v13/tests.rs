@@ -1,0 +1,240 @@
+//! Clients and a server of DTLS 1.3 without sockets.
+
+use super::*;
+use crate::net::dtls::config::Served13;
+use ebbtide_dtls::{CertificateError, CertificateVerifier, Verified};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng as _, SeedableRng as _};
+
+struct Anyone;
+
+impl CertificateVerifier for Anyone {
+    fn verify(&self, _: &[&[u8]], _: Option<&str>) -> Result<Verified, CertificateError> {
+        Ok(Verified { public_key: Vec::new(), identity: b"peer".to_vec() })
+    }
+}
+
+fn own() -> Arc<DtlsCertificate> {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (certificate, private_key) = (made.cert.der().to_vec(), made.signing_key.serialize_der());
+    Arc::new(DtlsCertificate { certificate, private_key })
+}
+
+fn server(handshakes: usize) -> Endpoint {
+    let limits = Dtls13Config { handshakes, ..Dtls13Config::default() };
+    let own = own();
+    let served = Served13(Arc::new(move || Some(Arc::clone(&own))));
+    Endpoint::server(Clock::start(), limits, served, None, ([3; 32], 1232)).unwrap()
+}
+
+fn client() -> Endpoint {
+    Endpoint::client(Clock::start(), Dtls13Config::default(), None)
+}
+
+const AT_SERVER: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 5684);
+
+fn address(port: u16) -> SocketAddr {
+    ([192, 0, 2, 1], port).into()
+}
+
+fn connect(client: &mut Endpoint, now: Instant) -> SessionId {
+    let verifier = Arc::new(Anyone);
+    let credentials =
+        CertificateCredentials { verifier, server_name: None, own: None, saved: None };
+    client.connect(now, AT_SERVER, credentials, Timing::default())
+}
+
+#[derive(Default)]
+struct Outputs {
+    datagrams: Vec<Vec<u8>>,
+    established: Option<SessionId>,
+    ended: Vec<Failure>,
+    round_trips: usize,
+}
+
+fn outputs(endpoint: &mut Endpoint) -> Outputs {
+    let mut outputs = Outputs::default();
+    while let Some(output) = endpoint.poll_output() {
+        match output {
+            Output::Transmit { datagram, .. } => outputs.datagrams.push(datagram.to_vec()),
+            Output::Event(Event::Established { session, .. }) => {
+                outputs.established = Some(session)
+            }
+            Output::Event(Event::Ended { reason, .. }) => outputs.ended.push(reason),
+            Output::Event(Event::RoundTrip { .. }) => outputs.round_trips += 1,
+            _ => {}
+        }
+    }
+    outputs
+}
+
+/// Runs a handshake over a network that loses the datagrams with these numbers. Returns the sessions of
+/// client and server, and the round trips that the client measured.
+fn shake_hands(
+    (client, from): (&mut Endpoint, SocketAddr),
+    server: &mut Endpoint,
+    now: &mut Instant,
+    lost: impl Fn(usize) -> bool,
+) -> (SessionId, SessionId, usize) {
+    let (mut at_client, mut at_server, mut round_trips, mut count) = (None, None, 0, 0);
+    connect(client, *now);
+    for _ in 0..100 {
+        let sent = outputs(client);
+        assert!(sent.ended.is_empty(), "{:?}", sent.ended);
+        at_client = at_client.or(sent.established);
+        round_trips += sent.round_trips;
+        let mut answers = Vec::new();
+        for datagram in &sent.datagrams {
+            count += 1;
+            if !lost(count - 1) {
+                assert!(server.handle_datagram(*now, from, datagram, &mut |_, _| ()));
+            }
+            let answered = outputs(server);
+            at_server = at_server.or(answered.established);
+            answers.extend(answered.datagrams);
+        }
+        let quiet = sent.datagrams.is_empty() && answers.is_empty();
+        for datagram in answers {
+            count += 1;
+            if !lost(count - 1) {
+                assert!(client.handle_datagram(*now, AT_SERVER, &datagram, &mut |_, _| ()));
+            }
+        }
+        if quiet {
+            if let (Some(at_client), Some(at_server)) = (at_client, at_server) {
+                return (at_client, at_server, round_trips);
+            }
+            *now = client.next_timeout().into_iter().chain(server.next_timeout()).min().unwrap();
+            client.handle_timeout(*now);
+            server.handle_timeout(*now);
+        }
+    }
+    panic!("no handshake after 100 rounds");
+}
+
+fn passes(from: (&mut Endpoint, SessionId, SocketAddr), to: &mut Endpoint, now: Instant) -> bool {
+    let (sender, session, at) = from;
+    let mut record = Vec::new();
+    sender.send(now, session, b"data", &mut record).unwrap();
+    let mut heard = Vec::new();
+    to.handle_datagram(now, at, &record, &mut |_, data| heard.extend_from_slice(data));
+    heard == b"data"
+}
+
+#[test]
+fn a_handshake_survives_the_loss_of_any_datagram() {
+    for lost in 0..8 {
+        let (mut client, mut server, mut now) = (client(), server(16), Instant::ZERO);
+        let (from, lossy) = (address(1), |number| number == lost);
+        let (at_client, at_server, round_trips) =
+            shake_hands((&mut client, from), &mut server, &mut now, lossy);
+        assert_eq!(round_trips, 2, "one for the cookie, one for the certificate; {lost} lost");
+        assert!(passes((&mut client, at_client, from), &mut server, now));
+        assert!(passes((&mut server, at_server, AT_SERVER), &mut client, now));
+        assert_eq!(client.identity(at_client).as_deref(), Some(&b"peer"[..]));
+    }
+}
+
+/// The first and the second ClientHello of a new client, which both leave from `from`.
+fn hellos(server: &mut Endpoint, from: SocketAddr, now: Instant) -> [Vec<u8>; 2] {
+    let mut client = client();
+    connect(&mut client, now);
+    let first = outputs(&mut client).datagrams.remove(0);
+    server.handle_datagram(now, from, &first, &mut |_, _| ());
+    let retry = outputs(server).datagrams.remove(0);
+    assert!(retry.len() < first.len());
+    client.handle_datagram(now, AT_SERVER, &retry, &mut |_, _| ());
+    [first, outputs(&mut client).datagrams.remove(0)]
+}
+
+#[test]
+fn forged_hellos_leave_nothing_behind() {
+    let (mut server, now) = (server(16), Instant::ZERO);
+    let [first, _] = hellos(&mut server, address(1), now);
+    for port in 2..2000 {
+        server.handle_datagram(now, address(port), &first, &mut |_, _| ());
+        let answers = outputs(&mut server).datagrams;
+        assert!(answers.iter().map(Vec::len).sum::<usize>() <= 3 * first.len());
+        assert_eq!(answers.len(), 1);
+    }
+    assert_eq!((server.sessions(), server.next_timeout()), (0, None));
+    assert_eq!(server.counters().hellos_verified, 1999);
+}
+
+#[test]
+fn a_cookie_is_valid_for_one_address_one_hello_and_two_minutes() {
+    let (mut server, now) = (server(16), Instant::ZERO);
+    let [_, second] = hellos(&mut server, address(1), now);
+    let accepted = |server: &mut Endpoint, at: u64, port: u16, datagram: &[u8]| {
+        let before = server.sessions();
+        let now = now + Duration::from_secs(at);
+        server.handle_datagram(now, address(port), datagram, &mut |_, _| ());
+        outputs(server);
+        server.sessions() > before
+    };
+    assert!(!accepted(&mut server, 0, 2, &second), "another address");
+    let extension = [0, 44, 0, 34, 0, 32];
+    let cookie = second.windows(6).position(|bytes| bytes == extension).unwrap() + 6;
+    // The random number, a cipher suite, and the cookie: the length of the padding, and the tag.
+    for place in [13 + 12 + 2, 13 + 12 + 2 + 32 + 4, cookie + 1, cookie + 2] {
+        let mut other = second.clone();
+        other[place] ^= 1;
+        assert!(!accepted(&mut server, 0, 1, &other), "byte {place} changed");
+    }
+    assert!(!accepted(&mut server, 121, 1, &second), "two minutes later");
+    assert!(accepted(&mut server, 119, 1, &second));
+    assert!(!accepted(&mut server, 119, 1, &second), "repeated");
+    assert_eq!(server.sessions(), 1);
+}
+
+#[test]
+fn at_the_limit_the_oldest_handshake_goes_and_sessions_stay() {
+    let (mut client, mut server, mut now) = (client(), server(3), Instant::ZERO);
+    let from = address(1);
+    let (at_client, at_server, _) =
+        shake_hands((&mut client, from), &mut server, &mut now, |_| false);
+    for port in 10..20 {
+        let [_, second] = hellos(&mut server, address(port), now);
+        server.handle_datagram(now, address(port), &second, &mut |_, _| ());
+        let ended = outputs(&mut server).ended;
+        assert_eq!(ended, if port < 13 { vec![] } else { vec![Failure::Evicted] });
+    }
+    assert_eq!((server.sessions(), server.counters().evicted), (1 + 3, 7));
+    assert!(passes((&mut client, at_client, from), &mut server, now));
+    // Those that do not go on are given up.
+    now = now + Duration::from_secs(61);
+    server.handle_timeout(now);
+    assert_eq!(outputs(&mut server).ended, [Failure::NoAnswer; 3]);
+    assert_eq!(server.sessions(), 1);
+    assert!(passes((&mut server, at_server, AT_SERVER), &mut client, now));
+}
+
+#[test]
+fn forged_datagrams_do_not_end_a_session() {
+    let (mut client, mut server, mut now) = (client(), server(16), Instant::ZERO);
+    let from = address(1);
+    let (at_client, at_server, _) =
+        shake_hands((&mut client, from), &mut server, &mut now, |_| false);
+    let mut record = Vec::new();
+    client.send(now, at_client, b"data", &mut record).unwrap();
+    let [first, second] = hellos(&mut server, address(2), now);
+    let alert = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40];
+    let mut random = ChaCha8Rng::seed_from_u64(16);
+    for round in 0..2000 {
+        let mut forged = [&record[..], &first, &second, &alert][round % 4].to_vec();
+        if round >= 4 {
+            let place = random.next_u32() as usize % forged.len();
+            forged[place] ^= 1 << (random.next_u32() % 8);
+            forged.truncate(forged.len().min(1 + random.next_u32() as usize % 1200));
+        }
+        if round % 4 != 0 || round >= 4 {
+            server.handle_datagram(now, from, &forged, &mut |_, _| ());
+            client.handle_datagram(now, AT_SERVER, &forged, &mut |_, _| ());
+        }
+        outputs(&mut server);
+        outputs(&mut client);
+    }
+    assert!(passes((&mut client, at_client, from), &mut server, now));
+    assert!(passes((&mut server, at_server, AT_SERVER), &mut client, now));
+}

@@ -1,0 +1,203 @@
+//! `coaps` over DTLS 1.3, with certificates.
+
+#![cfg(feature = "dtls13")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is how it fails")]
+
+use ebbtide::dtls::{CertificateError, Certificates, Dtls13Config, DtlsBind, Failure};
+use ebbtide::server::{Call, Router, get};
+use ebbtide::stream::{Identity, TlsServer, Trust};
+use ebbtide::{Client, Config, Error, Response, Server};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+type Issuer = CertifiedIssuer<'static, KeyPair>;
+
+fn authority(name: &str) -> Issuer {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, name);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn trust(authority: &Issuer) -> Trust {
+    Trust::authorities(authority.pem().as_bytes()).unwrap()
+}
+
+fn params(names: &[&str]) -> CertificateParams {
+    CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+}
+
+fn issue(authority: &Issuer, params: &CertificateParams) -> Identity {
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, authority).unwrap();
+    Identity::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap()
+}
+
+fn of_server(authority: &Issuer) -> Identity {
+    issue(authority, &params(&["localhost", "127.0.0.1"]))
+}
+
+fn local() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+/// A server of both versions.
+fn serve(tls: &TlsServer) -> (Server, SocketAddr) {
+    serve_with(tls, Dtls13Config::default())
+}
+
+fn serve_with(tls: &TlsServer, settings: impl Into<Option<Dtls13Config>>) -> (Server, SocketAddr) {
+    let router = Router::new()
+        .route("/long", get(|_: &Call<'_>| Response::content("x".repeat(3000))))
+        .route(
+            "/who",
+            get(|call: &Call<'_>| {
+                let identity = String::from_utf8_lossy(call.identity().unwrap_or(b"nobody"));
+                Response::content(format!("{identity} {}", call.certificate().is_some()))
+            }),
+        );
+    let bind = DtlsBind::with_certificates(local(), tls).unwrap();
+    let none: [&str; 0] = [];
+    let config = Config::new().bind_dtls(bind).dtls13(settings);
+    let server = Server::with_config(router, config, none).unwrap();
+    let address = server.dtls_addrs()[0];
+    (server, address)
+}
+
+fn config(trust: &Trust, own: Option<&Identity>) -> Config {
+    Config::new().certificates(Certificates::new(trust, own).unwrap())
+}
+
+/// A client of DTLS 1.3.
+fn client(trust: &Trust, own: Option<&Identity>) -> Client {
+    Client::with_config(config(trust, own).dtls13(Dtls13Config::default()))
+}
+
+async fn ask(client: &Client, at: SocketAddr) -> Result<String, Failure> {
+    match client.get(format!("coaps://{at}/who")).await {
+        Ok(response) => Ok(response.text().into_owned()),
+        Err(Error::Dtls { reason, .. }) => Err(reason),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn a_client_and_a_server_speak_dtls_1_3() {
+    let authority = authority("authority");
+    let (server, at) = serve(&TlsServer::new(of_server(&authority)));
+    let client = client(&trust(&authority), None);
+    assert_eq!(ask(&client, at).await.unwrap(), "nobody false");
+    let long = client.get(format!("coaps://{at}/long")).await.unwrap();
+    assert_eq!(long.text(), "x".repeat(3000), "block by block over one session");
+    let counters = server.dtls_counters()[0];
+    assert_eq!((counters.hellos_verified, counters.established), (1, 1), "{counters:?}");
+}
+
+#[tokio::test]
+async fn the_hello_decides_which_version_serves() {
+    let authority = authority("authority");
+    let (server, at) = serve(&TlsServer::new(of_server(&authority)));
+    let older = Client::with_config(config(&trust(&authority), None));
+    let newer = client(&trust(&authority), None);
+    for client in [&older, &newer, &older] {
+        assert_eq!(ask(client, at).await.unwrap(), "nobody false");
+    }
+    assert!(older.dtls_session(at).is_some(), "DTLS 1.2 can be resumed");
+    assert!(newer.dtls_session(at).is_none(), "DTLS 1.3 cannot be resumed here");
+    assert_eq!(server.dtls_counters()[0].established, 2);
+}
+
+#[tokio::test]
+async fn a_server_of_dtls_1_2_alone_is_reported_as_such() {
+    let authority = authority("authority");
+    let (_server, at) = serve_with(&TlsServer::new(of_server(&authority)), None);
+    let refused = ask(&client(&trust(&authority), None), at).await;
+    assert_eq!(refused, Err(Failure::NoCommonVersion));
+}
+
+#[tokio::test]
+async fn both_sides_show_certificates_and_the_handler_knows_the_client() {
+    let authority = authority("authority");
+    let tls = TlsServer::new(of_server(&authority));
+    let (_server, at) = serve(&tls.require_client_certificates(&trust(&authority)).unwrap());
+    let device = issue(&authority, &params(&["device-7.example"]));
+    let client = client(&trust(&authority), Some(&device));
+    assert_eq!(ask(&client, at).await.unwrap(), "device-7.example true");
+}
+
+#[tokio::test]
+async fn a_server_whose_certificate_is_not_accepted_is_refused_with_the_reason() {
+    let (ours, others) = (authority("ours"), authority("others"));
+    let mut expired = params(&["127.0.0.1"]);
+    (expired.not_before, expired.not_after) =
+        (date_time_ymd(2000, 1, 1), date_time_ymd(2001, 1, 1));
+    for (identity, error) in [
+        (of_server(&others), CertificateError::UnknownAuthority),
+        (issue(&ours, &params(&["elsewhere.example"])), CertificateError::WrongName),
+        (issue(&ours, &expired), CertificateError::Expired),
+    ] {
+        let (server, at) = serve(&TlsServer::new(identity));
+        let refused = ask(&client(&trust(&ours), None), at).await;
+        assert_eq!(refused, Err(Failure::Certificate(error)));
+        assert_eq!(
+            ask(&client(&Trust::dangerously_anyone(), None), at).await.unwrap(),
+            "nobody false"
+        );
+        assert_eq!(server.dtls_counters()[0].established, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_client_whose_certificate_is_not_accepted_or_missing_is_refused() {
+    let (ours, others) = (authority("ours"), authority("others"));
+    let tls = TlsServer::new(of_server(&ours));
+    let (server, at) = serve(&tls.require_client_certificates(&trust(&ours)).unwrap());
+    // dimpl sends no alert to a client without a certificate, which learns of it by silence.
+    let config = config(&trust(&ours), None).dtls13(Dtls13Config::default());
+    let config = config.ack_timeout(Duration::from_millis(200)).max_retransmit(0);
+    assert!(Client::with_config(config).get(format!("coaps://{at}/who")).await.is_err());
+    assert_eq!(server.dtls_counters()[0].certificates_refused, 1);
+    let stranger = issue(&others, &params(&["device"]));
+    let refused = client(&trust(&ours), Some(&stranger)).get(format!("coaps://{at}/who")).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("close_notify"), "{refused}");
+    let counters = server.dtls_counters()[0];
+    assert_eq!((counters.certificates_refused, counters.established), (2, 0), "{counters:?}");
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_replaced_is_shown_from_then_on() {
+    let (ours, later) = (authority("ours"), authority("later"));
+    let tls = TlsServer::new(of_server(&ours));
+    let (_server, at) = serve(&tls);
+    assert!(ask(&client(&trust(&ours), None), at).await.is_ok());
+    tls.set_identity(&of_server(&later)).unwrap();
+    let refused = ask(&client(&trust(&ours), None), at).await;
+    assert_eq!(refused, Err(Failure::Certificate(CertificateError::UnknownAuthority)));
+    assert!(ask(&client(&trust(&later), None), at).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_dtls_1_3_cannot_do_is_refused_when_a_server_begins() {
+    let authority = authority("authority");
+    let own = of_server(&authority);
+    let key = KeyPair::generate().unwrap();
+    let leaf = params(&["127.0.0.1"]).signed_by(&key, &authority).unwrap();
+    let chain = format!("{}{}", leaf.pem(), authority.pem());
+    let chain = Identity::from_pem(chain.as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+    let asks = TlsServer::new(own).request_client_certificates(&trust(&authority)).unwrap();
+    for (tls, reason) in [
+        (TlsServer::new(chain), "without certificates between them"),
+        (asks, "use require_client_certificates"),
+    ] {
+        let bind = DtlsBind::with_certificates(local(), &tls).unwrap();
+        let config = Config::new().bind_dtls(bind).dtls13(Dtls13Config::default());
+        let none: [&str; 0] = [];
+        let refused = Server::with_config(Router::new(), config, none).unwrap_err();
+        let text = format!("{refused} {:?}", std::error::Error::source(&refused));
+        assert!(text.contains(reason), "{text}");
+    }
+}
