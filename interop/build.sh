@@ -18,22 +18,30 @@ fresh() { # NAME
 
 build_libcoap() { need coap-server-notls "Debian's libcoap3-bin" && need coap-client-notls "libcoap3-bin"; }
 
+# Unpacks packages of Debian 13 into FOLDER/files.
+from_trixie() { # FOLDER PACKAGE...
+    local dir=$1 package
+    shift
+    mkdir -p "$dir"/{lists/partial,cache/archives/partial,files}
+    # Where the machine has its packages from, of the other release.
+    grep -hE -m2 '^(URIs|Signed-By):' /etc/apt/sources.list.d/debian.sources >"$dir/trixie.sources"
+    printf 'Types: deb\nSuites: trixie\nComponents: main\n' >>"$dir/trixie.sources"
+    local apt=(apt-get -qq -o "Dir::Etc::sourcelist=$dir/trixie.sources" -o Dir::Etc::sourceparts=-
+        -o "Dir::State::lists=$dir/lists" -o "Dir::Cache=$dir/cache" -o "APT::Sandbox::User=$(id -un)")
+    "${apt[@]}" update
+    (cd "$dir" && "${apt[@]}" download "$@")
+    for package in "$dir"/*.deb; do dpkg-deb -x "$package" "$dir/files"; done
+    rm -r "$dir"/lists "$dir"/cache "$dir"/*.deb
+}
+
 # libcoap speaks Q-Block from 4.3.2 on, Debian has that from its release 13 on. An older release's
 # machine gets that one's programs beside its own, with the C library that they want.
 build_libcoap-q() {
     need apt-get "a Debian system" && need dpkg-deb dpkg
-    local dir=$target/libcoap-q run="" package
-    rm -rf "$dir" && mkdir -p "$dir"/{lists/partial,cache/archives/partial,files}
+    local dir=$target/libcoap-q run=""
+    rm -rf "$dir" && mkdir -p "$dir"
     if dpkg --compare-versions "$(dpkg-query -W -f '${Version}' libcoap3-bin 2>/dev/null)" lt 4.3.2; then
-        # Where the machine has its packages from, of the other release.
-        grep -hE -m2 '^(URIs|Signed-By):' /etc/apt/sources.list.d/debian.sources >"$dir/trixie.sources"
-        printf 'Types: deb\nSuites: trixie\nComponents: main\n' >>"$dir/trixie.sources"
-        local apt=(apt-get -qq -o "Dir::Etc::sourcelist=$dir/trixie.sources" -o Dir::Etc::sourceparts=-
-            -o "Dir::State::lists=$dir/lists" -o "Dir::Cache=$dir/cache" -o "APT::Sandbox::User=$(id -un)")
-        "${apt[@]}" update
-        (cd "$dir" && "${apt[@]}" download libcoap3-bin libcoap3t64 libc6)
-        for package in "$dir"/*.deb; do dpkg-deb -x "$package" "$dir/files"; done
-        rm -r "$dir"/lists "$dir"/cache "$dir"/*.deb
+        from_trixie "$dir" libcoap3-bin libcoap3t64 libc6
         run=$(echo "$dir"/files/usr/lib/*/ld-linux*.so.*)
         run="$run --library-path $(dirname "$run") $dir/files/usr/bin/"
     fi
@@ -66,6 +74,20 @@ build_matrix-libcoap() {
     cc -D_GNU_SOURCE -O1 -o "$target/libcoap/matrix" libcoap/matrix.c -lcoap-3-openssl
 }
 
+# The same adapter for libcoap 4.3.4, beside the machine's own libcoap.
+build_matrix-libcoap-new() {
+    need cc gcc && need apt-get "a Debian system" && need dpkg-deb dpkg
+    local dir=$target/libcoap-new libraries
+    rm -rf "$dir" && mkdir -p "$dir"
+    from_trixie "$dir" libcoap3-dev libcoap3t64 libssl3t64 zlib1g libzstd1 libc6
+    libraries=$(dirname "$(echo "$dir"/files/usr/lib/*/libcoap-3-openssl.so.3)")
+    cc -D_GNU_SOURCE -O1 -I "$dir/files/usr/include" -o "$dir/matrix" libcoap/matrix.c \
+        "$libraries/libcoap-3-openssl.so.3" -Wl,--allow-shlib-undefined
+    printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s/matrix" "$@"\n' \
+        "$(echo "$libraries"/ld-linux*.so.*)" "$libraries" "$dir" >"$dir/peer"
+    chmod +x "$dir/peer"
+}
+
 build_coap-rs() {
     need cargo Rust
     CARGO_TARGET_DIR=$target/coap-rs cargo build --quiet --manifest-path coap-rs/Cargo.toml
@@ -86,8 +108,8 @@ build_ebbtide() { need cargo Rust && (cd .. && cargo build --quiet -p ebbtide --
 build_aiocoap() {
     need python3 python3
     [ -x "$target/aiocoap/bin/python" ] || python3 -m venv "$target/aiocoap"
-    "$target/aiocoap/bin/python" -I -c 'import aiocoap, websockets' 2>/dev/null ||
-        "$target/aiocoap/bin/pip" install --quiet --disable-pip-version-check 'aiocoap[ws]==0.4.17'
+    "$target/aiocoap/bin/python" -I -c 'import aiocoap, websockets, cbor2, lakers' 2>/dev/null ||
+        "$target/aiocoap/bin/pip" install --quiet --disable-pip-version-check 'aiocoap[ws,oscore]==0.4.17'
     "$target/aiocoap/bin/python" aiocoap/own_tests.py --fetch
     printf '#!/bin/sh\nprogram=$1\nshift\nexec "%s" "%s/aiocoap/$program.py" "$@"\n' \
         "$target/aiocoap/bin/python" "$PWD" >"$target/aiocoap/peer"
@@ -111,7 +133,7 @@ build_californium() {
     chmod +x "$target/californium/peer"
 }
 
-[ "$*" != matrix ] || set -- matrix-libcoap coap-rs node-coap ebbtide aiocoap californium go-coap
+[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs node-coap ebbtide aiocoap californium go-coap
 failed=0
 for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap limit libcoap-c}"; do
     for name in $peer; do

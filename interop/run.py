@@ -22,9 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "matrix"))
-from features import FEATURES, Answer, Feature  # noqa: E402
+from certificates import make_certificates  # noqa: E402
+from features import FEATURES, SETTINGS, Answer, Feature, Setting  # noqa: E402
 from page import html, markdown  # noqa: E402
-from relay import Relay  # noqa: E402
+from raw import RAW, NotSupported, Probe, RawFeature  # noqa: E402
+from relay import HANDSHAKE, WITH_CID, Relay  # noqa: E402
 
 INTEROP = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", INTEROP.parent / "target")).resolve() / "interop"
@@ -44,8 +46,8 @@ class Unsupported(Exception):
 class Program:
     """An adapter that runs. Its lines are read by a thread, so that a wait can end."""
 
-    def __init__(self, command: list[str], log) -> None:
-        environment = {**os.environ, "NODE_PATH": str(TARGET / "node-coap/node_modules")}
+    def __init__(self, command: list[str], log, settings: dict[str, str] | None = None) -> None:
+        environment = {**os.environ, "NODE_PATH": str(TARGET / "node-coap/node_modules"), **(settings or {})}
         self.lines: queue.Queue[str | None] = queue.Queue()
         self.log = log
         try:
@@ -137,6 +139,11 @@ def free_port(host: str) -> int:
     raise Missing(f"no port of {host} is free")
 
 
+def command(adapter: dict, what: str, *arguments: str) -> list[str]:
+    words = [word.format(target=TARGET, interop=INTEROP) for word in adapter[what]]
+    return [*words, *arguments]
+
+
 class Pair:
     """One server and one client."""
 
@@ -146,8 +153,7 @@ class Pair:
         self.results: list[dict] = []
 
     def command(self, name: str, what: str, *arguments: str) -> list[str]:
-        words = [word.format(target=TARGET, interop=INTEROP) for word in self.adapters[name][what]]
-        return [*words, *arguments]
+        return command(self.adapters[name], what, *arguments)
 
     def run(self, features: list[Feature]) -> dict:
         began = time.monotonic()
@@ -160,29 +166,50 @@ class Pair:
         print(f"{self.name}: {passed} of {len(self.results)} in {time.monotonic() - began:.0f} s", flush=True)
         return {"server": self.server, "client": self.client, "results": self.results}
 
-    def record(self, feature: Feature, status: str, reason: str | None, log) -> None:
+    def record(self, feature: Feature, status: str, reason: str | None, log, relay: Relay | None = None, first: int = 0) -> None:
         print(f"{status.upper()} {feature.group}, {feature.name}: {reason or ''}\n", file=log)
-        self.results.append({"group": feature.group, "name": feature.name, "status": status, "reason": reason})
+        result = {"group": feature.group, "name": feature.name, "status": status, "reason": reason}
+        if relay and relay.capture.packets > first:
+            result |= {"capture": relay.capture.name, "packets": [first + 1, relay.capture.packets]}
+        self.results.append(result)
+
+    def setting(self, scheme: str) -> Setting:
+        """The scheme and the environment of the adapters."""
+        setting = SETTINGS.get(scheme)
+        if setting is None:
+            return Setting(scheme, "", {})
+        for which, name in (("server", self.server), ("client", self.client)):
+            if setting.extension not in self.adapters[name].get("extensions", []):
+                raise Unsupported(f"{which}: not supported")
+        folder = str(self.out / "certificates")
+        return setting._replace(environment={name: value or folder for name, value in setting.environment.items()})
 
     def run_scheme(self, scheme: str, mode: str, features: list[Feature], log) -> None:
         host = "::1" if scheme == "coap6" else "127.0.0.1"
-        plain = "coap" if scheme == "coap6" else scheme
         relay = server = client = None
         try:
+            plain, _, settings = self.setting(scheme)
+            plain = "coap" if plain == "coap6" else plain
             port = free_port(host)
-            server = Program(self.command(self.server, "server", str(port), host, plain), log)
-            if scheme in ("coap", "coaps"):
-                suffix = "-dtls" if scheme == "coaps" else "" if mode == "clean" else f"-{mode}"
+            server = Program(self.command(self.server, "server", str(port), host, plain), log, settings)
+            if plain in ("coap", "coaps") and scheme != "coap6":
+                suffix = "".join(f"-{part}" for part in (scheme, mode) if part not in ("coap", "clean"))
                 relay = Relay(port, self.out / f"{self.name}{suffix}.pcap")
             at = f"[{host}]:{port}" if scheme == "coap6" else f"{host}:{relay.port if relay else port}"
             command = self.command(self.client, "ask", f"{plain}://{at}")
             for feature in features:
                 if client is None or client.process.poll() is not None:
-                    client = Program(command, log)
+                    client = Program(command, log, settings)
+                first = relay.capture.packets if relay else 0
                 try:
-                    self.record(feature, *self.one(feature, client, relay, log), log)
+                    status, reason = self.one(feature, client, relay, log)
+                    self.record(feature, status, reason, log, relay, first)
+                    if status == "fail":
+                        # What a failure leaves behind in the client must not spoil the next feature.
+                        client.stop()
+                        client = None
                 except Missing as error:
-                    self.record(feature, "fail", str(error), log)
+                    self.record(feature, "fail", str(error), log, relay, first)
                     client.stop()
                     client = None
                 except Unsupported as error:
@@ -190,10 +217,11 @@ class Pair:
         except (Missing, Unsupported) as error:
             status = "missing" if isinstance(error, Missing) else "unsupported"
             which = "client" if server else "server"
+            text = str(error) if ":" in str(error) else f"{which}: {error}"
             done = {(result["group"], result["name"]) for result in self.results}
             for feature in features:
                 if (feature.group, feature.name) not in done:
-                    self.record(feature, status, f"{which}: {error}", log)
+                    self.record(feature, status, text, log)
         finally:
             for program in (client, server):
                 if program:
@@ -206,6 +234,8 @@ class Pair:
             relay.set(feature.mode, f"{self.name} {feature.group} {feature.name}")
         asked = []
         for request in feature.requests:
+            if feature.mode == "moved" and asked and relay:
+                relay.move()
             settings = [word.partition("=") for word in request.split()]
             wait = next((float(value) for key, _, value in settings if key == "wait"), WAIT)
             print(f"  > {request[:200]}", file=log)
@@ -213,6 +243,11 @@ class Pair:
             if asked[-1][0].code == "error" and len(feature.requests) > 2:
                 break
         wrong = feature.check(asked)
+        if not wrong and feature.scheme == "cid" and relay:
+            if not relay.records.get(WITH_CID):
+                wrong = "no connection ID was negotiated"
+            elif feature.mode == "moved" and relay.records.get(HANDSHAKE):
+                wrong = "the client made another handshake"
         if not wrong and feature.name == "observation cancelled" and relay:
             time.sleep(0.8)
             before = relay.to_client
@@ -220,6 +255,50 @@ class Pair:
             if relay.to_client > before:
                 wrong = f"{relay.to_client - before} more datagrams in the second after it"
         return ("fail", wrong) if wrong else ("pass", None)
+
+
+class RawPair:
+    """One server, and datagrams of our own."""
+
+    def __init__(self, server: str, adapters: dict, out: Path) -> None:
+        self.server, self.adapter, self.out = server, adapters[server], out
+        self.name = f"{server}--raw"
+
+    def run(self, features: list[RawFeature]) -> dict:
+        began = time.monotonic()
+        results: list[dict] = []
+        server = relay = None
+        with (self.out / f"{self.name}.log").open("w", buffering=1) as log:
+            try:
+                port = free_port("127.0.0.1")
+                server = Program(command(self.adapter, "server", str(port), "127.0.0.1", "coap"), log)
+                relay = Relay(port, self.out / f"{self.name}.pcap")
+                for feature in features:
+                    print(feature.name, file=log)
+                    first = relay.capture.packets
+                    probe = Probe(relay.port, log)
+                    try:
+                        wrong = feature.check(probe)
+                        status = "fail" if wrong else "pass"
+                    except NotSupported as error:
+                        status, wrong = "unsupported", str(error)
+                    finally:
+                        probe.close()
+                    print(f"{status.upper()} {wrong or ''}\n", file=log)
+                    results.append({
+                        "name": feature.name, "status": status, "reason": wrong, "capture": relay.capture.name,
+                        "packets": [first + 1, relay.capture.packets],
+                    })
+            except (Missing, Unsupported) as error:
+                results = [{"name": f.name, "status": "missing", "reason": str(error)} for f in features]
+            finally:
+                if server:
+                    server.stop()
+                if relay:
+                    relay.close()
+        passed = sum(result["status"] == "pass" for result in results)
+        print(f"{self.name}: {passed} of {len(results)} in {time.monotonic() - began:.0f} s", flush=True)
+        return {"server": self.server, "results": results}
 
 
 def main() -> int:
@@ -237,18 +316,23 @@ def main() -> int:
         return 2
     names = only or list(adapters)
     features = [f for f in FEATURES if arguments.feature.lower() in f"{f.group} {f.name}".lower()]
-    if not features:
+    raw_features = [f for f in RAW if arguments.feature.lower() in f"raw datagrams {f.name}".lower()]
+    if not features and not raw_features:
         print(f"no feature contains '{arguments.feature}'", file=sys.stderr)
         return 2
     arguments.out.mkdir(parents=True, exist_ok=True)
     pairs = [Pair(server, client, adapters, arguments.out) for server in names for client in names]
+    make_certificates(arguments.out / "certificates")
     with ThreadPoolExecutor(arguments.jobs) as pool:
         results = list(pool.map(lambda pair: pair.run(features), pairs))
+        raw = []
+        if raw_features:
+            raw = list(pool.map(lambda name: RawPair(name, adapters, arguments.out).run(raw_features), names))
     titles = {name: adapters[name].get("title", name) for name in names}
-    (arguments.out / "results.json").write_text(json.dumps({"titles": titles, "pairs": results}, indent=1))
-    (arguments.out / "index.html").write_text(html(titles, features, results))
+    (arguments.out / "results.json").write_text(json.dumps({"titles": titles, "pairs": results, "raw": raw}, indent=1))
+    (arguments.out / "index.html").write_text(html(titles, features, results, raw_features, raw))
     if arguments.publish:
-        arguments.publish.write_text(markdown(titles, features, results))
+        arguments.publish.write_text(markdown(titles, features, results, raw_features, raw))
     print(f"see {arguments.out / 'index.html'}")
     return 0
 

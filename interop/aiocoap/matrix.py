@@ -1,12 +1,15 @@
 """The adapter of aiocoap for the interoperability matrix; ../README.md describes it.
 
-matrix.py server PORT HOST [coap|coap+tcp|coaps]
+matrix.py server PORT HOST [coap|coap+tcp|coaps+tcp]
 matrix.py ask URI
 """
 
 import asyncio
+import json
 import os
+import ssl
 import sys
+import tempfile
 from urllib.parse import unquote, urlsplit
 
 import aiocoap
@@ -19,6 +22,9 @@ from aiocoap.optiontypes import OpaqueOption
 TransportTuning.ACK_TIMEOUT = 0.5
 TransportTuning.MAX_RETRANSMIT = 8
 UNSUPPORTED = 127
+CERTIFICATES = os.environ.get("INTEROP_CERTIFICATES")
+if os.environ.get("INTEROP_OSCORE"):
+    import aiocoap.oscore_sitewrapper
 
 
 def digits(length):
@@ -44,7 +50,7 @@ class Echo(resource.Resource):
     async def render_put(self, request):
         return Message(code=Code.CHANGED, payload=request.payload)
 
-    render_post = render_ipatch = render_put
+    render_post = render_patch = render_ipatch = render_put
 
     async def render_fetch(self, request):
         return Message(code=Code.CONTENT, payload=request.payload)
@@ -56,6 +62,28 @@ class Echo(resource.Resource):
 class Length(resource.Resource):
     async def render_put(self, request):
         return Message(code=Code.CHANGED, payload=str(len(request.payload)).encode())
+
+
+class Tagged(resource.Resource):
+    tag = b"\x2a"
+
+    async def render_get(self, request):
+        if request.opt.accept not in (None, 0):
+            return Message(code=Code.NOT_ACCEPTABLE)
+        if self.tag in request.opt.etags:
+            return Message(code=Code.VALID, etag=self.tag)
+        return Message(payload=b"tagged", etag=self.tag)
+
+    async def render_put(self, request):
+        met = not request.opt.if_none_match and (not request.opt.if_match or self.tag in request.opt.if_match)
+        return Message(code=Code.CHANGED if met else Code.PRECONDITION_FAILED)
+
+
+class Fresh(resource.Resource):
+    async def render_get(self, request):
+        if request.opt.echo:
+            return Message(payload=b"fresh")
+        return Message(code=Code.UNAUTHORIZED, echo=b"echo-me!")
 
 
 class Count(resource.Resource):
@@ -82,6 +110,26 @@ class Time(resource.ObservableResource):
         return Message(payload=self.state(self.number))
 
 
+def tls_context(purpose):
+    context = ssl.create_default_context(purpose, cafile=f"{CERTIFICATES}/authority.pem")
+    context.load_cert_chain(f"{CERTIFICATES}/peer.pem")
+    context.set_alpn_protocols(["coap"])
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def security_context(sender, recipient):
+    """The OSCORE context of ../README.md, in a folder, as the library wants it."""
+    folder = tempfile.mkdtemp()
+    settings = {
+        "secret_hex": "0102030405060708090a0b0c0d0e0f10", "salt_hex": "9e7ca92223786340",
+        "sender-id_ascii": sender, "recipient-id_ascii": recipient,
+    }
+    with open(f"{folder}/settings.json", "w") as file:
+        json.dump(settings, file)
+    return {"oscore": {"basedir": folder}}
+
+
 async def serve(port, host, scheme):
     site = resource.Site()
     for path, what in {
@@ -94,13 +142,24 @@ async def serve(port, host, scheme):
         ("echo",): Echo(),
         ("length",): Length(),
         ("count",): Count(),
+        ("tagged",): Tagged(),
+        ("fresh",): Fresh(),
         ("time",): Time(0.25, lambda number: str(number).encode()),
         ("times",): Time(0.5, lambda number: str(number % 10).encode() * 3000),
     }.items():
         site.add_resource(path, what)
     site.add_resource([".well-known", "core"], resource.WKCResource(site.get_resources_as_linkheader))
-    if scheme == "coap":
+    if scheme == "coap" and os.environ.get("INTEROP_OSCORE"):
+        credentials = aiocoap.credentials.CredentialsMap()
+        credentials.load_from_dict({":client": security_context("server", "client")})
+        protected = aiocoap.oscore_sitewrapper.OscoreSiteWrapper(site, credentials)
+        await Context.create_server_context(protected, bind=(host, port), server_credentials=credentials)
+    elif scheme == "coap":
         await Context.create_server_context(site, bind=(host, port))
+    elif scheme == "coaps+tcp":
+        # The library adds one to the port.
+        bind, context = (host, port - 1), tls_context(ssl.Purpose.CLIENT_AUTH)
+        await Context.create_server_context(site, bind=bind, transports=["tlsserver"], _ssl_context=context)
     elif scheme == "coap+tcp":
         await Context.create_server_context(site, bind=(host, port), transports=["tcpserver"])
     else:
@@ -170,6 +229,11 @@ async def ask(base):
     if base.startswith("coaps:"):
         sys.exit(UNSUPPORTED)
     context = await Context.create_client_context()
+    if CERTIFICATES:
+        # The library's credentials for TLS name an authority and no certificate of a client.
+        context.client_credentials.ssl_client_context = lambda *_: tls_context(ssl.Purpose.SERVER_AUTH)
+    if os.environ.get("INTEROP_OSCORE"):
+        context.client_credentials.load_from_dict({f"{base}/*": security_context("client", "server")})
     loop = asyncio.get_running_loop()
     print("ready", flush=True)
     while line := await loop.run_in_executor(None, sys.stdin.readline):

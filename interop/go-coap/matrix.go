@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,8 +38,37 @@ import (
 const (
 	unsupported = 127
 	fetch       = codes.Code(5)
+	patch       = codes.Code(6)
 	ipatch      = codes.Code(7)
+	echoOption  = message.OptionID(252)
 )
+
+// Its own certificate, and the authorities of the others.
+func certificates(folder string) (tls.Certificate, *x509.CertPool) {
+	own, err := tls.LoadX509KeyPair(folder+"/peer.pem", folder+"/peer.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	authorities, err := os.ReadFile(folder + "/authority.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authorities)
+	return own, pool
+}
+
+func tlsConfig(host string) *tls.Config {
+	own, pool := certificates(os.Getenv("INTEROP_CERTIFICATES"))
+	return &tls.Config{
+		Certificates: []tls.Certificate{own},
+		RootCAs:      pool,
+		ClientCAs:    pool,
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		ServerName:   host,
+		NextProtos:   []string{"coap"},
+	}
+}
 
 // The pre-shared key or, with a folder of them, certificates.
 func security(host string) *dtls.Config {
@@ -48,16 +78,7 @@ func security(host string) *dtls.Config {
 		CipherSuites:    []dtls.CipherSuiteID{dtls.TLS_PSK_WITH_AES_128_CCM_8},
 	}
 	if folder := os.Getenv("INTEROP_CERTIFICATES"); folder != "" {
-		own, err := tls.LoadX509KeyPair(folder+"/peer.pem", folder+"/peer.pem")
-		if err != nil {
-			log.Fatal(err)
-		}
-		authorities, err := os.ReadFile(folder + "/authority.pem")
-		if err != nil {
-			log.Fatal(err)
-		}
-		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(authorities)
+		own, pool := certificates(folder)
 		config = &dtls.Config{
 			Certificates: []tls.Certificate{own},
 			RootCAs:      pool,
@@ -123,11 +144,41 @@ func matrixRouter() *mux.Router {
 			respond(w, codes.Deleted, nil)
 		case fetch:
 			respond(w, codes.Content, body(r))
-		case codes.PUT, codes.POST, ipatch:
+		case codes.PUT, codes.POST, patch, ipatch:
 			respond(w, codes.Changed, body(r))
 		default:
 			respond(w, codes.MethodNotAllowed, nil)
 		}
+	})
+	tag := []byte{0x2a}
+	hasTag := func(r *mux.Message, id message.OptionID) bool {
+		value, err := r.Options().GetBytes(id)
+		return err == nil && bytes.Equal(value, tag)
+	}
+	handle("/tagged", func(w mux.ResponseWriter, r *mux.Message) {
+		accepted, err := r.Options().Accept()
+		switch {
+		case r.Code() == codes.PUT && (r.Options().HasOption(message.IfNoneMatch) ||
+			r.Options().HasOption(message.IfMatch) && !hasTag(r, message.IfMatch)):
+			respond(w, codes.PreconditionFailed, nil)
+		case r.Code() == codes.PUT:
+			respond(w, codes.Changed, nil)
+		case err == nil && accepted != message.TextPlain:
+			respond(w, codes.NotAcceptable, nil)
+		case hasTag(r, message.ETag):
+			_ = w.SetResponse(codes.Valid, message.TextPlain, nil, message.Option{ID: message.ETag, Value: tag})
+		default:
+			_ = w.SetResponse(codes.Content, message.TextPlain, strings.NewReader("tagged"),
+				message.Option{ID: message.ETag, Value: tag})
+		}
+	})
+	handle("/fresh", func(w mux.ResponseWriter, r *mux.Message) {
+		if r.Options().HasOption(echoOption) {
+			respond(w, codes.Content, []byte("fresh"))
+			return
+		}
+		_ = w.SetResponse(codes.Unauthorized, message.TextPlain, nil,
+			message.Option{ID: echoOption, Value: []byte("echo-me!")})
 	})
 	handle("/separate", separate)
 	handle("/time", observed(250*time.Millisecond, func(n uint32) []byte {
@@ -160,6 +211,13 @@ func matrixServe(address, scheme string) {
 		}
 		fmt.Println("ready")
 		log.Fatal(tcp.NewServer(options.WithMux(router)).Serve(listener))
+	case "coaps+tcp":
+		listener, err := coapnet.NewTLSListener("tcp", address, tlsConfig(""))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("ready")
+		log.Fatal(tcp.NewServer(options.WithMux(router)).Serve(listener))
 	case "coaps":
 		listener, err := coapnet.NewDTLSListener("udp", address, security(""))
 		if err != nil {
@@ -184,6 +242,8 @@ func dial(scheme, address string, szx blockwise.SZX) (mux.Conn, error) {
 		return udp.Dial(address, transmission, often, blocks)
 	case "coap+tcp":
 		return tcp.Dial(address)
+	case "coaps+tcp":
+		return tcp.Dial(address, options.WithTLS(tlsConfig(host(address))))
 	case "coaps":
 		return coapdtls.Dial(address, security(host(address)), transmission, often, blocks)
 	}
@@ -213,8 +273,10 @@ func shown(response *pool.Message) string {
 
 var methods = map[string]codes.Code{
 	"GET": codes.GET, "POST": codes.POST, "PUT": codes.PUT, "DELETE": codes.DELETE,
-	"FETCH": fetch, "IPATCH": ipatch,
+	"FETCH": fetch, "PATCH": patch, "IPATCH": ipatch,
 }
+
+var session mux.Conn
 
 func matrixOne(scheme, address string, words []string) error {
 	szx, wait, observe := blockwise.SZX1024, 8*time.Second, 0
@@ -241,11 +303,20 @@ func matrixOne(scheme, address string, words []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	connection, err := dial(scheme, address, szx)
-	if err != nil {
-		return err
+	connection := session
+	if connection == nil || connection.Context().Err() != nil {
+		var err error
+		if connection, err = dial(scheme, address, szx); err != nil {
+			return err
+		}
 	}
-	defer connection.Close()
+	// Over DTLS the next request uses the session, whose address may have changed.
+	if scheme == "coaps" {
+		session = connection
+	} else {
+		defer connection.Close()
+	}
+	var err error
 	if words[0] == "PING" {
 		if err := connection.Ping(ctx); err != nil {
 			return err
@@ -318,7 +389,7 @@ func matrixOne(scheme, address string, words []string) error {
 }
 
 func matrixAsk(uri *url.URL) {
-	if uri.Scheme != "coap" && uri.Scheme != "coap+tcp" && uri.Scheme != "coaps" {
+	if !slices.Contains([]string{"coap", "coap+tcp", "coaps", "coaps+tcp"}, uri.Scheme) {
 		os.Exit(unsupported)
 	}
 	fmt.Println("ready")

@@ -2,6 +2,8 @@
  *
  *     matrix server PORT HOST [coap|coap+tcp|coaps]
  *     matrix ask URI
+ *
+ * It is built for libcoap 4.3.1 and 4.3.4; only the latter has Q-Block and OSCORE.
  */
 #include <arpa/inet.h>
 #include <coap3/coap.h>
@@ -12,6 +14,47 @@
 
 #define PSK_IDENTITY "matrix"
 #define PSK_KEY "sesame-of-interop"
+#define UNSUPPORTED 127
+#ifdef COAP_BLOCK_TRY_Q_BLOCK
+#define EXTENDED 1
+#else
+#define EXTENDED 0
+#define COAP_BLOCK_TRY_Q_BLOCK 0
+#endif
+
+/* The settings of the runner. */
+static const char *folder_of_certificates, *with_q_block, *with_oscore;
+
+static uint32_t block_mode(void) {
+    return COAP_BLOCK_USE_LIBCOAP | COAP_BLOCK_SINGLE_BODY | (with_q_block ? COAP_BLOCK_TRY_Q_BLOCK : 0);
+}
+
+/* Its own certificate, and the authority of the others. */
+static coap_dtls_pki_t certificates(void) {
+    static char authority[1024], own[1024], key[1024];
+    snprintf(authority, sizeof authority, "%s/authority.pem", folder_of_certificates);
+    snprintf(own, sizeof own, "%s/peer.crt", folder_of_certificates);
+    snprintf(key, sizeof key, "%s/peer.key", folder_of_certificates);
+    coap_dtls_pki_t setup = {.version = COAP_DTLS_PKI_SETUP_VERSION, .verify_peer_cert = 1, .check_common_ca = 1};
+    setup.pki_key.key_type = COAP_PKI_KEY_PEM;
+    setup.pki_key.key.pem.ca_file = authority;
+    setup.pki_key.key.pem.public_cert = own;
+    setup.pki_key.key.pem.private_key = key;
+    return setup;
+}
+
+#if EXTENDED
+/* ../README.md gives the security context. */
+static coap_oscore_conf_t *oscore(const char *sender, const char *recipient) {
+    static char text[512];
+    int length = snprintf(text, sizeof text,
+                          "master_secret,hex,\"0102030405060708090a0b0c0d0e0f10\"\n"
+                          "master_salt,hex,\"9e7ca92223786340\"\n"
+                          "sender_id,ascii,\"%s\"\nrecipient_id,ascii,\"%s\"\n", sender, recipient);
+    coap_str_const_t held = {.length = (size_t)length, .s = (const uint8_t *)text};
+    return coap_new_oscore_conf(held, NULL, NULL, 0);
+}
+#endif
 
 static uint8_t *digits(size_t length) {
     uint8_t *body = malloc(length + 1);
@@ -38,6 +81,7 @@ static coap_address_t address(const char *host, int port) {
 
 static coap_proto_t protocol(const char *scheme) {
     if (!strcmp(scheme, "coap+tcp")) return COAP_PROTO_TCP;
+    if (!strcmp(scheme, "coaps+tcp")) return COAP_PROTO_TLS;
     if (!strcmp(scheme, "coaps")) return COAP_PROTO_DTLS;
     return COAP_PROTO_UDP;
 }
@@ -108,6 +152,49 @@ HANDLER(get_separate) {
     answer(r, s, q, query, p, CONTENT, "that took a while", 17);
 }
 
+#define TAG 0x2a
+
+static int has_tag(const coap_pdu_t *request, uint16_t number) {
+    coap_opt_iterator_t options;
+    coap_opt_t *option = coap_check_option(request, number, &options);
+    return option && coap_opt_length(option) == 1 && *coap_opt_value(option) == TAG;
+}
+
+HANDLER(get_tagged) {
+    (void)r, (void)s, (void)query;
+    coap_opt_iterator_t options;
+    coap_opt_t *accepted = coap_check_option(q, COAP_OPTION_ACCEPT, &options);
+    uint8_t tag = TAG;
+    if (accepted && coap_decode_var_bytes(coap_opt_value(accepted), coap_opt_length(accepted)) != 0) {
+        coap_pdu_set_code(p, COAP_RESPONSE_CODE_NOT_ACCEPTABLE);
+    } else if (has_tag(q, COAP_OPTION_ETAG)) {
+        coap_pdu_set_code(p, COAP_RESPONSE_CODE_VALID);
+        coap_add_option(p, COAP_OPTION_ETAG, 1, &tag);
+    } else {
+        coap_pdu_set_code(p, CONTENT);
+        coap_add_option(p, COAP_OPTION_ETAG, 1, &tag);
+        coap_add_data(p, 6, (const uint8_t *)"tagged");
+    }
+}
+
+HANDLER(put_tagged) {
+    (void)r, (void)s, (void)query;
+    coap_opt_iterator_t options;
+    int refused = coap_check_option(q, COAP_OPTION_IF_NONE_MATCH, &options) ||
+                  (coap_check_option(q, COAP_OPTION_IF_MATCH, &options) && !has_tag(q, COAP_OPTION_IF_MATCH));
+    coap_pdu_set_code(p, refused ? COAP_RESPONSE_CODE_PRECONDITION_FAILED : CHANGED);
+}
+
+HANDLER(get_fresh) {
+    coap_opt_iterator_t options;
+    if (coap_check_option(q, COAP_OPTION_ECHO, &options)) {
+        answer(r, s, q, query, p, CONTENT, "fresh", 5);
+        return;
+    }
+    coap_pdu_set_code(p, COAP_RESPONSE_CODE_UNAUTHORIZED);
+    coap_add_option(p, COAP_OPTION_ECHO, 8, (const uint8_t *)"echo-me!");
+}
+
 HANDLER(get_time) {
     char text[32];
     answer(r, s, q, query, p, CONTENT, text, (size_t)sprintf(text, "%u", number));
@@ -130,8 +217,14 @@ static coap_resource_t *resource(coap_context_t *context, const char *path, coap
 static int serve(int port, const char *host, const char *scheme) {
     coap_context_t *context = coap_new_context(NULL);
     coap_address_t at = address(host, port);
-    coap_context_set_block_mode(context, COAP_BLOCK_USE_LIBCOAP | COAP_BLOCK_SINGLE_BODY);
-    if (!strcmp(scheme, "coaps")) {
+    coap_context_set_block_mode(context, block_mode());
+#if EXTENDED
+    if (with_oscore && !coap_context_oscore_server(context, oscore("server", "client"))) return UNSUPPORTED;
+#endif
+    if (folder_of_certificates) {
+        coap_dtls_pki_t setup = certificates();
+        if (!coap_context_set_pki(context, &setup)) return 3;
+    } else if (!strcmp(scheme, "coaps")) {
         coap_dtls_spsk_t setup = {.version = COAP_DTLS_SPSK_SETUP_VERSION};
         setup.psk_info.key.s = (const uint8_t *)PSK_KEY;
         setup.psk_info.key.length = strlen(PSK_KEY);
@@ -150,8 +243,12 @@ static int serve(int port, const char *host, const char *scheme) {
     coap_resource_t *both = resource(context, "echo", COAP_REQUEST_PUT, echo);
     coap_register_request_handler(both, COAP_REQUEST_POST, echo);
     coap_register_request_handler(both, COAP_REQUEST_FETCH, echo);
+    coap_register_request_handler(both, COAP_REQUEST_PATCH, echo);
     coap_register_request_handler(both, COAP_REQUEST_IPATCH, echo);
     coap_register_request_handler(both, COAP_REQUEST_DELETE, delete_echo);
+    coap_resource_t *tagged = resource(context, "tagged", COAP_REQUEST_GET, get_tagged);
+    coap_register_request_handler(tagged, COAP_REQUEST_PUT, put_tagged);
+    resource(context, "fresh", COAP_REQUEST_GET, get_fresh);
     coap_resource_t *time = resource(context, "time", COAP_REQUEST_GET, get_time);
     coap_resource_t *times = resource(context, "times", COAP_REQUEST_GET, get_times);
     coap_resource_set_get_observable(time, 1);
@@ -322,10 +419,17 @@ static int ask(const char *uri) {
         sscanf(uri, "%15[^:]://%63[^:]:%d", scheme, host, &port) != 3)
         return 2;
     coap_context_t *context = coap_new_context(NULL);
-    coap_context_set_block_mode(context, COAP_BLOCK_USE_LIBCOAP | COAP_BLOCK_SINGLE_BODY);
+    coap_context_set_block_mode(context, block_mode());
     coap_address_t to = address(host, port);
     coap_session_t *session;
-    if (!strcmp(scheme, "coaps")) {
+    if (folder_of_certificates) {
+        coap_dtls_pki_t setup = certificates();
+        session = coap_new_client_session_pki(context, NULL, &to, protocol(scheme), &setup);
+#if EXTENDED
+    } else if (with_oscore) {
+        session = coap_new_client_session_oscore(context, NULL, &to, COAP_PROTO_UDP, oscore("client", "server"));
+#endif
+    } else if (!strcmp(scheme, "coaps")) {
         coap_dtls_cpsk_t setup = {.version = COAP_DTLS_CPSK_SETUP_VERSION};
         setup.psk_info.identity.s = (const uint8_t *)PSK_IDENTITY;
         setup.psk_info.identity.length = strlen(PSK_IDENTITY);
@@ -351,7 +455,10 @@ static int ask(const char *uri) {
 
 int main(int argc, char **argv) {
     coap_startup();
-    coap_set_log_level(LOG_EMERG);
+    coap_set_log_level((coap_log_t)0);
+    folder_of_certificates = getenv("INTEROP_CERTIFICATES");
+    with_q_block = getenv("INTEROP_Q_BLOCK");
+    with_oscore = getenv("INTEROP_OSCORE");
     if (argc > 3 && !strcmp(argv[1], "server")) return serve(atoi(argv[2]), argv[3], argc > 4 ? argv[4] : "coap");
     if (argc > 2 && !strcmp(argv[1], "ask")) return ask(argv[2]);
     fprintf(stderr, "matrix server PORT HOST [SCHEME] | ask URI\n");

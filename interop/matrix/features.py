@@ -19,7 +19,27 @@ class Feature(NamedTuple):
     # Returns what is wrong, or nothing.
     check: Callable[[list[list[Answer]]], str | None]
     mode: str = "clean"
+    # A scheme, or a name of SETTINGS.
     scheme: str = "coap"
+
+
+class Setting(NamedTuple):
+    """A scheme with settings that an adapter takes from its environment."""
+
+    scheme: str
+    # The extension that an adapter must list in adapters.toml; without it the cell says that it is not supported.
+    extension: str
+    environment: dict[str, str]
+
+
+# The runner sets INTEROP_CERTIFICATES to the folder of certificates where it is empty here.
+SETTINGS = {
+    "certificates": Setting("coaps", "certificates", {"INTEROP_CERTIFICATES": ""}),
+    "cid": Setting("coaps", "cid", {"INTEROP_CID": "4"}),
+    "tls": Setting("coaps+tcp", "tls", {"INTEROP_CERTIFICATES": ""}),
+    "q-block": Setting("coap", "q-block", {"INTEROP_Q_BLOCK": "1"}),
+    "oscore": Setting("coap", "oscore", {"INTEROP_OSCORE": "1"}),
+}
 
 
 def digits(length: int) -> bytes:
@@ -98,11 +118,39 @@ def states(length: int | None) -> Callable[[list[list[Answer]]], str | None]:
     return check
 
 
+def codes(*expected: str) -> Callable[[list[list[Answer]]], str | None]:
+    """Each request is answered by the code in its place."""
+
+    def check(asked: list[list[Answer]]) -> str | None:
+        if failed(asked):
+            return failed(asked)
+        for answers, code in zip(asked, expected):
+            if answers[0].code != code:
+                return f"{answers[0].code} instead of {code}"
+        return None
+
+    return check
+
+
+def valid(asked: list[list[Answer]]) -> str | None:
+    """A GET gives an ETag, and a second one that carries it is answered by 2.03 without a payload."""
+    if wrong := codes("2.05", "2.03", "2.05")(asked):
+        return wrong
+    first, again, other = (answers[0] for answers in asked)
+    if first.options.get(4) != b"\x2a" or again.options.get(4) != b"\x2a":
+        return f"an ETag is missing or another: {first.options.get(4)!r}, {again.options.get(4)!r}"
+    if again.payload or first.payload != b"tagged" or other.payload != b"tagged":
+        return f"another payload: {brief(first.payload)}, {brief(again.payload)}, {brief(other.payload)}"
+    return None
+
+
 TEST, MEDIUM, LARGE = digits(60), digits(10_000), digits(1 << 20)
 HI = b"hi".hex()
 KIB = digits(1024)
 BASIC, OPTIONS, BLOCKS, OBSERVE = "methods and messages", "options and errors", "block-wise transfer", "observation"
 LOSS, TCP, DTLS = "10 % loss", "TCP", "DTLS with a pre-shared key"
+Q_BLOCK, CERTIFICATES, CID = "Q-Block", "DTLS with certificates on both sides", "DTLS with connection IDs"
+TLS, OSCORE = "TLS with certificates on both sides", "OSCORE"
 
 FEATURES = [
     Feature("GET", BASIC, "RFC 7252 5.8.1", ["GET /test"], gives("2.05", TEST)),
@@ -110,6 +158,7 @@ FEATURES = [
     Feature("PUT", BASIC, "RFC 7252 5.8.3", [f"PUT /echo payload={HI}"], gives("2.04", b"hi")),
     Feature("DELETE", BASIC, "RFC 7252 5.8.4", ["DELETE /echo"], gives("2.02")),
     Feature("FETCH", BASIC, "RFC 8132 2", [f"FETCH /echo payload={HI} opt=12:00"], gives("2.05", b"hi")),
+    Feature("PATCH", BASIC, "RFC 8132 3", [f"PATCH /echo payload={HI}"], gives("2.04", b"hi")),
     Feature("iPATCH", BASIC, "RFC 8132 3", [f"IPATCH /echo payload={HI}"], gives("2.04", b"hi")),
     Feature("Non-confirmable request", BASIC, "RFC 7252 4.3", ["GET /test non"], gives("2.05", TEST)),
     Feature("ping", BASIC, "RFC 7252 4.3", ["PING -"], gives("rst")),
@@ -128,6 +177,11 @@ FEATURES = [
     Feature("Hop-Limit ignored", OPTIONS, "RFC 8768 3", ["GET /test opt=16:03"], gives("2.05", TEST)),
     Feature("5.05 for Proxy-Uri", OPTIONS, "RFC 7252 5.10.2", ["GET /test opt=35:" + b"coap://192.0.2.1/x".hex()], gives("5.05")),
     Feature("No-Response", OPTIONS, "RFC 7967 2", ["GET /test non opt=258:02 wait=1", "GET /test"], silent),
+    Feature("ETag: 2.03 for the same version", OPTIONS, "RFC 7252 5.10.6.2", ["GET /tagged", "GET /tagged opt=4:2a", "GET /tagged opt=4:2b"], valid),
+    Feature("If-Match", OPTIONS, "RFC 7252 5.10.8.1", ["PUT /tagged opt=1:2a", "PUT /tagged opt=1:2b"], codes("2.04", "4.12")),
+    Feature("If-None-Match", OPTIONS, "RFC 7252 5.10.8.2", ["PUT /tagged", "PUT /tagged opt=5:"], codes("2.04", "4.12")),
+    Feature("Accept: 4.06 for another format", OPTIONS, "RFC 7252 5.10.4", ["GET /tagged opt=17:", "GET /tagged opt=17:3c"], codes("2.05", "4.06")),
+    Feature("Echo: the client repeats a challenged request", OPTIONS, "RFC 9175 2.3", ["GET /fresh"], gives("2.05", b"fresh")),
     Feature("discovery", OPTIONS, "RFC 6690 4", ["GET /.well-known/core"], links),
     Feature("Block2", BLOCKS, "RFC 7959 2.4", ["GET /medium"], gives("2.05", MEDIUM)),
     Feature("Block2, 64-byte blocks", BLOCKS, "RFC 7959 2.4", ["GET /medium block=64"], gives("2.05", MEDIUM)),
@@ -152,4 +206,23 @@ FEATURES = [
     Feature("GET", DTLS, "RFC 7252 9.1.3.1", ["GET /test"], gives("2.05", TEST), scheme="coaps"),
     Feature("Block1 and Block2", DTLS, "RFC 7959 3.3", ["PUT /echo digits=10000"], gives("2.04", MEDIUM), scheme="coaps"),
     Feature("observe", DTLS, "RFC 7641 3", ["GET /time observe=3"], states(None), scheme="coaps"),
+    Feature("GET, with 10 % loss", DTLS, "RFC 6347 4.2.4", ["GET /test wait=40"] * 4, gives("2.05", TEST), mode="loss", scheme="coaps"),
+    Feature("GET", CERTIFICATES, "RFC 7252 9.1.3.3", ["GET /test"], gives("2.05", TEST), scheme="certificates"),
+    Feature("Block1 and Block2", CERTIFICATES, "RFC 7959 3.3", ["PUT /echo digits=10000"], gives("2.04", MEDIUM), scheme="certificates"),
+    Feature("GET, with 10 % loss", CERTIFICATES, "RFC 6347 4.2.4", ["GET /test wait=40"] * 4, gives("2.05", TEST), mode="loss", scheme="certificates"),
+    Feature("GET", CID, "RFC 9146 3", ["GET /test"], gives("2.05", TEST), scheme="cid"),
+    Feature("the client's address changes", CID, "RFC 9146 6", ["GET /test", "GET /test"], gives("2.05", TEST), mode="moved", scheme="cid"),
+    Feature("GET", TLS, "RFC 8323 8.2", ["GET /test"], gives("2.05", TEST), scheme="tls"),
+    Feature("upload of 10 kB", TLS, "RFC 8323 5.3.1", ["PUT /length digits=10000"], gives("2.04", b"10000"), scheme="tls"),
+    Feature("download of 1 MiB", TLS, "RFC 8323 6", ["GET /large wait=30"], gives("2.05", LARGE), scheme="tls"),
+    Feature("observe", TLS, "RFC 8323 7", ["GET /time observe=3"], states(None), scheme="tls"),
+    Feature("Q-Block2", Q_BLOCK, "RFC 9177 4.4", ["GET /medium"], gives("2.05", MEDIUM), scheme="q-block"),
+    Feature("Q-Block1", Q_BLOCK, "RFC 9177 4.3", ["PUT /length digits=10000"], gives("2.04", b"10000"), scheme="q-block"),
+    Feature("Q-Block2, with 10 % loss", Q_BLOCK, "RFC 9177 7.2", ["GET /medium wait=30"], gives("2.05", MEDIUM), mode="loss", scheme="q-block"),
+    Feature("Q-Block1, with 10 % loss", Q_BLOCK, "RFC 9177 7.2", ["PUT /length digits=10000 wait=30"], gives("2.04", b"10000"), mode="loss", scheme="q-block"),
+    Feature("GET", OSCORE, "RFC 8613 8", ["GET /test"], gives("2.05", TEST), scheme="oscore"),
+    Feature("PUT", OSCORE, "RFC 8613 4.2", [f"PUT /echo payload={HI}"], gives("2.04", b"hi"), scheme="oscore"),
+    Feature("Block2", OSCORE, "RFC 8613 4.1.3.4", ["GET /medium"], gives("2.05", MEDIUM), scheme="oscore"),
+    Feature("observe", OSCORE, "RFC 8613 4.1.3.5", ["GET /time observe=3"], states(None), scheme="oscore"),
+    Feature("GET, with 10 % loss", OSCORE, "RFC 8613 7.4", ["GET /test wait=30"] * 8, gives("2.05", TEST), mode="loss", scheme="oscore"),
 ]

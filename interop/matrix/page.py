@@ -4,7 +4,9 @@ import re
 from html import escape
 
 from features import Feature
+from raw import RawFeature
 
+RAW_GROUP = "Raw datagrams"
 MARKS = {"pass": "yes", "fail": "no", "unsupported": "–", "missing": "did not start"}
 
 
@@ -63,18 +65,52 @@ def explained(titles: dict[str, str], feature: Feature, found: dict[tuple[str, s
     return "; ".join(parts)
 
 
-def markdown(titles: dict[str, str], features: list[Feature], results: list[dict]) -> str:
+def raw_cells(feature: RawFeature, names: list[str], raw: list[dict]) -> list[dict]:
+    """The result of each server."""
+    held = {each["server"]: {r["name"]: r for r in each["results"]} for each in raw}
+    return [held[name][feature.name] for name in names]
+
+
+def raw_markdown(titles: dict[str, str], features: list[RawFeature], raw: list[dict]) -> list[str]:
+    names = list(titles)
+    out = [
+        "", f"## {RAW_GROUP}", "",
+        "Datagrams that no library sends, from the runner to each server. “–” means that a server lacks an extension that it does not "
+        "have to have.", "",
+        "| feature | reference | " + " | ".join(titles[name] for name in names) + " |",
+        "|---|---|" + "---|" * len(names),
+    ]
+    wrong = []
+    for feature in features:
+        cells = raw_cells(feature, names, raw)
+        out.append(f"| {feature.name} | {feature.reference} | " + " | ".join(MARKS[cell["status"]] for cell in cells) + " |")
+        by_reason: dict[str, list[str]] = {}
+        for name, cell in zip(names, cells):
+            if cell["status"] in ("fail", "missing"):
+                by_reason.setdefault(cell["reason"], []).append(titles[name])
+        if by_reason:
+            parts = [f"{', '.join(servers)} ({reason})" for reason, servers in by_reason.items()]
+            wrong.append(f"- **{feature.name}**: {'; '.join(parts)}.")
+    if wrong:
+        out += ["", "<!-- prose: off -->", "", "Failures:", "", *wrong, "", "<!-- prose: on -->"]
+    return out
+
+
+def markdown(
+    titles: dict[str, str], features: list[Feature], results: list[dict], raw_features: list[RawFeature], raw: list[dict]
+) -> str:
     pairs = by_pair(results)
     names = list(titles)
     out = [
         "# The interoperability matrix",
         "",
         f"This page is written by `interop/run.py --publish`. {len(names)} implementations of CoAP are tested against each other, as server "
-        f"and as client, with {len(features)} features. All UDP traffic passes a relay that records it; for the group “10 % loss” the relay "
-        "loses a tenth of the datagrams in each direction. [interop/README.md](../interop/README.md) explains how to run the matrix and how to "
-        "add an implementation. A run also writes a log and a capture of each pair, to which its HTML page links.",
+        f"and as client, with {len(features) + len(raw_features)} features. All UDP traffic passes a relay that records it; for the group “10 % loss” the relay "
+        "loses a tenth of the datagrams in each direction. All clients and servers of the secured groups have the same certificate, key or "
+        "OSCORE context. [interop/README.md](../interop/README.md) explains how to run the matrix and how to "
+        "add an implementation. A run also writes an HTML page, whose cells link to the log and to the packets in the captures of each pair.",
         "",
-        "A cell counts the features that work, of those that both sides support. “–” means that one side offers no such transport or call. A "
+        "A cell counts the features that work, of those that both sides support. “–” means that one side offers no such transport, extension or call. A "
         "failure can be due to either side, and some features depend on the application rather than on the library. "
         "[Interoperability](interop.md) explains the deviations that were examined.",
         "",
@@ -108,6 +144,8 @@ def markdown(titles: dict[str, str], features: list[Feature], results: list[dict
             out += ["", "<!-- prose: off -->", "", "Failures; an arrow leads from the client to the server:", ""]
             out += [f"- **{feature.name}**: {explained(titles, feature, found, pairs)}." for feature, found in wrong if found]
             out += ["", "<!-- prose: on -->"]
+    if raw_features:
+        out += raw_markdown(titles, raw_features, raw)
     return "\n".join(out) + "\n"
 
 
@@ -119,39 +157,62 @@ td, th { border: 1px solid #bbb; padding: .25rem .5rem; text-align: left; }
 """
 
 
-def html(titles: dict[str, str], features: list[Feature], results: list[dict]) -> str:
+def evidence(result: dict) -> str:
+    """A link to the capture, with the numbers of the packets as Wireshark counts them."""
+    if "capture" not in result:
+        return ""
+    first, last = result["packets"]
+    return f"<a href='{result['capture']}'>packets {first} to {last}</a>"
+
+
+def row(group: str, feature: Feature | RawFeature, result: dict) -> str:
+    return (
+        f"<tr class={result['status']}><td>{escape(group)}<td>{escape(feature.name)}<td>{escape(feature.reference)}"
+        f"<td>{MARKS[result['status']]}<td>{evidence(result)}<td>{escape(result['reason'] or '')}"
+    )
+
+
+HEADINGS = "<div class=wide><table><tr><th>group<th>feature<th>reference<th>result<th>capture<th>reason"
+
+
+def html(
+    titles: dict[str, str], features: list[Feature], results: list[dict], raw_features: list[RawFeature], raw: list[dict]
+) -> str:
     pairs = by_pair(results)
     names = list(titles)
     out = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>CoAP interoperability</title><style>{STYLE}</style><h1>CoAP interoperability</h1>"
-        "<p>Rows are servers, columns are clients; a cell links to what the pair exchanged.<div class=wide><table><tr><th>"
+        "<p>Rows are servers, columns are clients; a cell links to the features of the pair, with logs and captures."
+        "<div class=wide><table><tr><th>"
     ]
     out += [f"<th>{escape(titles[name])}" for name in names]
+    out += [f"<th>{RAW_GROUP.lower()}"] if raw_features else []
+    held_raw = {each["server"]: {r["name"]: r for r in each["results"]} for each in raw}
+
+    def cell(server: str, client: str, held: list[dict]) -> str:
+        text = share(held)
+        done = text.split("/")
+        kind = "missing" if "start" in text else "pass" if len(done) == 2 and done[0] == done[1] else "fail"
+        return f"<td class={kind}><a href='#{server}--{client}'>{text}</a>"
+
     for server in names:
         out.append(f"<tr><th>{escape(titles[server])}")
-        for client in names:
-            held = list(pairs[server, client].values())
-            text = share(held)
-            done = text.split("/")
-            kind = "missing" if "start" in text else "pass" if len(done) == 2 and done[0] == done[1] else "fail"
-            out.append(f"<td class={kind}><a href='#{server}--{client}'>{text}</a>")
+        out += [cell(server, client, list(pairs[server, client].values())) for client in names]
+        if raw_features:
+            out.append(cell(server, "raw", list(held_raw[server].values())))
     out.append("</table></div>")
     for (server, client), held in pairs.items():
         name = f"{server}--{client}"
         out.append(
             f"<h2 id='{name}'>{escape(titles[server])} as server, {escape(titles[client])} as client</h2>"
-            f"<p><a href='{name}.log'>log</a>, captures: <a href='{name}.pcap'>UDP</a>, "
-            f"<a href='{name}-loss.pcap'>with loss</a>, <a href='{name}-twice.pcap'>everything twice</a>, "
-            f"<a href='{name}-dtls.pcap'>DTLS</a>"
-            "<div class=wide><table><tr><th>group<th>feature<th>reference<th>result<th>reason"
+            f"<p><a href='{name}.log'>log</a>{HEADINGS}"
         )
-        for feature in features:
-            result = held.get(key(feature))
-            if result:
-                out.append(
-                    f"<tr class={result['status']}><td>{escape(feature.group)}<td>{escape(feature.name)}"
-                    f"<td>{escape(feature.reference)}<td>{MARKS[result['status']]}<td>{escape(result['reason'] or '')}"
-                )
+        out += [row(feature.group, feature, held[key(feature)]) for feature in features if key(feature) in held]
+        out.append("</table></div>")
+    for server in names if raw_features else []:
+        name = f"{server}--raw"
+        out.append(f"<h2 id='{name}'>{escape(titles[server])} as server, raw datagrams</h2><p><a href='{name}.log'>log</a>{HEADINGS}")
+        out += [row(RAW_GROUP.lower(), feature, held_raw[server][feature.name]) for feature in raw_features]
         out.append("</table></div>")
     return "\n".join(out)

@@ -13,9 +13,11 @@ class Capture:
     """Writes datagrams into a pcap file, with IPv4 and UDP headers made up around them."""
 
     def __init__(self, path: Path) -> None:
+        self.name = path.name
         self.file = path.open("wb")
         # Link type 101: raw IP.
         self.file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
+        self.packets = 0
 
     def write(self, payload: bytes, source: int, destination: int) -> None:
         now = time.time()
@@ -26,15 +28,21 @@ class Capture:
         packet = ip + udp + payload
         self.file.write(struct.pack("<IIII", int(now), int(now % 1 * 1e6), len(packet), len(packet)))
         self.file.write(packet)
+        self.packets += 1
 
     def close(self) -> None:
         self.file.close()
 
 
+# Types of DTLS records: RFC 5246 section 6.2.1, RFC 9146 section 4.
+HANDSHAKE, WITH_CID = 22, 25
+
+
 class Relay:
     """Stands between clients and one server on the loopback interface.
 
-    `mode` is "clean", "loss" (a tenth of the datagrams each way) or "twice" (each one comes twice).
+    `mode` is "clean", "loss" (a tenth of the datagrams each way), "twice" (each one comes twice) or "moved" (clean, and the
+    runner calls `move`).
     """
 
     def __init__(self, server_port: int, capture: Path) -> None:
@@ -45,6 +53,8 @@ class Relay:
         self.mode = "clean"
         self.random = random.Random(0)
         self.to_client = 0
+        # How many datagrams to the server began with a DTLS record of each type.
+        self.records: dict[int, int] = {}
         self.behind: dict[tuple[str, int], socket.socket] = {}
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.front, selectors.EVENT_READ, None)
@@ -62,6 +72,14 @@ class Relay:
     def set(self, mode: str, seed: str) -> None:
         self.random = random.Random(seed)
         self.mode = mode
+
+    def move(self) -> None:
+        """The server sees the clients at other addresses from now on."""
+        moved, self.behind = self.behind, {}
+        for behind in moved.values():
+            self.selector.unregister(behind)
+            behind.close()
+        self.records = {}
 
     def copies(self) -> int:
         if self.mode == "loss":
@@ -84,6 +102,8 @@ class Relay:
                 behind = self.behind[source] = self.bound()
                 self.selector.register(behind, selectors.EVENT_READ, source)
             self.capture.write(payload, source[1], self.port)
+            if payload:
+                self.records[payload[0]] = self.records.get(payload[0], 0) + 1
             for _ in range(self.copies()):
                 behind.sendto(payload, self.server)
         else:

@@ -7,6 +7,7 @@ const coap = require("coap");
 const readline = require("readline");
 
 const UNSUPPORTED = 127;
+const TAG = Buffer.from([0x2a]);
 const digits = (length) => Buffer.from("0123456789".repeat(Math.ceil(length / 10)).slice(0, length));
 // A loopback interface answers soon, and a relay that loses a tenth of all needs more patience.
 coap.updateTiming({ ackTimeout: 0.5, maxRetransmit: 8 });
@@ -36,8 +37,35 @@ function serve(port, host, scheme) {
     "/separate": { GET: (_, response) => setTimeout(() => response.end("that took a while"), 500) },
     "/query": { GET: (request, response) => response.end(request.url.split("?")[1] || "") },
     "/echo": {
-      PUT: echo("2.04"), POST: echo("2.04"), iPATCH: echo("2.04"), FETCH: echo("2.05"),
+      PUT: echo("2.04"), POST: echo("2.04"), PATCH: echo("2.04"), iPATCH: echo("2.04"), FETCH: echo("2.05"),
       DELETE: (_, response) => { response.code = "2.02"; response.end(); },
+    },
+    "/tagged": {
+      GET: (request, response) => {
+        const option = (name) => request.options.find((option) => option.name === name)?.value;
+        const accepted = option("Accept");
+        if (accepted !== undefined && accepted !== "text/plain") response.code = "4.06";
+        else {
+          response.setOption("ETag", TAG);
+          if (option("ETag") === TAG.toString()) response.code = "2.03";
+          else return response.end("tagged");
+        }
+        response.end();
+      },
+      PUT: (request, response) => {
+        const option = (name) => request.options.find((option) => option.name === name)?.value;
+        const refused = option("If-None-Match") !== undefined || (option("If-Match") && !option("If-Match").equals(TAG));
+        response.code = refused ? "4.12" : "2.04";
+        response.end();
+      },
+    },
+    "/fresh": {
+      GET: (request, response) => {
+        if (request.options.some((option) => String(option.name) === "252")) return response.end("fresh");
+        response.code = "4.01";
+        response.setOption("252", Buffer.from("echo-me!"));
+        response.end();
+      },
     },
     "/length": { PUT: (request, response) => { response.code = "2.04"; response.end(String(request.payload.length)); } },
     "/count": { POST: (_, response) => { response.code = "2.04"; response.end(String(++counted)); } },
@@ -55,11 +83,13 @@ function serve(port, host, scheme) {
   server.listen(port, host, () => console.log("ready"));
 }
 
-const number = { Observe: 6, "Content-Format": 12, ETag: 4, "Max-Age": 14, Block2: 23, Block1: 27, Size2: 28 };
+const number = { "If-Match": 1, "If-None-Match": 5, Accept: 17, "Proxy-Uri": 35, Observe: 6, "Content-Format": 12, ETag: 4, "Max-Age": 14, Block2: 23, Block1: 27, Size2: 28 };
+const hexadecimal = (value) =>
+  Buffer.isBuffer(value) ? value.toString("hex") : typeof value === "string" ? Buffer.from(value).toString("hex") : Number(value).toString(16);
 function show(message) {
   const options = (message._packet?.options || [])
     .map((option) => [number[option.name] || Number(option.name) || 0, option.value])
-    .filter(([name]) => name).map(([name, value]) => `${name}:${Buffer.isBuffer(value) ? value.toString("hex") : Number(value).toString(16)}`);
+    .filter(([name]) => name).map(([name, value]) => `${name}:${hexadecimal(value)}`);
   console.log(`${message.code} ${options.join(",") || "-"} ${message.payload.toString("hex") || "-"}`);
 }
 

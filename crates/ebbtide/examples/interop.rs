@@ -1,10 +1,10 @@
 //! Ebbtide's adapter for the interoperability matrix, which `interop/README.md` describes:
-//! `interop server PORT HOST [coap|coap+tcp|coaps]`, or `interop ask URI`.
+//! `interop server PORT HOST [coap|coap+tcp|coaps|coaps+tcp]`, or `interop ask URI`.
 
 use bytes::Bytes;
-use ebbtide::dtls::{Credentials, DtlsBind, Psk};
+use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk};
 use ebbtide::server::{Call, Router, Subject, get, post, put};
-use ebbtide::stream::Listen;
+use ebbtide::stream::{Identity, Listen, TlsServer, Trust};
 use ebbtide::{Client, Code, Config, OptionNumber, Options, Request, Response, Server};
 use std::error::Error;
 use std::fmt::Write as _;
@@ -20,6 +20,24 @@ const UNSUPPORTED: u8 = 127;
 /// The key of all adapters.
 fn psk() -> Option<Psk> {
     Psk::new(b"sesame-of-interop")
+}
+
+/// The certificate of all adapters and the authority that issued it, from the folder that the runner names.
+fn certificates() -> Result<Option<(Identity, Trust)>, Box<dyn Error>> {
+    let Some(folder) = std::env::var_os("INTEROP_CERTIFICATES") else { return Ok(None) };
+    let read = |name: &str| std::fs::read(std::path::Path::new(&folder).join(name));
+    let identity = Identity::from_pem(&read("peer.crt")?, &read("peer.key")?)?;
+    Ok(Some((identity, Trust::authorities(&read("authority.pem")?)?)))
+}
+
+/// The length of our connection IDs, if the runner gives one; without it, clients have empty ones.
+fn dtls_config() -> DtlsConfig {
+    let mut dtls = DtlsConfig::default();
+    if let Some(length) = std::env::var("INTEROP_CID").ok().and_then(|text| text.parse().ok()) {
+        dtls.client.cid_length = Some(length);
+        dtls.server.cid_length = Some(length);
+    }
+    dtls
 }
 
 fn digits(length: usize) -> Bytes {
@@ -46,6 +64,38 @@ fn ticking(every: u64, confirmable: bool, say: fn(u64) -> String) -> ebbtide::se
 async fn separate(_: Call<'static>) -> Response {
     tokio::time::sleep(Duration::from_millis(500)).await;
     Response::content("that took a while")
+}
+
+const TAG: &[u8] = &[0x2a];
+
+fn has_tag(call: &Call<'_>, number: OptionNumber) -> bool {
+    call.message().options().any(|option| option.number == number && option.value == TAG)
+}
+
+fn get_tagged(call: &Call<'_>) -> Response {
+    if call.accept().is_some_and(|format| format.0 != 0) {
+        Response::new(Code::NOT_ACCEPTABLE)
+    } else if has_tag(call, OptionNumber::ETAG) {
+        Response::new(Code::VALID).etag(TAG)
+    } else {
+        Response::content("tagged").etag(TAG)
+    }
+}
+
+fn put_tagged(call: &Call<'_>) -> Response {
+    let message = call.message();
+    let refused = message.option(OptionNumber::IF_NONE_MATCH).is_some()
+        || message.option(OptionNumber::IF_MATCH).is_some()
+            && !has_tag(call, OptionNumber::IF_MATCH);
+    Response::new(if refused { Code::PRECONDITION_FAILED } else { Code::CHANGED })
+}
+
+/// A handler that demands Echo itself (RFC 9175 section 2.3).
+fn fresh(call: &Call<'_>) -> Response {
+    match call.message().option(OptionNumber::ECHO) {
+        Some(_) => Response::content("fresh"),
+        None => Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, b"echo-me!"),
+    }
 }
 
 fn router() -> Router {
@@ -76,10 +126,13 @@ fn router() -> Router {
             "/echo",
             put(echo(Code::CHANGED))
                 .post(echo(Code::CHANGED))
+                .patch(echo(Code::CHANGED))
                 .ipatch(echo(Code::CHANGED))
                 .fetch(echo(Code::CONTENT))
                 .delete(|_: &Call<'_>| Response::new(Code::DELETED)),
         )
+        .route("/tagged", get(get_tagged).put(put_tagged).conditional())
+        .route("/fresh", get(fresh))
         .route("/time", ticking(250, true, |n| n.to_string()))
         .route("/times", ticking(500, false, |n| (n % 10).to_string().repeat(3000)))
 }
@@ -94,8 +147,20 @@ async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn
             Server::with_config(router(), config, [unused])?.listen(Listen::Tcp(address))?
         }
         "coaps" => {
-            let config = config.bind_dtls(DtlsBind::new(address, |_| psk()));
+            let bind = match certificates()? {
+                Some((identity, trust)) => {
+                    let tls = TlsServer::new(identity).require_client_certificates(&trust)?;
+                    DtlsBind::with_certificates(address, &tls)?
+                }
+                None => DtlsBind::new(address, |_| psk()),
+            };
+            let config = config.dtls(dtls_config()).bind_dtls(bind);
             Server::with_config(router(), config, [unused])?
+        }
+        "coaps+tcp" => {
+            let (identity, trust) = certificates()?.ok_or("INTEROP_CERTIFICATES is not set")?;
+            let tls = TlsServer::new(identity).require_client_certificates(&trust)?;
+            Server::with_config(router(), config, [unused])?.listen(Listen::Tls(address, tls))?
         }
         _ => return Ok(UNSUPPORTED.into()),
     };
@@ -139,10 +204,14 @@ async fn one(client: &Client, base: &str, line: &str) -> Result<(), Box<dyn Erro
         "PUT" => Code::PUT,
         "DELETE" => Code::DELETE,
         "FETCH" => Code::FETCH,
+        "PATCH" => Code::PATCH,
         "IPATCH" => Code::IPATCH,
         _ => Code::GET,
     };
     let mut request = Request::new(code, format!("{base}{path}"))?;
+    if std::env::var_os("INTEROP_Q_BLOCK").is_some() {
+        request = request.q_block();
+    }
     let mut observed = 0;
     for word in words {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -185,12 +254,18 @@ async fn one(client: &Client, base: &str, line: &str) -> Result<(), Box<dyn Erro
 }
 
 async fn ask(base: &str) -> Result<ExitCode, Box<dyn Error>> {
-    if !["coap:", "coap+tcp:", "coaps:"].iter().any(|scheme| base.starts_with(scheme)) {
+    if !["coap:", "coap+tcp:", "coaps:", "coaps+tcp:"].iter().any(|scheme| base.starts_with(scheme))
+    {
         return Ok(UNSUPPORTED.into());
     }
-    let config = Config::new()
-        .max_retransmit(8)
-        .credentials(psk().map(|psk| Credentials::new("matrix", psk)));
+    let mut config = Config::new().max_retransmit(8).dtls(dtls_config());
+    config = match certificates()? {
+        Some((identity, trust)) => config
+            .certificates(Certificates::new(&trust, Some(&identity))?)
+            .trust(trust)
+            .identity(identity),
+        None => config.credentials(psk().map(|psk| Credentials::new("matrix", psk))),
+    };
     let client = Client::with_config(config);
     println!("ready");
     // A separate thread reads lines, so that the client continues while there is none.

@@ -18,10 +18,17 @@ fn digits(length: usize) -> Vec<u8> {
     b"0123456789".iter().copied().cycle().take(length).collect()
 }
 
+const TAG: [u8; 1] = [0x2a];
+const ECHO: u16 = 252;
+
+fn has_tag(message: &Packet, option: CoapOption) -> bool {
+    message.get_first_option(option).is_some_and(|value| value[..] == TAG)
+}
+
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 async fn answer(mut request: Box<CoapRequest<SocketAddr>>) -> Box<CoapRequest<SocketAddr>> {
-    use RequestType::{Delete, Fetch, Get, IPatch, Post, Put};
+    use RequestType::{Delete, Fetch, Get, IPatch, Patch, Post, Put};
     let method = *request.get_method();
     let path = request.get_path();
     let body = request.message.payload.clone();
@@ -45,10 +52,37 @@ async fn answer(mut request: Box<CoapRequest<SocketAddr>>) -> Box<CoapRequest<So
             content(parts.join("&").into_bytes())
         }
         "echo" => match method {
-            Put | Post | IPatch => (ResponseType::Changed, body),
+            Put | Post | Patch | IPatch => (ResponseType::Changed, body),
             Fetch => (ResponseType::Content, body),
             Delete => (ResponseType::Deleted, vec![]),
             _ => (ResponseType::MethodNotAllowed, vec![]),
+        },
+        "tagged" if method == Put => {
+            let refused = request.message.get_option(CoapOption::IfNoneMatch).is_some()
+                || request.message.get_option(CoapOption::IfMatch).is_some()
+                    && !has_tag(&request.message, CoapOption::IfMatch);
+            (if refused { ResponseType::PreconditionFailed } else { ResponseType::Changed }, vec![])
+        }
+        "tagged" => {
+            let accepted = request.message.get_first_option(CoapOption::Accept);
+            if accepted.is_some_and(|format| format.iter().any(|byte| *byte != 0)) {
+                (ResponseType::NotAcceptable, vec![])
+            } else {
+                let same = has_tag(&request.message, CoapOption::ETag);
+                if let Some(response) = &mut request.response {
+                    response.message.add_option(CoapOption::ETag, TAG.to_vec());
+                }
+                if same { (ResponseType::Valid, vec![]) } else { content(b"tagged".to_vec()) }
+            }
+        }
+        "fresh" => match request.message.get_first_option(CoapOption::from(ECHO)) {
+            Some(_) => content(b"fresh".to_vec()),
+            None => {
+                if let Some(response) = &mut request.response {
+                    response.message.add_option(CoapOption::from(ECHO), b"echo-me!".to_vec());
+                }
+                (ResponseType::Unauthorized, vec![])
+            }
         },
         "length" => of(Put, ResponseType::Changed, body.len().to_string().into_bytes()),
         "count" => {
@@ -117,6 +151,7 @@ async fn one(client: &mut UdpCoAPClient, line: &str) -> Result<(), String> {
         "PUT" => RequestType::Put,
         "DELETE" => RequestType::Delete,
         "FETCH" => RequestType::Fetch,
+        "PATCH" => RequestType::Patch,
         "IPATCH" => RequestType::IPatch,
         other => {
             println!("unsupported no API for {other}");

@@ -19,7 +19,9 @@ import org.eclipse.californium.core.coap.CoAP.Code;
 import org.eclipse.californium.core.coap.CoAP.ResponseCode;
 import org.eclipse.californium.core.coap.CoAP.Type;
 import org.eclipse.californium.core.coap.Option;
+import org.eclipse.californium.core.coap.OptionSet;
 import org.eclipse.californium.core.coap.Request;
+import org.eclipse.californium.core.coap.Response;
 import org.eclipse.californium.core.coap.option.OpaqueOptionDefinition;
 import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.core.server.resources.CoapExchange;
@@ -93,6 +95,31 @@ public class Matrix {
         }
     }
 
+    static class Tagged extends CoapResource {
+        static final byte[] TAG = {0x2a};
+
+        Tagged() {
+            super("tagged");
+        }
+
+        @Override public void handleGET(CoapExchange exchange) {
+            OptionSet options = exchange.getRequestOptions();
+            if (options.hasAccept() && options.getAccept() != 0) {
+                exchange.respond(ResponseCode.NOT_ACCEPTABLE);
+                return;
+            }
+            exchange.setETag(TAG);
+            if (options.containsETag(TAG)) exchange.respond(ResponseCode.VALID);
+            else exchange.respond("tagged");
+        }
+
+        @Override public void handlePUT(CoapExchange exchange) {
+            OptionSet options = exchange.getRequestOptions();
+            boolean refused = options.hasIfNoneMatch() || options.getIfMatchCount() > 0 && !options.isIfMatch(TAG);
+            exchange.respond(refused ? ResponseCode.PRECONDITION_FAILED : ResponseCode.CHANGED);
+        }
+    }
+
     static void serve(int port, String host, String scheme) {
         CoapServer server = new CoapServer(Interop.configuration());
         server.addEndpoint(endpoint(new InetSocketAddress(host, port), scheme, true));
@@ -106,6 +133,19 @@ public class Matrix {
                     exchange.respond(exchange.getRequestOptions().getUriQueryString());
                 }
             },
+            new Tagged(),
+            new CoapResource("fresh") {
+                @Override public void handleGET(CoapExchange exchange) {
+                    if (exchange.getRequestOptions().asSortedList().stream().anyMatch(option -> option.getNumber() == 252)) {
+                        exchange.respond("fresh");
+                        return;
+                    }
+                    Response response = new Response(ResponseCode.UNAUTHORIZED);
+                    response.getOptions().addOption(
+                        new Option(new OpaqueOptionDefinition(252, "Echo"), "echo-me!".getBytes()));
+                    exchange.respond(response);
+                }
+            },
             new CoapResource("length") {
                 @Override public void handlePUT(CoapExchange exchange) {
                     exchange.respond(ResponseCode.CHANGED, "" + exchange.getRequestPayload().length);
@@ -114,6 +154,10 @@ public class Matrix {
             new Resources.Echo() {
                 @Override public void handleFETCH(CoapExchange exchange) {
                     exchange.respond(ResponseCode.CONTENT, exchange.getRequestPayload());
+                }
+
+                @Override public void handlePATCH(CoapExchange exchange) {
+                    handlePUT(exchange);
                 }
 
                 @Override public void handleIPATCH(CoapExchange exchange) {
@@ -161,7 +205,11 @@ public class Matrix {
                     String[] option = word[1].split(":", 2);
                     int number = Integer.parseInt(option[0]);
                     byte[] value = HexFormat.of().parseHex(option[1]);
-                    if (number == 258) request.getOptions().setNoResponse(value[0]);
+                    if (number == 1) request.getOptions().addIfMatch(value);
+                    else if (number == 4) request.getOptions().addETag(value);
+                    else if (number == 5) request.getOptions().setIfNoneMatch(true);
+                    else if (number == 17) request.getOptions().setAccept(value.length == 0 ? 0 : value[0]);
+                    else if (number == 258) request.getOptions().setNoResponse(value[0]);
                     else if (number == 35) request.getOptions().setProxyUri(new String(value));
                     else if (number == 39) request.getOptions().setProxyScheme(new String(value));
                     else request.getOptions().addOption(
