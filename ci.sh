@@ -154,7 +154,7 @@ step_deny() {
 }
 
 step_clippy() {
-    cargo clippy "${locked[@]}" --workspace --all-targets -- -D warnings
+    cargo clippy "${locked[@]}" --workspace --all-targets --features ebbtide/dtls13,ebbtide-cli/dtls13 -- -D warnings
 }
 
 # What an application may leave out of the library, the size of a minimal client's dependencies, and the
@@ -229,7 +229,8 @@ step_peers() {
     note "$(grep -c ": built" "$logs/$step.log" || true) peers built"
 }
 
-step_test() { run_tests --workspace; }
+# DTLS 1.3 is not part of the programs, but tested.
+step_test() { run_tests --workspace --features ebbtide/dtls13; }
 
 # The same tests as optimised: what debug assertions and overflow checks hide shows here. Of the core
 # and the testbed, which do the arithmetic; same-answer runs the command as it ships. Without LTO,
