@@ -2,7 +2,7 @@
 # Builds the peers that interop tests and benchmarks talk to, each into TARGET/interop/NAME with
 # one program NAME/peer; README.md says what it takes. What is newer than its sources stays.
 #
-#   interop/build.sh [libcoap] [libcoap-q] [aiocoap] [californium] [go-coap] [limit] [libcoap-c]   (all without)
+#   interop/build.sh [libcoap] [libcoap-q] [aiocoap] [californium] [go-coap] [mbedtls] [limit] [libcoap-c]   (all without)
 #   interop/build.sh matrix        the adapters of the matrix: interop/run.py
 #
 # limit and libcoap-c are for measuring: scripts/bench_peers.sh.
@@ -48,6 +48,14 @@ build_libcoap-q() {
     printf '#!/bin/sh\nprogram=$1\nshift\nexec %scoap-$program-notls "$@"\n' "$run" >"$dir/peer"
     chmod +x "$dir/peer"
     [ -n "$("$dir/peer" client -h 2>&1 | grep Usage)" ]
+}
+
+# Without RFC 9146 before Mbed TLS 3.2; the tests then leave connection IDs out.
+build_mbedtls() {
+    need cc gcc
+    echo '#include <mbedtls/ssl.h>' | cc -E - >/dev/null 2>&1 || { echo "no headers (Debian's libmbedtls-dev)" >&2; return 1; }
+    mkdir -p "$target/mbedtls"
+    cc -O1 -o "$target/mbedtls/peer" mbedtls/peer.c -lmbedtls -lmbedx509 -lmbedcrypto
 }
 
 build_limit() {
@@ -135,7 +143,7 @@ build_californium() {
 
 [ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs node-coap ebbtide aiocoap californium go-coap
 failed=0
-for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap limit libcoap-c}"; do
+for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap mbedtls limit libcoap-c}"; do
     for name in $peer; do
         if fresh "$name"; then
             echo "$name: built before"

@@ -18,6 +18,10 @@ use std::time::Duration;
 
 /// Serve test resources, or the files of a folder
 #[derive(Args, Debug)]
+#[cfg_attr(
+    feature = "dtls13",
+    expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")
+)]
 pub(crate) struct ServeArgs {
     /// Address and port; may be repeated [default: 0.0.0.0:5683 and [::]:5683]. With DTLS as in
     /// coaps://0.0.0.0:5684; over TCP, TLS or WebSockets as in coap+tcp://0.0.0.0:5683,

@@ -16,10 +16,10 @@ const PEERS: [&str; 2] = ["californium", "go-coap"];
 
 /// A folder with the certificate of an authority, those that it issued to us and to the peer, and one of
 /// another authority.
-struct Folder(tempfile::TempDir);
+pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         for (authority, names) in
             [("authority", &["ebbtide", "peer"][..]), ("others", &["stranger"])]
@@ -44,16 +44,16 @@ impl Folder {
         folder
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.0.path().join(name), text).unwrap();
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
     /// The options of `ebbtide`.
-    fn ours(&self, name: &str) -> Vec<String> {
+    pub(crate) fn ours(&self, name: &str) -> Vec<String> {
         [
             "--cert",
             &format!("{name}.pem"),

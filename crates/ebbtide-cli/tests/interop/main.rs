@@ -17,6 +17,7 @@ mod dtls;
 mod dtls_certificates;
 mod dtls_peers;
 mod libcoap;
+mod mbedtls;
 mod multicast;
 mod our_client;
 mod our_server;

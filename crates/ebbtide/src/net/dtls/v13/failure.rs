@@ -1,4 +1,4 @@
-//! What `dimpl`'s errors mean.
+//! The meaning of `dimpl`'s errors.
 
 use dimpl::{CertificateError as Refused, CryptoError, Error, SecurityError};
 use ebbtide_dtls::{AlertDescription, CertificateError, Failure};

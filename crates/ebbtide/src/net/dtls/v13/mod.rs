@@ -37,7 +37,7 @@ const MAX_WAITING: usize = 4096;
 /// The longest datagram of a handshake at a client. `dimpl` pads a ClientHello to this length, so it is not
 /// that of the path.
 const CLIENT_MTU: usize = 512;
-/// An established session of `dimpl` has nothing to do for ten years; such a timer is none.
+/// `dimpl` sets the timer of a session with nothing to do to ten years. The driver ignores such timers.
 const NEVER: Duration = Duration::from_secs(100_000_000);
 
 /// The sessions of a socket.

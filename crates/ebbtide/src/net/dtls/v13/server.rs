@@ -12,7 +12,7 @@ use ebbtide_dtls::{CertificateVerifier, Failure, SessionId, Timing};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What a server needs for its handshakes.
+/// The settings of a server for its handshakes, and its cookies.
 pub(super) struct Server {
     retry: Retry,
     served: Served13,

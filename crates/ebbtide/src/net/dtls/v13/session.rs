@@ -32,7 +32,7 @@ pub(super) struct Session {
     flight: Flight,
 }
 
-/// What happened to a session.
+/// The results of a step.
 pub(super) enum Happened<'a> {
     /// Send this datagram.
     Datagram(&'a [u8]),
