@@ -8,7 +8,7 @@ cost is therefore in both figures, and their ratio is the flood's cost to the ho
 
     cargo build --release -p ebbtide-cli --bins --examples
     scripts/floods.py                    # every kind at 50,000 datagrams a second, five rounds
-    scripts/floods.py --responder target/interop/limit/peer     # beside the least a server can do
+    interop/build.sh limit && scripts/floods.py --responder target/interop/limit/peer    # beside the least a server can do
     scripts/floods.py --rate 2000 --rounds 1 --seconds 1 get mix
 
 It needs `unshare`, `nsenter`, `ip` and `taskset`, and the right to make user namespaces.
@@ -26,8 +26,8 @@ import sys
 import tempfile
 import time
 
-KINDS = ["get", "long-get", "folder-list", "post", "observe", "block1", "q-block1", "ack", "reset",
-         "ping", "malformed", "mix", "client-hello"]
+KINDS = ["get", "long-get", "folder-list", "post", "observe", "observe-from-one", "block1", "q-block1", "ack",
+         "reset", "ping", "malformed", "mix", "client-hello"]
 SERVER, CLIENT, NOBODY = "192.0.2.1", "192.0.2.2", "192.0.2.99"
 FILES = 2000
 
@@ -103,11 +103,18 @@ def serve(stack, spaces, options, arguments, responder=None):
         time.sleep(0.2)
     else:
         server.stdout.readline()
+    if server.poll() is not None:
+        sys.exit(f"{command[0]} ended at once, with the exit code {server.returncode}")
     return server
 
 
 def over_dtls(kind):
     return kind == "client-hello"
+
+
+def sends(kind, options):
+    """The kind of datagrams of a flood, and the number of addresses from which they come."""
+    return ("observe", 1) if kind == "observe-from-one" else (kind, options.sources)
 
 
 def measure(spaces, options, kind, to, pid):
@@ -116,9 +123,10 @@ def measure(spaces, options, kind, to, pid):
     path = "/hello.txt" if kind == "folder-list" else "/test"
     # The honest client, for lack of a load over DTLS, is at the other socket of the same thread.
     port = 5684 if over_dtls(kind) else 5683
+    datagrams, sources = sends(kind, options)
     flood = subprocess.Popen(
-        spaces.inside(spaces.client, *core, options.flood, kind, f"{to}:{port}", str(options.rate),
-                      str(span), str(options.sources)), stdout=subprocess.PIPE, text=True)
+        spaces.inside(spaces.client, *core, options.flood, datagrams, f"{to}:{port}", str(options.rate),
+                      str(span), str(sources)), stdout=subprocess.PIPE, text=True)
     time.sleep(0.5)
     bench = subprocess.run(
         spaces.inside(spaces.client, *core, options.ebbtide, "bench", f"coap://{SERVER}{path}",
@@ -173,6 +181,8 @@ def row(kind, options, responder=None):
             p99.append(flooded["p99_us"] / max(control["p99_us"], 1e-9))
             sent.append(flooded["sent"])
         alive = server.poll() is None
+        if not any(run["answered"] for run in controls):
+            sys.exit(f"{kind}: no request of the honest client was answered, even without the flood")
         return {"kind": kind, "sent": statistics.median(sent), "honest": statistics.median(honest),
                 "ratio": statistics.median(ratios), "p99_ratio": statistics.median(p99),
                 "dropped": statistics.median(lost), "costs": costs(controls, floods),
@@ -198,6 +208,9 @@ def main():
                              "machine matter less")
     options = parser.parse_args()
     prefer(options.nice)
+    for program in filter(None, (options.ebbtide, options.flood, options.responder)):
+        if not os.access(program, os.X_OK):
+            parser.error(f"{program} is not a program: build it first, or name another")
     unknown = set(options.kinds) - set(KINDS)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")

@@ -102,6 +102,7 @@ fn register(observers: &mut Observers, remote: SocketAddr, token: u32, max: usiz
         subject: Subject { id: 1, confirmable: false },
         request: &[0x40, 1, 0, 0],
         sent: 0,
+        format: None,
     };
     observers.register(at(1), &registration, max).is_some()
 }

@@ -37,6 +37,7 @@ fn register(
         subject,
         request: &[0x41, 1, 0, token, token],
         sent: 40,
+        format: None,
     };
     observers.register(at(0), &registration, 1000)
 }
@@ -171,4 +172,31 @@ fn events_reach_an_observer_one_after_the_other_and_the_oldest_is_dropped() {
         observers.acknowledged(next.observer);
     }
     assert!(observers.pop_due(at(1)).is_none());
+}
+
+#[test]
+fn a_notification_is_confirmable_at_least_once_in_24_hours() {
+    let mut observers = Observers::new(1);
+    let registration = Registration {
+        remote: peer(1),
+        token: Token::new(b"t").unwrap(),
+        local: None,
+        unverified: false,
+        subject: NOISE,
+        request: &[0x41, 1, 0, 1, b't'],
+        sent: 40,
+        format: None,
+    };
+    let hours = |hours: u64| at(3600 * hours);
+    observers.register(hours(0), &registration, 10).unwrap();
+    let mut is_confirmable = |now| {
+        observers.changed(NOISE.id);
+        let due = observers.pop_due(now).unwrap();
+        observers.arrived(due.observer);
+        due.confirmable
+    };
+    let each: Vec<_> = (1..=50).map(|hour| is_confirmable(hours(hour))).collect();
+    let longest = each.split(|confirmable| *confirmable).map(<[bool]>::len).max();
+    assert!(longest < Some(24), "{each:?}");
+    assert_eq!(each.iter().filter(|confirmable| **confirmable).count(), 2, "{each:?}");
 }

@@ -9,20 +9,30 @@
 
 mod session_harness;
 
-use ebbtide_core::session::{Response, Verify};
+use ebbtide_core::session::{ContentFormat, Response, Verify};
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
-use session_harness::{Ask, Bench, Does, HEADERS, ask, at, code, echo_of, options, peer};
+use session_harness::{Ask, Bench, Does, HEADERS, SUBJECT, ask, at, code, echo_of, options, peer};
 
 const BLOCK1: u16 = 27;
 const SIZE1: u16 = 60;
 const BLOCK2: u16 = 23;
 const ECHO: u16 = 252;
+const REQUEST_TAG: u16 = 292;
 
 fn trusting() -> Bench {
     Bench::new(
         |config| config.verify = Verify::None,
         |_, body| Does::Answers(Response::new(Code::CHANGED).payload(body.to_vec())),
     )
+}
+
+/// The values of an option.
+fn values(bytes: &[u8], number: u16) -> Vec<Vec<u8>> {
+    options(bytes)
+        .into_iter()
+        .filter(|(other, _)| *other == number)
+        .map(|(_, value)| value)
+        .collect()
 }
 
 fn block(id: u16, option: u8, payload: &[u8]) -> Ask {
@@ -220,6 +230,83 @@ fn later_blocks_of_an_observed_body_carry_no_observe_option() {
     assert_eq!(Message::parse(&second[0]).unwrap().payload(), [5; 16]);
     assert!(!has(&second[0]), "RFC 7959 section 2.6");
     assert_eq!((server.observers.len(), server.calls), (1, 1));
+}
+
+#[test]
+fn a_notification_keeps_the_format_in_which_the_observation_began() {
+    let mut server = Bench::new(
+        |config| config.verify = Verify::None,
+        |_, _| Does::Answers(Response::content("22.3 C").format(ContentFormat::TEXT)),
+    );
+    let registration = ask(Code::GET, 1, "s").option(6, &[]).bytes();
+    let _ = server.take(peer(1), &registration);
+    server.observers.changed(SUBJECT.id);
+    let due = server.observers.pop_due(server.now).unwrap();
+    let (request, sizes) =
+        (Message::parse(&registration).unwrap(), server.session.datagram_sizes());
+    let sized =
+        |response| server.session.size_notification(server.now, &due, &request, response, sizes);
+    let in_json = sized(Response::content("22.4").format(ContentFormat::JSON));
+    assert_eq!((in_json.code(), in_json.body().len()), (Code::NOT_ACCEPTABLE, 0));
+    let in_text = sized(Response::content("22.4 C").format(ContentFormat::TEXT));
+    assert_eq!((in_text.code(), in_text.text().as_ref()), (Code::CONTENT, "22.4 C"));
+    assert_eq!(sized(Response::new(Code::VALID)).code(), Code::VALID);
+    let error = sized(Response::new(Code::NOT_FOUND).format(ContentFormat::JSON));
+    assert_eq!(error.code(), Code::NOT_FOUND);
+}
+
+#[test]
+fn the_reserved_size_of_a_block_is_a_bad_request() {
+    let mut server = trusting();
+    let answer = server.take(peer(1), &block(1, 0x0f, &[1; 16]).bytes());
+    assert_eq!(code(&answer[0]), Code::BAD_REQUEST);
+    let answer = server.take(peer(1), &ask(Code::GET, 2, "s").option(BLOCK2, &[0x07]).bytes());
+    assert_eq!(code(&answer[0]), Code::BAD_REQUEST);
+    assert_eq!(server.calls, 0);
+}
+
+#[test]
+fn a_block_that_others_follow_has_the_length_that_it_names() {
+    let mut server = trusting();
+    for (id, length) in [(1, 15), (2, 17), (3, 0)] {
+        let answer = server.take(peer(1), &block(id, 0x08, &vec![1; length]).bytes());
+        assert_eq!(code(&answer[0]), Code::BAD_REQUEST, "{length} bytes");
+        assert_eq!(values(&answer[0], BLOCK1), [vec![0x08]], "it names the block");
+    }
+    assert_eq!(server.calls, 0);
+}
+
+#[test]
+fn a_block_of_a_response_is_given_whatever_its_request_says_about_more_and_none_beyond_the_end() {
+    let mut server = Bench::new(
+        |config| config.verify = Verify::None,
+        |_, _| Does::Answers(Response::content(vec![5; 40])),
+    );
+    let mut ask = |id, option| {
+        let request = ask(Code::GET, id, "s").option(BLOCK2, &[option]).bytes();
+        server.take(peer(1), &request).remove(0)
+    };
+    assert_eq!(values(&ask(1, 0x00), BLOCK2), [vec![0x08]]);
+    let second = ask(2, 0x18);
+    assert_eq!((values(&second, BLOCK2), code(&second)), (vec![vec![0x18]], Code::CONTENT));
+    assert_eq!(code(&ask(3, 0x30)), Code::BAD_REQUEST, "40 bytes end in the third block");
+}
+
+#[test]
+fn two_uploads_of_one_client_are_distinguished_by_their_request_tags() {
+    let mut server = trusting();
+    let part = |id, tag: &[u8], option, byte| {
+        block(id, option, &[byte; 16]).option(REQUEST_TAG, tag).bytes()
+    };
+    let sent = [(b"a", 0x08, 1), (b"b", 0x08, 2), (b"a", 0x10, 3), (b"b", 0x10, 4)];
+    let answers: Vec<_> = (1..)
+        .zip(sent)
+        .map(|(id, (tag, option, byte))| server.take(peer(1), &part(id, tag, option, byte)))
+        .collect();
+    let body = |at: usize| Message::parse(&answers[at][0]).unwrap().payload().to_vec();
+    assert_eq!(code(&answers[0][0]), Code::CONTINUE);
+    assert_eq!(body(2), [[1; 16], [3; 16]].concat());
+    assert_eq!(body(3), [[2; 16], [4; 16]].concat());
 }
 
 #[test]

@@ -19,6 +19,8 @@ use ebbtide::{Client, Code, Config, Request, Response};
 use eventually::eventually;
 use many_clients::{GET, ManyClients, Outgoing, address};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
@@ -415,4 +417,33 @@ async fn refusals_are_counted_by_reason_and_class_of_address() {
     let text = snapshot.to_string();
     let line = "ebbtide_refused_total{reason=\"observer-refused\",from=\"loopback\"} 6";
     assert!(text.lines().any(|found| found == line), "{text}");
+}
+
+#[tokio::test]
+async fn many_observations_of_one_endpoint_call_their_handler_about_once_for_each_state() {
+    const OBSERVATIONS: u8 = 200;
+    let (state, calls) = (Subject::new(), Arc::new(AtomicU32::new(0)));
+    let counted = calls.clone();
+    let show = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        "state"
+    };
+    let router = Router::new().route("/state", get(show).observable(&state));
+    let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(server.local_addrs()[0]).await.unwrap();
+    let mut buffer = [0; 100];
+    for token in 0..OBSERVATIONS {
+        let mut registration = vec![0x41, 1, 0, token, token, 0x60, 0x55];
+        registration.extend(b"state");
+        socket.send(&registration).await.unwrap();
+        socket.recv(&mut buffer).await.unwrap();
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), u32::from(OBSERVATIONS));
+    // More notifications than one peer's queue takes, of which none is acknowledged.
+    state.changed();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let notified = calls.load(Ordering::Relaxed) - u32::from(OBSERVATIONS);
+    assert!(notified > 0, "the observers are notified");
+    assert!(notified <= 2 * u32::from(OBSERVATIONS), "{notified} calls for one change");
 }

@@ -66,7 +66,10 @@ impl Call {
     }
 
     pub(crate) fn pop(&mut self) -> Option<Answer> {
-        self.first.take().or_else(|| self.more.pop_front())
+        match self.first.take() {
+            None => self.more.pop_front(),
+            first => first,
+        }
     }
 
     pub(crate) fn wake_later(&mut self, waker: &Waker) {
@@ -186,10 +189,13 @@ impl Pending {
         self.calls.get_mut(index as usize)?.as_mut()
     }
 
-    pub(crate) fn remove_call(&mut self, index: u32) -> Option<Call> {
-        let call = self.calls.get_mut(index as usize)?.take()?;
+    /// Removes a call. Returns its exchange if that is open.
+    pub(crate) fn remove_call(&mut self, index: u32) -> Option<ExchangeId> {
+        let place = self.calls.get_mut(index as usize)?;
+        let exchange = place.as_ref()?.exchange;
+        *place = None;
         self.free.push(index);
-        Some(call)
+        exchange
     }
 
     /// Wakes all calls because the endpoint is closed.

@@ -8,7 +8,7 @@ use super::dtls::Side;
 use super::dtls::config::DtlsConfig;
 use super::dtls::{OpenedMessages, Sessions};
 use super::peer::Peer;
-use super::pending::{Answer, Call, Open, Owner, Pending};
+use super::pending::{Answer, Open, Owner, Pending};
 use super::receive::{Handed, Ready};
 use super::room::Waiting;
 use super::serve::Serve;
@@ -527,7 +527,7 @@ impl SocketState {
 
     /// Forgets a call whose future was dropped.
     pub(crate) fn forget_call(&mut self, now: Instant, index: u32) {
-        let Some(Call { exchange: Some(exchange), .. }) = self.pending.remove_call(index) else {
+        let Some(exchange) = self.pending.remove_call(index) else {
             return;
         };
         let open = self.pending.ended(exchange);

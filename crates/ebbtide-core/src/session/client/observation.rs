@@ -11,9 +11,10 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use rand_core::Rng;
 
-/// How long after Max-Age to wait for a notification (RFC 7641 section 3.3.1: the registration may
-/// be renewed when the last state is no longer fresh).
-const GRACE: Duration = Duration::from_secs(15);
+/// How long after Max-Age to wait for a notification before the registration is renewed: at random between
+/// these, so that clients that received the same state do not all renew at once (RFC 7641 section
+/// 3.3.1).
+const GRACE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
 /// The Max-Age of a response without one (RFC 7252 section 5.10.5).
 const MAX_AGE: u32 = 60;
 /// The pause before a lost observation is registered again. It doubles after each failure, and is
@@ -135,6 +136,8 @@ pub struct Observation {
     was_registered: bool,
     freshness: Freshness,
     fresh_until: Instant,
+    /// When the registration is renewed, once that was drawn for the last state.
+    renewal: Option<Instant>,
     failures: u32,
     next_id: u32,
     /// The latest notification, while an older one is being fetched.
@@ -157,6 +160,7 @@ impl Observation {
             was_registered: false,
             freshness: Freshness::default(),
             fresh_until: Instant::ZERO,
+            renewal: None,
             failures: 0,
             next_id: 0,
             next: None,
@@ -175,6 +179,8 @@ impl Observation {
             if let Some(told) = self.told.pop_front() {
                 return told;
             }
+            let watches = self.state == ObservationState::Registered && self.registering.is_none();
+            let is_due = watches && now >= self.due(rng);
             match self.state {
                 ObservationState::Over => return ObservationStep::Over,
                 ObservationState::Renewing => return ObservationStep::Wait(None),
@@ -191,9 +197,7 @@ impl Observation {
                     return ObservationStep::Renew;
                 }
                 ObservationState::Registering if self.registering.is_none() => self.register(now),
-                ObservationState::Registered if self.registering.is_none() && now >= self.due() => {
-                    self.register(now);
-                }
+                ObservationState::Registered if is_due => self.register(now),
                 ObservationState::Registering
                 | ObservationState::Registered
                 | ObservationState::Cancelling => {
@@ -206,15 +210,20 @@ impl Observation {
     }
 
     /// When the last state is old enough for a new registration.
-    fn due(&self) -> Instant {
-        self.fresh_until + GRACE
+    fn due(&mut self, rng: &mut dyn Rng) -> Instant {
+        let (shortest, longest) = GRACE;
+        *self.renewal.get_or_insert_with(|| {
+            let span = (longest - shortest).as_micros() as u64;
+            let drawn = (span * u64::from(rng.next_u32())) >> 32;
+            self.fresh_until + shortest + Duration::from_micros(drawn)
+        })
     }
 
     /// Returns the next step of the open transfers, or `None` if the state of the observation may
     /// have changed and [`poll`](Self::poll) has to check it again.
     fn poll_parts(&mut self, now: Instant, rng: &mut dyn Rng) -> Option<ObservationStep> {
         let mut wait = (self.state == ObservationState::Registered && self.registering.is_none())
-            .then(|| self.due());
+            .then(|| self.due(rng));
         for registers in [true, false] {
             let place = if registers { &mut self.registering } else { &mut self.fetching };
             let Some(part) = place else { continue };
@@ -337,7 +346,7 @@ impl Observation {
                 self.next = None;
                 self.freshness = Freshness::default();
                 self.freshness.accept(now, number(&response));
-                self.fresh_until = now + lifetime(&response);
+                (self.fresh_until, self.renewal) = (now + lifetime(&response), None);
             }
             part.transfer.handle_response(now, own, response);
             if registers
@@ -367,7 +376,7 @@ impl Observation {
         if !self.settings.ordered && !self.freshness.accept(now, number(&response)) {
             return;
         }
-        self.fresh_until = now + lifetime(&response);
+        (self.fresh_until, self.renewal) = (now + lifetime(&response), None);
         if self.fetching.is_some() || self.registering.is_some() && self.confirmed {
             // A state that is being fetched comes first; otherwise a resource that changes often
             // would never deliver one.

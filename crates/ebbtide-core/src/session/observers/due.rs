@@ -3,7 +3,7 @@
 use super::{CONFIRM_EVERY, InFlightNotification, Observer, ObserverId, Observers, SLACK, seconds};
 use crate::endpoint::Reliability;
 use crate::exchange::ExchangeId;
-use crate::session::message::Response;
+use crate::session::message::{ContentFormat, Response};
 use crate::time::Instant;
 use crate::wire::Token;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -50,6 +50,21 @@ pub struct Due {
     /// The length of the response to the request in bytes, with headers, which counts against the
     /// limit of an unverified address.
     pub sent: usize,
+    /// The Content-Format of that response, if it named one.
+    pub format: Option<ContentFormat>,
+}
+
+impl Due {
+    /// Whether a response has the Content-Format in which the observation began, as a successful
+    /// notification must (RFC 7641 section 4.2). A response that names none is a 2.03 (Valid), or
+    /// leaves the format to the application.
+    #[must_use]
+    pub fn keeps_format(&self, response: &Response) -> bool {
+        match (self.format, response.content_format()) {
+            (Some(first), Some(format)) => first == format || !response.is_success(),
+            _ => true,
+        }
+    }
 }
 
 /// The event for which a notification without room waits.
@@ -213,6 +228,7 @@ impl Observers {
                 sequence: observer.sequence,
                 event,
                 sent: observer.sent.into(),
+                format: observer.format,
             });
         }
         None

@@ -11,7 +11,7 @@ pub use list::Subject;
 pub use saved::SavedObserver;
 pub use table::ObserverId;
 
-use super::message::Response;
+use super::message::{ContentFormat, Response};
 use crate::endpoint::Reliability;
 use crate::exchange::hashed::Hashed;
 use crate::session::shares::FairShares;
@@ -54,6 +54,9 @@ pub struct Registration<'r> {
     pub request: &'r [u8],
     /// The length of the response to the request in bytes, as a datagram with UDP and IP headers.
     pub sent: usize,
+    /// The Content-Format of that response, if it names one. Notifications keep it (RFC 7641 section
+    /// 4.2).
+    pub format: Option<ContentFormat>,
 }
 
 /// One observer: an endpoint and a token (RFC 7641 section 4.1).
@@ -68,6 +71,7 @@ struct Observer {
     links: Links,
     request: Arc<[u8]>,
     sent: u16,
+    format: Option<ContentFormat>,
     /// The sequence number of the last notification; 24 bits are sent.
     sequence: u32,
     unverified: bool,
@@ -208,6 +212,7 @@ impl Observers {
             if observer.subject == new.subject.id {
                 observer.request = new.request.into();
                 observer.sent = u16::try_from(new.sent).unwrap_or(u16::MAX);
+                observer.format = new.format;
                 observer.sequence = sequence;
                 if observer.proven || !new.unverified {
                     self.due.supersede(observer, index);
@@ -235,6 +240,7 @@ impl Observers {
             links: Links::default(),
             request: new.request.into(),
             sent: u16::try_from(new.sent).unwrap_or(u16::MAX),
+            format: new.format,
             sequence,
             unverified: new.unverified,
             proven,

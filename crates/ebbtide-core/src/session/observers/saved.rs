@@ -64,6 +64,8 @@ impl Observers {
             subject,
             request: &saved.request,
             sent: saved.sent.into(),
+            // It is not stored: the server may have another version after its restart.
+            format: None,
         };
         if self.register(now, &new, max).is_none() {
             return;

@@ -181,6 +181,7 @@ pub(super) fn register(
         subject: observe.subject,
         request,
         sent: requester.sent + length(requester, response) + OBSERVE + HEADERS,
+        format: response.content_format(),
     };
     let registered = observe.observers.register(now, &registration, observe.max);
     if let Some(sequence) = registered {

@@ -196,7 +196,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     /// Fits a notification to the transport and the observer. If it is long, returns its first
     /// block (RFC 7959 section 2.6) and stores the body for requests of the others. If it is longer
     /// than an unverified address may receive, returns a challenge, which is an error and so ends
-    /// the observation.
+    /// the observation. So does a representation in another format, which is answered 4.06.
     pub fn size_notification(
         &self,
         now: Instant,
@@ -205,6 +205,9 @@ impl<S: SharedState<ServerState>> Server<S> {
         mut response: Response,
         sizes: BlockSizes,
     ) -> Response {
+        if !due.keeps_format(&response) {
+            response = Response::new(crate::wire::Code::NOT_ACCEPTABLE);
+        }
         if response.payload.len() > sizes.whole {
             let facts = super::requester::RequestOptions::read(request, sizes);
             let key = super::key::transfer_key(due.remote, request);
