@@ -364,8 +364,8 @@ pub trait CongestionControl {
     /// not called again, so that a sender reacts at most once to the marks of one round trip.
     ///
     /// By default the timeout of an original transmission: a sender whose window is one message sends the
-    /// next one when its retransmission timer expires (RFC 3168 section 6.1.2). Who makes use of ECN has to
-    /// react to marks (RFC 8085 section 3.1.7).
+    /// next one when its retransmission timer expires (RFC 3168 section 6.1.2). A sender that uses
+    /// ECN has to react to marks (RFC 8085 section 3.1.7).
     fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
         self.metrics().rto.unwrap_or_else(|| cx.settings.initial_rto(cx.params))
     }

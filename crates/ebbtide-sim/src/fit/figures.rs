@@ -212,7 +212,7 @@ fn wilson(count: f64, all: f64) -> (f64, f64, f64) {
 }
 
 /// The times from requests to their answers next to the hosts that answer, without the outermost ones: a range
-/// whose middle is their mean. A busy host is late now and then, and a range that reached as far as that would say
+/// whose middle is their mean. A busy host is occasionally late, and a range that reached as far as that would say
 /// that it usually is.
 fn processing(measured: &Measured<'_>) -> Option<(f64, f64)> {
     let list = match measured.path {

@@ -86,7 +86,7 @@ pub(super) fn traffic(
     let usual_time = quantile(&times, 0.5).max(0.0);
     let spread = |values: &[f64]| quantile(values, 0.9) - quantile(values, 0.1);
     let at_once = (AT_ONCE_NS as f64).max(0.02 * usual_time);
-    // A busy host is late now and then, by less than an exchange takes; what waits for a clock is later.
+    // A busy host is occasionally late, by less than an exchange takes; what waits for a clock is later.
     let is_prompt = !pauses.is_empty()
         && (quantile(&pauses, 0.9) <= at_once
             || (quantile(&pauses, 0.75) <= at_once && quantile(&pauses, 0.97) <= usual_time));
