@@ -122,12 +122,12 @@ pub(super) fn simulate_keeping(
 fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
     record.totals.rtt = sparse(measured.round_trips());
     record.totals.durations = sparse(measured.durations());
-    record.totals.delivery.after = sparse(measured.after());
+    record.totals.delivery.after = measured.after().sparse();
     for (index, class) in record.totals.classes.iter_mut().enumerate() {
         let Some(measured) = measured.of_class(index) else { continue };
         class.rtt = sparse(&measured.rtt);
         class.durations = sparse(&measured.durations);
-        class.delivery.after = sparse(&measured.after);
+        class.delivery.after = measured.after.sparse();
     }
     record
 }
