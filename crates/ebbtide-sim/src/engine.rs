@@ -1,10 +1,12 @@
 //! The event engine: a queue of events in the order of time. Events at the same time fire in the
 //! order of scheduling.
 
+mod wheel;
+
 use crate::growth::{push_back, room};
 use ebbtide_core::time::Instant;
-use smallvec::SmallVec;
 use std::collections::VecDeque;
+use wheel::Wheel;
 
 #[derive(Copy, Clone, Debug)]
 struct Entry<E> {
@@ -28,6 +30,14 @@ const NEVER: u128 = u128::MAX;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Lane(u32);
 
+impl Lane {
+    /// Its number; that of the near lane follows those of all others.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 #[derive(Debug)]
 struct LaneQueue<E> {
     /// The key of the first event; [`NEVER`] if there is none.
@@ -47,14 +57,17 @@ const REACH: usize = 16;
 /// instead; lanes affect speed but never the order of events. There should be few lanes, because
 /// all of them are examined for each event.
 ///
-/// Events that are not in a lane wait in a *wheel* until their time is near, and only then go into the
-/// heap. The timers of a hundred thousand clients then cost little more each than those of a hundred:
-/// most of them are written once and read once, side by side with others of about the same time.
+/// Events that are not in a lane wait in a *wheel* until their time is near. Those of about the same time
+/// are then sorted into a lane of their own, the *near* one; only events that are scheduled for a time that
+/// is near already go into the heap. The timers of a hundred thousand clients then cost little more each
+/// than those of a hundred: most of them are written once and read once, side by side with others.
 #[derive(Debug)]
 pub struct Engine<E> {
     heap: Heap<E>,
     wheel: Wheel<E>,
+    /// The lanes, and behind them the near one.
     lanes: Vec<LaneQueue<E>>,
+    near: Lane,
     sequence: u64,
     now: Instant,
     handled: u64,
@@ -68,7 +81,8 @@ impl<E: Copy> Engine<E> {
         Self {
             heap: Heap { entries: Vec::new(), is_vacant: false },
             wheel: Wheel::new(),
-            lanes: (0..lanes).map(lane).collect(),
+            lanes: (0..=lanes).map(lane).collect(),
+            near: Lane(lanes),
             sequence: 0,
             now: Instant::ZERO,
             handled: 0,
@@ -79,6 +93,19 @@ impl<E: Copy> Engine<E> {
     #[must_use]
     pub const fn lane(number: u32) -> Lane {
         Lane(number)
+    }
+
+    /// The lane of the events that were scheduled without one and whose time is near. Nothing is scheduled
+    /// in it.
+    #[must_use]
+    pub const fn near(&self) -> Lane {
+        self.near
+    }
+
+    /// The events of a lane, in their order.
+    pub fn coming(&self, lane: Lane) -> impl Iterator<Item = E> {
+        let lane = self.lanes.get(lane.0 as usize);
+        lane.into_iter().flat_map(|lane| &lane.queue).map(|entry| entry.event)
     }
 
     /// The time of the event that was returned last.
@@ -104,7 +131,7 @@ impl<E: Copy> Engine<E> {
     /// Puts an entry into the wheel or, if its time is near, into the heap.
     #[inline]
     fn hold(&mut self, entry: Entry<E>) {
-        if slot(entry.at) > self.wheel.turned {
+        if self.wheel.takes(entry.at) {
             self.wheel.push(entry);
         } else {
             self.heap.push(entry);
@@ -145,8 +172,7 @@ impl<E: Copy> Engine<E> {
         let lanes = self.lanes.iter().map(|lane| lane.first).min().unwrap_or(NEVER);
         let mut least = self.heap.first().min(lanes);
         if self.wheel.may_precede(least) {
-            self.wheel.turn(&mut self.heap, least);
-            least = self.heap.first().min(lanes);
+            least = self.turn(least).min(least);
         }
         // The upper half of a key is its time.
         (least != NEVER).then(|| Instant::from_nanos((least >> 64) as u64))
@@ -163,11 +189,8 @@ impl<E: Copy> Engine<E> {
                 from = Some(index);
             }
         }
-        if self.wheel.may_precede(least) {
-            self.wheel.turn(&mut self.heap, least);
-            if self.heap.first() < least {
-                from = None;
-            }
+        if self.wheel.may_precede(least) && self.turn(least) < least {
+            from = Some(self.near.0 as usize);
         }
         let entry = match from.and_then(|index| self.lanes.get_mut(index)) {
             None => self.heap.pop()?,
@@ -182,133 +205,27 @@ impl<E: Copy> Engine<E> {
         Some((entry.at, entry.event))
     }
 
+    /// Turns the wheel until every event in it comes after `key`, which is that of the first event
+    /// elsewhere, or after those of the near lane, which was empty. The key of the first of these.
+    #[inline(never)]
+    fn turn(&mut self, key: u128) -> u128 {
+        let Some(near) = self.lanes.get_mut(self.near.0 as usize) else { return NEVER };
+        self.wheel.turn(&mut near.queue, key);
+        // The same as the heap does: memory of many events that are gone is given back.
+        self.heap.shrink();
+        if near.queue.capacity() > 4096 + 4 * near.queue.len() {
+            near.queue.shrink_to(2 * near.queue.len());
+        }
+        near.queue.make_contiguous().sort_unstable_by_key(Entry::key);
+        near.first = near.queue.front().map_or(NEVER, Entry::key);
+        near.first
+    }
+
     #[inline]
     fn entry(&mut self, at: Instant, event: E) -> Entry<E> {
         self.sequence += 1;
         Entry { at: at.max(self.now), sequence: self.sequence, event }
     }
-}
-
-/// Nanoseconds of a slot of the wheel, as a power of two: 17 ms.
-const SLOT_BITS: u32 = 24;
-/// Slots of the wheel, which turns once in 17 s. An event that is further away stays for another turn.
-const SLOTS: u64 = 1024;
-/// Events of a chunk.
-const CHUNK: usize = 8;
-/// The end of a list of chunks.
-const NONE: u32 = u32::MAX;
-
-/// The slot to which a time belongs, counted from time zero.
-#[inline]
-const fn slot(at: Instant) -> u64 {
-    at.as_nanos() >> SLOT_BITS
-}
-
-/// Events whose time is not near, by slot and within a slot in no order. A slot is a list of chunks, which
-/// take no more memory than their events whatever slots these are in.
-#[derive(Debug)]
-struct Wheel<E> {
-    /// The first chunk of each slot: of this turn and of later ones.
-    slots: Vec<u32>,
-    chunks: Vec<Chunk<E>>,
-    /// The first chunk without events.
-    free: u32,
-    /// The events of all slots up to this one are in the heap.
-    turned: u64,
-    len: usize,
-}
-
-#[derive(Debug)]
-struct Chunk<E> {
-    entries: SmallVec<[Entry<E>; CHUNK]>,
-    /// The chunk that follows in the slot, or the next one without events.
-    next: u32,
-}
-
-impl<E: Copy> Wheel<E> {
-    fn new() -> Self {
-        let slots = vec![NONE; SLOTS as usize];
-        Self { slots, chunks: Vec::new(), free: NONE, turned: 0, len: 0 }
-    }
-
-    fn push(&mut self, entry: Entry<E>) {
-        self.len += 1;
-        let slot = (slot(entry.at) % SLOTS) as usize;
-        let first = self.slots[slot];
-        if let Some(chunk) = self.chunks.get_mut(first as usize)
-            && chunk.entries.len() < CHUNK
-        {
-            chunk.entries.push(entry);
-            return;
-        }
-        if self.free == NONE {
-            let more = room(self.chunks.len(), self.chunks.capacity());
-            self.chunks.reserve_exact(more);
-            // As many as fit in memory, far below 2^32.
-            self.free = self.chunks.len() as u32;
-            self.chunks.push(Chunk { entries: SmallVec::new(), next: NONE });
-        }
-        self.slots[slot] = self.free;
-        let chunk = &mut self.chunks[self.free as usize];
-        self.free = std::mem::replace(&mut chunk.next, first);
-        chunk.entries.push(entry);
-    }
-
-    /// Moves the events of the slot that was turned to into the heap, except those of later turns.
-    fn empty_slot(&mut self, heap: &mut Heap<E>) {
-        let place = (self.turned % SLOTS) as usize;
-        let mut at = std::mem::replace(&mut self.slots[place], NONE);
-        while let Some(chunk) = self.chunks.get_mut(at as usize) {
-            let entries = std::mem::take(&mut chunk.entries);
-            let next = std::mem::replace(&mut chunk.next, self.free);
-            self.free = at;
-            at = next;
-            self.len -= entries.len();
-            for entry in entries {
-                if slot(entry.at) > self.turned {
-                    self.push(entry);
-                } else {
-                    heap.push(entry);
-                }
-            }
-        }
-    }
-
-    /// Whether there may be an event before the one with this key.
-    #[inline]
-    fn may_precede(&self, key: u128) -> bool {
-        self.len > 0 && slot_of(key) > self.turned
-    }
-
-    /// Moves events into the heap until every event that precedes `key` and the heap's first event is
-    /// there.
-    #[inline(never)]
-    fn turn(&mut self, heap: &mut Heap<E>, key: u128) {
-        let mut steps = 0;
-        while self.len > 0 && slot_of(heap.first().min(key)) > self.turned {
-            if steps == SLOTS {
-                // There was nothing for a whole turn: the rest of the gap is skipped.
-                let all = self.chunks.iter().flat_map(|chunk| &chunk.entries);
-                let nearest = all.map(|entry| slot(entry.at)).min();
-                let next = nearest.unwrap_or(self.turned).min(slot_of(key));
-                self.turned = self.turned.max(next.saturating_sub(1));
-                steps = 0;
-            }
-            steps += 1;
-            self.turned += 1;
-            if self.slots[(self.turned % SLOTS) as usize] == NONE {
-                continue;
-            }
-            self.empty_slot(heap);
-            heap.shrink();
-        }
-    }
-}
-
-/// The slot of the time in a key; beyond all others for [`NEVER`].
-#[inline]
-const fn slot_of(key: u128) -> u64 {
-    (key >> (64 + SLOT_BITS)) as u64
 }
 
 /// Children of a node: four need half as many levels as two.
@@ -471,6 +388,26 @@ mod tests {
                 model.push((now + after, index));
             }
         }
+    }
+
+    #[test]
+    fn the_events_of_a_lane_can_be_seen_before_they_come() {
+        let mut engine = Engine::new(1);
+        let (lane, near) = (Engine::<u32>::lane(0), engine.near());
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        for (ms, event) in [(10, 1), (30, 3), (20, 2)] {
+            engine.schedule_in(lane, at(ms), event);
+        }
+        for (ms, event) in [(1001, 5), (1002, 6), (1000, 4)] {
+            engine.schedule(at(ms), event);
+        }
+        let seen = |engine: &Engine<u32>, lane| engine.coming(lane).collect::<Vec<_>>();
+        assert_eq!(seen(&engine, lane), [1, 2, 3]);
+        assert_eq!(engine.pop(), Some((at(10), 1)));
+        assert_eq!(seen(&engine, lane), [2, 3]);
+        assert!(seen(&engine, near).is_empty(), "their time is not near");
+        assert_eq!([(); 3].map(|()| engine.pop().map(|(_, event)| event)), [2, 3, 4].map(Some));
+        assert_eq!(seen(&engine, near), [5, 6]);
     }
 
     #[test]

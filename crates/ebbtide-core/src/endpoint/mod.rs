@@ -32,6 +32,7 @@ mod marks;
 mod output;
 mod peers;
 mod probe;
+mod read_ahead;
 mod receive;
 mod respond;
 mod send;

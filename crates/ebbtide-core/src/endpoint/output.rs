@@ -26,6 +26,12 @@ impl OutputBuffers {
         self.0.get_or_insert_with(new)
     }
 
+    /// Whether there are buffers at all.
+    #[inline]
+    pub(super) const fn is_allocated(&self) -> bool {
+        self.0.is_some()
+    }
+
     #[inline]
     fn is_empty(&self) -> bool {
         let is_empty = |queues: &Queues| queues.outbox.is_empty() && queues.events.is_empty();

@@ -263,6 +263,15 @@ impl Peers {
         Some(index)
     }
 
+    /// Reads the first peer: see [`Endpoint::read_ahead`](crate::endpoint::Endpoint::read_ahead).
+    pub(crate) fn read_ahead(&self) -> u64 {
+        let Some(peer) = self.places.first() else { return 0 };
+        let words = u64::from(peer.head ^ peer.unanswered_bytes) ^ u64::from(peer.key.port());
+        let times = peer.last_used.as_nanos() ^ peer.unanswered_since.as_nanos();
+        let control = u64::from(peer.shell.open()) ^ peer.shell.marking() as u64;
+        words ^ times ^ control ^ u64::from(peer.nons_since_con) ^ u64::from(self.newest)
+    }
+
     /// Marks a peer as used now.
     #[inline]
     pub(crate) fn touch(&mut self, now: Instant, index: u32) {

@@ -254,6 +254,19 @@ impl Table {
         self.places.iter().map(|exchange| exchange.state)
     }
 
+    /// Reads the first exchange: see [`Endpoint::read_ahead`](crate::endpoint::Endpoint::read_ahead).
+    pub(crate) fn read_ahead(&self) -> u64 {
+        let Some(exchange) = self.places.first() else { return 0 };
+        let words = exchange.generation ^ exchange.peer ^ exchange.next;
+        let times = exchange.first.as_nanos() ^ exchange.last.as_nanos();
+        let bytes = exchange.datagram.first().copied().unwrap_or_default() ^ exchange.transmissions;
+        let bytes = bytes ^ u8::from(exchange.has_id) ^ exchange.token.len() as u8;
+        let lengths = (exchange.probes.len() ^ self.used) as u64 ^ u64::from(exchange.id.0);
+        let sent = exchange.sent.first().map_or(0, |sent| sent.get());
+        let of_slot = exchange.slot.armed.get() ^ u32::from(exchange.remote.port());
+        times ^ lengths ^ u64::from(words ^ sent ^ of_slot) ^ u64::from(bytes)
+    }
+
     /// Takes a free place; `None` if the table is full.
     pub(crate) fn take(&mut self, remote: SocketAddr, peer: u32, purpose: Purpose) -> Option<u32> {
         if self.used >= self.max {

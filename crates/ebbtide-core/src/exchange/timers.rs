@@ -54,6 +54,12 @@ impl Timers {
         self.first().map(|entry| entry.at)
     }
 
+    /// Reads what [`Self::arm`] changes.
+    #[inline]
+    pub(crate) fn read_ahead(&self) -> u64 {
+        self.sequence ^ self.next().map_or(0, Instant::as_nanos)
+    }
+
     #[inline]
     fn first(&self) -> Option<&Entry> {
         match &self.entries {

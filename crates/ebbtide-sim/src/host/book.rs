@@ -73,6 +73,12 @@ impl Arrivals {
         self.0.set(exchange);
     }
 
+    /// Reads what [`Self::note`] changes.
+    #[inline]
+    pub(crate) const fn read_ahead(&self) -> u64 {
+        self.0.first
+    }
+
     /// The number of requests, each counted once.
     pub(crate) fn count(&self) -> u32 {
         self.0.count()

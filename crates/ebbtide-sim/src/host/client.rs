@@ -278,6 +278,13 @@ impl Client {
         }
     }
 
+    /// Reads what the next event needs: see [`Endpoint::read_ahead`](ebbtide_core::endpoint::Endpoint::read_ahead).
+    pub(crate) fn read_ahead(&self) -> u64 {
+        let options = u32::from(self.download.is_some()) ^ u32::from(self.observer.is_some());
+        let agenda = self.agenda.open() ^ u32::from(self.agenda.has_more());
+        self.exchanges.read_ahead() ^ u64::from(agenda ^ options ^ self.number)
+    }
+
     /// Exchanges under way.
     pub(crate) const fn open(&self) -> u32 {
         self.agenda.open()

@@ -198,6 +198,16 @@ impl Device {
         Some(start..if is_done { start + time } else { end })
     }
 
+    /// Reads what the next event needs, if it is a client of datagrams: the others are few. See
+    /// [`Endpoint::read_ahead`](ebbtide_core::endpoint::Endpoint::read_ahead).
+    #[inline]
+    pub(crate) fn read_ahead(&self) -> u64 {
+        match self {
+            Self::Udp(client) => client.read_ahead(),
+            Self::Secure(_) | Self::Tcp(_) | Self::QBlock(_) => 0,
+        }
+    }
+
     /// The timer may be due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         match self {

@@ -267,6 +267,18 @@ impl Exchanges {
         }
     }
 
+    /// Reads what the next event needs: see [`Endpoint::read_ahead`].
+    pub(crate) fn read_ahead(&self) -> u64 {
+        let request = self.requests.first();
+        let sent = request.and_then(|request| request.sent.first());
+        let first = self.by_retransmissions.first().copied().unwrap_or_default();
+        let of_record = self.record.payload_bytes ^ u64::from(self.record.completed);
+        let made = request.map_or(0, |request| request.made.as_nanos() ^ u64::from(request.number));
+        let times = made ^ sent.map_or(0, |sent| sent.as_nanos());
+        let of_record = of_record ^ u64::from(self.record.largest_timeout.get());
+        self.endpoint.read_ahead() ^ of_record ^ times ^ u64::from(first ^ self.book.needless)
+    }
+
     /// The final measurements.
     pub(crate) fn finish(&mut self) {
         let counters = self.endpoint.counters();

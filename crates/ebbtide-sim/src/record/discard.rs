@@ -1,7 +1,8 @@
 //! The observer of every replication.
 
 use super::ExchangeRecord;
-use super::recorder::{Recorder, fine_histogram, new_histogram};
+use super::fine_times::FineTimes;
+use super::recorder::{Recorder, new_histogram};
 use ebbtide_core::time::{Duration, Micros};
 use hdrhistogram::Histogram;
 
@@ -21,12 +22,12 @@ pub struct Discard {
 pub(crate) struct Measured {
     pub(crate) rtt: Histogram<u32>,
     pub(crate) durations: Histogram<u32>,
-    pub(crate) after: Histogram<u32>,
+    pub(crate) after: FineTimes,
 }
 
 impl Measured {
     fn new() -> Self {
-        Self { rtt: new_histogram(), durations: new_histogram(), after: fine_histogram() }
+        Self { rtt: new_histogram(), durations: new_histogram(), after: FineTimes::default() }
     }
 }
 
@@ -65,8 +66,7 @@ impl Discard {
     }
 
     /// How long after they were due the answered exchanges got their response, µs.
-    #[must_use]
-    pub const fn after(&self) -> &Histogram<u32> {
+    pub(crate) const fn after(&self) -> &FineTimes {
         &self.all.after
     }
 
@@ -107,7 +107,10 @@ impl Recorder for Discard {
     #[inline]
     fn answered_after(&mut self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        self.record(|one| &mut one.after, micros);
+        self.all.after.record(micros);
+        if let Some(class) = self.classes.get_mut(self.class) {
+            class.after.record(micros);
+        }
     }
 
     #[inline]

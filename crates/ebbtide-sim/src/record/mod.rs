@@ -10,6 +10,7 @@ mod discard;
 mod error;
 mod exchanges;
 mod files;
+mod fine_times;
 mod flow;
 mod handshakes;
 mod mesh;

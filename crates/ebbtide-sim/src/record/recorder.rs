@@ -165,9 +165,3 @@ pub trait Recorder {
 pub(crate) fn new_histogram() -> Histogram<u32> {
     Histogram::new_with_bounds(1, u64::from(u32::MAX), 2).expect("constant bounds are valid")
 }
-
-/// Up to 2^40 µs, which are 12 days, to 0.1 %: times by which controls are compared.
-#[expect(clippy::expect_used, reason = "the bounds are constants that the crate accepts")]
-pub(super) fn fine_histogram() -> Histogram<u32> {
-    Histogram::new_with_bounds(1, 1 << 40, 3).expect("constant bounds are valid")
-}

@@ -49,6 +49,12 @@ impl ClientTimer {
         next
     }
 
+    /// Whether the event that is scheduled will call the client, as far as is known now.
+    #[inline]
+    pub(super) fn is_wanted(&self) -> bool {
+        self.idle_until <= self.scheduled
+    }
+
     /// An event that was scheduled has come.
     #[inline]
     pub(super) fn fires(&mut self, now: Instant) -> Fires {

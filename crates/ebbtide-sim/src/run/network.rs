@@ -5,7 +5,7 @@ use super::radio::Radio;
 use super::roster::Roster;
 use super::topology::{BOTTLENECK, OWN, Topology};
 use crate::engine::Engine;
-use crate::growth::{push_back, room};
+use crate::growth::room;
 use crate::host::tagged;
 use crate::host::{self, Tag};
 use crate::medium::{ieee80211, lora};
@@ -18,7 +18,6 @@ use crate::scenario::Scenario;
 use crate::scenario::{Path, Transport};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 #[derive(Copy, Clone, Debug)]
@@ -517,15 +516,17 @@ impl Pool {
     }
 }
 
-/// Packets of about one length, by place. All bytes are in one buffer and places are used in turn, so that
-/// the packets of a queue lie side by side in the order in which they leave it.
+/// Packets of about one length, by place. All bytes are in one buffer. The place that became free last is
+/// used next, because its memory is still in the processor's cache. A packet that joins a long queue when
+/// another one has left it takes the place of that, so the packets of a queue still lie side by side in about
+/// the order in which they leave it.
 #[derive(Debug, Default)]
 struct Shelf {
     packets: Vec<Packet>,
     bytes: Vec<u8>,
     /// Bytes of each place: what the longest packet so far needs.
     stride: usize,
-    free: VecDeque<u32>,
+    free: Vec<u32>,
 }
 
 impl Shelf {
@@ -534,7 +535,7 @@ impl Shelf {
         if datagram.len() > self.stride {
             self.widen(datagram.len());
         }
-        let place = self.free.pop_front().unwrap_or_else(|| {
+        let place = self.free.pop().unwrap_or_else(|| {
             let more = room(self.packets.len(), self.packets.capacity());
             self.packets.reserve_exact(more);
             self.packets.push(Packet::default());
@@ -565,7 +566,7 @@ impl Shelf {
     /// The place may be used again.
     #[inline]
     fn release(&mut self, place: u32) {
-        push_back(&mut self.free, place);
+        self.free.push(place);
     }
 
     fn widen(&mut self, longest: usize) {

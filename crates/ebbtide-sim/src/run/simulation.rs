@@ -1,11 +1,12 @@
 //! One replication: clients, bottleneck and server under one virtual clock.
 
 mod finish;
+mod read_ahead;
 
 use super::background::Flows;
 use super::client_timer::{ClientTimer, Fires};
 use super::cross::Sources;
-use super::network::{LANES, Net, NetEvent, Packet};
+use super::network::{DOWN_LANE, LANES, Net, NetEvent, Packet, UP_LANE};
 use super::roster::{self, Roster};
 use super::series::SeriesRecorder;
 use super::topology::BOTTLENECK;
@@ -24,6 +25,7 @@ use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::endpoint::OutputBuffers;
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
+use read_ahead::ReadAhead;
 use std::sync::Arc;
 
 /// How long packets may still arrive after the end of a run with an end.
@@ -39,8 +41,9 @@ struct Simulation<R> {
     /// Of each client, its timer and what arrived of it at the server.
     timers: Vec<ClientTimer>,
     at_server: Vec<Arrivals>,
-    /// Whether any client sends a flow of messages.
+    /// Whether any client sends a flow of messages, or has a server's end of its own.
     has_flows: bool,
+    has_ends: bool,
     server: Server,
     /// The server's DTLS sessions.
     sessions: Option<SecureServer>,
@@ -69,6 +72,7 @@ struct Simulation<R> {
     request: Vec<u8>,
     /// For the output of the client whose turn it is.
     buffers: OutputBuffers,
+    ahead: ReadAhead,
 }
 
 /// Runs one replication.
@@ -118,12 +122,12 @@ pub(super) fn simulate_keeping(
 fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
     record.totals.rtt = sparse(measured.round_trips());
     record.totals.durations = sparse(measured.durations());
-    record.totals.delivery.after = sparse(measured.after());
+    record.totals.delivery.after = measured.after().sparse();
     for (index, class) in record.totals.classes.iter_mut().enumerate() {
         let Some(measured) = measured.of_class(index) else { continue };
         class.rtt = sparse(&measured.rtt);
         class.durations = sparse(&measured.durations);
-        class.delivery.after = sparse(&measured.after);
+        class.delivery.after = measured.after.sparse();
     }
     record
 }
@@ -193,6 +197,7 @@ impl<R: Recorder> Simulation<R> {
             timers: vec![ClientTimer::default(); clients.len()],
             at_server: clients.iter().map(|_| Arrivals::default()).collect(),
             has_flows: clients.iter_mut().any(|client| client.flow().is_some()),
+            has_ends: clients.iter_mut().any(|client| client.server().is_some()),
             clients,
             server: Server::new(server, payloads, "server", &streams),
             sessions,
@@ -215,6 +220,7 @@ impl<R: Recorder> Simulation<R> {
             done_at: Instant::ZERO,
             request: Vec::new(),
             buffers: OutputBuffers::default(),
+            ahead: ReadAhead::new(scenario.clients.count),
         }
     }
 
@@ -252,9 +258,15 @@ impl<R: Recorder> Simulation<R> {
         }
         match event {
             NetEvent::Act(client) => self.act(now, client),
-            NetEvent::Timer(client) => self.timer(now, client),
+            NetEvent::Timer(client) => {
+                self.read_ahead(self.engine.near());
+                self.timer(now, client);
+            }
             NetEvent::ServerTimer(client) => self.server_timer(now, client),
-            NetEvent::AtServer(packet) => self.at_host(now, packet, true),
+            NetEvent::AtServer(packet) => {
+                self.read_ahead(Engine::<NetEvent>::lane(UP_LANE));
+                self.at_host(now, packet, true);
+            }
             NetEvent::AtDownLink(place) => {
                 let at = (place, BOTTLENECK, false);
                 self.net.onto_link(now, at, &mut self.engine, &mut self.recorder);
@@ -267,7 +279,10 @@ impl<R: Recorder> Simulation<R> {
                 let (engine, recorder) = (&mut self.engine, &mut self.recorder);
                 self.net.enter_radio(now, (packet, false), engine, recorder);
             }
-            NetEvent::AtClient(packet) => self.at_host(now, packet, false),
+            NetEvent::AtClient(packet) => {
+                self.read_ahead(Engine::<NetEvent>::lane(DOWN_LANE));
+                self.at_host(now, packet, false);
+            }
             NetEvent::LinkFree { link, upwards } => {
                 let at = (link, upwards);
                 self.net.link_free(now, at, &mut self.engine, &mut self.recorder);
@@ -332,7 +347,10 @@ impl<R: Recorder> Simulation<R> {
     fn at_responder(&mut self, now: Instant, (place, packet): (u32, Packet), upwards: bool) {
         let datagram = self.net.pool.bytes(place, packet.length);
         let client = packet.client;
-        if let Some(mut server) = self.clients[client as usize].server() {
+        // Without that the server need not touch the client.
+        if self.has_ends
+            && let Some(mut server) = self.clients[client as usize].server()
+        {
             let arrived = server.receive(now, datagram, packet.tag);
             self.net.pool.release(place);
             for number in arrived {

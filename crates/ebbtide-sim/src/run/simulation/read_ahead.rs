@@ -1,0 +1,90 @@
+//! Reading the memory of clients whose events are next.
+//!
+//! With a hundred thousand clients the processor waits for memory most of the time: each event concerns
+//! another client, none of whose memory is in a cache, and one access follows another. The memory of
+//! several clients can be read at the same time, because no access depends on that of another client. The
+//! simulation therefore reads it for a few events before it handles the first of them. That changes no result.
+
+use super::Simulation;
+use crate::engine::Lane;
+use crate::record::Recorder;
+use crate::run::network::{LANES, NetEvent};
+use std::hint::black_box;
+
+/// Events whose memory is read together: 2 kB each, which fit into the nearest cache.
+const BATCH: usize = 16;
+
+/// Fewer clients fit into a cache that is near.
+const MANY: u32 = 500;
+
+/// How far each lane has been read ahead.
+pub(super) struct ReadAhead {
+    is_worth_it: bool,
+    /// For each lane, and for that of events that are near, the first events whose memory was read.
+    known: [u32; LANES as usize + 1],
+}
+
+impl ReadAhead {
+    /// For a simulation of so many clients.
+    pub(super) const fn new(clients: u32) -> Self {
+        Self { is_worth_it: clients >= MANY, known: [0; LANES as usize + 1] }
+    }
+}
+
+impl<R: Recorder> Simulation<R> {
+    /// An event of a lane is handled next: reads what it and those behind it need, unless that was read.
+    #[inline]
+    pub(super) fn read_ahead(&mut self, lane: Lane) {
+        if !self.ahead.is_worth_it {
+            return;
+        }
+        match &mut self.ahead.known[lane.index()] {
+            0 => self.read_batch(lane),
+            known => *known -= 1,
+        }
+    }
+
+    #[inline(never)]
+    fn read_batch(&mut self, lane: Lane) {
+        let mut known = 0;
+        for event in self.engine.coming(lane).take(BATCH) {
+            black_box(self.read(event));
+            known += 1;
+        }
+        self.ahead.known[lane.index()] = known;
+    }
+
+    /// Reads what an event needs. The result has no meaning.
+    #[inline]
+    fn read(&self, event: NetEvent) -> u64 {
+        match event {
+            NetEvent::AtServer(place) => {
+                let (client, byte) = self.read_packet(place);
+                byte ^ self.at_server.get(client).map_or(0, |arrivals| arrivals.read_ahead())
+            }
+            NetEvent::AtClient(place) => {
+                let (client, byte) = self.read_packet(place);
+                let is_wanted = self.timers.get(client).is_some_and(|timer| timer.is_wanted());
+                byte ^ u64::from(is_wanted) ^ self.read_client(client)
+            }
+            NetEvent::Timer(client) => {
+                let client = client as usize;
+                let is_wanted = self.timers.get(client).is_some_and(|timer| timer.is_wanted());
+                if is_wanted { self.read_client(client) } else { 0 }
+            }
+            _ => 0,
+        }
+    }
+
+    /// Reads a packet; its client.
+    #[inline]
+    fn read_packet(&self, place: u32) -> (usize, u64) {
+        let (packet, bytes) = self.net.pool.get(place);
+        (packet.client as usize, bytes.first().copied().unwrap_or_default().into())
+    }
+
+    #[inline]
+    fn read_client(&self, client: usize) -> u64 {
+        self.clients.get(client).map_or(0, |client| client.read_ahead())
+    }
+}
