@@ -96,7 +96,8 @@ struct Simulation<'s, R> {
 pub(crate) fn simulate<R: Recorder>(
     scenario: &Scenario,
     controls: &[Control],
-    (seed, replication): (u64, u32),
+    seed: u64,
+    replication: u32,
     recorder: R,
 ) -> Result<(RunRecord, R), RunError> {
     // Scenarios refuse the others in a mesh.
@@ -230,7 +231,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 if self.recorder.wants_frames()
                     && let Some((from, to, bytes)) = self.network.on_air(event)
                 {
-                    self.recorder.on_air(now, (from, to), &bytes);
+                    self.recorder.on_air(now, from, to, &bytes);
                 }
                 self.network.handle(now, event, &mut self.engine);
                 self.settle(now);
