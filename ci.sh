@@ -145,12 +145,16 @@ step_tools() {
 }
 
 step_deny() {
-    cargo deny --log-level warn check licenses bans sources
+    local checks=(licenses bans sources) manifest
     if timeout 60 cargo deny fetch db; then
-        cargo deny --log-level warn check advisories
+        checks+=(advisories)
     else
-        note "licences, bans, sources; no advisories: their database cannot be had here"
+        note "licences, bans, sources; no advisories: their database is not available"
     fi
+    # The Python package is a workspace with dependencies of its own.
+    for manifest in Cargo.toml python/Cargo.toml; do
+        cargo deny --log-level warn --config deny.toml --manifest-path "$manifest" check "${checks[@]}"
+    done
 }
 
 step_clippy() {

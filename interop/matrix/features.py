@@ -218,8 +218,9 @@ FEATURES = [
     Feature("observe", TLS, "RFC 8323 7", ["GET /time observe=3"], states(None), scheme="tls"),
     Feature("Q-Block2", Q_BLOCK, "RFC 9177 4.4", ["GET /medium"], gives("2.05", MEDIUM), scheme="q-block"),
     Feature("Q-Block1", Q_BLOCK, "RFC 9177 4.3", ["PUT /length digits=10000"], gives("2.04", b"10000"), scheme="q-block"),
-    Feature("Q-Block2, with 10 % loss", Q_BLOCK, "RFC 9177 7.2", ["GET /medium wait=30"], gives("2.05", MEDIUM), mode="loss", scheme="q-block"),
-    Feature("Q-Block1, with 10 % loss", Q_BLOCK, "RFC 9177 7.2", ["PUT /length digits=10000 wait=30"], gives("2.04", b"10000"), mode="loss", scheme="q-block"),
+    # After a lost request, PROBING_RATE of 1 byte/s allows the next one half a minute later.
+    Feature("Q-Block2, with 10 % loss", Q_BLOCK, "RFC 9177 7.2", ["GET /medium wait=90"], gives("2.05", MEDIUM), mode="loss", scheme="q-block"),
+    Feature("Q-Block1, with 10 % loss", Q_BLOCK, "RFC 9177 7.2", ["PUT /length digits=10000 wait=90"], gives("2.04", b"10000"), mode="loss", scheme="q-block"),
     Feature("GET", OSCORE, "RFC 8613 8", ["GET /test"], gives("2.05", TEST), scheme="oscore"),
     Feature("PUT", OSCORE, "RFC 8613 4.2", [f"PUT /echo payload={HI}"], gives("2.04", b"hi"), scheme="oscore"),
     Feature("Block2", OSCORE, "RFC 8613 4.1.3.4", ["GET /medium"], gives("2.05", MEDIUM), scheme="oscore"),

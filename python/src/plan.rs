@@ -265,7 +265,7 @@ impl Plan {
             };
             let taps = capture.into_iter().map(|capture| Tap { place: None, capture }).collect();
             let trace = Trace::new(lines, taps, TraceFilter::default());
-            let ran = simulate_with(&spec.scenario, &spec.controls, (seed, replication), trace);
+            let ran = simulate_with(&spec.scenario, &spec.controls, seed, replication, trace);
             let (_, trace) = ran.map_err(|error| errors::RunError::new_err(error.to_string()))?;
             Ok(trace.finish()?)
         };

@@ -6,13 +6,14 @@ use crate::queue::{LoopEvent, Queue};
 use crate::runtime;
 use crate::security::{self, Keys};
 use bytes::Bytes;
-use ebbtide::server::{Call, Resource, Router};
+use ebbtide::server::{Call, Resource, Router, StateFile};
 use ebbtide::stream::Listen;
-use ebbtide::{Code, OptionNumber};
+use ebbtide::{Code, Config, OptionNumber};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::net::ToSocketAddrs;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
 
@@ -124,6 +125,25 @@ impl Incoming {
 /// changes.
 type Route = (String, Vec<String>, Vec<(String, String)>, Option<Subject>);
 
+/// The settings that only a server has, from Python's arguments.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Serving {
+    workers: usize,
+    /// The file of the state that survives a restart.
+    state: Option<PathBuf>,
+}
+
+impl Serving {
+    fn apply(self, config: Config) -> Config {
+        let config = config.workers(self.workers);
+        match self.state {
+            Some(path) => config.state(StateFile::new(path)),
+            None => config,
+        }
+    }
+}
+
 /// A CoAP server; it serves until it is closed or dropped.
 #[pyclass(frozen)]
 pub(crate) struct Server {
@@ -135,13 +155,14 @@ pub(crate) struct Server {
 impl Server {
     /// Serves `routes` at `addresses`, each a scheme, a host and a port.
     #[new]
-    #[pyo3(signature = (queue, routes, addresses, settings, keys=None))]
+    #[pyo3(signature = (queue, routes, addresses, settings, serving, keys=None))]
     fn new(
         py: Python<'_>,
         queue: &Queue,
         routes: Vec<Route>,
         addresses: Vec<(String, String, u16)>,
         settings: Settings,
+        serving: Serving,
         keys: Option<Keys>,
     ) -> PyResult<Self> {
         let router = routes.into_iter().enumerate().fold(Ok(Router::new()), |router, each| {
@@ -159,7 +180,7 @@ impl Server {
             // Of two at one path, the later one remains.
             Ok::<_, PyErr>(router?.merge(Router::new().route(&path, resource)))
         })?;
-        let mut config = settings.config()?;
+        let mut config = serving.apply(settings.config()?);
         let keys = keys.map(Keys::look_up).transpose()?;
         let tls = settings.security.tls_server()?;
         let (mut datagrams, mut streams) = (Vec::new(), Vec::new());

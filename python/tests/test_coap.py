@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import ebbtide
 import pytest
@@ -295,3 +296,45 @@ def test_tls_is_spoken_with_whom_the_certificate_vouches_for() -> None:
         ebbtide.Client(ca=b"nothing")
     with pytest.raises(ValueError, match="need certificate and key"):
         ebbtide.Server(router, "coaps+tcp://127.0.0.1:0")
+
+
+def test_an_observer_is_notified_by_the_server_that_takes_the_place_of_the_first(
+    tmp_path: Path,
+) -> None:
+    router, counter = demo()
+    state = tmp_path / "state"
+    server = ebbtide.Server(router, "127.0.0.1:0", state=state)
+    base = server.addresses[0]
+    with ebbtide.Client().observe(f"{base}/counter") as states:
+        assert next(states).text == "0"
+        deadline = time.monotonic() + 10
+        while not state.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        server.close()
+        assert state.stat().st_size > 0
+        again, counter = demo()
+        port = base.rpartition(":")[2]
+        with ebbtide.Server(again, f"127.0.0.1:{port}", state=str(state)):
+            assert counter.subject is not None and counter.subject.observers == 1
+            ebbtide.Client().put(f"{base}/counter", "7")
+            assert next(one.text for one in states if one.text != "0") == "7"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system divides peers on Linux only")
+def test_workers_share_an_address() -> None:
+    router, _ = demo()
+    with ebbtide.Server(router, "127.0.0.1:0", workers=2) as server:
+        base = server.addresses[0]
+        texts = [ebbtide.Client().get(f"{base}/hello/{n}").text for n in range(8)]
+        assert texts == [f"Hello, {n}!" for n in range(8)]
+
+
+def test_wrong_settings_of_a_server_are_named() -> None:
+    router, _ = demo()
+    with pytest.raises(ValueError, match="workers: must be from 1"):
+        ebbtide.Server(router, "127.0.0.1:0", workers=0)
+    with pytest.raises(TypeError, match="workers: takes a whole number"):
+        ebbtide.Server(router, "127.0.0.1:0", workers="2")
+    with pytest.raises(TypeError, match="expected str, bytes"):
+        ebbtide.Server(router, "127.0.0.1:0", state=3)

@@ -9,6 +9,7 @@ mod commands;
 mod emulate;
 mod failure;
 mod output;
+mod text;
 
 use clap::{Parser, Subcommand};
 use ebbtide::Code;

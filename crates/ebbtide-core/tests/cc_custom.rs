@@ -148,7 +148,7 @@ fn equal_factories_are_one_control_however_often_they_are_made() {
         let control = Custom::new(Constants(100 + n)).into();
         endpoint.set_control(Instant::ZERO, peer(1), control).err()
     });
-    assert_eq!(refused, Some(SendError::TooManyPeers), "256 different ones are the most");
+    assert_eq!(refused, Some(SendError::TooManyControls), "256 different ones are the most");
 }
 
 /// A control whose version is not visible in its text.

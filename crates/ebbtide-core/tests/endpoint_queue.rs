@@ -417,7 +417,7 @@ fn as_many_controls_as_a_byte_can_number() {
     }
     let one_more = ControlConfig::parse("fasor").unwrap();
     let refused = node.ep.set_control(node.now, PEER, one_more);
-    assert_eq!(refused, Err(SendError::TooManyPeers));
+    assert_eq!(refused, Err(SendError::TooManyControls));
     // One that is known already is fine.
     node.ep.set_control(node.now, PEER, ControlConfig::parse("default").unwrap()).unwrap();
 }

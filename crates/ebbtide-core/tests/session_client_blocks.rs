@@ -21,14 +21,14 @@ const SECOND: Duration = Duration::from_secs(1);
 fn continued(code: Code, num: u32, more: bool, size: usize) -> Response {
     let value = block(num, more, size);
     let mut response = Response::new(code);
-    response.options.push_uint(OptionNumber::BLOCK1, value);
+    response.options_mut().push_uint(OptionNumber::BLOCK1, value);
     response
 }
 
 /// A block of a response.
 fn part(payload: &[u8], num: u32, more: bool, size: usize) -> Response {
     let mut response = Response::content(payload.to_vec());
-    response.options.push_uint(OptionNumber::BLOCK2, block(num, more, size));
+    response.options_mut().push_uint(OptionNumber::BLOCK2, block(num, more, size));
     response
 }
 
@@ -233,7 +233,7 @@ fn a_body_over_the_limit_is_refused_at_its_first_block_if_that_says_so() {
     let mut driver = Driver::with(get(), 6, |settings| settings.max_body = 100);
     let sent = driver.sent();
     let mut first = part(&[1; 32], 0, true, 32);
-    first.options.push_uint(OptionNumber::SIZE2, 101);
+    first.options_mut().push_uint(OptionNumber::SIZE2, 101);
     driver.answer(sent.id, first);
     assert_eq!(driver.done().unwrap_err(), TransferError::TooLarge { limit: 100 });
 }

@@ -90,20 +90,20 @@ impl Driver {
 
 fn notification(state: &str, sequence: u32) -> Response {
     let mut response = Response::content(state.to_owned()).max_age(60);
-    response.options.push_uint(OptionNumber::OBSERVE, sequence);
+    response.options_mut().push_uint(OptionNumber::OBSERVE, sequence);
     response
 }
 
 /// The first of two blocks of a state.
 fn first_block(sequence: u32) -> Response {
     let mut response = notification(&"a".repeat(64), sequence).etag(&[sequence as u8]);
-    response.options.push_uint(OptionNumber::BLOCK2, block(0, true, 64));
+    response.options_mut().push_uint(OptionNumber::BLOCK2, block(0, true, 64));
     response
 }
 
 fn second_block(sequence: u32) -> Response {
     let mut response = Response::content(format!("b{sequence}")).etag(&[sequence as u8]);
-    response.options.push_uint(OptionNumber::BLOCK2, block(1, false, 64));
+    response.options_mut().push_uint(OptionNumber::BLOCK2, block(1, false, 64));
     response
 }
 
@@ -292,7 +292,7 @@ fn a_long_fetch_registers_with_its_last_block() {
         let observe = sent.options.get_uint(OptionNumber::OBSERVE);
         assert_eq!(observe, (!more).then_some(0));
         let mut answer = if more { Response::new(Code::CONTINUE) } else { notification("1", 1) };
-        answer.options.push_uint(OptionNumber::BLOCK1, block(num, more, 64));
+        answer.options_mut().push_uint(OptionNumber::BLOCK1, block(num, more, 64));
         driver.answer(sent.id, answer, !more);
     }
     assert_eq!(driver.state(), "1");
@@ -304,7 +304,7 @@ fn a_notification_that_asks_for_an_echo_is_followed_by_a_registration_with_it() 
     let mut driver = Driver::new(|_| ());
     let (first, _) = driver.sent();
     let mut answer = Response::content("1");
-    answer.options.push_uint(OptionNumber::OBSERVE, 1);
+    answer.options_mut().push_uint(OptionNumber::OBSERVE, 1);
     driver.answer(first.id, answer, true);
     assert_eq!(driver.state(), "1");
     // It is an error: nothing follows it.
@@ -314,7 +314,7 @@ fn a_notification_that_asks_for_an_echo_is_followed_by_a_registration_with_it() 
     assert_eq!(again.options.get(OptionNumber::ECHO).map(|echo| echo.value), Some(&b"echo"[..]));
     assert_eq!(again.options.get_uint(OptionNumber::OBSERVE), Some(0));
     let mut answer = Response::content("2");
-    answer.options.push_uint(OptionNumber::OBSERVE, 2);
+    answer.options_mut().push_uint(OptionNumber::OBSERVE, 2);
     driver.answer(again.id, answer, true);
     assert_eq!(driver.state(), "2");
     assert!(matches!(driver.poll(), ObservationStep::Wait(Some(_))), "it is registered");
@@ -326,14 +326,14 @@ fn a_registration_that_is_renewed_while_a_state_is_fetched_mixes_no_answers() {
     let (first, _) = driver.sent();
     let observed = |response: Response, number| {
         let mut response = response.max_age(0);
-        response.options.push_uint(OptionNumber::OBSERVE, number);
+        response.options_mut().push_uint(OptionNumber::OBSERVE, number);
         response
     };
     driver.answer(first.id, observed(Response::content("1"), 1), true);
     assert_eq!(driver.state(), "1");
     let part = |num, more| {
         let mut response = Response::content(vec![b'2'; 64]);
-        response.options.push_uint(OptionNumber::BLOCK2, block(num, more, 64));
+        response.options_mut().push_uint(OptionNumber::BLOCK2, block(num, more, 64));
         response
     };
     driver.answer(first.id, observed(part(0, true), 2), true);

@@ -72,10 +72,10 @@ impl Server {
             let num = if self.chance(50) { block.num() } else { block.offset() >> (szx + 4) };
             let num = if szx == block.szx() { block.num() } else { num };
             answer
-                .options
+                .options_mut()
                 .push_uint(OptionNumber::BLOCK1, Block::new(num, true, szx).unwrap().to_uint());
             if first && self.any_order {
-                BurstMark { burst: 0, behind: 0, sequence: 0 }.push(&mut answer.options);
+                BurstMark { burst: 0, behind: 0, sequence: 0 }.push(answer.options_mut());
             }
             if self.szx > 0 && self.chance(3) {
                 self.szx -= 1;
@@ -87,7 +87,7 @@ impl Server {
         }
         self.finished = Some(self.body[..end].to_vec());
         let mut answer = self.give(Block::new(0, false, self.szx).unwrap());
-        answer.options.push_uint(OptionNumber::BLOCK1, block.to_uint());
+        answer.options_mut().push_uint(OptionNumber::BLOCK1, block.to_uint());
         answer
     }
 
@@ -100,7 +100,7 @@ impl Server {
         let mut answer =
             Response::new(Code::CHANGED).payload(body[start..end].to_vec()).etag(b"v1");
         let block = Block::new((start >> (szx + 4)) as u32, end < body.len(), szx).unwrap();
-        answer.options.push_uint(OptionNumber::BLOCK2, block.to_uint());
+        answer.options_mut().push_uint(OptionNumber::BLOCK2, block.to_uint());
         answer
     }
 }

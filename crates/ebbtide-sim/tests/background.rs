@@ -191,7 +191,7 @@ fn just_the_packets_that_are_named_are_lost() {
     let settings = [&TWICE_A_SECOND[..], &[("network.up.drops", drops)]].concat();
     let scenario = scenario("rcoap-wifi", &settings);
     let (record, seen) =
-        simulate_with(&scenario, &controls(&scenario, "default"), (1, 0), Lost::default()).unwrap();
+        simulate_with(&scenario, &controls(&scenario, "default"), 1, 0, Lost::default()).unwrap();
     let of = |client: u32| seen.lost.iter().filter(move |lost| lost.0 == client);
     assert_eq!(of(1).map(|lost| lost.1).collect::<Vec<_>>(), [10]);
     let pair: Vec<_> = of(0).map(|lost| (lost.1, lost.2)).collect();

@@ -72,9 +72,9 @@ fn watch(settings: &Lora, devices: u32, ops: &[Op]) -> Seen {
         let Some((token, (_, device, upwards, bytes))) = ops.next() else { break };
         now = next.unwrap();
         let before = cell.counts();
-        let packet = (token as u32, *bytes);
-        if cell.send(Instant::from_nanos(now), (*device, *upwards), packet, &mut engine) {
-            taken.push(packet.0);
+        let token = token as u32;
+        if cell.send(Instant::from_nanos(now), *device, *upwards, token, *bytes, &mut engine) {
+            taken.push(token);
         }
         note(&mut cell, now, *device, before);
     }
@@ -204,7 +204,7 @@ fn uplinks_collide_as_in_pure_aloha() {
             }
             // Each device has long finished when its turn comes again.
             let at = Instant::from_nanos(now);
-            assert!(cell.send(at, (frame % 1000, true), (frame, 23), &mut engine));
+            assert!(cell.send(at, frame % 1000, true, frame, 23, &mut engine));
         }
         let counts = cell.counts();
         assert_eq!(

@@ -231,7 +231,7 @@ impl Recorder for Seen {
 
 fn observe(scenario: &Scenario, cc: &str) -> Seen {
     let (_, seen) =
-        simulate_with(scenario, &controls(scenario, cc), (3, 0), Seen::default()).unwrap();
+        simulate_with(scenario, &controls(scenario, cc), 3, 0, Seen::default()).unwrap();
     seen
 }
 

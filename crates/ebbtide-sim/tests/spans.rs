@@ -18,7 +18,7 @@ fn timeline(scenario: &Scenario, cc: &str, only: TraceFilter) -> (Vec<Value>, Ru
     let file = tempfile::NamedTempFile::new().unwrap();
     let sink: Box<dyn Write> = Box::new(std::io::BufWriter::new(file.reopen().unwrap()));
     let trace: Trace<Box<dyn Write>, Vec<u8>> = Trace::new(None, Vec::new(), only).with_spans(sink);
-    let (record, trace) = simulate_with(scenario, &controls(scenario, cc), (1, 0), trace).unwrap();
+    let (record, trace) = simulate_with(scenario, &controls(scenario, cc), 1, 0, trace).unwrap();
     trace.finish().unwrap();
     let text = std::fs::read_to_string(file.path()).unwrap();
     let mut file: Value = serde_json::from_str(&text).unwrap();

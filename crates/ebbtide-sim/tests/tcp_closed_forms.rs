@@ -50,7 +50,7 @@ fn still(settings: &[(&str, &str)]) -> Scenario {
 /// With timers that expire when they are due.
 fn observe(scenario: &Scenario, cc: &str) -> (RunRecord, Seen) {
     let cc = cc.replacen("tcp", "tcp:tick=off", 1);
-    simulate_with(scenario, &controls(scenario, &cc), (1, 0), Seen::default()).unwrap()
+    simulate_with(scenario, &controls(scenario, &cc), 1, 0, Seen::default()).unwrap()
 }
 
 fn seconds(duration: Duration) -> f64 {
@@ -219,7 +219,7 @@ fn timers_expire_together_on_linuxs_wheel() {
     let scenario = scenario("nb-iot", &[("clients", "20"), ("errors", "high")]);
     let repeats = |cc: &str| {
         let (_, seen) =
-            simulate_with(&scenario, &controls(&scenario, cc), (1, 0), Seen::default()).unwrap();
+            simulate_with(&scenario, &controls(&scenario, cc), 1, 0, Seen::default()).unwrap();
         // A SYN leaves again after 2 s and more.
         seen.left(52).into_iter().filter(|at| *at > Instant::ZERO).collect::<Vec<_>>()
     };

@@ -54,7 +54,7 @@ impl Recorder for Sent {
 
 fn sent(scenario: &Scenario) -> Sent {
     let controls = controls(scenario, "default");
-    simulate_with(scenario, &controls, (1, 0), Sent::default()).unwrap().1
+    simulate_with(scenario, &controls, 1, 0, Sent::default()).unwrap().1
 }
 
 /// The instants at which one client sends.

@@ -65,7 +65,7 @@ impl Recorder for Seen {
 
 fn seen(scenario: &Scenario, cc: &str) -> Seen {
     let (record, seen) =
-        simulate_with(scenario, &controls(scenario, cc), (1, 0), Seen::default()).unwrap();
+        simulate_with(scenario, &controls(scenario, cc), 1, 0, Seen::default()).unwrap();
     let wifi = record.totals.wifi.unwrap();
     let total = wifi.total();
     let crossed = seen.cell[0][0] + seen.cell[1][0];

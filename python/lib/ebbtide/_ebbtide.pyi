@@ -372,6 +372,7 @@ class Server:
         routes: Sequence[tuple[str, Sequence[str], Sequence[tuple[str, str]], Subject | None]],
         addresses: Sequence[tuple[str, str, int]],
         settings: Mapping[str, object],
+        serving: Mapping[str, object],
         keys: Mapping[bytes, bytes] | Callable[[bytes], bytes | None] | None = None,
     ) -> Server: ...
     @property

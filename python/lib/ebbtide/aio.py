@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import os
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -39,6 +40,7 @@ from ebbtide._coap import (
     settings_of,
 )
 from ebbtide._ebbtide import Response
+from ebbtide._scenario import count_of
 
 __all__ = ["Client", "Observation", "Server"]
 
@@ -217,6 +219,8 @@ class Server:
         key: bytes | None = None,
         psk: Keys | None = None,
         cid: bool | int = True,
+        workers: int = 1,
+        state: str | os.PathLike[str] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         # A server's queue is its own: what it is asked is not the client's.
@@ -234,7 +238,13 @@ class Server:
         )
         addresses = [address_of(one) for one in bind or ("0.0.0.0:5683", "[::]:5683")]
         keys = keys_of(psk)
-        self._native = _ebbtide.Server(self._bridge.queue, routes, addresses, settings, keys)
+        serving = {
+            "workers": count_of("workers", workers) or 1,
+            "state": None if state is None else os.fspath(state),
+        }
+        self._native = _ebbtide.Server(
+            self._bridge.queue, routes, addresses, settings, serving, keys
+        )
         self._closed = self._loop.create_future()
 
     @property

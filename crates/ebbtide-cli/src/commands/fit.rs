@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 use crate::output::fit::write;
-use crate::output::lines;
 use ebbtide_sim::fit::{FitError, Options, TakenAt, fit};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write, stdin, stdout};
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
         check_output(path, &args.capture)?;
     }
     let fitted = fit(source, &options).map_err(|error| {
-        let text = wrapped(&format!("{shown}: {error}"));
+        let text = format!("{shown}: {error}");
         match error {
             FitError::Io(_) | FitError::Scenario(_) => Failure::work(text),
             _ => Failure::usage(text),
@@ -76,12 +75,6 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     }
     out.flush()?;
     Ok(())
-}
-
-/// An error for a terminal of 80 columns, behind the name of the program.
-fn wrapped(text: &str) -> String {
-    let words: Vec<&str> = text.split(' ').collect();
-    lines(&words, " ", 80 - "ebbtide: ".len()).join("\n")
 }
 
 /// Opens the capture.
@@ -150,7 +143,7 @@ fn place(name: &str) -> Result<TakenAt, Failure> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use super::{Failure, check_output, create, most_messages, open, wrapped};
+    use super::{Failure, check_output, create, most_messages, open};
     use std::fs;
 
     fn text(failure: Failure) -> (String, bool) {
@@ -188,18 +181,6 @@ mod tests {
         let absent = folder.path().join("absent").join("x.toml");
         let (message, is_usage) = text(create(&absent, "").unwrap_err());
         assert!(message.contains("x.toml: the scenario cannot be written: ") && !is_usage);
-    }
-
-    #[test]
-    fn an_error_fits_80_columns() {
-        let text = wrapped(
-            "mine.pcap: holds no CoAP messages over UDP at port 5683 among its 812 packets; name another port",
-        );
-        assert_eq!(
-            text,
-            "mine.pcap: holds no CoAP messages over UDP at port 5683 among its 812\npackets; name another port"
-        );
-        assert!(text.lines().next().is_some_and(|line| "ebbtide: ".len() + line.len() <= 80));
     }
 
     #[test]

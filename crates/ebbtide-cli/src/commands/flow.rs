@@ -2,7 +2,7 @@
 
 use crate::client::{block_on, flow};
 use crate::failure::Failure;
-use crate::output::table::significant;
+use crate::output::number::significant;
 use clap::Args;
 use ebbtide::Uri;
 use ebbtide::core::cc::ControlConfig;

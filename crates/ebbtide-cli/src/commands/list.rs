@@ -1,7 +1,7 @@
 //! `ebbtide list`: the names for use on the command line.
 
 use crate::failure::Failure;
-use crate::output::lines;
+use crate::text::lines;
 use clap::ValueEnum;
 use ebbtide_core::cc::Algorithm;
 use ebbtide_sim::scenario::{

@@ -1,7 +1,7 @@
 //! `ebbtide replay`: repeats one replication and reports everything that happens in it.
 
 use crate::failure::Failure;
-use crate::output::table::significant;
+use crate::output::number::significant;
 use ebbtide_core::cc::Registry;
 use ebbtide_core::time::Instant;
 use ebbtide_sim::record::{AIR, Capture, Manifest, PLACES, RunRecord, Store, WifiRecord};
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         (Some(sink), TraceFormat::Perfetto) => Trace::new(None, captures, only).with_spans(sink),
         (lines, _) => Trace::new(lines, captures, only),
     };
-    let (record, trace) = simulate_with(&spec.scenario, &spec.controls, (seed, args.rep), trace)
+    let (record, trace) = simulate_with(&spec.scenario, &spec.controls, seed, args.rep, trace)
         .map_err(Failure::work)?;
     trace.finish()?;
     if traces_to_stdout {

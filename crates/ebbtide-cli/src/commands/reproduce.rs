@@ -2,7 +2,8 @@
 
 use super::campaign::CampaignArgs;
 use crate::failure::Failure;
-use crate::output::{paragraph, table::significant};
+use crate::output::number::significant;
+use crate::text::paragraph;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::report::{Comparison, render};
 use ebbtide_sim::reproduce::{

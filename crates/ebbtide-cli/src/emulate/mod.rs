@@ -13,6 +13,7 @@ pub(crate) mod namespace;
 pub(crate) mod pid_namespace;
 pub(crate) mod programs;
 pub(crate) mod relay;
+mod thread;
 pub(crate) mod tun;
 mod wakeup;
 

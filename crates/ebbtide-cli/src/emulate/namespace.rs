@@ -7,6 +7,7 @@
 
 use super::pid_namespace::PidNamespace;
 use super::programs;
+use super::thread::in_thread;
 use crate::failure::Failure;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
@@ -160,12 +161,4 @@ impl Site {
 fn open_tun() -> Result<SyncDevice, Failure> {
     let opened = DeviceBuilder::new().name("ebb%d").build_sync();
     opened.map_err(|error| Failure::work(format_args!("/dev/net/tun: {error}: {NO_TUN}")))
-}
-
-/// Runs `work` in a separate thread, whose namespace is not shared.
-pub(super) fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
-        thread.join().map_err(|_| io::Error::other("a thread panicked"))
-    })
 }

@@ -4,8 +4,8 @@
 //! (pid_namespaces(7)). The first process is a `cat` that reads from a pipe of ours; it ends when
 //! we close the pipe, and when we are killed.
 
-use super::namespace::in_thread;
 use super::programs;
+use super::thread::in_thread;
 use crate::failure::Failure;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! The lines on TCP in the background.
 
-use super::table::significant;
+use super::number::significant;
 use super::{NAME, name, name_width};
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};

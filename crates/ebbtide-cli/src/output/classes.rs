@@ -1,7 +1,8 @@
 //! The table of the classes of clients, and the judgement on each.
 
-use super::table::{percent, significant};
-use super::{NAME, name, name_width, paragraph};
+use super::number::{percent, significant};
+use super::{NAME, name, name_width};
+use crate::text::paragraph;
 use ebbtide_sim::judge::{Judgement, Percentile};
 use ebbtide_sim::report::judge_classes;
 use ebbtide_sim::run::CellResult;

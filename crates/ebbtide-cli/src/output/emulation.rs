@@ -1,8 +1,8 @@
 //! The summary of `emulate`.
 
 use crate::emulate::forward::Forwarded;
-use crate::output::paragraph;
-use crate::output::table::significant;
+use crate::output::number::significant;
+use crate::text::paragraph;
 use ebbtide_sim::emulation::DirectionSummary;
 use serde_json::json;
 use std::io::{self, Write};

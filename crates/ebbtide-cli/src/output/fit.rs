@@ -1,6 +1,6 @@
 //! The table of `ebbtide fit`.
 
-use super::paragraph;
+use crate::text::paragraph;
 use ebbtide_sim::fit::{Figure, Fit};
 use std::io::{self, Write};
 

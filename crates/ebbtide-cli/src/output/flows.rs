@@ -1,6 +1,6 @@
 //! The table of senders of many messages.
 
-use super::table::significant;
+use super::number::significant;
 use super::{name, name_width};
 use ebbtide_sim::report::{FlowCell, FlowFigures};
 use ebbtide_sim::run::CellResult;

@@ -1,6 +1,7 @@
 //! The output of `map`.
 
-use super::{name, name_width, paragraph};
+use super::{name, name_width};
+use crate::text::paragraph;
 use ebbtide_sim::map::{Map, Plan, Spread};
 use std::io::{self, Write};
 

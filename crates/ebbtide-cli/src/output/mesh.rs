@@ -1,6 +1,6 @@
 //! The table of a low-power network.
 
-use super::table::significant;
+use super::number::significant;
 use super::{NAME, name, name_width};
 use ebbtide_sim::report::MeshCell;
 use ebbtide_sim::run::CellResult;

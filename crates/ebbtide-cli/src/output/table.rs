@@ -1,6 +1,8 @@
 //! The table of `run`, for a terminal of 80 columns.
 
-use super::{background, classes, flows, mesh, name, name_width, paragraph, wifi};
+use super::number::{percent, significant};
+use super::{background, classes, flows, mesh, name, name_width, wifi};
+use crate::text::paragraph;
 use ebbtide_sim::judge::{Judgement, Verdict};
 use ebbtide_sim::report::Summary;
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results, left_out};
@@ -139,18 +141,6 @@ fn rows(out: &mut impl Write, group: &[&CellResult], verdict: &Verdict) -> io::R
     Ok(())
 }
 
-/// A share as a percentage, never rounded to 100 % or 0 %.
-pub(super) fn percent(share: f64) -> String {
-    match 100.0 * share {
-        v if !v.is_finite() => "-".to_owned(),
-        v if v >= 100.0 => "100 %".to_owned(),
-        v if v > 99.99 => ">99.99 %".to_owned(),
-        v if v > 99.0 => format!("{v:.2} %"),
-        v if v > 0.0 && v < 0.05 => "<0.1 %".to_owned(),
-        v => format!("{v:.1} %"),
-    }
-}
-
 /// Whether the clients send at fixed times, in which case each exchange is timed instead of the
 /// whole flow.
 fn is_periodic(group: &[&CellResult]) -> bool {
@@ -160,18 +150,4 @@ fn is_periodic(group: &[&CellResult]) -> bool {
 /// The times by which a cell is judged.
 fn times(result: &CellResult) -> &Summary {
     if is_periodic(&[result]) { &result.cell.duration } else { &result.cell.fct }
-}
-
-/// At most four significant digits, without an exponent.
-pub(crate) fn significant(value: f64) -> String {
-    if !value.is_finite() {
-        return "-".to_owned();
-    }
-    match value.abs() {
-        v if v >= 1000.0 => format!("{value:.0}"),
-        v if v >= 100.0 => format!("{value:.1}"),
-        v if v >= 10.0 => format!("{value:.2}"),
-        0.0 => "0".to_owned(),
-        _ => format!("{value:.3}"),
-    }
 }

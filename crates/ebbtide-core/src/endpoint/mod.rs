@@ -62,7 +62,7 @@ use alloc::boxed::Box;
 use controls::Controls;
 use core::net::SocketAddr;
 use marks::FirstAnswers;
-use peers::{Marks, OptionSupport, Peers};
+use peers::{Marks, NewPeer, OptionSupport, Peers};
 use rand_core::Rng;
 use tally::Tally;
 
@@ -180,8 +180,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`SendError::TooManyPeers`] if there is no room for one more peer, or if 256 different
-    /// controls are in use.
+    /// [`SendError::TooManyPeers`] if there is no room for one more peer, and
+    /// [`SendError::TooManyControls`] if 256 different controls are in use.
     pub fn set_control(
         &mut self,
         now: Instant,
@@ -189,7 +189,7 @@ impl Endpoint {
         control: ControlConfig,
     ) -> Result<(), SendError> {
         let now = self.advance(now);
-        let number = self.controls.number_of(control).ok_or(SendError::TooManyPeers)?;
+        let number = self.controls.number_of(control).ok_or(SendError::TooManyControls)?;
         let index = self.peer(now, remote)?;
         let peer = self.peers.get_mut(index);
         peer.control = number;
@@ -329,12 +329,17 @@ impl Endpoint {
             return Ok(index);
         }
         let drawn = self.rng.next_u32() as u16;
-        let first = self.config.message_id_start.map_or(drawn, |start| start.of(key));
-        let fresh = (first, self.fresh_marks());
+        let first_id = self.config.message_id_start.map_or(drawn, |start| start.of(key));
+        let (config, marks) = (&self.controls[0], self.fresh_marks());
         // Message IDs start again at random for a peer that was forgotten, so the peer must have
         // forgotten them as well (RFC 7252 section 4.4).
         let retention = self.config.limits.peer_retention.max(self.exchange_lifetime);
-        let found = self.peers.find_or_insert((now, retention), key, (0, &self.controls[0]), fresh);
+        let found = self.peers.find_or_insert(
+            now,
+            retention,
+            key,
+            NewPeer { control: 0, config, first_id, marks },
+        );
         found.ok_or_else(|| {
             self.counters.rare().queue_full += 1;
             SendError::TooManyPeers

@@ -66,6 +66,18 @@ pub(crate) struct Marks {
     pub(crate) option: OptionSupport,
 }
 
+/// The initial state of a peer.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct NewPeer<'c> {
+    /// The number of its congestion control among those of the endpoint.
+    pub(crate) control: u8,
+    /// The configuration of that control.
+    pub(crate) config: &'c ControlConfig,
+    /// Its first message ID.
+    pub(crate) first_id: u16,
+    pub(crate) marks: Marks,
+}
+
 /// Whether a peer knows the option Rexmit-Cnt (draft-ietf-core-fasor-02).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OptionSupport {
@@ -196,10 +208,10 @@ impl Peers {
     /// exchanges take all places. Peers are kept for `retention` if there is room.
     pub(crate) fn find_or_insert(
         &mut self,
-        (now, retention): (Instant, Duration),
+        now: Instant,
+        retention: Duration,
         key: SocketAddr,
-        control: (u8, &ControlConfig),
-        (first_id, marks): (u16, Marks),
+        new: NewPeer<'_>,
     ) -> Option<u32> {
         if let Some(index) = self.find(key) {
             self.touch(now, index);
@@ -208,17 +220,17 @@ impl Peers {
         // ExchangeState is kept at least 255 s after its last use (cocoa-03 section 4.3), and longer if
         // there is room. Two evictions per insertion keep up with any rate of arrivals.
         for _ in 0..2 {
-            self.evict_oldest((now, retention), retention);
+            self.evict_oldest(now, retention, retention);
         }
-        if self.len() >= self.max && !self.evict_oldest((now, retention), Duration::ZERO) {
+        if self.len() >= self.max && !self.evict_oldest(now, retention, Duration::ZERO) {
             return None;
         }
         let peer = Peer {
             key,
-            shell: Shell::new(control.1.build()),
-            control: control.0,
-            marks,
-            ids: MessageIds::new(first_id),
+            shell: Shell::new(new.config.build()),
+            control: new.control,
+            marks: new.marks,
+            ids: MessageIds::new(new.first_id),
             head: NONE,
             tail: NONE,
             queued: 0,
@@ -305,7 +317,7 @@ impl Peers {
 
     /// Evicts the peer that has been without an exchange for longest, if that is at least `age`. A
     /// peer with a control of its own is not evicted for its age, only for lack of room.
-    fn evict_oldest(&mut self, (now, retention): (Instant, Duration), age: Duration) -> bool {
+    fn evict_oldest(&mut self, now: Instant, retention: Duration, age: Duration) -> bool {
         let index = self.oldest;
         if index == NONE {
             return false;

@@ -278,6 +278,8 @@ pub enum SendError {
     TooManyExchanges,
     /// All [`Limits::peers`](super::Limits::peers) scopes have open exchanges.
     TooManyPeers,
+    /// The endpoint already uses 256 different controls.
+    TooManyControls,
     /// The driver does not fetch outgoing datagrams, and
     /// [`Limits::outbox_bytes`](super::Limits::outbox_bytes) is reached.
     OutboxFull,
@@ -294,6 +296,9 @@ impl fmt::Display for SendError {
             Self::QueueFull => f.write_str("too many messages wait for this peer"),
             Self::TooManyExchanges => f.write_str("too many exchanges are open"),
             Self::TooManyPeers => f.write_str("too many peers have open exchanges"),
+            Self::TooManyControls => {
+                f.write_str("too many different congestion controls are in use")
+            }
             Self::OutboxFull => f.write_str("too many datagrams wait to be sent"),
         }
     }

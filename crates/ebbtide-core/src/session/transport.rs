@@ -108,6 +108,7 @@ impl NotSent {
                 SendError::QueueFull
                     | SendError::TooManyExchanges
                     | SendError::TooManyPeers
+                    | SendError::TooManyControls
                     | SendError::OutboxFull
             )
         )

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+pub(crate) mod ebb;
 pub(crate) mod node;
 pub(crate) mod pair;
 pub(crate) mod path;

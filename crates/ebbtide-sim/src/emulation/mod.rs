@@ -169,7 +169,7 @@ impl<P> Emulation<P> {
         let now = self.now.max(now);
         let side = |direction: Direction, counts: LinkCounts| {
             let delivered = self.delivered[direction as usize];
-            DirectionSummary::new(counts, (delivered.packets, delivered.bytes), now)
+            DirectionSummary::new(counts, delivered.packets, delivered.bytes, now)
         };
         Summary {
             seconds: now.as_nanos() as f64 / 1e9,

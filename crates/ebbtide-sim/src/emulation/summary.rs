@@ -56,13 +56,18 @@ pub struct DirectionSummary {
 }
 
 impl DirectionSummary {
-    /// `counts` are those until `now`.
-    pub(super) fn new(counts: LinkCounts, delivered: (u64, u64), now: Instant) -> Self {
+    /// `counts` are those until `now`; `delivered` counts packets and their bytes.
+    pub(super) fn new(
+        counts: LinkCounts,
+        delivered: u64,
+        delivered_bytes: u64,
+        now: Instant,
+    ) -> Self {
         let span = now.as_nanos().max(1) as f64;
         Self {
             sent: counts.sent,
-            delivered: delivered.0,
-            delivered_bytes: delivered.1,
+            delivered,
+            delivered_bytes,
             dropped_queue: counts.dropped_queue,
             lost_link: counts.lost_link,
             queue_max: counts.queue_max,

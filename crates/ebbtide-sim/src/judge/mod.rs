@@ -4,14 +4,16 @@
 //! It reads what replications have measured and runs nothing.
 
 mod figures;
+mod judgement;
 mod outcome;
 mod rule;
 mod sentence;
 
 pub use figures::figures;
+pub use judgement::{Difference, Judgement, Verdict};
 pub use outcome::{Demand, Outcome, Percentile, RunFigures, SHARES};
+pub use rule::judge;
 pub(crate) use rule::judge_fixed;
-pub use rule::{Difference, Judgement, Verdict, judge};
 
 /// A control and what it has come to in one setting.
 #[derive(Copy, Clone, Debug)]

@@ -1,8 +1,8 @@
 //! The judgement in words: what the link can do, what to use, what the others come to, what would
 //! help.
 
+use super::judgement::{Judgement, difference};
 use super::outcome::{Demand, SHARES};
-use super::rule::{Judgement, difference};
 use super::{Candidate, Outcome, WASTE};
 
 /// Less than this share delivered asks for an explanation.

@@ -90,7 +90,8 @@ struct Simulation<'s, R> {
 pub(crate) fn simulate<R: Recorder>(
     scenario: &Scenario,
     controls: &[Control],
-    (seed, replication): (u64, u32),
+    seed: u64,
+    replication: u32,
     recorder: R,
 ) -> Result<(RunRecord, R), RunError> {
     // Scenarios refuse the others in a mesh.
@@ -215,7 +216,7 @@ impl<'s, R: Recorder> Simulation<'s, R> {
                 if self.recorder.wants_frames()
                     && let Some((from, to, bytes)) = self.network.on_air(event)
                 {
-                    self.recorder.on_air(now, (from, to), &bytes);
+                    self.recorder.on_air(now, from, to, &bytes);
                 }
                 self.network.handle(now, event, &mut self.engine);
                 self.settle(now);

@@ -113,9 +113,9 @@ pub trait Recorder {
     fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
     }
-    /// A node begins to transmit a frame or an acknowledgement to another one.
-    fn on_air(&mut self, now: Instant, ends: (u32, u32), frame: &[u8]) {
-        let _ = (now, ends, frame);
+    /// The node `from` begins to transmit a frame or an acknowledgement to the node `to`.
+    fn on_air(&mut self, now: Instant, from: u32, to: u32, frame: &[u8]) {
+        let _ = (now, from, to, frame);
     }
     /// A datagram was lost in a low-power network.
     fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {

@@ -342,8 +342,8 @@ impl Campaign {
         // Series of one replication show what all of them do; more would only fill the disk.
         let keep = Keep { series: replication == 0, exchanges: self.exchanges };
         let timer = crate::wall::Stopwatch::start();
-        let run = (self.seed, replication);
-        let (mut record, rows) = simulate_keeping(&spec.scenario, &spec.controls, run, keep)?;
+        let (mut record, rows) =
+            simulate_keeping(&spec.scenario, &spec.controls, self.seed, replication, keep)?;
         record.wall_s = timer.seconds();
         Ok((record, rows))
     }

@@ -37,13 +37,15 @@ impl Radio {
     fn send(
         &mut self,
         now: Instant,
-        way: (u32, bool),
-        packet: (u32, u32),
+        client: u32,
+        upwards: bool,
+        place: u32,
+        bytes: u32,
         engine: &mut Engine<NetEvent>,
     ) -> bool {
         match self {
-            Self::Wifi(cell) => cell.send(now, way, packet, engine),
-            Self::Lora(cell) => cell.send(now, way, packet, engine),
+            Self::Wifi(cell) => cell.send(now, client, upwards, place, bytes, engine),
+            Self::Lora(cell) => cell.send(now, client, upwards, place, bytes, engine),
         }
     }
 
@@ -95,7 +97,7 @@ impl Net {
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length.into());
         let Some(radio) = &mut self.radio else { return };
-        if !radio.send(now, (packet.client, upwards), (place, bytes), engine) {
+        if !radio.send(now, packet.client, upwards, place, bytes, engine) {
             self.leaves_radio(now, (place, upwards), Fate::Dropped, recorder);
         }
     }

@@ -88,7 +88,7 @@ pub fn simulate(
     with_series: bool,
 ) -> Result<RunRecord, RunError> {
     let keep = Keep { series: with_series, exchanges: false };
-    Ok(simulate_keeping(scenario, controls, (seed, replication), keep)?.0)
+    Ok(simulate_keeping(scenario, controls, seed, replication, keep)?.0)
 }
 
 /// Data to keep of a replication in addition to the measurements that every one takes.
@@ -104,18 +104,19 @@ pub(super) struct Keep {
 pub(super) fn simulate_keeping(
     scenario: &Scenario,
     controls: &[Control],
-    run: (u64, u32),
+    seed: u64,
+    replication: u32,
     keep: Keep,
 ) -> Result<(RunRecord, Vec<ExchangeRecord>), RunError> {
     let plain = Discard::keeping(keep.exchanges);
     if keep.series {
         let (mut record, recorder) =
-            simulate_with(scenario, controls, run, SeriesRecorder::around(plain))?;
-        let (series, plain) = recorder.into_series(run.1);
+            simulate_with(scenario, controls, seed, replication, SeriesRecorder::around(plain))?;
+        let (series, plain) = recorder.into_series(replication);
         record.totals.series = Some(series);
         return Ok((with(record, &plain), plain.exchanges()));
     }
-    let (record, plain) = simulate_with(scenario, controls, run, plain)?;
+    let (record, plain) = simulate_with(scenario, controls, seed, replication, plain)?;
     Ok((with(record, &plain), plain.exchanges()))
 }
 
@@ -140,11 +141,12 @@ fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
 pub fn simulate_with<R: Recorder>(
     scenario: &Scenario,
     controls: &[Control],
-    (seed, replication): (u64, u32),
+    seed: u64,
+    replication: u32,
     recorder: R,
 ) -> Result<(RunRecord, R), RunError> {
     if scenario.network.mesh.is_some() {
-        return mesh::simulate(scenario, controls, (seed, replication), recorder);
+        return mesh::simulate(scenario, controls, seed, replication, recorder);
     }
     let mut simulation = Simulation::new(scenario, controls, seed, replication, recorder);
     simulation.run()?;

@@ -89,8 +89,10 @@ impl Cell {
     pub(super) fn send<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        (client, upwards): (u32, bool),
-        (place, bytes): (u32, u32),
+        client: u32,
+        upwards: bool,
+        place: u32,
+        bytes: u32,
         engine: &mut Engine<E>,
     ) -> bool {
         let station = client + 1;

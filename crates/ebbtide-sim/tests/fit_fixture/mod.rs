@@ -41,7 +41,7 @@ pub(crate) fn capture(
     let only = TraceFilter { until, ..TraceFilter::default() };
     let trace = Trace::<Vec<u8>, Sink>::new(None, vec![tap], only);
     let controls = [scenario.control_config(control).unwrap()];
-    let (_, trace) = simulate_with(scenario, &controls, (seed, 0), trace).unwrap();
+    let (_, trace) = simulate_with(scenario, &controls, seed, 0, trace).unwrap();
     trace.finish().unwrap();
     sink.0.take()
 }

@@ -236,10 +236,9 @@ impl Client {
         let span = trace::request(request, address);
         let (clock, began) = (session.clock(), session.now());
         let answered = self.transfer(session, request).instrument(span).await;
-        let answered = answered.map_err(|error| error.of(address)).map(|mut response| {
+        let answered = answered.map_err(|error| error.of(address)).map(|response| {
             let round_trip = clock.now().saturating_since(began);
-            response.arrival = Some(Box::new(Arrival { remote: address, round_trip }));
-            response
+            response.with_arrival(Arrival { remote: address, round_trip })
         });
         if answered.is_err() {
             self.inner.found.forget(&request.uri);

@@ -238,7 +238,7 @@ impl Download {
             self.size = response.options().get_uint(OptionNumber::SIZE2).map(u64::from);
         }
         self.etag = etag;
-        Ok(response.payload)
+        Ok(response.into_body())
     }
 }
 

@@ -444,8 +444,8 @@ impl SocketState {
         match received {
             Received::Response { exchange, sample, message } => {
                 self.learnt(from, exchange, sample.as_ref());
-                let mut response = Response::from_message(&message);
-                response.repeated = sample.is_none_or(|sample| sample.transmissions > 1);
+                let repeated = sample.is_none_or(|sample| sample.transmissions > 1);
+                let response = Response::from_message(&message).with_repeated(repeated);
                 self.end(exchange, Answer::Response { from, response });
             }
             Received::Notification { exchange, sample, message } => {

@@ -165,7 +165,7 @@ impl Sink for SocketState {
         };
         let (remote, local) = (due.remote, due.local);
         let mut length = 0;
-        let sent = with_sequence(due, response.code, |sequence| {
+        let sent = with_sequence(due, response.code(), |sequence| {
             response.with_content(sequence, |content| {
                 length = 4 + due.token.len() + content.encoded_len();
                 self.endpoint.notify(now, (remote, due.token), content, reliability)
@@ -242,7 +242,7 @@ impl Sink for stream::LinkState {
         response: &Response,
         _: impl FnOnce(usize) -> u8,
     ) {
-        let sent = with_sequence(due, response.code, |sequence| {
+        let sent = with_sequence(due, response.code(), |sequence| {
             response
                 .with_content(sequence, |content| self.connection.notify(now, due.token, content))
         });

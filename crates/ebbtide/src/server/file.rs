@@ -100,12 +100,12 @@ pub fn one_block(
     if more || wanted.num() > 0 {
         let option = Block::new(wanted.num(), more, wanted.szx());
         let option = option.map_err(|_| io::ErrorKind::InvalidInput)?;
-        response.options.push_uint(OptionNumber::BLOCK2, option.to_uint());
+        response.options_mut().push_uint(OptionNumber::BLOCK2, option.to_uint());
     }
     // RFC 7959 section 4: the client asks, or begins.
     if more && wanted.num() == 0 || call.message().option(OptionNumber::SIZE2).is_some() {
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        response.options.set_uint(OptionNumber::SIZE2, length);
+        response.options_mut().set_uint(OptionNumber::SIZE2, length);
     }
     Ok(response)
 }

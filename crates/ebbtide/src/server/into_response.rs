@@ -81,11 +81,8 @@ impl IntoResponse for Bytes {
 
 impl<T: IntoResponse> IntoResponse for (Code, T) {
     fn into_response(self, accept: Option<ContentFormat>) -> Response {
-        let mut response = self.1.into_response(accept);
-        if response.is_success() {
-            response.code = self.0;
-        }
-        response
+        let response = self.1.into_response(accept);
+        if response.is_success() { response.with_code(self.0) } else { response }
     }
 }
 

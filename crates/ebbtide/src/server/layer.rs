@@ -67,7 +67,7 @@ impl Layer for AccessLog {
         }
         let (peer, method, path) = (call.remote(), call.method(), call.path());
         next.run(call).map(move |response| {
-            let (code, bytes) = (response.code, response.payload.len());
+            let (code, bytes) = (response.code(), response.body().len());
             tracing::info!(target: "ebbtide::access", %peer, %method, path, %code, bytes, "answered");
             response
         })

@@ -90,18 +90,20 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
     /// the whole body.
     pub(super) fn call<R>(
         &self,
-        (remote, peer): (SocketAddr, Option<&Peer>),
+        remote: SocketAddr,
+        peer: Option<&Peer>,
         message: &Message<'m>,
         payload: &[u8],
         with: impl FnOnce(&Call<'_>) -> R,
     ) -> R {
-        self.call_arriving((remote, peer), message, payload, None, with)
+        self.call_arriving(remote, peer, message, payload, None, with)
     }
 
     /// The same with a body that is taken as it arrives.
     pub(super) fn call_arriving<R>(
         &self,
-        (remote, peer): (SocketAddr, Option<&Peer>),
+        remote: SocketAddr,
+        peer: Option<&Peer>,
         message: &Message<'m>,
         payload: &[u8],
         arriving: Option<&BodyStream>,

@@ -154,10 +154,10 @@ impl Service {
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
-        let from = (assembled.requester().remote(), peer.as_ref());
+        let (remote, peer) = (assembled.requester().remote(), peer.as_ref());
         let reply = match assembled.block() {
-            Some(part) => self.stream_block(now, &found, from, assembled.message(), &part),
-            None => self.call(&found, from, assembled.message(), assembled.body()),
+            Some(part) => self.stream_block(now, &found, remote, peer, assembled.message(), &part),
+            None => self.call(&found, remote, peer, assembled.message(), assembled.body()),
         };
         match reply.0 {
             Answer::Ready(response) => {
@@ -199,9 +199,10 @@ impl Service {
             return Err(Response::error(Code::BAD_OPTION, "no conditional requests here"));
         }
         if let Some(authorize) = &route.resource.authorize {
-            let from = (verified.requester().remote(), peer);
-            let authorized = found
-                .call(from, message, message.payload(), |call| panics::catch(|| authorize(call)));
+            let remote = verified.requester().remote();
+            let authorized = found.call(remote, peer, message, message.payload(), |call| {
+                panics::catch(|| authorize(call))
+            });
             match authorized {
                 Ok(permitted) => permitted?,
                 Err(caught) => return Err(self.panicked(&caught)),
@@ -233,13 +234,14 @@ impl Service {
     fn call<'m>(
         &self,
         found: &RouteMatch<'_, 'm>,
-        from: (SocketAddr, Option<&Peer>),
+        remote: SocketAddr,
+        peer: Option<&Peer>,
         message: &Message<'m>,
         payload: &[u8],
     ) -> Reply {
         let resource = &found.route.resource;
         found
-            .call(from, message, payload, |call| panics::catch(|| resource.call(call)))
+            .call(remote, peer, message, payload, |call| panics::catch(|| resource.call(call)))
             .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)))
     }
 
@@ -427,7 +429,7 @@ impl Service {
             return Reply::now(event);
         }
         match self.find(&message) {
-            Ok(found) => self.call(&found, (due.remote, peer), &message, message.payload()),
+            Ok(found) => self.call(&found, due.remote, peer, &message, message.payload()),
             Err(refusal) => Reply::now(refusal),
         }
     }
@@ -457,8 +459,10 @@ impl Service {
 fn reason(outgoing: &Outgoing<'_>) -> Option<Reason> {
     let Outgoing::One(finished) = outgoing else { return None };
     let response = finished.as_borrowed().get()?;
-    match response.code {
-        Code::UNAUTHORIZED => response.options.get(OptionNumber::ECHO).map(|_| Reason::Challenged),
+    match response.code() {
+        Code::UNAUTHORIZED => {
+            response.options().get(OptionNumber::ECHO).map(|_| Reason::Challenged)
+        }
         Code::TOO_MANY_REQUESTS => Some(Reason::TooManyRequests),
         Code::SERVICE_UNAVAILABLE => Some(Reason::NoRoom),
         _ => None,

@@ -58,7 +58,8 @@ impl Service {
         &self,
         now: Instant,
         found: &RouteMatch<'_, '_>,
-        from: (SocketAddr, Option<&Peer>),
+        remote: SocketAddr,
+        peer: Option<&Peer>,
         message: &Message<'_>,
         part: &BodyBlock,
     ) -> Reply {
@@ -73,7 +74,7 @@ impl Service {
             return Reply::now(Response::new(Code::BAD_REQUEST));
         }
         if offset == 0 && !self.has_begun(now, &key, payload) {
-            match self.begin(now, found, from, message) {
+            match self.begin(now, found, remote, peer, message) {
                 Ok(arriving) => drop(self.inner.streams.lock().insert(key, arriving)),
                 Err(refusal) => return refusal,
             }
@@ -100,10 +101,11 @@ impl Service {
         &self,
         now: Instant,
         found: &RouteMatch<'_, '_>,
-        from: (SocketAddr, Option<&Peer>),
+        remote: SocketAddr,
+        peer: Option<&Peer>,
         message: &Message<'_>,
     ) -> Result<Arriving, Reply> {
-        let ip = from.0.ip();
+        let ip = remote.ip();
         let refused = || {
             self.refused(now, Reason::Overloaded, ip);
             Reply::now(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1))
@@ -123,7 +125,7 @@ impl Service {
         let (body, feed) = BodyStream::new(self.config().endpoint.params.exchange_lifetime());
         let resource = &found.route.resource;
         let reply = found
-            .call_arriving(from, message, message.payload(), Some(&body), |call| {
+            .call_arriving(remote, peer, message, message.payload(), Some(&body), |call| {
                 panics::catch(|| resource.call(call))
             })
             .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)));
@@ -224,6 +226,6 @@ fn hash(bytes: &[u8]) -> u64 {
 /// The answer to a body that is too long, with the accepted size (RFC 7959 section 2.9.3).
 fn too_large(max: usize) -> Response {
     let mut response = Response::new(Code::REQUEST_ENTITY_TOO_LARGE);
-    response.options.push_uint(OptionNumber::SIZE1, u32::try_from(max).unwrap_or(u32::MAX));
+    response.options_mut().push_uint(OptionNumber::SIZE1, u32::try_from(max).unwrap_or(u32::MAX));
     response
 }

@@ -60,12 +60,13 @@ impl TestServer {
             Err(answer) => return answer,
         };
         let resource = &found.route.resource;
-        let reply = found.call((self.remote, None), &message, message.payload(), |call| {
-            match resource.authorize.as_ref().map(|authorize| authorize(call)) {
-                Some(Err(refusal)) => Reply::now(refusal),
-                Some(Ok(())) | None => resource.call(call),
-            }
-        });
+        let reply =
+            found.call(self.remote, None, &message, message.payload(), |call| {
+                match resource.authorize.as_ref().map(|authorize| authorize(call)) {
+                    Some(Err(refusal)) => Reply::now(refusal),
+                    Some(Ok(())) | None => resource.call(call),
+                }
+            });
         reply.wait().await
     }
 }

@@ -22,15 +22,15 @@ use core::time::Duration;
 #[non_exhaustive]
 pub struct Response {
     /// The code.
-    pub code: Code,
+    pub(crate) code: Code,
     /// The options.
-    pub options: Options,
+    pub(crate) options: Options,
     /// The payload, or the whole body of a block-wise transfer.
-    pub payload: Bytes,
+    pub(crate) payload: Bytes,
     /// Whether its request may have been sent more than once.
-    pub repeated: bool,
+    pub(crate) repeated: bool,
     /// Its origin; `None` for a response that was not received.
-    pub arrival: Option<Box<Arrival>>,
+    pub(crate) arrival: Option<Box<Arrival>>,
 }
 
 /// The origin of a response, and its duration.
@@ -117,6 +117,14 @@ impl Response {
         self.code
     }
 
+    /// Replaces the code.
+    #[inline]
+    #[must_use]
+    pub fn with_code(mut self, code: Code) -> Self {
+        self.code = code;
+        self
+    }
+
     /// Whether the code is of class 2.
     #[inline]
     #[must_use]
@@ -153,10 +161,22 @@ impl Response {
         &self.options
     }
 
+    /// The options, to be changed.
+    #[must_use]
+    pub fn options_mut(&mut self) -> &mut Options {
+        &mut self.options
+    }
+
     /// The payload, or the whole body of a block-wise transfer.
     #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.payload
+    }
+
+    /// The payload, or the whole body of a block-wise transfer, without the rest.
+    #[must_use]
+    pub fn into_body(self) -> Bytes {
+        self.payload
     }
 
     /// The payload as text, with invalid UTF-8 replaced.
@@ -182,6 +202,20 @@ impl Response {
     pub fn content_format(&self) -> Option<ContentFormat> {
         let value = self.options.get_uint(OptionNumber::CONTENT_FORMAT)?;
         u16::try_from(value).ok().map(ContentFormat)
+    }
+
+    /// Records the origin of a received response; for drivers.
+    #[must_use]
+    pub fn with_arrival(mut self, arrival: Arrival) -> Self {
+        self.arrival = Some(Box::new(arrival));
+        self
+    }
+
+    /// Records whether the request may have been sent more than once; for drivers.
+    #[must_use]
+    pub fn with_repeated(mut self, repeated: bool) -> Self {
+        self.repeated = repeated;
+        self
     }
 
     /// A copy of a received message.

@@ -149,8 +149,8 @@ impl ClientSide {
                 job.transfer.handle_response(now, id, response);
             }
             Received::Response { exchange, sample, message } => {
-                let mut response = Response::from_message(&message);
-                response.repeated = sample.is_none_or(|sample| sample.transmissions > 1);
+                let repeated = sample.is_none_or(|sample| sample.transmissions > 1);
+                let response = Response::from_message(&message).with_repeated(repeated);
                 if let Some((watcher, at)) = watcher(&mut self.watchers, exchange) {
                     return watcher.answer(now, at, response, false);
                 }

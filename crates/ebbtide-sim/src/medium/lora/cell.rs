@@ -156,8 +156,10 @@ impl LoraCell {
     pub fn send<E: From<LoraEvent> + Copy>(
         &mut self,
         now: Instant,
-        (device, upwards): (u32, bool),
-        (token, bytes): (u32, u32),
+        device: u32,
+        upwards: bool,
+        token: u32,
+        bytes: u32,
         engine: &mut Engine<E>,
     ) -> bool {
         let own = &mut self.devices[device as usize];

@@ -229,7 +229,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         !self.captures.is_empty()
     }
 
-    fn on_air(&mut self, now: Instant, _ends: (u32, u32), frame: &[u8]) {
+    fn on_air(&mut self, now: Instant, _from: u32, _to: u32, frame: &[u8]) {
         if self.error.is_some() || !self.only.takes(now, None) {
             return;
         }
