@@ -96,7 +96,7 @@ fn the_verdict_counts_the_drops_of_the_clients_only() {
     settings.extend([("network.background.flows", "3"), ("network.background.rate", "5 Mbit/s")]);
     let scenario = scenario("rcoap-wifi", &settings);
     let control = controls(&scenario, "default");
-    let (record, own) = simulate_with(&scenario, &control, (1, 0), OfTheClient::default()).unwrap();
+    let (record, own) = simulate_with(&scenario, &control, 1, 0, OfTheClient::default()).unwrap();
     let of_all = record.totals.up.dropped_queue + record.totals.down.dropped_queue;
     assert!(of_all > own.dropped + 20, "TCP fills the buffer: {of_all} drops");
     let dropped = figures(&[record], &Demand::default()).dropped;
