@@ -47,8 +47,8 @@ pre.mermaid { background: transparent; overflow-x: auto; }
 .content img { max-width: 100%; background: #fff; }
 @media print {
   .table-wrapper { overflow: visible; }
-  .content table { font-size: 0.65em; }
-  .content table th, .content table td { padding: 2px 3px; overflow-wrap: anywhere; }
+  .content table { font-size: 0.6em; }
+  .content table th, .content table td { padding: 2px; }
   .content td:first-child code { white-space: normal; }
 }
 """

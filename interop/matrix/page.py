@@ -155,6 +155,7 @@ body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem
 table { border-collapse: collapse; margin: 1rem 0; } .wide { overflow-x: auto; }
 td, th { border: 1px solid #bbb; padding: .25rem .5rem; text-align: left; }
 .pass { background: #dff3df; } .fail { background: #f9d9d6; } .missing { background: #f3c6f0; } .unsupported { color: #777; }
+@media print { .wide { overflow: visible; } body { font-size: 9px; } td, th { padding: 2px; } tr { break-inside: avoid; } }
 """
 
 
