@@ -4,7 +4,7 @@ use super::hello::Hello;
 use super::provider::{provider, with_cookie};
 use super::retry::{Confirmed, Retry};
 use super::session::Session;
-use super::{Clock, Endpoint};
+use super::{Clock, Endpoint, MAX_HANDSHAKE_DATAGRAM, MAX_INCOMPLETE};
 use crate::net::dtls::config::{Dtls13Config, Served13};
 use dimpl::{Config, Dtls};
 use ebbtide_core::time::Instant;
@@ -33,6 +33,7 @@ impl Endpoint {
         let config = Config::builder()
             .with_crypto_provider(provider())
             .mtu(mtu)
+            .max_queue_rx(MAX_INCOMPLETE)
             .require_client_certificate(clients.is_some())
             // As with DTLS 1.2 a client that lacks an answer repeats its own flight.
             .flight_start_rto(Timing::SERVER.first_timeout)
@@ -55,6 +56,9 @@ impl Endpoint {
     ) -> Option<bool> {
         let server = self.server.as_mut()?;
         let hello = Hello::parse(datagram)?;
+        if datagram.len() > MAX_HANDSHAKE_DATAGRAM {
+            return Some(false);
+        }
         let Some(own) = server.served.current() else { return Some(false) };
         if !hello.has_key_share {
             return Some(false);
