@@ -13,8 +13,8 @@ use common::at;
 use common::node::{Datagram, Got, Node, PEER, message, peer};
 use common::receiver::Burst;
 use ebbtide_core::cc::Algorithm;
-use ebbtide_core::endpoint::{Arrival, Remember};
-use ebbtide_core::wire::{Code, Type};
+use ebbtide_core::endpoint::{Arrival, Reliability, Remember};
+use ebbtide_core::wire::{Code, Content, Opt, OptionNumber, Type};
 
 /// A datagram arrives with the mark Congestion Experienced.
 fn arrive_marked(node: &mut Node, bytes: &[u8]) -> Got {
@@ -101,6 +101,44 @@ fn an_empty_acknowledgement_and_a_separate_response_count_too() {
         node.get();
         node.run_until(20.0);
         assert_eq!(instants(&node.take())[0], 12.0);
+    }
+}
+
+#[test]
+fn the_answer_to_a_non_confirmable_request_counts_and_the_next_one_waits_too() {
+    let mut node = Node::under("default");
+    node.non_get();
+    let first = node.one();
+    arrive_marked(&mut node, &first.separate(Type::NonConfirmable, 7));
+    assert_eq!(node.ep.counters().congestion_experienced, 1);
+    node.non_get();
+    node.run_until(20.0);
+    assert_eq!(instants(&node.take())[0], 12.0);
+}
+
+#[test]
+fn the_first_answer_to_a_registration_counts_piggybacked_or_separate() {
+    let observe = [Opt { number: OptionNumber::OBSERVE, value: b"" }];
+    let register = Content { code: Code::GET, options: &observe, payload: b"" };
+    for is_separate in [false, true] {
+        let mut node = Node::under("default");
+        node.try_request(PEER, &register, Reliability::Confirmable).unwrap();
+        let first = node.one();
+        let options: [(u16, &[u8]); 1] = [(OptionNumber::OBSERVE.0, b"\x05")];
+        let (kind, id) = match is_separate {
+            false => (Type::Acknowledgement, first.id()),
+            true => (Type::NonConfirmable, 7),
+        };
+        if is_separate {
+            node.arrive(&first.ack());
+        }
+        let answer = message(kind, Code::CONTENT, id, &first.token(), &options, b"22.5");
+        let got = arrive_marked(&mut node, &answer);
+        assert!(matches!(got, Got::Notification { .. }), "{got:?}");
+        assert_eq!(node.ep.counters().congestion_experienced, 1, "separate: {is_separate}");
+        node.get();
+        node.run_until(20.0);
+        assert_eq!(instants(&node.take())[0], 12.0, "separate: {is_separate}");
     }
 }
 

@@ -5,6 +5,7 @@ mod wheel;
 
 use crate::growth::{push_back, room};
 use ebbtide_core::time::Instant;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use wheel::Wheel;
 
@@ -31,7 +32,11 @@ const NEVER: u128 = u128::MAX;
 pub struct Lane(u32);
 
 impl Lane {
-    /// Its number; that of the near lane follows those of all others.
+    /// The lane of the events that were scheduled without one and whose time is near. An event that is
+    /// scheduled in it is scheduled without a lane.
+    pub const NEAR: Self = Self(u32::MAX);
+
+    /// Its number.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -65,9 +70,9 @@ const REACH: usize = 16;
 pub struct Engine<E> {
     heap: Heap<E>,
     wheel: Wheel<E>,
-    /// The lanes, and behind them the near one.
     lanes: Vec<LaneQueue<E>>,
-    near: Lane,
+    /// [`Lane::NEAR`], the first event last: a `Vec` is a shorter path to it than a `VecDeque`.
+    near: Vec<Entry<E>>,
     sequence: u64,
     now: Instant,
     handled: u64,
@@ -81,8 +86,8 @@ impl<E: Copy> Engine<E> {
         Self {
             heap: Heap { entries: Vec::new(), is_vacant: false },
             wheel: Wheel::new(),
-            lanes: (0..=lanes).map(lane).collect(),
-            near: Lane(lanes),
+            lanes: (0..lanes).map(lane).collect(),
+            near: Vec::new(),
             sequence: 0,
             now: Instant::ZERO,
             handled: 0,
@@ -95,17 +100,12 @@ impl<E: Copy> Engine<E> {
         Lane(number)
     }
 
-    /// The lane of the events that were scheduled without one and whose time is near. Nothing is scheduled
-    /// in it.
-    #[must_use]
-    pub const fn near(&self) -> Lane {
-        self.near
-    }
-
     /// The events of a lane, in their order.
     pub fn coming(&self, lane: Lane) -> impl Iterator<Item = E> {
+        let near = if lane == Lane::NEAR { self.near.as_slice() } else { &[] };
         let lane = self.lanes.get(lane.0 as usize);
-        lane.into_iter().flat_map(|lane| &lane.queue).map(|entry| entry.event)
+        let queue = lane.into_iter().flat_map(|lane| &lane.queue);
+        queue.chain(near.iter().rev()).map(|entry| entry.event)
     }
 
     /// The time of the event that was returned last.
@@ -170,7 +170,7 @@ impl<E: Copy> Engine<E> {
     /// The time of the next event; `None` if there is none.
     pub fn next_at(&mut self) -> Option<Instant> {
         let lanes = self.lanes.iter().map(|lane| lane.first).min().unwrap_or(NEVER);
-        let mut least = self.heap.first().min(lanes);
+        let mut least = self.heap.first().min(lanes).min(self.first_near());
         if self.wheel.may_precede(least) {
             least = self.turn(least).min(least);
         }
@@ -189,36 +189,40 @@ impl<E: Copy> Engine<E> {
                 from = Some(index);
             }
         }
-        if self.wheel.may_precede(least) && self.turn(least) < least {
-            from = Some(self.near.0 as usize);
-        }
-        let entry = match from.and_then(|index| self.lanes.get_mut(index)) {
-            None => self.heap.pop()?,
-            Some(lane) => {
-                let entry = lane.queue.pop_front()?;
-                lane.first = lane.queue.front().map_or(NEVER, Entry::key);
-                entry
-            }
+        let is_near =
+            self.first_near() < least || self.wheel.may_precede(least) && self.turn(least) < least;
+        let entry = if is_near {
+            self.near.pop()?
+        } else if let Some(lane) = from.and_then(|index| self.lanes.get_mut(index)) {
+            let entry = lane.queue.pop_front()?;
+            lane.first = lane.queue.front().map_or(NEVER, Entry::key);
+            entry
+        } else {
+            self.heap.pop()?
         };
         self.now = entry.at;
         self.handled += 1;
         Some((entry.at, entry.event))
     }
 
+    /// The key of the first near event; [`NEVER`] if there is none.
+    #[inline]
+    fn first_near(&self) -> u128 {
+        self.near.last().map_or(NEVER, Entry::key)
+    }
+
     /// Turns the wheel until every event in it comes after `key`, which is that of the first event
-    /// elsewhere, or after those of the near lane, which was empty. The key of the first of these.
+    /// elsewhere, or after the near ones, of which there were none. The key of the first of these.
     #[inline(never)]
     fn turn(&mut self, key: u128) -> u128 {
-        let Some(near) = self.lanes.get_mut(self.near.0 as usize) else { return NEVER };
-        self.wheel.turn(&mut near.queue, key);
+        self.wheel.turn(&mut self.near, key);
         // The same as the heap does: memory of many events that are gone is given back.
         self.heap.shrink();
-        if near.queue.capacity() > 4096 + 4 * near.queue.len() {
-            near.queue.shrink_to(2 * near.queue.len());
+        if self.near.capacity() > 4096 + 4 * self.near.len() {
+            self.near.shrink_to(2 * self.near.len());
         }
-        near.queue.make_contiguous().sort_unstable_by_key(Entry::key);
-        near.first = near.queue.front().map_or(NEVER, Entry::key);
-        near.first
+        self.near.sort_unstable_by_key(|entry| Reverse(entry.key()));
+        self.first_near()
     }
 
     #[inline]
@@ -364,7 +368,7 @@ mod tests {
     proptest! {
         #[test]
         fn handling_and_scheduling_in_turn_keep_the_order(
-            steps in prop::collection::vec((0u64..50, 0u32..6), 1..400),
+            steps in prop::collection::vec((0u64..50, 0u32..7), 1..400),
             unit in unit(),
         ) {
             let mut engine = Engine::new(3);
@@ -376,6 +380,11 @@ mod tests {
                 match lane {
                     0..3 => engine.schedule_in(Engine::<usize>::lane(lane), at, index),
                     3 => engine.schedule(at, index),
+                    4 => {
+                        let first = model.iter().map(|(at, _)| *at).min();
+                        prop_assert_eq!(engine.next_at().map(Instant::as_nanos), first);
+                        continue;
+                    }
                     _ => {
                         model.sort_unstable();
                         let expected = (!model.is_empty()).then(|| model.remove(0));
@@ -393,7 +402,7 @@ mod tests {
     #[test]
     fn the_events_of_a_lane_can_be_seen_before_they_come() {
         let mut engine = Engine::new(1);
-        let (lane, near) = (Engine::<u32>::lane(0), engine.near());
+        let (lane, near) = (Engine::<u32>::lane(0), Lane::NEAR);
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         for (ms, event) in [(10, 1), (30, 3), (20, 2)] {
             engine.schedule_in(lane, at(ms), event);

@@ -92,6 +92,19 @@ fn the_baseline_and_the_steady_clients_ask_motes_with_a_route() {
 }
 
 #[test]
+fn steady_clients_share_the_motes_with_a_route_if_these_are_fewer() {
+    let settings = [
+        ("workload", "burst"),
+        ("duration", "3 min"),
+        ("workload.mesh.burst_at", "2 min"),
+        ("routes", "1"),
+    ];
+    let record = run(&scenario("lln-cloud", &settings), "default", 1, 0);
+    assert!(record.clients[..4].iter().all(|client| client.completed > 0), "{:?}", record.clients);
+    assert!(record.clients[4..].iter().all(|client| client.completed == 0));
+}
+
+#[test]
 fn the_report_has_a_column_for_the_drops_where_there_are_any() {
     let page = |routes: &str| {
         let sets = ["workload=many-to-many", "duration=20 s", &format!("routes={routes}")]

@@ -367,7 +367,10 @@ impl Endpoint {
         let (state, peer) = (self.table.get(index).state, self.table.get(index).peer);
         match state {
             ExchangeState::Open => self.close(now, index, Outcome::Acknowledged, sample),
-            ExchangeState::Waiting => self.table.forget_id(index),
+            ExchangeState::Waiting => {
+                self.table.forget_id(index);
+                self.note_mark(now, peer);
+            }
             ExchangeState::Queued | ExchangeState::Observing | ExchangeState::Free => return,
         }
         self.timers.disarm(index);

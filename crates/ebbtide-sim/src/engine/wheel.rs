@@ -3,7 +3,6 @@
 use super::Entry;
 use crate::growth::room;
 use ebbtide_core::time::Instant;
-use std::collections::VecDeque;
 
 /// Nanoseconds of a slot of the wheel, as a power of two: 17 ms.
 const SLOT_BITS: u32 = 24;
@@ -90,7 +89,7 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// Moves the events of the slot that was turned to into `near`, except those of later turns.
-    fn empty_slot(&mut self, near: &mut VecDeque<Entry<E>>) {
+    fn empty_slot(&mut self, near: &mut Vec<Entry<E>>) {
         let place = (self.turned % SLOTS) as usize;
         let Slot { first: mut at, len } = std::mem::replace(&mut self.slots[place], EMPTY);
         let mut len = len as usize;
@@ -104,7 +103,7 @@ impl<E: Copy> Wheel<E> {
                 if slot(entry.at) > self.turned {
                     self.push(entry);
                 } else {
-                    near.push_back(entry);
+                    near.push(entry);
                 }
             }
             len = CHUNK;
@@ -118,7 +117,7 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// Moves events into `near`, which is empty, until there are some or all others come after `key`.
-    pub(super) fn turn(&mut self, near: &mut VecDeque<Entry<E>>, key: u128) {
+    pub(super) fn turn(&mut self, near: &mut Vec<Entry<E>>, key: u128) {
         let mut steps = 0;
         while near.is_empty() && self.may_precede(key) {
             if steps == SLOTS {

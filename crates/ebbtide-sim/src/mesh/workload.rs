@@ -242,12 +242,14 @@ pub(super) fn plans(
             motes.sort_by_key(|mote| !has_route(*mote));
             let burst = Instant::from_nanos(mesh.burst_at.0);
             let clients = mesh.steady_clients + mesh.burst_clients;
-            let targets = motes.iter().cycle().zip(0..clients);
-            targets
-                .map(|(mote, client)| match client < mesh.steady_clients {
-                    true => cloud(client, vec![*mote], u32::MAX, Instant::ZERO),
-                    false => cloud(client, vec![*mote], w.exchanges, burst),
-                })
+            let with_route = motes.iter().filter(|mote| has_route(**mote)).count();
+            let steady = motes.iter().take(with_route).cycle().zip(0..mesh.steady_clients);
+            let of_burst = motes.iter().cycle().zip(0..clients).skip(mesh.steady_clients as usize);
+            steady
+                .map(|(mote, client)| cloud(client, vec![*mote], u32::MAX, Instant::ZERO))
+                .chain(
+                    of_burst.map(|(mote, client)| cloud(client, vec![*mote], w.exchanges, burst)),
+                )
                 .collect()
         }
         _ => {

@@ -10,7 +10,7 @@ use super::network::{DOWN_LANE, LANES, Net, NetEvent, Packet, UP_LANE};
 use super::roster::{self, Roster};
 use super::series::SeriesRecorder;
 use super::topology::BOTTLENECK;
-use crate::engine::Engine;
+use crate::engine::{Engine, Lane};
 use crate::host::{
     Answerer, Arrivals, Device, SecureServer, Server, Timetable, client_address, endpoint_config,
     meet_before,
@@ -261,7 +261,7 @@ impl<R: Recorder> Simulation<R> {
         match event {
             NetEvent::Act(client) => self.act(now, client),
             NetEvent::Timer(client) => {
-                self.read_ahead(self.engine.near());
+                self.read_ahead(Lane::NEAR);
                 self.timer(now, client);
             }
             NetEvent::ServerTimer(client) => self.server_timer(now, client),

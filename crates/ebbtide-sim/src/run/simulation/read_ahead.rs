@@ -14,8 +14,8 @@ use std::hint::black_box;
 /// Events whose memory is read together: 2 kB each, which fit into the nearest cache.
 const BATCH: usize = 16;
 
-/// Fewer clients fit into a cache that is near.
-const MANY: u32 = 500;
+/// Fewer clients, 2 kB each, fit into a cache that is near, and reading ahead costs more than it gains.
+const MANY: u32 = 1_500;
 
 /// How far each lane has been read ahead.
 pub(super) struct ReadAhead {
@@ -29,6 +29,12 @@ impl ReadAhead {
     pub(super) const fn new(clients: u32) -> Self {
         Self { is_worth_it: clients >= MANY, known: [0; LANES as usize + 1] }
     }
+
+    /// The number for a lane; the last one is that of [`Lane::NEAR`].
+    #[inline]
+    fn known_of(&mut self, lane: Lane) -> &mut u32 {
+        &mut self.known[lane.index().min(LANES as usize)]
+    }
 }
 
 impl<R: Recorder> Simulation<R> {
@@ -38,7 +44,7 @@ impl<R: Recorder> Simulation<R> {
         if !self.ahead.is_worth_it {
             return;
         }
-        match &mut self.ahead.known[lane.index()] {
+        match self.ahead.known_of(lane) {
             0 => self.read_batch(lane),
             known => *known -= 1,
         }
@@ -51,7 +57,7 @@ impl<R: Recorder> Simulation<R> {
             black_box(self.read(event));
             known += 1;
         }
-        self.ahead.known[lane.index()] = known;
+        *self.ahead.known_of(lane) = known;
     }
 
     /// Reads what an event needs. The result has no meaning.
