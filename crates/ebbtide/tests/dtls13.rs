@@ -245,6 +245,42 @@ async fn a_handshake_for_another_name_of_a_server_waits_for_the_first_one() {
     }
 }
 
+#[tokio::test]
+async fn a_client_of_dtls_1_2_learns_that_the_server_serves_1_3() {
+    let authority = authority("authority");
+    for settings in [None, Some(Dtls13Config::default())] {
+        let (_server, at) = serve_with(&TlsServer::new(of_server(&authority)), settings.clone());
+        let (front, back) =
+            (UdpSocket::bind(local()).await.unwrap(), UdpSocket::bind(local()).await.unwrap());
+        let seen_from = front.local_addr().unwrap();
+        let older = Client::with_config(config(&trust(&authority), None));
+        let (mut marked, mut asker) = (false, None);
+        let relay = async {
+            let (mut there, mut here) = ([0; 2048], [0; 2048]);
+            loop {
+                tokio::select! {
+                    came = front.recv_from(&mut there) => {
+                        let (length, from) = came.unwrap();
+                        asker = Some(from);
+                        back.send_to(&there[..length], at).await.unwrap();
+                    }
+                    came = back.recv(&mut here) => {
+                        let answer = &here[..came.unwrap()];
+                        // RFC 8446 section 4.1.3.
+                        marked |= answer.windows(8).any(|bytes| bytes == b"DOWNGRD\x01");
+                        front.send_to(answer, asker.unwrap()).await.unwrap();
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = relay => {}
+            answered = ask(&older, seen_from) => assert_eq!(answered.unwrap(), "nobody false"),
+        }
+        assert_eq!(marked, settings.is_some());
+    }
+}
+
 /// The first datagram of a client.
 async fn first_hello(client: &Client) -> Vec<u8> {
     let socket = UdpSocket::bind(local()).await.unwrap();

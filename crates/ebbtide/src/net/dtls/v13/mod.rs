@@ -224,16 +224,19 @@ impl Endpoint {
         if data.len() > MAX_PLAINTEXT {
             return Err(SendError::TooLong);
         }
-        let waiting = self.out.len();
+        // The record does not stand in line, so that it is never one too many.
+        let waiting = core::mem::take(&mut self.out);
         let send = |engine: &mut Dtls| engine.send_application_data(data).map(|_| ());
         self.step(now, number, false, send, &mut |_, _| ());
+        let mut sent = core::mem::replace(&mut self.out, waiting);
         if !self.sessions.contains_key(&number) {
             return Err(SendError::SequenceNumbersUsedUp);
         }
         // The record is the first output, perhaps followed by a change of keys.
-        if let Some((_, record)) = self.out.remove(waiting) {
+        if let Some((_, record)) = sent.pop_front() {
             out.extend_from_slice(&record);
         }
+        self.out.extend(sent);
         self.touch(number);
         Ok(remote)
     }

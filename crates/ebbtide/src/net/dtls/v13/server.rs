@@ -4,7 +4,7 @@ use super::hello::Hello;
 use super::provider::{provider, with_cookie};
 use super::retry::{Confirmed, Retry};
 use super::session::Session;
-use super::{Clock, Endpoint, MAX_HANDSHAKE_DATAGRAM, MAX_INCOMPLETE};
+use super::{Clock, Endpoint, MAX_HANDSHAKE_DATAGRAM, MAX_INCOMPLETE, MAX_WAITING};
 use crate::net::dtls::config::{Dtls13Config, Served13};
 use dimpl::{Config, Dtls};
 use ebbtide_core::time::Instant;
@@ -68,7 +68,9 @@ impl Endpoint {
             match server.retry.answer(clock, from, &hello) {
                 Some(answer) => {
                     self.counters.hellos_verified += 1;
-                    self.out.push_back((from, answer.to_vec()));
+                    if self.out.len() < MAX_WAITING {
+                        self.out.push_back((from, answer.to_vec()));
+                    }
                     return Some(true);
                 }
                 // For example because it has no cipher suite that we support.

@@ -356,3 +356,16 @@ fn damaged_handshakes_end_or_go_on_and_leave_nothing_behind() {
     assert_eq!(server.by_use.len(), server.established.len());
     assert!(server.established.len() > 5, "some were not damaged");
 }
+
+#[test]
+fn data_is_sent_however_many_datagrams_wait() {
+    let (mut client, mut server, mut now) = (client(), server(16), Instant::ZERO);
+    let from = address(1);
+    let (_, at_server, _) = shake_hands((&mut client, from), &mut server, &mut now, |_| false);
+    let [hello, _] = hellos(&mut server, address(2), now);
+    for port in 3..5000 {
+        server.handle_datagram(now, address(port), &hello, &mut |_, _| ());
+    }
+    assert!(passes((&mut server, at_server, AT_SERVER), &mut client, now));
+    assert!(outputs(&mut server).datagrams.len() <= MAX_WAITING);
+}
