@@ -22,7 +22,7 @@ MAX_LINES=600     # of one source file
 MUTANTS=${MUTANTS-0/40} # which part of all mutants
 MUTANTS_VERSION=27
 TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
-FUZZ_SECONDS=30   # per target, as many targets at once as there are cores
+FUZZ_SECONDS=20   # per target, as many targets at once as there are cores
 # Of the property tests: whether a change lands must not be luck. `cargo test` alone and --full draw
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
