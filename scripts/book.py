@@ -45,6 +45,12 @@ STYLE = """
 .content td:first-child code { white-space: nowrap; }
 pre.mermaid { background: transparent; overflow-x: auto; }
 .content img { max-width: 100%; background: #fff; }
+@media print {
+  .table-wrapper { overflow: visible; }
+  .content table { font-size: 0.6em; }
+  .content table th, .content table td { padding: 2px; }
+  .content td:first-child code { white-space: normal; }
+}
 """
 DIAGRAMS = """
 document.querySelectorAll("code.language-mermaid").forEach((code) => {

@@ -60,7 +60,7 @@ def explained(titles: dict[str, str], feature: Feature, found: dict[tuple[str, s
                 rest = {pair: reason for pair, reason in rest.items() if pair not in tried}
     by_reason: dict[str, list[str]] = {}
     for (server, client), reason in rest.items():
-        by_reason.setdefault(reason, []).append(f"{client} → {server}")
+        by_reason.setdefault(reason, []).append(f"{titles[client]} → {titles[server]}")
     parts += [f"{', '.join(who)} ({reason})" for reason, who in by_reason.items()]
     return "; ".join(parts)
 
@@ -101,11 +101,12 @@ def markdown(
 ) -> str:
     pairs = by_pair(results)
     names = list(titles)
+    implementations = {title.split()[0] for title in titles.values()}
     out = [
         "# The interoperability matrix",
         "",
-        f"This page is written by `interop/run.py --publish`. {len(names)} implementations of CoAP are tested against each other, as server "
-        f"and as client, with {len(features) + len(raw_features)} features. All UDP traffic passes a relay that records it; for the group “10 % loss” the relay "
+        f"This page is written by `interop/run.py --publish`. It shows {len(implementations)} implementations of CoAP in {len(names)} versions, each "
+        f"as server and as client of each, with {len(features) + len(raw_features)} features. All UDP traffic passes a relay that records it; for the group “10 % loss” the relay "
         "loses a tenth of the datagrams in each direction. All clients and servers of the secured groups have the same certificate, key or "
         "OSCORE context. [interop/README.md](../interop/README.md) explains how to run the matrix and how to "
         "add an implementation. A run also writes an HTML page, whose cells link to the log and to the packets in the captures of each pair.",
@@ -154,6 +155,7 @@ body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem
 table { border-collapse: collapse; margin: 1rem 0; } .wide { overflow-x: auto; }
 td, th { border: 1px solid #bbb; padding: .25rem .5rem; text-align: left; }
 .pass { background: #dff3df; } .fail { background: #f9d9d6; } .missing { background: #f3c6f0; } .unsupported { color: #777; }
+@media print { .wide { overflow: visible; } body { font-size: 9px; } td, th { padding: 2px; } tr { break-inside: avoid; } }
 """
 
 

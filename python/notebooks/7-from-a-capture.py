@@ -82,9 +82,9 @@ for buffer in ["4000", "14100", "100000", "infinite"]:
 # %% [markdown]
 # ## The decision
 #
-# Today nothing is wrong with the plain control of RFC 7252. With 200 meters it is slower in a small buffer, and in a large one three of four of
-# its transmissions are copies of messages that only wait in the queue. `fasor-token` is the best with every buffer. So the firmware changes
-# before the meters are added. The true network, which no step above has seen, agrees:
+# Today nothing is wrong with the plain control of RFC 7252. With 200 meters it is slower in a small buffer, and in a large one three of four
+# transmissions are copies of messages that only wait in the queue. No control here is better than `fasor-token` with any buffer. So the firmware
+# changes before the meters are added. The true network, which no step above has seen, agrees:
 
 # %%
 real = ebbtide.run("nb-iot", set={**truth, "clients": 200}, cc=controls, reps=5)

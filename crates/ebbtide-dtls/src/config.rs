@@ -27,6 +27,10 @@ pub struct Config {
     pub cookie_period: Duration,
     /// How long a server allows a session to be resumed.
     pub resumption_lifetime: Duration,
+    /// Whether this server serves DTLS 1.3 as well, by other means. Its random number then ends as RFC 8446
+    /// section 4.1.3 demands, so that a client of DTLS 1.3 notices if an attacker has removed that version from
+    /// its ClientHello. Default false.
+    pub serves_dtls13: bool,
 }
 
 impl Default for Config {
@@ -40,6 +44,7 @@ impl Default for Config {
             limits: Limits::default(),
             cookie_period: Duration::from_secs(60),
             resumption_lifetime: Duration::from_secs(86_400),
+            serves_dtls13: false,
         }
     }
 }

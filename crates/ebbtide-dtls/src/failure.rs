@@ -64,6 +64,9 @@ impl fmt::Display for Failure {
             Self::Refused(alert) if *alert == AlertDescription::DECRYPT_ERROR => {
                 f.write_str("the peer refused the DTLS handshake (decrypt_error): the identity is unknown to it or the key is wrong")
             }
+            Self::Refused(alert) if *alert == AlertDescription::HANDSHAKE_FAILURE => {
+                f.write_str("the peer refused the DTLS handshake (handshake_failure): it accepts none of the cipher suites that were offered, or requires a certificate; set the pre-shared key or the certificate that it expects")
+            }
             Self::Refused(alert) => write!(f, "the peer refused the DTLS session: {alert}"),
             Self::NoCommonSuite => f.write_str("no common cipher suite: only PSK and ECDHE_ECDSA on P-256, with AES-128 in CCM_8, CCM and GCM, are supported, as far as keys and certificates are configured"),
             Self::NoCommonVersion => f.write_str("no common version: the peer does not speak the version of DTLS that was offered"),

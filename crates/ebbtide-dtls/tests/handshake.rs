@@ -171,3 +171,17 @@ fn whichever_datagram_is_lost_the_handshake_goes_on_after_the_clients_timeout() 
         assert!(pair.now - began < Duration::from_secs(3), "datagram {lost}: {:?}", pair.now);
     }
 }
+
+#[test]
+fn a_server_of_dtls_1_3_as_well_says_so_in_its_random_number() {
+    for serves_dtls13 in [false, true] {
+        let config = Config { serves_dtls13, ..Config::default() };
+        let mut pair = Pair::new(client_config(), config);
+        pair.connect(credentials("device", b"secret"));
+        pair.run(LONG);
+        let sentinel = |bytes: &[u8]| bytes.windows(8).any(|end| end == b"DOWNGRD\x01");
+        let found = pair.at_server.sent.iter().any(|(_, datagram)| sentinel(datagram));
+        assert_eq!(found, serves_dtls13);
+        assert_eq!(pair.at_server.established().len(), 1);
+    }
+}

@@ -187,6 +187,40 @@ fn a_control_that_fails_its_exchanges_is_not_recommended_for_being_fast() {
     assert!(page.contains("fasor (75 %) delivers less."), "{page:.4000}");
 }
 
+/// Two settings in which two controls are level, although the second one is a little faster.
+fn level_sweep(given_first: &str, faster: &str) -> Report {
+    let mut report = nb_iot();
+    let slower = report.cells.pop().unwrap();
+    report.cells.clear();
+    for buffer in ["2500", "infinite"] {
+        for (cc, factor) in [(given_first, 1.0), (faster, 0.99)] {
+            let mut cell = slower.clone();
+            cell.cc = cc.to_owned();
+            cell.settings = vec![("buffer".to_owned(), buffer.to_owned())];
+            for figures in cell.outcome.runs.iter_mut().chain([&mut cell.outcome.all]) {
+                figures.delivered_by_s =
+                    figures.delivered_by_s.map(|time| time.map(|s| s * factor));
+            }
+            report.cells.push(cell);
+        }
+    }
+    report
+}
+
+#[test]
+fn a_sweep_of_equals_names_the_default_or_else_the_control_given_first() {
+    for (given_first, faster, named) in [
+        ("fasor-token", "cocoa", "fasor-token"),
+        ("cocoa", "fasor-token", "fasor-token"),
+        ("fasor", "cocoa", "fasor"),
+    ] {
+        let page = render(&level_sweep(given_first, faster));
+        let words =
+            format!("Use <strong>{named}</strong>: over 2 settings it is best or level in all.");
+        assert!(page.contains(&words), "{page:.4000}");
+    }
+}
+
 #[test]
 fn a_report_kept_as_json_gives_the_same_verdict() {
     let report = reproduction();

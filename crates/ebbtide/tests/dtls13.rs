@@ -12,6 +12,9 @@ use rcgen::{
 };
 use std::net::SocketAddr;
 use std::time::Duration;
+use tokio::net::UdpSocket;
+
+mod counting;
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
 
@@ -200,4 +203,137 @@ async fn what_dtls_1_3_cannot_do_is_refused_when_a_server_begins() {
         let text = format!("{refused} {:?}", std::error::Error::source(&refused));
         assert!(text.contains(reason), "{text}");
     }
+}
+
+#[tokio::test]
+async fn each_name_of_a_server_is_verified_and_all_are_served_at_once() {
+    let authority = authority("authority");
+    let (server, at) = serve(&TlsServer::new(of_server(&authority)));
+    let client = client(&trust(&authority), None);
+    let other = format!("coaps://localhost:{}/who", at.port());
+    let (by_address, by_name) = tokio::join!(ask(&client, at), client.get(&*other));
+    assert_eq!(by_address.unwrap(), "nobody false");
+    assert_eq!(by_name.unwrap().text(), "nobody false");
+    let counters = server.dtls_counters()[0];
+    assert_eq!((counters.handshakes_failed, counters.evicted), (0, 0), "{counters:?}");
+
+    // A certificate for one of the names does not count for the other, with a session or without.
+    let (_server, at) = serve(&TlsServer::new(issue(&authority, &params(&["127.0.0.1"]))));
+    let other = format!("coaps://localhost:{}/who", at.port());
+    for _ in 0..2 {
+        let (by_address, by_name) = tokio::join!(ask(&client, at), client.get(&*other));
+        assert_eq!(by_address.unwrap(), "nobody false");
+        let reason = Failure::Certificate(CertificateError::WrongName);
+        assert!(matches!(by_name, Err(Error::Dtls { reason: found, .. }) if found == reason));
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_for_another_name_of_a_server_waits_for_the_first_one() {
+    let authority = authority("authority");
+    let silent = UdpSocket::bind(local()).await.unwrap();
+    let at = silent.local_addr().unwrap();
+    let newer = client(&trust(&authority), None);
+    let older = Client::with_config(config(&trust(&authority), None));
+    for client in [newer, older] {
+        let ask = async |name: &str| {
+            let asked = client.get(format!("coaps://{name}:{}/who", at.port()));
+            tokio::time::timeout(Duration::from_millis(300), asked).await
+        };
+        let (by_address, by_name) = tokio::join!(ask("127.0.0.1"), ask("localhost"));
+        assert!(by_address.is_err() && by_name.is_err(), "{by_address:?} {by_name:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_dtls_1_2_learns_that_the_server_serves_1_3() {
+    let authority = authority("authority");
+    for settings in [None, Some(Dtls13Config::default())] {
+        let (_server, at) = serve_with(&TlsServer::new(of_server(&authority)), settings.clone());
+        let (front, back) =
+            (UdpSocket::bind(local()).await.unwrap(), UdpSocket::bind(local()).await.unwrap());
+        let seen_from = front.local_addr().unwrap();
+        let older = Client::with_config(config(&trust(&authority), None));
+        let (mut marked, mut asker) = (false, None);
+        let relay = async {
+            let (mut there, mut here) = ([0; 2048], [0; 2048]);
+            loop {
+                tokio::select! {
+                    came = front.recv_from(&mut there) => {
+                        let (length, from) = came.unwrap();
+                        asker = Some(from);
+                        back.send_to(&there[..length], at).await.unwrap();
+                    }
+                    came = back.recv(&mut here) => {
+                        let answer = &here[..came.unwrap()];
+                        // RFC 8446 section 4.1.3.
+                        marked |= answer.windows(8).any(|bytes| bytes == b"DOWNGRD\x01");
+                        front.send_to(answer, asker.unwrap()).await.unwrap();
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = relay => {}
+            answered = ask(&older, seen_from) => assert_eq!(answered.unwrap(), "nobody false"),
+        }
+        assert_eq!(marked, settings.is_some());
+    }
+}
+
+/// The first datagram of a client.
+async fn first_hello(client: &Client) -> Vec<u8> {
+    let socket = UdpSocket::bind(local()).await.unwrap();
+    let uri = format!("coaps://{}/who", socket.local_addr().unwrap());
+    let mut hello = vec![0; 2048];
+    let heard = tokio::select! {
+        length = socket.recv(&mut hello) => length.unwrap(),
+        _ = client.get(uri) => panic!("nobody answers"),
+    };
+    hello.truncate(heard);
+    hello
+}
+
+#[tokio::test]
+async fn clients_of_both_versions_go_on_while_hellos_are_forged() {
+    let authority = authority("authority");
+    let (server, at) = serve(&TlsServer::new(of_server(&authority)));
+    let trust = trust(&authority);
+    let (older, newer) = (Client::with_config(config(&trust, None)), client(&trust, None));
+    let hello = first_hello(&client(&trust, None)).await;
+    for client in [&older, &newer] {
+        ask(client, at).await.unwrap();
+    }
+    let mut sockets = Vec::new();
+    for _ in 0..50 {
+        sockets.push(UdpSocket::bind(local()).await.unwrap());
+    }
+    let (mut before, mut forged, mut answer) = (0, 0, [0; 2048]);
+    for round in 0..60 {
+        for (number, socket) in sockets.iter().enumerate() {
+            for _ in 0..4 {
+                let mut hello = hello.clone();
+                // The random number, and now and then any other byte.
+                let place = [30, 30, 30, (round * 50 + number) % hello.len()][number % 4];
+                hello[place] ^= round as u8 + 1;
+                socket.send_to(&hello, at).await.unwrap();
+                forged += 1;
+            }
+            while socket.try_recv(&mut answer).is_ok() {}
+        }
+        for client in [&older, &newer] {
+            assert_eq!(ask(client, at).await.unwrap(), "nobody false");
+        }
+        if round == 9 {
+            // New clients are served as well.
+            ask(&Client::with_config(config(&trust, None)), at).await.unwrap();
+            ask(&client(&trust, None), at).await.unwrap();
+            before = counting::bytes_in_use();
+        }
+    }
+    let grown = counting::bytes_in_use() - before;
+    assert!(grown < 100_000, "{grown} bytes after {forged} hellos");
+    let counters = server.dtls_counters()[0];
+    assert_eq!(counters.established, 4, "nobody had to begin again: {counters:?}");
+    assert!(counters.hellos_verified > forged / 2, "{counters:?}");
 }

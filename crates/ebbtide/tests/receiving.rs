@@ -1,11 +1,12 @@
 //! A client's socket is read by the task of the only call that waits, or by the driver.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is how it fails")]
 
-use ebbtide::{Client, Code};
+use ebbtide::server::{Call, Router, Server, get};
+use ebbtide::{Client, Code, Response};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
@@ -89,4 +90,42 @@ async fn requests_one_after_the_other_and_at_the_same_time_are_all_answered() {
     }
     assert_eq!(client.open_exchanges(), 0);
     server.abort();
+}
+
+#[tokio::test]
+async fn a_call_may_be_dropped_at_any_point_and_those_beside_it_go_on() {
+    let router = Router::new()
+        .route("/now", get(|_: &Call<'_>| Response::content("x")))
+        .route("/long", get(|_: &Call<'_>| Response::content("x".repeat(5000))))
+        .route(
+            "/later",
+            get(|| async {
+                tokio::time::sleep(Duration::from_millis(3)).await;
+                Response::content("x")
+            }),
+        );
+    let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
+    let at = server.local_addrs()[0];
+    let client = Client::new().unwrap();
+    let uri = |path: &str| format!("coap://{at}/{path}");
+    for path in ["now", "long", "later"] {
+        for polls in 0..40 {
+            let (dropped, beside) = (client.get(uri(path)), client.get(uri("later")));
+            let some_polls = async {
+                let mut dropped = pin!(dropped);
+                for _ in 0..polls {
+                    let poll = std::future::poll_fn(|cx| Poll::Ready(dropped.as_mut().poll(cx)));
+                    if poll.await.is_ready() {
+                        return;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            };
+            // NSTART is 1: the call beside it leaves when the place of the dropped one is free.
+            let (_, answered) = tokio::join!(some_polls, timeout(LATEST, beside));
+            assert_eq!(answered.unwrap().unwrap().text(), "x", "{path}, {polls} polls");
+            let one = timeout(LATEST, client.get(uri("now"))).await;
+            assert_eq!(one.unwrap().unwrap().text(), "x", "{path}, {polls} polls");
+        }
+    }
 }

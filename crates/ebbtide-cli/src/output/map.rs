@@ -32,7 +32,7 @@ pub(crate) fn write(out: &mut impl Write, plan: &Plan, map: &Map) -> io::Result<
             out,
             "{} {:>14} {:>18} {:>18} {:>6} {:>6}",
             name(&s.cc, width),
-            format!("{:+.2} {:+.2}", 100.0 * s.share_p5, 100.0 * s.share_worst),
+            format!("{:+6.2} {:+7.2}", 100.0 * s.share_p5, 100.0 * s.share_worst),
             spread(s.median),
             spread(s.p90),
             s.cost.map_or_else(|| "-".to_owned(), |cost| format!("{:.3}", cost.mean)),
@@ -82,5 +82,5 @@ pub(crate) fn write(out: &mut impl Write, plan: &Plan, map: &Map) -> io::Result<
 
 fn spread(spread: Option<Spread>) -> String {
     let Some(s) = spread else { return "-".to_owned() };
-    format!("{:.3} {:.2} {:.2}", s.mean, s.p95, s.worst)
+    format!("{:.3} {:5.2} {:6.2}", s.mean, s.p95, s.worst)
 }

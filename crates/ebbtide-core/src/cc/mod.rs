@@ -29,6 +29,7 @@
 
 mod cocoa;
 mod config;
+mod config_error;
 mod controller;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 mod custom;
@@ -47,7 +48,8 @@ mod settings;
 mod shell;
 
 pub use cocoa::{Cocoa, Cocoa01, CocoaFullBackoff};
-pub use config::{Algorithm, ConfigError, ControlConfig, Selection};
+pub use config::{Algorithm, ControlConfig, Selection};
+pub use config_error::ConfigError;
 pub use controller::Controller;
 #[cfg(feature = "alloc")]
 pub use controller::DynControl;

@@ -21,9 +21,12 @@ const SUPPORTED_GROUPS: u16 = 10;
 const POINT_FORMATS: u16 = 11;
 const SIGNATURE_ALGORITHMS: u16 = 13;
 const EXTENDED_MASTER_SECRET: u16 = 23;
+const SUPPORTED_VERSIONS: u16 = 43;
 const CONNECTION_ID: u16 = 54;
 const RETURN_ROUTABILITY: u16 = 61;
 const RENEGOTIATION_INFO: u16 = 0xff01;
+
+const DTLS_1_3: [u8; 2] = [0xfe, 0xfc];
 
 /// The extensions of both hellos. Other extensions are ignored in a ClientHello and are errors in
 /// a ServerHello.
@@ -46,6 +49,8 @@ pub(crate) struct Extensions<'a> {
     pub(crate) point_formats: Option<&'a [u8]>,
     /// RFC 5246 section 7.4.1.4.1: pairs of bytes.
     pub(crate) signatures: Option<&'a [u8]>,
+    /// RFC 8446 section 4.2.1: whether a client offers DTLS 1.3.
+    pub(crate) offers_dtls13: bool,
     /// An extension that this implementation never requests.
     pub(crate) unknown: bool,
 }
@@ -73,7 +78,12 @@ impl<'a> Extensions<'a> {
                 // In an initial handshake the verify_data is empty (RFC 5746 section 3.4, 3.6).
                 RENEGOTIATION_INFO if data == [0] => found.renegotiation_info = true,
                 RENEGOTIATION_INFO => return None,
-                _ => found.unknown = true,
+                kind => {
+                    found.unknown = true;
+                    let mut versions = data.get(1..).unwrap_or_default().chunks_exact(2);
+                    found.offers_dtls13 |=
+                        kind == SUPPORTED_VERSIONS && versions.any(|version| version == DTLS_1_3);
+                }
             }
         }
         Some(found)

@@ -32,6 +32,10 @@ impl Handshake {
         let suite = hello.choose(ours).ok_or(Failure::NoCommonSuite)?;
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
+        // A client whose hello offers DTLS 1.3, but in a form that cannot be served, would refuse it.
+        if cx.config.serves_dtls13 && !hello.extensions.offers_dtls13 {
+            random[24..].copy_from_slice(b"DOWNGRD\x01");
+        }
         // Our messages continue after the HelloVerifyRequest, which had the first hello's number.
         let numbers = (fragment.sequence.saturating_add(1), fragment.sequence);
         let mut handshake = Self::new(

@@ -87,7 +87,8 @@ impl Answerer {
         }
     }
 
-    fn complete(&mut self, now: Instant, mut handled: Handled<'_, '_>) {
+    fn complete(&mut self, now: Instant, handled: Handled<'_, '_>) {
+        let mut handled = handled;
         let outgoing = self.session.complete(now, &mut handled, None);
         self.send(now, &outgoing);
     }

@@ -50,12 +50,17 @@ pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
     }
 }
 
-/// The one that is named among equals. No figure decides, since with other random numbers another one of them
-/// would be a little ahead: the library's default, or else the one that was given first.
 fn named(candidates: &[Candidate<'_>], equals: &[usize]) -> Option<usize> {
+    named_among(equals.iter().map(|one| candidates[*one].cc)).map(|place| equals[place])
+}
+
+/// The place of the control that is named among equals. No figure decides, since with other random numbers
+/// another one of them would be a little ahead: the library's default, or else the one that was given first.
+pub(crate) fn named_among<'c>(equals: impl IntoIterator<Item = &'c str>) -> Option<usize> {
     let default = EndpointConfig::default().control;
-    let is_default = |one: &usize| candidates[*one].cc == default.selection.name();
-    equals.iter().copied().find(is_default).or(equals.first().copied())
+    let mut equals = equals.into_iter().enumerate().peekable();
+    let first = equals.peek().map(|(place, _)| *place);
+    equals.find(|(_, name)| *name == default.selection.name()).map(|(place, _)| place).or(first)
 }
 
 /// Judges a class of clients that has this control of its own, whatever the others use.

@@ -9,7 +9,7 @@
 use super::grid::{by_settings, controls, distinct, varying};
 use super::judged::judge_cells;
 use super::model::{Cell, Report};
-use crate::judge::{Judgement, SHARES, Verdict};
+use crate::judge::{Judgement, SHARES, Verdict, named_among};
 
 /// A setting of a report, with the judgement on it.
 pub(super) struct Setting<'a> {
@@ -58,17 +58,27 @@ pub(super) fn settings(report: &Report) -> Vec<Setting<'_>> {
     judged.collect()
 }
 
-/// All controls, the best first: fewest collapses, then losses, then settings in which it is slower,
-/// then the time.
+/// All controls, the best first: fewest collapses, then losses, then settings in which it is slower. Among
+/// those with the same faults the library's default is first, or else the control that was given first, as
+/// in a single setting; the time orders the others.
 pub(super) fn rank<'a>(report: &'a Report, settings: &[Setting<'a>]) -> Vec<ControlSummary<'a>> {
     let mut standings: Vec<ControlSummary<'a>> =
         controls(report).into_iter().map(|cc| stand(settings, cc)).collect();
+    let first = match settings {
+        // What is chosen in the only setting is the first one, whatever the ratios are.
+        [only] => only.verdict.choose.clone(),
+        _ => {
+            let least = standings.iter().map(ControlSummary::faults).min();
+            let equals: Vec<&str> = standings
+                .iter()
+                .filter(|one| Some(one.faults()) == least)
+                .map(|one| one.cc)
+                .collect();
+            named_among(equals.iter().copied()).map(|place| equals[place].to_owned())
+        }
+    };
     standings.sort_by(|a, b| a.faults().cmp(&b.faults()).then(a.ratio.total_cmp(&b.ratio)));
-    // What is chosen in the only setting is the first one, whatever the ratios are.
-    if let [only] = settings
-        && let Some(place) =
-            standings.iter().position(|one| Some(one.cc) == only.verdict.choose.as_deref())
-    {
+    if let Some(place) = standings.iter().position(|one| Some(one.cc) == first.as_deref()) {
         let chosen = standings.remove(place);
         standings.insert(0, chosen);
     }

@@ -25,6 +25,9 @@ pub(super) fn in_words(message: &str) -> String {
 /// The same for a key, which may accept less than its type.
 pub(super) fn in_words_of(key: &str, message: &str) -> String {
     let words = in_words(message);
+    if words.contains(KIND) {
+        return format!("{words}: set {key}.kind");
+    }
     match key.rsplit('.').next() {
         Some("count") => words.replace("0 to 4294967295", "1 to 1000000"),
         Some("spreading_factors") => words.replace("[1, 2]", "[7, 9]"),
@@ -39,6 +42,9 @@ pub(super) fn in_words_of(key: &str, message: &str) -> String {
     }
 }
 
+/// Queue disciplines, loss models and topologies are tables that the key `kind` distinguishes.
+const KIND: &str = "a table with a kind";
+
 /// The values that a key accepts.
 fn taken(expected: &str) -> String {
     let words = match expected {
@@ -51,6 +57,7 @@ fn taken(expected: &str) -> String {
         "a string" => "text",
         "a sequence" => "a list such as [1, 2]",
         table if table.starts_with("struct ") => "a table",
+        table if table.starts_with("internally tagged enum ") => KIND,
         other => return other.replace('`', ""),
     };
     words.to_owned()
@@ -88,8 +95,21 @@ mod tests {
             ),
             ("missing field `rate`", "missing field `rate`"),
             ("invalid type: integer `1`, expected struct Lora", "takes a table, not 1"),
+            (
+                "invalid type: string \"red\", expected internally tagged enum QueueSpec",
+                "takes a table with a kind, not \"red\"",
+            ),
         ] {
             assert_eq!(in_words(parser), words);
         }
+    }
+
+    #[test]
+    fn a_table_with_a_kind_is_answered_with_the_key_to_set() {
+        let parser = "invalid type: string \"red\", expected internally tagged enum QueueSpec";
+        assert_eq!(
+            in_words_of("network.up.queue", parser),
+            "takes a table with a kind, not \"red\": set network.up.queue.kind"
+        );
     }
 }

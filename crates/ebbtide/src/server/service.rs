@@ -295,7 +295,7 @@ impl Service {
         &self,
         carrier: &'s Arc<C>,
         now: Instant,
-        mut handled: Handled<'_, '_>,
+        handled: Handled<'_, '_>,
         route: Option<(&Route, u64)>,
     ) -> MutexGuard<'s, C::State> {
         let subject = route
@@ -306,6 +306,8 @@ impl Service {
         }
         let q_block = handled.is_q_block();
         let mut state = carrier.lock();
+        // A binding of its own has a lifetime as short as the borrow.
+        let mut handled = handled;
         let outgoing = self.complete(now, &mut *state, &mut handled, subject);
         self.send_all(carrier, &mut state, now, &outgoing);
         if q_block {
@@ -319,7 +321,7 @@ impl Service {
         &self,
         now: Instant,
         state: &mut impl Sink,
-        handled: &'h mut Handled<'_, '_>,
+        handled: &'h mut Handled<'h, '_>,
         subject: Option<(&super::Subject, u64)>,
     ) -> Outgoing<'h> {
         let (remote, refused) = (handled.requester().remote().ip(), state.observers().refused());

@@ -211,6 +211,13 @@ impl Response {
         self
     }
 
+    /// Whether its request may have been sent more than once, so that a request that is not idempotent may
+    /// have been processed earlier as well.
+    #[must_use]
+    pub fn is_repeated(&self) -> bool {
+        self.repeated
+    }
+
     /// Records whether the request may have been sent more than once; for drivers.
     #[must_use]
     pub fn with_repeated(mut self, repeated: bool) -> Self {

@@ -44,13 +44,24 @@ const OPTION_HEADER: usize = 5;
 const CHALLENGE: usize = HEADER_LEN + 8 + 14;
 
 impl<S: SharedState<ServerState>> Server<S> {
-    /// Turns the application's answer into the messages to send. Call it once for a request: the
-    /// response in `handled` becomes the one that is sent.
+    /// Turns the application's answer into the messages to send. The response in `handled` becomes the
+    /// one that is sent, and `handled` stays borrowed for as long as its type exists, so that no request can
+    /// be completed twice:
+    ///
+    /// ```compile_fail,E0499
+    /// # use ebbtide_core::{session::server::{Handled, Server, ServerState}, time::Instant};
+    /// # fn check(server: &Server<core::cell::RefCell<ServerState>>, now: Instant, handled: Handled<'_, '_>) {
+    /// let mut handled = handled;
+    /// let first = server.complete(now, &mut handled, None);
+    /// drop(first);
+    /// let second = server.complete(now, &mut handled, None);
+    /// # }
+    /// ```
     #[inline]
     pub fn complete<'h>(
         &self,
         now: Instant,
-        handled: &'h mut Handled<'_, '_>,
+        handled: &'h mut Handled<'h, '_>,
         observe: Option<Observe<'_>>,
     ) -> Outgoing<'h> {
         if !handled.response.code.is_response() {

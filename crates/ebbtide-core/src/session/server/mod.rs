@@ -19,7 +19,7 @@
 //! * The application answers it at once ([`Assembled::handled`]), or keeps a [`PendingRequest`] and
 //!   answers later. Both return a [`Handled`].
 //! * [`Server::complete`] turns it into the answers to send; each [`Finished`] is sent by
-//!   [`Finished::send`](super::Finished::send).
+//!   [`FinishedRef::send`](super::FinishedRef::send).
 //! * At any stage the server may have the answer itself: [`Next::Send`]. A stored answer is
 //!   [`Finished`] and passes no stage again.
 //! * [`Server::poll_timeout`] returns when [`Server::handle_timeout`] has something to send.

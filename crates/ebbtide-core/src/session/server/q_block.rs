@@ -110,7 +110,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     pub(super) fn complete_q_block<'h>(
         &self,
         now: Instant,
-        handled: &'h mut Handled<'_, '_>,
+        handled: &'h mut Handled<'h, '_>,
         observe: Option<Observe<'_>>,
     ) -> Outgoing<'h> {
         let BlockScheme::QBlock { wanted, uploaded } = handled.request.scheme().clone() else {

@@ -172,7 +172,8 @@ impl ServerSide {
         }
     }
 
-    fn complete(&mut self, now: Instant, mut handled: Handled<'_, '_>) {
+    fn complete(&mut self, now: Instant, handled: Handled<'_, '_>) {
+        let mut handled = handled;
         let observe = Observe {
             observers: &mut self.observers,
             subject: SUBJECT,

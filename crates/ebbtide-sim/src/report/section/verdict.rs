@@ -11,7 +11,8 @@ use crate::report::verdict::{ControlSummary, Setting, rank, settings, span, time
 /// The meaning of the verdict's words.
 const DEFINITIONS: &str = "<b>Best</b>: the control that delivers the most; of those that deliver as \
     much, one that does not collapse; of those, the first to deliver the share named above; of those, the \
-    one with the fewest transmissions. <b>Level</b>: differs from it by less than the 95 % confidence interval of the \
+    one with the fewest transmissions; among equals, the library's default, or else the control that was given first. \
+    <b>Level</b>: differs from it by less than the 95 % confidence interval of the \
     difference over replications, which met the same luck, or by less than 2 %. \
     <b>Slower</b>: delivers as much, later. <b>Loses</b>: delivers less. <b>Collapses</b>: more than half \
     of the transmissions are unnecessary, or the link is full and delivers less than half of what it \

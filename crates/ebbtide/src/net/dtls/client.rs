@@ -98,9 +98,19 @@ impl Links {
         }
     }
 
+    /// Whether the server at this address is in a handshake for another of its names. Records name neither
+    /// session nor server, so a second handshake would end the first one.
+    fn is_busy(&self, remote: SocketAddr) -> bool {
+        let there = self.by_remote.range((remote, Arc::from(""))..);
+        let there = there.take_while(|((at, _), _)| *at == remote);
+        let mut links = there.filter_map(|(_, index)| self.links.get(*index));
+        links.any(|link| link.session.is_some() && !link.established)
+    }
+
     /// The links whose session is needed, with the credentials for it.
     pub(super) fn next_wanted(&mut self) -> Option<(u64, &mut Link, Option<ClientCredentials>)> {
-        let index = self.links.iter().position(|link| link.wanted)?;
+        let is_next = |link: &Link| link.wanted && !self.is_busy(link.remote);
+        let index = self.links.iter().position(is_next)?;
         let link = self.links.get_mut(index)?;
         let saved = link.saved.take();
         let credentials = match (&self.credentials, &self.certificates) {

@@ -90,7 +90,13 @@ impl Sessions {
                 (Endpoint::new(config.client.clone(), rng), Some(links))
             }
             Side::Server(DtlsBind { keys, certificates, .. }) => {
-                let mut endpoint = Endpoint::new(config.server.clone(), rng);
+                #[allow(unused_mut, reason = "another version is a feature")]
+                let mut config = config.server.clone();
+                #[cfg(feature = "dtls13")]
+                {
+                    config.serves_dtls13 |= v13.is_some();
+                }
+                let mut endpoint = Endpoint::new(config, rng);
                 if let Some(keys) = keys {
                     endpoint.accept(Box::new(keys));
                 }

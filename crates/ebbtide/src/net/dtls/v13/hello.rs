@@ -5,6 +5,8 @@
 //! the first, but for the cookie and the length of the padding (RFC 8446 section 4.1.2). The cookie
 //! therefore carries the length of the first padding, and [`Hello::first`] puts the rest together.
 
+use super::MAX_HANDSHAKE_DATAGRAM;
+
 /// A ClientHello that offers DTLS 1.3.
 pub(super) struct Hello<'a> {
     /// From legacy_version to legacy_compression_methods.
@@ -92,8 +94,12 @@ impl<'a> Hello<'a> {
     }
 
     /// The body of the ClientHello that preceded this one: without a cookie, and with a padding of this
-    /// length. The hash in the cookie decides whether it really was like this.
-    pub(super) fn first(&self, padding: u16) -> Vec<u8> {
+    /// length. The hash in the cookie decides whether it really was like this. `None` if it would have been
+    /// too long, so that a forged cookie cannot make the server hash more than it received.
+    pub(super) fn first(&self, padding: u16) -> Option<Vec<u8>> {
+        if padding != NO_PADDING && usize::from(padding) > MAX_HANDSHAKE_DATAGRAM {
+            return None;
+        }
         let mut extensions = Vec::with_capacity(self.extensions.len());
         let pad = |extensions: &mut Vec<u8>| {
             if padding != NO_PADDING {
@@ -124,7 +130,7 @@ impl<'a> Hello<'a> {
         let mut body = self.fields.to_vec();
         body.extend_from_slice(&(extensions.len() as u16).to_be_bytes());
         body.extend_from_slice(&extensions);
-        body
+        Some(body)
     }
 }
 
@@ -193,6 +199,8 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand_chacha::ChaCha8Rng;
+    use rand_core::{Rng as _, SeedableRng as _};
 
     fn body(extensions: &[(u16, &[u8])]) -> Vec<u8> {
         let mut body = vec![0xfe, 0xfd];
@@ -226,7 +234,7 @@ mod tests {
             assert!(parsed.cookie.is_none() && parsed.has_key_share);
             let length = parsed.padding();
             assert_eq!(padding, (length != NO_PADDING).then_some(length));
-            assert_eq!(parsed.first(length), first, "without a cookie nothing changes");
+            assert_eq!(parsed.first(length).unwrap(), first, "without a cookie nothing changes");
 
             // The cookie takes bytes of the padding, or the padding is new, or gone.
             for left in [None, Some(3)] {
@@ -238,9 +246,37 @@ mod tests {
                 let second = record(&body(&extensions));
                 let second = Hello::parse(&second).unwrap();
                 assert_eq!(second.cookie, Some(&[0xaa, 0xbb][..]));
-                assert_eq!(second.first(length), first);
+                assert_eq!(second.first(length).unwrap(), first);
             }
         }
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic_and_restored_to_a_bounded_length() {
+        let zeros = [0; 100];
+        let whole = record(&body(&[VERSIONS, SHARE, (44, &[0, 2, 0xff, 0xfe]), (21, &zeros)]));
+        let mut random = ChaCha8Rng::seed_from_u64(13);
+        let mut read = 0;
+        for round in 0..200_000 {
+            let mut bytes = whole.clone();
+            if round % 4 == 0 {
+                bytes.truncate(random.next_u32() as usize % whole.len());
+                random.fill_bytes(&mut bytes);
+            }
+            for _ in 0..random.next_u32() % 4 {
+                let place = random.next_u32() as usize % whole.len();
+                if let Some(byte) = bytes.get_mut(place) {
+                    *byte = random.next_u32() as u8;
+                }
+            }
+            let Some(hello) = Hello::parse(&bytes) else { continue };
+            read += 1;
+            for padding in [hello.padding(), random.next_u32() as u16, NO_PADDING] {
+                let first = hello.first(padding).map_or(0, |first| first.len());
+                assert!(first <= bytes.len() + MAX_HANDSHAKE_DATAGRAM, "{first} bytes");
+            }
+        }
+        assert!(read > 10_000, "{read}");
     }
 
     #[test]

@@ -37,6 +37,11 @@ const MAX_WAITING: usize = 4096;
 /// The longest datagram of a handshake at a client. `dimpl` pads a ClientHello to this length, so it is not
 /// that of the path.
 const CLIENT_MTU: usize = 512;
+/// The longest datagram that a handshake takes, above Ethernet's 1500 bytes, and the number of them that
+/// `dimpl` keeps until a message is complete. Together they bound the memory of a handshake, and the length of
+/// a certificate, which `dimpl` puts into a buffer of ours and panics if that is too short.
+const MAX_HANDSHAKE_DATAGRAM: usize = 2048;
+const MAX_INCOMPLETE: usize = 30;
 /// `dimpl` sets the timer of a session with nothing to do to ten years. The driver ignores such timers.
 const NEVER: Duration = Duration::from_secs(100_000_000);
 
@@ -105,7 +110,7 @@ impl Endpoint {
             counters: Counters::default(),
             next: 0,
             uses: 0,
-            buffer: vec![0; 2048],
+            buffer: vec![0; MAX_INCOMPLETE * MAX_HANDSHAKE_DATAGRAM],
         }
     }
 
@@ -146,6 +151,7 @@ impl Endpoint {
             let builder = Config::builder()
                 .with_crypto_provider(provider)
                 .mtu(CLIENT_MTU)
+                .max_queue_rx(MAX_INCOMPLETE)
                 .flight_start_rto(std::time::Duration::from_millis(250 * quarters))
                 .flight_retries(timing.max_retransmit.into())
                 // The number of retries decides.
@@ -188,6 +194,11 @@ impl Endpoint {
             self.counters.records_malformed += 1;
             return true;
         };
+        let is_established = self.sessions.get(&number).is_some_and(|session| session.established);
+        if !is_established && datagram.len() > MAX_HANDSHAKE_DATAGRAM {
+            self.counters.records_malformed += 1;
+            return true;
+        }
         if is_verify_request(datagram) && self.handshakes.get(&from) == Some(&number) {
             self.end(number, Failure::NoCommonVersion);
             return true;
@@ -213,16 +224,19 @@ impl Endpoint {
         if data.len() > MAX_PLAINTEXT {
             return Err(SendError::TooLong);
         }
-        let waiting = self.out.len();
+        // The record does not stand in line, so that it is never one too many.
+        let waiting = core::mem::take(&mut self.out);
         let send = |engine: &mut Dtls| engine.send_application_data(data).map(|_| ());
         self.step(now, number, false, send, &mut |_, _| ());
+        let mut sent = core::mem::replace(&mut self.out, waiting);
         if !self.sessions.contains_key(&number) {
             return Err(SendError::SequenceNumbersUsedUp);
         }
         // The record is the first output, perhaps followed by a change of keys.
-        if let Some((_, record)) = self.out.remove(waiting) {
+        if let Some((_, record)) = sent.pop_front() {
             out.extend_from_slice(&record);
         }
+        self.out.extend(sent);
         self.touch(number);
         Ok(remote)
     }

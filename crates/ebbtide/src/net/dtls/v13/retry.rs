@@ -45,7 +45,7 @@ impl Retry {
         hello: &Hello<'_>,
     ) -> Option<&[u8]> {
         let padding = hello.padding();
-        let body = hello.first(padding);
+        let body = hello.first(padding)?;
         let cookie = self.cookie(period(now), from, padding, &body)?;
         let none = DtlsCertificate { certificate: Vec::new(), private_key: Vec::new() };
         let mut engine = Dtls::new_13(Arc::clone(&self.config), none, std_now);
@@ -70,12 +70,13 @@ impl Retry {
     ) -> Option<Confirmed> {
         let cookie: Cookie = hello.cookie?.try_into().ok()?;
         let padding = u16::from_be_bytes([cookie[0], cookie[1]]);
-        let body = hello.first(padding);
+        let body = hello.first(padding)?;
         let now = period(now);
-        let expected = [now, now.wrapping_sub(1)]
-            .map(|period| self.cookie(period, from, padding, &body).unwrap_or_default());
+        let expected = [now, now.wrapping_sub(1)];
+        let expected = expected.map(|period| self.cookie(period, from, padding, &body));
         let matches = expected
             .iter()
+            .flatten()
             .fold(subtle::Choice::from(0), |found, expected| found | expected.ct_eq(&cookie));
         bool::from(matches).then(|| Confirmed { cookie, first: hello::record(&body) })
     }

@@ -4,7 +4,7 @@ use super::hello::Hello;
 use super::provider::{provider, with_cookie};
 use super::retry::{Confirmed, Retry};
 use super::session::Session;
-use super::{Clock, Endpoint};
+use super::{Clock, Endpoint, MAX_HANDSHAKE_DATAGRAM, MAX_INCOMPLETE, MAX_WAITING};
 use crate::net::dtls::config::{Dtls13Config, Served13};
 use dimpl::{Config, Dtls};
 use ebbtide_core::time::Instant;
@@ -33,6 +33,7 @@ impl Endpoint {
         let config = Config::builder()
             .with_crypto_provider(provider())
             .mtu(mtu)
+            .max_queue_rx(MAX_INCOMPLETE)
             .require_client_certificate(clients.is_some())
             // As with DTLS 1.2 a client that lacks an answer repeats its own flight.
             .flight_start_rto(Timing::SERVER.first_timeout)
@@ -55,6 +56,9 @@ impl Endpoint {
     ) -> Option<bool> {
         let server = self.server.as_mut()?;
         let hello = Hello::parse(datagram)?;
+        if datagram.len() > MAX_HANDSHAKE_DATAGRAM {
+            return Some(false);
+        }
         let Some(own) = server.served.current() else { return Some(false) };
         if !hello.has_key_share {
             return Some(false);
@@ -64,7 +68,9 @@ impl Endpoint {
             match server.retry.answer(clock, from, &hello) {
                 Some(answer) => {
                     self.counters.hellos_verified += 1;
-                    self.out.push_back((from, answer.to_vec()));
+                    if self.out.len() < MAX_WAITING {
+                        self.out.push_back((from, answer.to_vec()));
+                    }
                     return Some(true);
                 }
                 // For example because it has no cipher suite that we support.

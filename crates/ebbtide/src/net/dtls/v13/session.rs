@@ -122,6 +122,16 @@ impl Session {
                         }
                     }
                 }
+                // Whatever `dimpl` does, nobody is taken for someone whose certificate was not verified.
+                Output::Connected
+                    if self.expected.is_some()
+                        && self.certificate.is_none()
+                        && self.refused.is_none() =>
+                {
+                    let missing = Failure::Certificate(CertificateError::Missing);
+                    report(self, Happened::Ended(missing));
+                    return None;
+                }
                 Output::Connected if self.refused.is_some() => {
                     // An error would end the session as well.
                     let _ = self.engine.close();

@@ -15,16 +15,29 @@ impl CertificateVerifier for Anyone {
 }
 
 fn own() -> Arc<DtlsCertificate> {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    own_for(1)
+}
+
+/// A certificate for so many names.
+fn own_for(names: usize) -> Arc<DtlsCertificate> {
+    let names: Vec<String> = (0..names).map(|n| format!("device-{n:08}.example")).collect();
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
     let (certificate, private_key) = (made.cert.der().to_vec(), made.signing_key.serialize_der());
     Arc::new(DtlsCertificate { certificate, private_key })
 }
 
 fn server(handshakes: usize) -> Endpoint {
+    server_with(handshakes, own(), None)
+}
+
+fn server_with(
+    handshakes: usize,
+    own: Arc<DtlsCertificate>,
+    clients: Option<Arc<dyn CertificateVerifier>>,
+) -> Endpoint {
     let limits = Dtls13Config { handshakes, ..Dtls13Config::default() };
-    let own = own();
     let served = Served13(Arc::new(move || Some(Arc::clone(&own))));
-    Endpoint::server(Clock::start(), limits, served, None, ([3; 32], 1232)).unwrap()
+    Endpoint::server(Clock::start(), limits, served, clients, ([3; 32], 1232)).unwrap()
 }
 
 fn client() -> Endpoint {
@@ -237,4 +250,122 @@ fn forged_datagrams_do_not_end_a_session() {
     }
     assert!(passes((&mut client, at_client, from), &mut server, now));
     assert!(passes((&mut server, at_server, AT_SERVER), &mut client, now));
+}
+
+#[test]
+fn a_certificate_may_be_long() {
+    // Of the server about 6 KB, of the client about 3 KB.
+    let mut server = server_with(16, own_for(200), Some(Arc::new(Anyone)));
+    let mut client = Endpoint::client(Clock::start(), Dtls13Config::default(), Some(own_for(100)));
+    let (from, mut now) = (address(1), Instant::ZERO);
+    let (at_client, at_server, _) =
+        shake_hands((&mut client, from), &mut server, &mut now, |_| false);
+    assert!(client.certificate(at_client).unwrap().len() > 5000);
+    assert!(server.certificate(at_server).unwrap().len() > 2500);
+    assert!(passes((&mut client, at_client, from), &mut server, now));
+}
+
+#[test]
+fn a_handshake_takes_no_datagram_that_is_longer_than_those_of_handshakes() {
+    let (mut server, now, from) = (server(16), Instant::ZERO, address(1));
+    let [_, second] = hellos(&mut server, from, now);
+    server.handle_datagram(now, from, &second, &mut |_, _| ());
+    outputs(&mut server);
+    // Messages that come before their turn wait for it.
+    for sequence in 0..25 {
+        let mut long = [22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 1, sequence, 0xea, 0x60].to_vec();
+        long.extend_from_slice(&[11, 0, 0xea, 0x54, 0, 10 + sequence, 0, 0, 0, 0, 0xea, 0x54]);
+        long.resize(13 + 60_000, 0);
+        let before = server.counters().records_malformed;
+        server.handle_datagram(now, from, &long, &mut |_, _| ());
+        assert_eq!(server.counters().records_malformed, before + 1);
+    }
+    assert_eq!(server.sessions(), 1);
+}
+
+#[test]
+fn a_late_copy_of_a_handshake_disturbs_nobody() {
+    let (mut client, mut server, now) = (client(), server(16), Instant::ZERO);
+    let from = address(1);
+    connect(&mut client, now);
+    let (mut sent, mut at_client, mut at_server) = (Vec::new(), None, None);
+    for _ in 0..4 {
+        let outputs_of_client = outputs(&mut client);
+        at_client = at_client.or(outputs_of_client.established);
+        for datagram in outputs_of_client.datagrams {
+            server.handle_datagram(now, from, &datagram, &mut |_, _| ());
+            sent.push(datagram);
+        }
+        let answers = outputs(&mut server);
+        at_server = at_server.or(answers.established);
+        for datagram in answers.datagrams {
+            client.handle_datagram(now, AT_SERVER, &datagram, &mut |_, _| ());
+        }
+    }
+    let (at_client, at_server) = (at_client.unwrap(), at_server.unwrap());
+    for copy in sent.iter().chain(&sent) {
+        server.handle_datagram(now, from, copy, &mut |_, _| ());
+        for datagram in outputs(&mut server).datagrams {
+            client.handle_datagram(now, AT_SERVER, &datagram, &mut |_, _| ());
+        }
+        assert!(passes((&mut client, at_client, from), &mut server, now));
+        assert!(passes((&mut server, at_server, AT_SERVER), &mut client, now));
+    }
+    assert!(server.sessions() <= 2, "the session and one handshake");
+}
+
+#[test]
+fn damaged_handshakes_end_or_go_on_and_leave_nothing_behind() {
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    let mut server = server_with(16, own(), Some(Arc::new(Anyone)));
+    let (mut now, own) = (Instant::ZERO, own());
+    for port in 1..60 {
+        let mut client =
+            Endpoint::client(Clock::start(), Dtls13Config::default(), Some(Arc::clone(&own)));
+        let from = address(port);
+        connect(&mut client, now);
+        for _ in 0..12 {
+            let mut damage = |datagram: &mut Vec<u8>| {
+                let length = datagram.len();
+                match random.next_u32() % 16 {
+                    0 => datagram.truncate(random.next_u32() as usize % length),
+                    1 => random.fill_bytes(&mut datagram[..length.min(25)]),
+                    2 | 3 => datagram[random.next_u32() as usize % length] ^= 1,
+                    _ => {}
+                }
+            };
+            for mut datagram in outputs(&mut client).datagrams {
+                damage(&mut datagram);
+                server.handle_datagram(now, from, &datagram, &mut |_, _| ());
+            }
+            for mut datagram in outputs(&mut server).datagrams {
+                damage(&mut datagram);
+                client.handle_datagram(now, AT_SERVER, &datagram, &mut |_, _| ());
+            }
+            now = now + Duration::from_secs(3);
+            client.handle_timeout(now);
+            server.handle_timeout(now);
+        }
+        assert!(client.sessions() <= 1);
+    }
+    let handshakes = server.sessions() - server.established.len();
+    assert!(handshakes <= 16, "{handshakes}");
+    now = now + Duration::from_secs(61);
+    server.handle_timeout(now);
+    assert_eq!(server.sessions(), server.established.len());
+    assert_eq!(server.by_use.len(), server.established.len());
+    assert!(server.established.len() > 5, "some were not damaged");
+}
+
+#[test]
+fn data_is_sent_however_many_datagrams_wait() {
+    let (mut client, mut server, mut now) = (client(), server(16), Instant::ZERO);
+    let from = address(1);
+    let (_, at_server, _) = shake_hands((&mut client, from), &mut server, &mut now, |_| false);
+    let [hello, _] = hellos(&mut server, address(2), now);
+    for port in 3..5000 {
+        server.handle_datagram(now, address(port), &hello, &mut |_, _| ());
+    }
+    assert!(passes((&mut server, at_server, AT_SERVER), &mut client, now));
+    assert!(outputs(&mut server).datagrams.len() <= MAX_WAITING);
 }
