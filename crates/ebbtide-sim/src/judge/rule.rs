@@ -5,6 +5,9 @@ use super::outcome::{Percentile, RunFigures, SHARES};
 use super::{Candidate, MARGIN, sentence};
 use ebbtide_core::endpoint::EndpointConfig;
 
+/// A control whose mean time is longer than that of an equal one by more than this share is not named.
+const FAR_BEHIND: f64 = 0.25;
+
 /// Judges the controls that were run in one setting.
 #[must_use]
 pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
@@ -25,7 +28,8 @@ pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
         None => sound.clone(),
     };
     let cheap = unbeaten(candidates, &fast, MARGIN, |figures| figures.transmissions_per_delivered);
-    let best = named(candidates, &cheap);
+    let near = not_far_behind(candidates, &cheap, &|figures| time(figures).unwrap_or(0.0));
+    let best = named(candidates, &near);
     let judgement = |one: usize| {
         if candidates[one].outcome.collapse().is_some() {
             Judgement::Collapses
@@ -48,6 +52,19 @@ pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
         judgements,
         percent: place.map(|place| SHARES[place]),
     }
+}
+
+/// Those whose mean is at most [`FAR_BEHIND`] above the least one. With two or three replications the
+/// interval of a difference can be wider than any difference. Of two controls that such figures cannot
+/// tell apart, the one that seems to be far slower is not recommended.
+fn not_far_behind(
+    candidates: &[Candidate<'_>],
+    among: &[usize],
+    figure: &impl Fn(&RunFigures) -> f64,
+) -> Vec<usize> {
+    let mean_of = |one: &usize| mean(&candidates[*one], figure);
+    let least = among.iter().map(mean_of).fold(f64::INFINITY, f64::min);
+    among.iter().copied().filter(|one| mean_of(one) <= (1.0 + FAR_BEHIND) * least).collect()
 }
 
 fn named(candidates: &[Candidate<'_>], equals: &[usize]) -> Option<usize> {
