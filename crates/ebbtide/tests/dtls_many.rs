@@ -132,18 +132,23 @@ impl Crowd {
     }
 
     async fn run(&mut self, until: impl Fn(&[Device]) -> bool) {
-        for _ in 0..60_000 {
+        assert!(self.comes(60_000, until).await, "not within a minute");
+    }
+
+    /// Whether this comes within so many turns, of about a millisecond each.
+    async fn comes(&mut self, turns: u32, until: impl Fn(&[Device]) -> bool) -> bool {
+        for _ in 0..turns {
             self.now = self.now + Duration::from_millis(1);
             let busy = self.turn();
             if until(&self.devices) {
-                return;
+                return true;
             }
             match busy {
                 true => tokio::task::yield_now().await,
                 false => tokio::time::sleep(core::time::Duration::from_millis(1)).await,
             }
         }
-        panic!("not within a minute");
+        false
     }
 
     /// All say the same.
@@ -183,9 +188,17 @@ async fn a_thousand_sessions_whose_addresses_all_change_keep_their_observations_
     let meter = server.meter();
     let moved = || server.dtls_counters()[0].addresses_changed == u64::from(DEVICES);
     crowd.run(|_| moved()).await;
+    // A busy system may drop one of a thousand notifications: the next state is as good.
     for round in 2..4 {
-        state.changed();
-        crowd.run(|devices| devices.iter().all(|device| device.states == round)).await;
+        let mut left = 10;
+        loop {
+            state.changed();
+            if crowd.comes(6_000, |all| all.iter().all(|device| device.states >= round)).await {
+                break;
+            }
+            left -= 1;
+            assert!(left > 0, "state {round} does not reach all devices");
+        }
     }
     let counters = server.dtls_counters()[0];
     assert_eq!(counters.established, u64::from(DEVICES), "{counters:?}");
