@@ -3,48 +3,24 @@
 #![cfg(feature = "dtls13")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is how it fails")]
 
-use ebbtide::dtls::{CertificateError, Certificates, Dtls13Config, DtlsBind, Failure};
-use ebbtide::server::{Call, Router, get};
+use ebbtide::dtls::{CertificateError, Dtls13Config, DtlsBind, Failure};
+use ebbtide::server::Router;
 use ebbtide::stream::{Identity, TlsServer, Trust};
-use ebbtide::{Client, Config, Error, Response, Server};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
-};
+use ebbtide::{Client, Config, Error, Server};
+use rcgen::{KeyPair, date_time_ymd};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
 mod counting;
+mod dtls_common;
 
-type Issuer = CertifiedIssuer<'static, KeyPair>;
+use dtls_common::{
+    Issuer, ask, authority_with, config, issue, local, of_server, params, serve_under, trust,
+};
 
 fn authority(name: &str) -> Issuer {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(DnType::CommonName, name);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-}
-
-fn trust(authority: &Issuer) -> Trust {
-    Trust::authorities(authority.pem().as_bytes()).unwrap()
-}
-
-fn params(names: &[&str]) -> CertificateParams {
-    CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
-}
-
-fn issue(authority: &Issuer, params: &CertificateParams) -> Identity {
-    let key = KeyPair::generate().unwrap();
-    let certificate = params.signed_by(&key, authority).unwrap();
-    Identity::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap()
-}
-
-fn of_server(authority: &Issuer) -> Identity {
-    issue(authority, &params(&["localhost", "127.0.0.1"]))
-}
-
-fn local() -> SocketAddr {
-    ([127, 0, 0, 1], 0).into()
+    authority_with(name, KeyPair::generate().unwrap())
 }
 
 /// A server of both versions.
@@ -53,38 +29,13 @@ fn serve(tls: &TlsServer) -> (Server, SocketAddr) {
 }
 
 fn serve_with(tls: &TlsServer, settings: impl Into<Option<Dtls13Config>>) -> (Server, SocketAddr) {
-    let router = Router::new()
-        .route("/long", get(|_: &Call<'_>| Response::content("x".repeat(3000))))
-        .route(
-            "/who",
-            get(|call: &Call<'_>| {
-                let identity = String::from_utf8_lossy(call.identity().unwrap_or(b"nobody"));
-                Response::content(format!("{identity} {}", call.certificate().is_some()))
-            }),
-        );
     let bind = DtlsBind::with_certificates(local(), tls).unwrap();
-    let none: [&str; 0] = [];
-    let config = Config::new().bind_dtls(bind).dtls13(settings);
-    let server = Server::with_config(router, config, none).unwrap();
-    let address = server.dtls_addrs()[0];
-    (server, address)
-}
-
-fn config(trust: &Trust, own: Option<&Identity>) -> Config {
-    Config::new().certificates(Certificates::new(trust, own).unwrap())
+    serve_under(Config::new().bind_dtls(bind).dtls13(settings))
 }
 
 /// A client of DTLS 1.3.
 fn client(trust: &Trust, own: Option<&Identity>) -> Client {
     Client::with_config(config(trust, own).dtls13(Dtls13Config::default()))
-}
-
-async fn ask(client: &Client, at: SocketAddr) -> Result<String, Failure> {
-    match client.get(format!("coaps://{at}/who")).await {
-        Ok(response) => Ok(response.text().into_owned()),
-        Err(Error::Dtls { reason, .. }) => Err(reason),
-        Err(error) => panic!("{error}"),
-    }
 }
 
 #[tokio::test]

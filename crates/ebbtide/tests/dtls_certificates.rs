@@ -5,66 +5,24 @@
 use ebbtide::dtls::{
     CertificateError, Certificates, Credentials, DtlsBind, Failure, Psk, SavedSession,
 };
-use ebbtide::server::{Call, Router, get};
 use ebbtide::stream::{Identity, TlsError, TlsServer, Trust};
-use ebbtide::{Client, Config, Error, Response, Server};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
-};
+use ebbtide::{Client, Config, Server};
+use rcgen::{CertifiedIssuer, KeyPair, date_time_ymd};
 use std::net::SocketAddr;
 
-type Issuer = CertifiedIssuer<'static, KeyPair>;
+mod dtls_common;
+
+use dtls_common::{
+    Issuer, ask, authority_with, config, issue, issuing, local, of_server, params, serve_under,
+    trust,
+};
 
 fn authority(name: &str) -> Issuer {
-    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
-    CertifiedIssuer::self_signed(issuing(name), key).unwrap()
-}
-
-fn issuing(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(DnType::CommonName, name);
-    params
-}
-
-fn trust(authority: &Issuer) -> Trust {
-    Trust::authorities(authority.pem().as_bytes()).unwrap()
-}
-
-fn params(names: &[&str]) -> CertificateParams {
-    CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
-}
-
-fn issue(authority: &Issuer, params: &CertificateParams) -> Identity {
-    let key = KeyPair::generate().unwrap();
-    let certificate = params.signed_by(&key, authority).unwrap();
-    Identity::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap()
-}
-
-/// A certificate of a server of this machine.
-fn of_server(authority: &Issuer) -> Identity {
-    issue(authority, &params(&["localhost", "127.0.0.1"]))
+    authority_with(name, KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap())
 }
 
 fn serve(bind: DtlsBind) -> (Server, SocketAddr) {
-    let router = Router::new()
-        .route("/long", get(|_: &Call<'_>| Response::content("x".repeat(3000))))
-        .route(
-            "/who",
-            get(|call: &Call<'_>| {
-                let identity = String::from_utf8_lossy(call.identity().unwrap_or(b"nobody"));
-                Response::content(format!("{identity} {}", call.certificate().is_some()))
-            }),
-        );
-    let none: [&str; 0] = [];
-    let config = Config::new().bind_dtls(bind);
-    let server = Server::with_config(router, config, none).unwrap();
-    let address = server.dtls_addrs()[0];
-    (server, address)
-}
-
-fn local() -> SocketAddr {
-    ([127, 0, 0, 1], 0).into()
+    serve_under(Config::new().bind_dtls(bind))
 }
 
 fn serve_as(tls: &TlsServer) -> (Server, SocketAddr) {
@@ -72,15 +30,7 @@ fn serve_as(tls: &TlsServer) -> (Server, SocketAddr) {
 }
 
 fn client(trust: &Trust, own: Option<&Identity>) -> Client {
-    Client::with_config(Config::new().certificates(Certificates::new(trust, own).unwrap()))
-}
-
-async fn ask(client: &Client, at: SocketAddr) -> Result<String, Failure> {
-    match client.get(format!("coaps://{at}/who")).await {
-        Ok(response) => Ok(response.text().into_owned()),
-        Err(Error::Dtls { reason, remote, .. }) if remote == at => Err(reason),
-        Err(error) => panic!("{error}"),
-    }
+    Client::with_config(config(trust, own))
 }
 
 #[tokio::test]
