@@ -8,9 +8,9 @@ use crate::engine::Engine;
 use crate::growth::room;
 use crate::host::tagged;
 use crate::host::{self, Tag};
-use crate::medium::{ieee80211, lora};
+use crate::medium::{ieee80211, ieee802154, lora};
 use crate::net::queue;
-use crate::net::{Bottleneck, Delay, Fate};
+use crate::net::{Bottleneck, Delay, Fate, LossModel};
 use crate::random::Streams;
 use crate::record::{BackgroundPackets, Delivery, LinkRecord};
 use crate::record::{Details, Recorder, RunError};
@@ -18,6 +18,7 @@ use crate::scenario::Scenario;
 use crate::scenario::{Path, Transport};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 #[derive(Copy, Clone, Debug)]
@@ -32,7 +33,8 @@ pub(super) enum NetEvent {
     AtServer(u32),
     /// A packet arrives at the router before the link to the clients.
     AtDownLink(u32),
-    /// A packet for a client arrives at the access point of a Wi-Fi cell, or at the gateway of LoRaWAN.
+    /// A packet arrives at the radio: at the access point of a Wi-Fi cell, at the gateway of LoRaWAN, or at the
+    /// root of a low-power network.
     AtAccessPoint(u32),
     /// A packet arrives at its client.
     AtClient(u32),
@@ -70,6 +72,17 @@ pub(super) enum NetEvent {
         /// The device.
         device: u32,
     },
+    /// Something happens on the air of a low-power network.
+    LowPower {
+        /// What.
+        step: ieee802154::LowPowerStep,
+        /// The node that sends the frame.
+        station: u32,
+    },
+    /// A server on a node of it has processed the request in this packet.
+    Processed(u32),
+    /// Something happens that all clients of this class report.
+    Happens(u16),
 }
 
 /// Each packet under way has one.
@@ -84,6 +97,12 @@ impl From<ieee80211::WifiEvent> for NetEvent {
 impl From<lora::LoraEvent> for NetEvent {
     fn from(event: lora::LoraEvent) -> Self {
         Self::Lora { step: event.step, device: event.device }
+    }
+}
+
+impl From<ieee802154::LowPowerEvent> for NetEvent {
+    fn from(event: ieee802154::LowPowerEvent) -> Self {
+        Self::LowPower { step: event.step, station: event.station }
     }
 }
 
@@ -106,6 +125,10 @@ pub(super) struct Net {
     /// The number of the first sender of cross traffic; they follow all others.
     pub(super) first_cross: u32,
     pub(super) radio: Option<Radio>,
+    /// Whether the radio is a low-power network.
+    pub(super) has_mesh: bool,
+    /// Whether it is on the servers' side of the bottleneck.
+    pub(super) is_behind: bool,
     /// How many of the clients are CoAP's; TCP in the background counts on from there.
     clients: u32,
     /// How many of both are at the radio, the first ones.
@@ -115,7 +138,7 @@ pub(super) struct Net {
     header: u32,
     mtu: u32,
     roster: Arc<Roster>,
-    server_processing: (Delay, ChaCha8Rng),
+    pub(super) server_processing: (Delay, ChaCha8Rng),
     pub(super) error: Option<RunError>,
     /// The network cost of the clients of each class.
     pub(super) deliveries: Vec<Delivery>,
@@ -131,21 +154,31 @@ impl Net {
         streams: &Streams,
     ) -> Self {
         let network = &scenario.network;
-        let loss = scenario.loss_model();
+        // In a low-power network the paths of its radio lose frames, and not the wired side.
+        let loss = match network.mesh {
+            Some(_) => LossModel::None,
+            None => scenario.loss_model(),
+        };
         let up = Path::up(network, loss, streams);
         let down = Path::down(network, loss, streams);
         let clients = scenario.clients.count;
-        let stations = clients + network.background.stations();
+        let is_behind = scenario.workload.kind.is_cloud();
+        let stations = match network.has_radio() && !is_behind {
+            true => clients + network.background.stations(),
+            false => 0,
+        };
         Self {
             pool: Pool::default(),
             up: up.link,
             down: down.link,
             topology: Topology::new(scenario, &roster.classes, streams),
-            radio: Radio::new(network, stations, streams),
+            radio: Radio::new(scenario, &roster.classes, stations, streams),
+            has_mesh: network.mesh.is_some(),
+            is_behind,
             cross,
             first_cross: clients + network.background.flows,
             clients,
-            stations: if network.wifi.is_some() || network.lora.is_some() { stations } else { 0 },
+            stations,
             beyond_up: up.beyond,
             beyond_down: down.beyond,
             header: network.header,
@@ -227,7 +260,7 @@ impl Net {
     /// The link that follows this one for a packet of this client, or of this sender of other
     /// traffic; `None` after the last.
     #[inline(always)]
-    fn next(&self, client: u32, link: Option<u16>, upwards: bool) -> Option<u16> {
+    pub(super) fn next(&self, client: u32, link: Option<u16>, upwards: bool) -> Option<u16> {
         let Some(topology) = &self.topology else {
             return link.is_none().then_some(BOTTLENECK);
         };
@@ -405,13 +438,23 @@ impl Net {
         } else if upwards {
             let (delay, rng) = &mut self.beyond_up;
             let at = at + Duration::from_nanos(delay.draw(rng));
-            engine.schedule_in(Engine::<NetEvent>::lane(UP_LANE), at, NetEvent::AtServer(place));
+            let is_behind = self.is_behind;
+            let event = if is_behind { NetEvent::AtAccessPoint } else { NetEvent::AtServer };
+            engine.schedule_in(Engine::<NetEvent>::lane(UP_LANE), at, event(place));
         } else {
+            let at = if self.is_behind { at + self.beyond_down() } else { at };
             let is_station = client < self.stations;
             let event =
                 if is_station { NetEvent::AtAccessPoint(place) } else { NetEvent::AtClient(place) };
             engine.schedule_in(Engine::<NetEvent>::lane(DOWN_LANE), at, event);
         }
+    }
+
+    /// Draws the delay between the server and the router.
+    #[inline]
+    fn beyond_down(&mut self) -> Duration {
+        let (delay, rng) = &mut self.beyond_down;
+        Duration::from_nanos(delay.draw(rng))
     }
 
     /// The server's packet sets out for the router.
@@ -424,7 +467,10 @@ impl Net {
         recorder: &mut R,
     ) {
         let transport = self.transport(client);
+        let on_node = self.has_mesh && self.serving_node(client, tag.exchange).is_some();
         let processing = match transport {
+            // A node has taken its time.
+            Transport::Udp if on_node => 0,
             // Its own requests are ready.
             Transport::Udp if client < self.clients && self.roster.is_from_server(client) => 0,
             Transport::Udp => self.server_processing.0.draw(&mut self.server_processing.1),
@@ -442,9 +488,10 @@ impl Net {
             self.count_sent(client, bytes, self.roster.is_from_server(client));
         }
         let place = self.pool.put((client, transport), datagram, tag);
-        let (delay, rng) = &mut self.beyond_down;
-        let after = processing.saturating_add(delay.draw(rng));
-        let at = now + Duration::from_nanos(after);
+        if on_node {
+            return self.enter_radio(now, (place, false), engine, recorder);
+        }
+        let at = now + Duration::from_nanos(processing) + self.beyond_down();
         engine.schedule_in(Engine::<NetEvent>::lane(ROUTER_LANE), at, NetEvent::AtDownLink(place));
     }
 }
@@ -502,6 +549,13 @@ impl Pool {
     #[inline]
     pub(super) fn bytes(&self, place: u32, length: u16) -> &[u8] {
         self.shelves[(place & 1) as usize].bytes(place >> 1, length)
+    }
+
+    /// The place of a copy of a packet.
+    pub(super) fn copy(&mut self, place: u32) -> u32 {
+        let (Packet { client, transport, tag, .. }, bytes) = self.get(place);
+        let bytes = SmallVec::<[u8; 128]>::from_slice(bytes);
+        self.put((client, transport), &bytes, tag)
     }
 
     /// A queue has marked a packet.

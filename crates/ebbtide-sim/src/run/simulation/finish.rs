@@ -3,7 +3,8 @@
 use super::Simulation;
 use crate::host::{Arrivals, Device};
 use crate::record::{
-    ClassRecord, Delivery, FlowRecord, Handshakes, RunRecord, SparseHistogram, Totals,
+    ClassRecord, Delivery, Direction, FlowRecord, Handshakes, MeshRecord, RunRecord,
+    SparseHistogram, Totals,
 };
 use crate::run::Recorder;
 use crate::run::network::Pool;
@@ -17,6 +18,7 @@ impl<R: Recorder> Simulation<R> {
         if let Some(until) = self.until {
             self.done_at = until;
         }
+        let mesh = self.mesh();
         // The records of many clients take the room that their packets had.
         self.net.pool = Pool::default();
         let flows = self.flows();
@@ -36,20 +38,38 @@ impl<R: Recorder> Simulation<R> {
                 classes.push(ClassRecord { done_ns, access, ..own });
             }
         }
+        let sides = match &mesh {
+            Some(_) => {
+                // Its packets are counted from end to end, and not their bytes: elsewhere energy matters.
+                delivery = Delivery {
+                    transmissions: delivery.transmissions,
+                    replies: delivery.replies,
+                    ..Delivery::default()
+                };
+                let ends = self.net.low_power().map(|mesh| (mesh.up, mesh.down));
+                let (up, down) = ends.unwrap_or_default();
+                (
+                    Direction { sent: delivery.transmissions, ..up },
+                    Direction { sent: delivery.replies, ..down },
+                )
+            }
+            None => (self.net.up.counts().into(), self.net.down.counts().into()),
+        };
+        let sim_ns = if mesh.is_some() { self.done_at } else { self.engine.now() }.as_nanos();
         let record = RunRecord {
             replication,
             clients: self.clients.iter().map(|client| *client.record()).collect(),
             totals: Totals {
                 by_retransmissions,
-                up: self.net.up.counts().into(),
-                down: self.net.down.counts().into(),
+                up: sides.0,
+                down: sides.1,
                 rtt: SparseHistogram::default(),
                 durations: SparseHistogram::default(),
                 done_ns: self.done_at.as_nanos(),
-                sim_ns: self.engine.now().as_nanos(),
+                sim_ns,
                 events: self.engine.handled(),
                 series: None,
-                mesh: None,
+                mesh,
                 wifi: self.net.radio.as_ref().and_then(|radio| radio.wifi_record()),
                 background: self.background.records(),
                 background_packets: self.net.background,
@@ -103,6 +123,14 @@ impl<R> Simulation<R> {
             delivery,
             ..ClassRecord::default()
         }
+    }
+
+    /// The measurements of a low-power network, with the messages of the sensors on it.
+    fn mesh(&mut self) -> Option<MeshRecord> {
+        let mesh = self.net.low_power()?.record(self.done_at);
+        let messages = |client: &mut Device| client.client().map(|client| client.messages());
+        let messages = self.clients.iter_mut().map(|client| messages(client).unwrap_or_default());
+        Some(MeshRecord { messages: messages.collect(), ..mesh })
     }
 
     /// The handshakes of all clients, and what the server sent in them.
