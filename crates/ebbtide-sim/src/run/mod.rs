@@ -19,6 +19,7 @@ mod mesh_cell;
 mod motes;
 mod network;
 mod placement;
+mod pool;
 mod radio;
 mod reporting;
 mod roster;

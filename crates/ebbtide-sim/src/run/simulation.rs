@@ -1,26 +1,27 @@
 //! One replication: clients, network and servers under one virtual clock.
 
 mod finish;
+mod low_power;
 mod read_ahead;
 
 use super::background::Flows;
 use super::client_timer::{ClientTimer, Fires};
 use super::cross::Sources;
 use super::happenings::Happenings;
-use super::motes::{Motes, Takes};
-use super::network::{DOWN_LANE, LANES, Net, NetEvent, Packet, UP_LANE};
+use super::motes::Motes;
+use super::network::{DOWN_LANE, LANES, Net, NetEvent, UP_LANE};
+use super::pool::Packet;
 use super::roster::{self, Roster};
 use super::series::SeriesRecorder;
 use super::topology::BOTTLENECK;
 use crate::engine::{Engine, Lane};
 use crate::host::{
     Answerer, Arrivals, Device, SecureServer, Server, Timetable, client_address, endpoint_config,
-    meet_before, tagged,
+    meet_before,
 };
-use crate::mesh::Cause;
 use crate::net::Delay;
 use crate::random::Streams;
-use crate::record::{Discard, LostAt, Recorder, RunError, sparse};
+use crate::record::{Discard, Recorder, RunError, sparse};
 use crate::record::{ExchangeRecord, RunRecord};
 use crate::scenario::{Control, Return, Scenario};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
@@ -355,22 +356,6 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
-    /// Something happens that all clients of a class report.
-    fn happens(&mut self, now: Instant, class: u16) {
-        if self.is_over {
-            return;
-        }
-        for client in self.roster.classes[usize::from(class)].clients() {
-            if let Some(own) = self.clients[client as usize].client() {
-                own.happens(now);
-            }
-            self.drain(now, client);
-        }
-        if let Some(next) = self.happenings.next(now, class) {
-            self.engine.schedule(next, NetEvent::Happens(class));
-        }
-    }
-
     /// A packet arrives at the server or at a client.
     fn at_host(&mut self, now: Instant, place: u32, upwards: bool) {
         let (packet, datagram) = self.net.pool.get(place);
@@ -443,56 +428,6 @@ impl<R: Recorder> Simulation<R> {
             }
         }
         self.net.pool.release(place);
-    }
-
-    /// A request arrives at a server on a node, which takes one after another.
-    fn at_mote(&mut self, now: Instant, (place, packet): (u32, Packet), node: u32) {
-        let (client, tag) = (packet.client, packet.tag);
-        if !tag.probe {
-            self.delivered(now, client, tag.exchange);
-        }
-        let (delay, rng) = &mut self.net.server_processing;
-        match self.motes.take(now, node, delay.draw(rng)) {
-            Takes::Until(at) if at == now => self.processed(now, place),
-            Takes::Until(at) => self.engine.schedule(at, NetEvent::Processed(place)),
-            Takes::Not => {
-                let lost = LostAt { node, upwards: true, cause: "host busy" };
-                self.recorder.lost_at(now, tagged(client, tag), &lost);
-                if let Some(mesh) = self.net.low_power() {
-                    mesh.host_busy += 1;
-                }
-                self.net.pool.release(place);
-            }
-        }
-    }
-
-    /// A server on a node answers a request.
-    fn processed(&mut self, now: Instant, place: u32) {
-        let (packet, datagram) = self.net.pool.get(place);
-        self.request.clear();
-        self.request.extend_from_slice(datagram);
-        self.net.pool.release(place);
-        let (client, tag) = (packet.client, packet.tag);
-        let Some(node) = self.net.serving_node(client, tag.exchange) else { return };
-        let at = (node, self.roster.of(client));
-        let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
-        self.motes.answer(now, at, (client, &self.request), |to, bytes| {
-            net.server_sends(now, (to, bytes, tag), engine, recorder);
-        });
-    }
-
-    /// Handles the fates of packets in a low-power network.
-    fn settle(&mut self, now: Instant) {
-        while let Some((place, upwards)) =
-            self.net.crossed(now, &mut self.engine, &mut self.recorder)
-        {
-            self.at_host(now, place, upwards);
-        }
-        while let Some((client, cause)) = self.net.loss_in_mesh() {
-            if let Some(client) = self.clients[client as usize].client() {
-                client.note_loss(cause == Cause::Queue);
-            }
-        }
     }
 
     /// The timer of the server's DTLS sessions.

@@ -7,7 +7,7 @@ use crate::record::{
     SparseHistogram, Totals,
 };
 use crate::run::Recorder;
-use crate::run::network::Pool;
+use crate::run::pool::Pool;
 use crate::scenario::{ClassView, WorkloadKind};
 use ebbtide_core::time::{Duration, Instant};
 use std::ops::Range;
