@@ -163,6 +163,20 @@ fn the_wired_side_of_a_border_router_can_fail_for_a_while() {
 }
 
 #[test]
+fn packets_that_the_wired_side_drops_or_marks_are_counted_from_end_to_end() {
+    let wire = WIRE.replacen("\"infinite\"", "\"200 B\"", 1).replacen("1 Mbit", "2 kbit", 1);
+    let text = "[workload]\nkind = \"synchronised\"\nperiod = \"60 s\"\nexchanges = 5\n";
+    let up = run(&scenario(&format!("{wire}{text}")), "default", 1, 0).totals.up;
+    assert!(up.dropped_queue > 5, "{up:?}");
+    assert_eq!(up.delivered + up.dropped_queue + up.lost_link, up.sent);
+    let queue = "[network.down]\nqueue = { kind = \"red\", ecn = true, min = 60, max = 900, probability = 1.0, weight = 1.0 }\n";
+    let wire = WIRE.replace("[network.down]\n", queue).replace("1 Mbit", "4 kbit");
+    let text = text.replace("synchronised", "notifications");
+    let marked = run(&scenario(&format!("{wire}{text}")), "default", 1, 0).totals.down.marked;
+    assert!(marked > 5, "{marked}");
+}
+
+#[test]
 fn devices_without_a_mote_and_classes_that_do_not_fit_are_an_error_with_their_place() {
     let periodic = "[workload]\nkind = \"periodic\"\n";
     assert_refused(

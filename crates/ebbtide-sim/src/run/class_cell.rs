@@ -32,7 +32,8 @@ pub(super) fn classes(spec: &CellSpec, records: &[RunRecord], command: &str) -> 
         cell.links.clear();
         cell.cross.clear();
         (cell.lora, cell.mesh) = (None, None);
-        cell.is_periodic = part.scenario.workload.kind.keeps_time();
+        let kind = part.scenario.workload.kind;
+        cell.is_periodic = kind.keeps_time() || kind.is_mesh();
         cell
     };
     parts(spec).into_iter().enumerate().map(figures).collect()

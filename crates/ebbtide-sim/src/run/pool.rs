@@ -65,9 +65,13 @@ impl Pool {
 
     /// The place of a copy of a packet.
     pub(super) fn copy(&mut self, place: u32) -> u32 {
-        let (Packet { client, transport, tag, .. }, bytes) = self.get(place);
+        let (packet, bytes) = self.get(place);
         let bytes = SmallVec::<[u8; 128]>::from_slice(bytes);
-        self.put((client, transport), &bytes, tag)
+        let copy = self.put((packet.client, packet.transport), &bytes, packet.tag);
+        if packet.is_marked {
+            self.mark(copy);
+        }
+        copy
     }
 
     /// A queue has marked a packet.

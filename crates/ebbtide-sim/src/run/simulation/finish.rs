@@ -46,12 +46,7 @@ impl<R: Recorder> Simulation<R> {
                     replies: delivery.replies,
                     ..Delivery::default()
                 };
-                let ends = self.net.low_power().map(|mesh| (mesh.up, mesh.down));
-                let (up, down) = ends.unwrap_or_default();
-                (
-                    Direction { sent: delivery.transmissions, ..up },
-                    Direction { sent: delivery.replies, ..down },
-                )
+                (self.ends(true, delivery.transmissions), self.ends(false, delivery.replies))
             }
             None => (self.net.up.counts().into(), self.net.down.counts().into()),
         };
@@ -123,6 +118,21 @@ impl<R> Simulation<R> {
             delivery,
             ..ClassRecord::default()
         }
+    }
+
+    /// The packets of one direction from end to end, through a low-power network and its wired side, of which
+    /// so many were sent.
+    fn ends(&mut self, upwards: bool, sent: u64) -> Direction {
+        let mesh = self.net.low_power().map(|mesh| *mesh.direction(upwards)).unwrap_or_default();
+        let wire = if upwards { self.net.up.counts() } else { self.net.down.counts() };
+        let links = self.net.link_records();
+        let links = links.iter().map(|link| if upwards { link.up } else { link.down });
+        links.chain([wire.into()]).fold(Direction { sent, ..mesh }, |sum, link| Direction {
+            dropped_queue: sum.dropped_queue + link.dropped_queue,
+            lost_link: sum.lost_link + link.lost_link,
+            marked: sum.marked + link.marked,
+            ..sum
+        })
     }
 
     /// The measurements of a low-power network, with the messages of the sensors on it.
