@@ -17,14 +17,15 @@ impl Happenings {
         streams: &Streams,
         engine: &mut Engine<NetEvent>,
     ) -> Self {
-        let of =
-            |class: &ClassView| {
-                let workload = &class.scenario.workload;
-                let name = ["workload/events", class.name.as_str()]
-                    .join(if class.name.is_empty() { "" } else { "/" });
-                (workload.kind == WorkloadKind::Events)
-                    .then(|| (workload.mesh.clone(), streams.stream(&name)))
+        let of = |class: &ClassView| {
+            let workload = &class.scenario.workload;
+            let name = match class.name.as_str() {
+                "" => "workload/events".to_owned(),
+                name => format!("workload/events/{name}"),
             };
+            (workload.kind == WorkloadKind::Events)
+                .then(|| (workload.mesh.clone(), streams.stream(&name)))
+        };
         let mut all = Self(classes.iter().map(of).collect());
         // At most as many classes as nodes.
         for class in 0..classes.len() as u16 {

@@ -71,7 +71,7 @@ impl Timetable {
         let traffic = traffic(scenario)?;
         let first = |client: u32| {
             let name = match scenario.workload.kind {
-                // The stream is that of the client's node, of which the sink is the first.
+                // Without other classes this is the client's node; the sink, node 0, has none.
                 WorkloadKind::Monitoring | WorkloadKind::Events => format!("source/{}", client + 1),
                 _ => format!("client/{client}/start"),
             };
