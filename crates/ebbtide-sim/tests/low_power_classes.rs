@@ -124,6 +124,14 @@ fn classes_on_motes_are_measured_one_by_one() {
 }
 
 #[test]
+fn classes_with_workloads_of_their_own_need_none_of_the_scenario() {
+    let text = "[workload]\nkind = \"many-to-many\"\nexchanges = 3\n[[class]]\nname = \"a\"\ncount = 8\n\
+        workload = { kind = \"continuous\" }\n";
+    let record = run(&scenario(text), "default", 1, 0);
+    assert!(record.clients.len() == 8 && record.clients.iter().all(|one| one.completed == 3));
+}
+
+#[test]
 fn a_link_behind_the_border_router_adds_its_delay_both_ways() {
     let median = |link: &str, place: &str| {
         let text = format!(

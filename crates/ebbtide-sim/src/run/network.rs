@@ -161,7 +161,7 @@ impl Net {
         let up = Path::up(network, loss, streams);
         let down = Path::down(network, loss, streams);
         let clients = scenario.clients.count;
-        let is_behind = scenario.workload.kind.is_cloud();
+        let is_behind = scenario.is_cloud();
         let stations = match network.has_radio() && !is_behind {
             true => clients + network.background.stations(),
             false => 0,

@@ -30,7 +30,7 @@ impl Placement {
         let (nodes, root) = (network.topology.nodes(), network.topology.root);
         let mut motes: Vec<u32> = (0..nodes).filter(|node| *node != root).collect();
         let workload = &scenario.workload;
-        if !workload.kind.is_cloud() {
+        if !scenario.is_cloud() {
             let server = if scenario.network.up.is_missing() { root } else { nodes };
             return Self {
                 nodes,

@@ -182,6 +182,11 @@ impl Default for MeshWorkload {
 }
 
 impl Scenario {
+    /// Whether the clients are in the Internet and ask the motes of a low-power network.
+    pub(crate) fn is_cloud(&self) -> bool {
+        self.class.is_empty() && self.workload.kind.is_cloud()
+    }
+
     /// Whether a client of `many-to-many` or `burst` makes requests until the time is over.
     pub(crate) fn is_steady(&self, client: u32) -> bool {
         match self.workload.kind {

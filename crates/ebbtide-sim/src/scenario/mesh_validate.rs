@@ -24,7 +24,7 @@ pub(super) fn check(s: &Scenario) -> Check {
 
 /// Checks that there is a mote for each device that is not in the Internet.
 fn devices(s: &Scenario, mesh: &Mesh) -> Check {
-    if s.workload.kind.is_cloud() && s.class.is_empty() {
+    if s.is_cloud() {
         return Ok(());
     }
     let classes = s.classes();
@@ -145,7 +145,7 @@ fn workload(s: &Scenario, mesh: &Mesh) -> Check {
     for (name, bytes) in [("message", w.message), ("event_message", w.event_message)] {
         range((1..=1_000_000).contains(&bytes), &key(name), "must be from 1 to 1000000 bytes")?;
     }
-    let is_cloud = s.workload.kind.is_cloud() && s.class.is_empty();
+    let is_cloud = s.is_cloud();
     let (up, down) = (&s.network.up, &s.network.down);
     for (name, link, other) in [("up", up, down), ("down", down, up)] {
         let key = format!("network.{name}");
