@@ -27,6 +27,9 @@ def main() -> None:
         elif what == "lost" and not is_probe:
             way = "request" if event["direction"] == "up" else "response"
             fates[copy] = (event["t"], f"{way}: {event['cause']}", event["node"])
+        elif what == "link" and event["fate"] != "delivered" and not is_probe:
+            way = "request" if event["direction"] == "up" else "response"
+            fates[copy] = (event["t"], f"{way}: {event['fate']} on the wired side", None)
         elif what == "arrived" and event["at"] == "client":
             fates[copy] = (event["t"], "arrived", None)
         elif what == "failed":

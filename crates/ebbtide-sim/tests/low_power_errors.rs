@@ -65,7 +65,7 @@ fn a_payload_longer_than_a_chain_of_fragments_or_a_queue_is_an_error() {
 #[test]
 fn networks_and_workloads_that_do_not_belong_together_are_an_error() {
     assert_says(&refused("nb-iot", &[("workload", "burst")]), &["low-power", "[network.mesh]"]);
-    assert_says(&refused("lln-grid", &[("workload", "continuous")]), &["monitoring", "events"]);
+    assert_says(&refused("nb-iot", &[("workload", "events")]), &["low-power", "[network.mesh]"]);
     assert_says(&refused("lln-grid", &[("workload", "baseline")]), &["network.up", "Internet"]);
     assert_says(&refused("lln-cloud", &[("workload", "events")]), &["grid"]);
 }

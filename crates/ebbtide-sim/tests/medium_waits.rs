@@ -73,7 +73,7 @@ fn a_station_sends_to_others_while_a_frame_waits_for_its_repetition() {
     let mut done = Vec::new();
     let mut sent_other = false;
     while let Some((now, event)) = engine.pop() {
-        assert_eq!(event.station(), 0);
+        assert_eq!(event.station, 0);
         mac.handle(now, event, &mut engine);
         if !sent_other && mac.is_idle(0) {
             sent_other = true;

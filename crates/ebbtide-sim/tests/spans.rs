@@ -161,6 +161,8 @@ fn every_arrow_has_two_ends_that_lie_in_spans() {
             check_arrows(&timeline(&scenario("nb-iot", &settings), cc, only).0);
         }
         check_arrows(&timeline(&scenario("lora", &[("exchanges", "3")]), "default", only).0);
+        let mesh = [("workload", "many-to-many"), ("duration", "20 s")];
+        check_arrows(&timeline(&scenario("lln-cloud", &mesh), "default", only).0);
     }
 }
 
@@ -194,6 +196,29 @@ fn the_legs_of_a_packet_are_those_of_the_network() {
         }
         assert_eq!(packets.len(), 2);
     }
+}
+
+#[test]
+fn a_packet_through_a_mesh_has_a_leg_on_its_wired_side_and_one_on_the_air() {
+    let settings =
+        [("exchanges", "1"), ("errors", "none"), ("network.mesh.radio.reliable", "10.2")];
+    let scenario = scenario("lln-cloud", &settings);
+    let (events, record) = timeline(&scenario, "default", TraceFilter::default());
+    let packets: Vec<Slice> = trees(&events)
+        .into_values()
+        .flatten()
+        .filter(|one| one.name.starts_with("to ") && one.args["ordinal"] == 0)
+        .collect();
+    assert!(packets.len() >= 20, "{} packets", packets.len());
+    let wired = ["bottleneck wire", "bottleneck delay"];
+    let (mut there, mut back) = (0, 0);
+    for packet in &packets {
+        let legs: Vec<&str> = packet.children.iter().map(|leg| leg.name.as_str()).collect();
+        there += usize::from(legs == [wired[0], wired[1], "mesh"]);
+        back += usize::from(legs == ["mesh", wired[0], wired[1]]);
+    }
+    let completed = record.clients[0].completed as usize;
+    assert!(completed >= 9 && there >= completed && back >= completed - 1, "{there} {back}");
 }
 
 #[test]

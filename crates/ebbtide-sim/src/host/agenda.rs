@@ -21,13 +21,13 @@ pub(crate) struct Agenda {
     open: u32,
     next_number: u32,
     started: Option<Instant>,
-    /// Where batches have random sizes.
+    /// Where requests are made in batches.
     batches: Option<Box<Batches>>,
     /// Within which an answer is worth something, ns; `None`: always.
     deadline: Option<NonZeroU64>,
 }
 
-/// The sizes of random batches.
+/// The sizes of batches: random, or those of one server after the other.
 struct Batches {
     least: u32,
     most: u32,
@@ -49,22 +49,27 @@ impl Agenda {
     /// The agenda of client `number`, which keeps `window` requests open.
     pub(crate) fn new(number: u32, window: u32, scenario: &Scenario, streams: &Streams) -> Self {
         let workload = &scenario.workload;
+        let sizes = match workload.kind {
+            WorkloadKind::Random => Some(workload.batch),
+            WorkloadKind::Baseline => Some([workload.exchanges; 2]),
+            _ => None,
+        };
         let mut agenda = Self {
             kind: workload.kind,
             // Checked to be at most 64.
             at_once: workload.at_once().min(64) as u8,
             window,
             to_make: match workload.kind {
-                WorkloadKind::Stream => u32::MAX,
+                WorkloadKind::Stream | WorkloadKind::Monitoring | WorkloadKind::Events => u32::MAX,
+                _ if scenario.is_steady(number) => u32::MAX,
                 WorkloadKind::Transfer => scenario.messages_of(number),
-                _ => workload.exchanges,
+                _ => workload.exchanges.saturating_mul(scenario.servers_in_turn()),
             },
             batch_left: 0,
             open: 0,
             next_number: 0,
             started: None,
-            batches: (workload.kind == WorkloadKind::Random).then(|| {
-                let [least, most] = workload.batch;
+            batches: sizes.map(|[least, most]| {
                 let rng = streams.stream(&format!("client/{number}/batches"));
                 Box::new(Batches { least, most, rng })
             }),
@@ -124,12 +129,12 @@ impl Agenda {
         if self.batch_left > 0 {
             return Step::Request;
         }
-        // The batch ends when all of it is answered; then another device takes over.
+        // The batch ends when all of it is answered; then another device takes over, or the next server is asked.
         if self.open > 0 {
             return Step::Wait;
         }
         self.next_batch();
-        Step::NewDevice
+        if self.kind == WorkloadKind::Baseline { Step::Request } else { Step::NewDevice }
     }
 
     /// The client begins, though it may not be able to make a request yet.
@@ -180,9 +185,11 @@ impl Agenda {
     }
 
     /// How long after it was due a request that was made at `made` is answered, and whether that is
-    /// within its deadline. Where a client asks back to back everything is due at its first request.
+    /// within its deadline. Where a client asks back to back everything is due at its first request, except in
+    /// the workloads of low-power networks, whose clients mostly ask until the time is over.
     pub(crate) fn answered(&self, now: Instant, made: Instant) -> (Duration, bool) {
-        let due = if self.kind.keeps_time() { made } else { self.started.unwrap_or(made) };
+        let is_one = self.kind.keeps_time() || self.kind.is_mesh();
+        let due = if is_one { made } else { self.started.unwrap_or(made) };
         let in_time = |deadline: NonZeroU64| now - made <= Duration::from_nanos(deadline.get());
         (now - due, self.deadline.is_none_or(in_time))
     }

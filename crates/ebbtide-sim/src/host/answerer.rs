@@ -12,22 +12,21 @@ use ebbtide_core::wire::Code;
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
 
-/// A host that answers every request with the same payload.
+/// A host that answers every request of a class of clients with the same payload.
 pub(crate) struct Answerer {
     endpoint: Endpoint,
     session: Server<RefCell<ServerState>>,
-    payload: Bytes,
-    /// When it has processed what it has taken.
-    pub(crate) busy_until: Instant,
-    /// Requests that it has taken and not answered.
-    pub(crate) taken: u32,
+    /// For each class.
+    payloads: Vec<Bytes>,
+    /// The class of the client whose request is next.
+    class: usize,
 }
 
 impl Answerer {
     /// The second generator is the session's.
     pub(crate) fn new(
         config: EndpointConfig,
-        payload: u32,
+        payloads: impl IntoIterator<Item = u32>,
         (rng, session_rng): (ChaCha8Rng, ChaCha8Rng),
     ) -> Self {
         let session = SessionConfig {
@@ -40,10 +39,14 @@ impl Answerer {
         Self {
             endpoint: Endpoint::new(config, Box::new(rng)),
             session: Server::new(session, RefCell::new(tables)),
-            payload: digits(payload).into(),
-            busy_until: Instant::ZERO,
-            taken: 0,
+            payloads: payloads.into_iter().map(|bytes| digits(bytes).into()).collect(),
+            class: 0,
         }
+    }
+
+    /// The requests from now on are those of a client of this class.
+    pub(crate) const fn serve(&mut self, class: usize) {
+        self.class = class;
     }
 
     /// Answers a request from a host; hands what that causes to `send`.
@@ -105,10 +108,11 @@ impl Answerer {
             Code::GET => Code::CONTENT,
             _ => Code::CHANGED,
         };
-        match (code, self.payload.is_empty()) {
+        let payload = self.payloads.get(self.class).cloned().unwrap_or_default();
+        match (code, payload.is_empty()) {
             (Code::CHANGED, true) => Response::new(code),
             // text/plain.
-            _ => Response::new(code).format(ContentFormat(0)).payload(self.payload.clone()),
+            _ => Response::new(code).format(ContentFormat(0)).payload(payload),
         }
     }
 }

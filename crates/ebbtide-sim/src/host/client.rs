@@ -1,16 +1,18 @@
 //! A host that asks: an endpoint and an application that keeps a number of requests open.
 
 use super::agenda::{Agenda, Step};
+use super::bodies::Bodies;
 use super::exchanges::{self, Exchanges, Kind};
-use super::firmware::Download;
 use super::flow::Flow;
-use super::{ClientModel, Tag, server_address};
+use super::{ClientModel, Tag, server_address, server_in_turn};
 use crate::random::Streams;
+use crate::record::Messages;
 use crate::record::Recorder;
 use crate::scenario::Scenario;
 use ebbtide_core::endpoint::Arrival;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Token};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Settings of a client.
@@ -25,13 +27,12 @@ pub(crate) struct ClientSetup<'s> {
 
 /// A client and its measurements.
 pub(crate) struct Client {
-    number: u32,
     pub(crate) exchanges: Exchanges,
     agenda: Agenda,
     /// The token of the observer to which it sends notifications, if it does.
     pub(super) observer: Option<Token>,
-    /// Its download, if it makes one.
-    download: Option<Box<Download>>,
+    /// The bodies that it transfers block by block, if it does.
+    bodies: Option<Box<Bodies>>,
     /// The record of its messages, if it sends a flow of them.
     pub(crate) flow: Option<Box<Flow>>,
     model: Arc<ClientModel>,
@@ -46,7 +47,6 @@ impl Client {
         let config = &model.config;
         let window = u32::from(config.control.settings.nstart(&config.params));
         Self {
-            number,
             exchanges: Exchanges::new(
                 (number, group),
                 config.clone(),
@@ -54,9 +54,7 @@ impl Client {
             ),
             agenda: Agenda::new(number, window, scenario, streams),
             observer: None,
-            download: Download::new(scenario, || {
-                streams.frugal(&format!("client/{number}/pauses"))
-            }),
+            bodies: Bodies::new(number, scenario, streams),
             flow: Flow::new(number, scenario, 1),
             model,
         }
@@ -74,7 +72,13 @@ impl Client {
     }
 
     pub(crate) const fn number(&self) -> u32 {
-        self.number
+        self.exchanges.record.client
+    }
+
+    /// The server that has its request with this number: the only one or, where it asks several in turn, one of
+    /// them.
+    fn server(&self, request: u32) -> SocketAddr {
+        server_in_turn(request / self.model.requests_each)
     }
 
     /// The client begins, though it has to open a session first.
@@ -90,8 +94,9 @@ impl Client {
             }
             return;
         }
-        if self.download.is_some() {
-            self.fetch(now);
+        if let Some(bodies) = &mut self.bodies {
+            bodies.due();
+            self.transfer(now);
             return;
         }
         if self.flow.is_some() {
@@ -140,7 +145,8 @@ impl Client {
             }
         };
         let content = Content { code, options: &options, payload };
-        let taken = self.exchanges.ask(now, (server_address(), kind), &content, number);
+        let to = (server_in_turn(number / self.model.requests_each), kind);
+        let taken = self.exchanges.ask(now, to, &content, number);
         if taken {
             self.agenda.opened();
             if let Some(flow) = &mut self.flow {
@@ -153,11 +159,31 @@ impl Client {
         taken
     }
 
-    /// Sends the messages of the download.
-    fn fetch(&mut self, now: Instant) {
-        while let Some(download) = &mut self.download
-            && !download.advance(now)
-            && let Some(outgoing) = download.take()
+    /// Something has happened that every client reports.
+    pub(crate) fn happens(&mut self, now: Instant) {
+        if let Some(bodies) = &mut self.bodies {
+            bodies.happens();
+        }
+        self.transfer(now);
+    }
+
+    /// A datagram of its was lost on the way.
+    pub(crate) const fn note_loss(&mut self, by_queue: bool) {
+        if let Some(bodies) = &mut self.bodies {
+            bodies.note_loss(by_queue);
+        }
+    }
+
+    /// The messages of a sensor so far.
+    pub(crate) fn messages(&self) -> Messages {
+        self.bodies.as_ref().and_then(|bodies| bodies.messages()).unwrap_or_default()
+    }
+
+    /// Sends the messages of the body under way, if there is one.
+    pub(crate) fn transfer(&mut self, now: Instant) {
+        while let Some(bodies) = &mut self.bodies
+            && !bodies.advance(now)
+            && let Some(outgoing) = bodies.take()
         {
             let number = match self.agenda.make(now) {
                 Some(number) => number,
@@ -168,19 +194,19 @@ impl Client {
                 let content = Content { code: outgoing.code, options, payload: &outgoing.payload };
                 self.exchanges.ask(now, to, &content, number)
             });
-            download.sent(number, outgoing.id);
+            bodies.sent(number, outgoing.id);
             match taken {
                 true => self.agenda.opened(),
-                false => download.lost(now, number),
+                false => bodies.lost(now, number),
             }
         }
-        self.note_download(now);
+        self.note_bodies(now);
     }
 
-    /// Makes no further request if the download is over.
-    fn note_download(&mut self, now: Instant) {
-        if let Some(download) = &mut self.download
-            && download.advance(now)
+    /// Makes no further request if the last body is over.
+    fn note_bodies(&mut self, now: Instant) {
+        if let Some(bodies) = &mut self.bodies
+            && bodies.advance(now)
         {
             self.agenda.stop();
         }
@@ -193,16 +219,19 @@ impl Client {
         (datagram, tag, congestion_experienced): (&[u8], Tag, bool),
         recorder: &mut impl Recorder,
     ) -> bool {
-        let arrival = Arrival { congestion_experienced, ..server_address().into() };
+        let arrival = Arrival { congestion_experienced, ..self.server(tag.exchange).into() };
         let arrived = (arrival, datagram, tag);
-        let download = &mut self.download;
+        let bodies = &mut self.bodies;
         let read = |message: &Message<'_>| {
-            if let Some(download) = download {
-                download.answered(now, tag.exchange, message);
+            if let Some(bodies) = bodies {
+                bodies.answered(now, tag.exchange, message);
             }
         };
         let ended = self.exchanges.receive_and_read(now, arrived, recorder, read);
         let Some(ended) = ended else { return false };
+        if let Some(bodies) = &mut self.bodies {
+            bodies.note_early(ended.early);
+        }
         if ended.answered {
             self.exchanges.record.payload_bytes += self.model.payload.len() as u64;
             let (after, in_time) = self.agenda.answered(now, ended.made);
@@ -218,8 +247,8 @@ impl Client {
     /// The endpoint's timer may be due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.exchanges.endpoint.handle_timeout(now);
-        if self.download.as_ref().and_then(|download| download.wait()).is_some_and(|at| at <= now) {
-            self.fetch(now);
+        if self.bodies.as_ref().and_then(|bodies| bodies.wait()).is_some_and(|at| at <= now) {
+            self.transfer(now);
         }
     }
 
@@ -231,16 +260,16 @@ impl Client {
         recorder: &mut R,
         mut send: impl FnMut(&mut R, &[u8], Tag),
     ) -> (Option<Instant>, bool) {
-        let mut wants_to_act = false;
+        let (mut wants_to_act, number) = (false, self.number());
         loop {
             match self.exchanges.poll(now, recorder) {
-                exchanges::Step::Leaves { datagram, tag, .. } => {
+                exchanges::Step::Leaves { datagram, tag } => {
                     if let Some(flow) = &mut self.flow {
                         if tag.probe {
                             flow.probes();
                         } else if flow.leaves(now, tag.exchange) {
                             if tag.exchange == 0 {
-                                recorder.begins(now, self.number);
+                                recorder.begins(now, number);
                             }
                             // There is room for the next one.
                             wants_to_act = true;
@@ -256,7 +285,7 @@ impl Client {
                 exchanges::Step::Other => {}
                 exchanges::Step::Wait(at) => {
                     self.note_rate(now, recorder);
-                    let wait = self.download.as_ref().and_then(|download| download.wait());
+                    let wait = self.bodies.as_ref().and_then(|bodies| bodies.wait());
                     let next = match (at, wait) {
                         (Some(at), Some(wait)) => Some(at.min(wait)),
                         (at, wait) => at.or(wait),
@@ -274,15 +303,15 @@ impl Client {
         }
         let metrics = self.exchanges.endpoint.metrics(server_address());
         if let Some(interval) = metrics.and_then(|metrics| metrics.interval) {
-            recorder.rate(now, self.number, 1e6 / f64::from(interval.get().max(1)));
+            recorder.rate(now, self.number(), 1e6 / f64::from(interval.get().max(1)));
         }
     }
 
     /// Reads what the next event needs: see [`Endpoint::read_ahead`](ebbtide_core::endpoint::Endpoint::read_ahead).
     pub(crate) fn read_ahead(&self) -> u64 {
-        let options = u32::from(self.download.is_some()) ^ u32::from(self.observer.is_some());
+        let options = u32::from(self.bodies.is_some()) ^ u32::from(self.observer.is_some());
         let agenda = self.agenda.open() ^ u32::from(self.agenda.has_more());
-        self.exchanges.read_ahead() ^ u64::from(agenda ^ options ^ self.number)
+        self.exchanges.read_ahead() ^ u64::from(agenda ^ options)
     }
 
     /// Exchanges under way.
@@ -294,14 +323,14 @@ impl Client {
         if self.flow.as_mut().is_some_and(|flow| flow.given_up(number)) {
             self.agenda.again();
         }
-        if let Some(download) = &mut self.download {
-            download.lost(now, number);
+        if let Some(bodies) = &mut self.bodies {
+            bodies.lost(now, number);
             self.agenda.again();
         }
     }
 
     fn ended(&mut self, now: Instant) {
-        self.note_download(now);
+        self.note_bodies(now);
         if let Some(time) = self.agenda.ended(now) {
             self.exchanges.record.fct = time;
         }

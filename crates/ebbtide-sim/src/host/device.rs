@@ -112,6 +112,21 @@ impl Device {
         }
     }
 
+    /// Sends what its workload has ready where requests go by the clock: more of a body that is under way.
+    pub(crate) fn goes_on(&mut self, now: Instant) {
+        if let Self::Udp(client) = self {
+            client.transfer(now);
+        }
+    }
+
+    /// The client whose messages are datagrams, as all are in a low-power network.
+    pub(crate) fn client(&mut self) -> Option<&mut Client> {
+        match self {
+            Self::Udp(client) => Some(client),
+            _ => None,
+        }
+    }
+
     /// Takes a packet from the network, and whether a queue has marked it. Returns whether the application
     /// wants to act. The mark reaches CoAP's own congestion control only.
     pub(crate) fn receive(

@@ -1,5 +1,4 @@
-//! The exchanges of an endpoint that asks, and what is measured of them: of a client on a link as of
-//! a host in a mesh.
+//! The exchanges of an endpoint that asks, and what is measured of them.
 
 use super::tagged;
 use super::{Counts, OutcomeBook, Tag, count};
@@ -11,7 +10,7 @@ use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{
     Arrival, Endpoint, Event, Ignored, Output, Received, Reliability, Remember, Sent, SharedConfig,
 };
-use ebbtide_core::time::{Duration, Instant, Micros};
+use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Content, Message, Token};
 use smallvec::SmallVec;
 use std::net::SocketAddr;
@@ -54,7 +53,7 @@ impl Request {
         let transmissions = self.sent.len() as u32;
         let after = self.sent.first().map_or(Duration::ZERO, |first| now - *first);
         book.failed(self.number, transmissions, after);
-        Ended::failed(self.number, transmissions.saturating_sub(1))
+        Ended::failed(self.number)
     }
 }
 
@@ -67,19 +66,14 @@ pub(crate) struct Ended {
     pub(crate) answered: bool,
     /// When the application asked; without meaning if it failed.
     pub(crate) made: Instant,
-    /// Since its original left.
-    pub(crate) round_trip: Micros,
-    /// How often it was repeated.
-    pub(crate) retransmissions: u32,
     /// Retransmissions that left although the original was answered.
     pub(crate) early: u32,
 }
 
 impl Ended {
-    /// A request that was repeated so often in vain.
-    pub(crate) const fn failed(number: u32, retransmissions: u32) -> Self {
-        let (made, round_trip) = (Instant::ZERO, Micros::ZERO);
-        Self { number, answered: false, made, round_trip, retransmissions, early: 0 }
+    /// A request that was sent and repeated in vain.
+    const fn failed(number: u32) -> Self {
+        Self { number, answered: false, made: Instant::ZERO, early: 0 }
     }
 }
 
@@ -102,10 +96,8 @@ impl Default for Kind {
 pub(crate) enum Step<'e> {
     /// A request or a probe leaves.
     Leaves {
-        to: SocketAddr,
         datagram: &'e [u8],
         tag: Tag,
-        timeout: Micros,
     },
     Failed(Ended),
     /// An event for which no host of the testbed waits.
@@ -212,7 +204,7 @@ impl Exchanges {
                 let tag = Tag { exchange: request.number, ordinal, probe };
                 self.record.largest_timeout = self.record.largest_timeout.max(timeout);
                 recorder.armed(now, tagged(self.record.client, tag), timeout);
-                Step::Leaves { to: transmit.to, datagram: transmit.datagram, tag, timeout }
+                Step::Leaves { datagram: transmit.datagram, tag }
             }
             Output::Event(Event::Failed { exchange, reason }) => {
                 self.record.failed += 1;
@@ -261,8 +253,6 @@ impl Exchanges {
             number: request.number,
             answered: true,
             made: request.made,
-            round_trip: request.sent.first().map_or(Micros::ZERO, since),
-            retransmissions: retransmissions as u32,
             early: if answered == 0 { later } else { 0 },
         }
     }

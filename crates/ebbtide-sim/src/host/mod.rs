@@ -2,15 +2,16 @@
 
 mod agenda;
 mod answerer;
+mod bodies;
 mod book;
 mod client;
 mod device;
 mod exchanges;
-mod firmware;
 mod flow;
 mod model;
 mod observers;
 mod q_block;
+mod reports;
 mod secure;
 mod server;
 mod tcp;
@@ -20,7 +21,6 @@ pub(crate) use answerer::Answerer;
 pub(crate) use book::{Arrivals, OutcomeBook};
 pub use device::endpoint_config;
 pub(crate) use device::{Device, device_config};
-pub(crate) use exchanges::{Ended, Exchanges, Kind, Step};
 pub(crate) use model::{ClientModel, Model};
 pub(crate) use observers::observe_before;
 pub(crate) use secure::{SecureServer, meet_before};
@@ -41,12 +41,17 @@ const FIRST_CLIENT: u32 = 0x0a00_0001;
 /// CoAP's port (RFC 7252 section 6.1).
 pub(crate) const PORT: u16 = 5683;
 
-/// The server's address, of those for documentation (RFC 5737).
+/// The first server's address, of those for documentation (RFC 5737).
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// The server's address and port.
 pub(crate) fn server_address() -> SocketAddr {
-    SocketAddr::from((SERVER, PORT))
+    server_in_turn(0)
+}
+
+/// The same of one of several servers, which a client asks in turn.
+fn server_in_turn(number: u32) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::from_bits(SERVER.to_bits().wrapping_add(number)), PORT))
 }
 
 /// The address of a client's host: one each in 10.0.0.0/8.

@@ -16,6 +16,8 @@ pub(crate) enum Model {
 /// Configuration and request contents that clients share: a million clients store them once.
 pub(crate) struct ClientModel {
     pub(crate) config: SharedConfig,
+    /// Requests to one server before the next one is asked.
+    pub(super) requests_each: u32,
     /// Whether the requests are Confirmable.
     pub(super) reliability: Reliability,
     /// The value of the requests' option Uri-Path.
@@ -38,16 +40,22 @@ impl Model {
 impl ClientModel {
     /// The clients of a scenario under this control.
     pub(crate) fn new(scenario: &Scenario, control: ControlConfig) -> Arc<Self> {
+        let workload = &scenario.workload;
+        let servers = scenario.servers_in_turn();
+        let mut config = endpoint_config(scenario, control);
+        // One client may ask many servers in turn, and remembers all of them.
+        config.limits.peers = config.limits.peers.max(servers as usize + 1);
         Arc::new(Self {
-            config: endpoint_config(scenario, control).into(),
-            reliability: match scenario.workload.reliability {
+            config: config.into(),
+            requests_each: if servers > 1 { workload.exchanges } else { u32::MAX },
+            reliability: match workload.reliability {
                 crate::scenario::Reliability::Confirmable => Reliability::Confirmable,
                 crate::scenario::Reliability::NonConfirmable => Reliability::NonConfirmable,
             },
-            path: scenario.workload.path.as_bytes().into(),
-            payload: digits(match scenario.workload.kind {
-                WorkloadKind::Notifications => scenario.workload.response_payload,
-                _ => scenario.workload.request_payload,
+            path: workload.path.as_bytes().into(),
+            payload: digits(match workload.kind {
+                WorkloadKind::Notifications => workload.response_payload,
+                _ => workload.request_payload,
             })
             .into(),
         })

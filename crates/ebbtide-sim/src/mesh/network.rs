@@ -1,12 +1,12 @@
-//! Nodes that queue, fragment, forward and put together again.
+//! Nodes that queue, fragment, forward and put together again. The contents of the datagrams are
+//! the caller's: here they have a token, a length and two ends.
 
 use super::bytes::{Hop, acknowledgement};
 use super::reassembly::Reassembly;
 use super::{Routes, Topology};
 use crate::engine::Engine;
-use crate::host::Tag;
 use crate::lowpan::{ElidedAddresses, Fragments, compressed_header, fragments};
-use crate::medium::ieee802154::{DutyCycle, LowPowerEvent, Mac, PhaseLock};
+use crate::medium::ieee802154::{DutyCycle, LowPowerEvent, LowPowerStep, Mac, PhaseLock};
 use crate::medium::{Energy, Frame, Indication, Outcome};
 use crate::random::Streams;
 use crate::record::{Causes, NodeRecord};
@@ -16,19 +16,28 @@ use std::collections::VecDeque;
 
 /// A datagram under way between two hosts. Hosts with numbers beyond the nodes' are in the
 /// Internet, behind the root.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Packet {
-    pub(super) from: u32,
-    pub(super) to: u32,
-    pub(super) tag: Tag,
-    pub(super) bytes: Vec<u8>,
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Datagram {
+    /// The caller's identifier.
+    pub(crate) token: u32,
+    /// Whether it is on its way to a server: the caller's as well.
+    pub(crate) upwards: bool,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// Bytes of the CoAP message.
+    pub(crate) bytes: u32,
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Packet {
+    datagram: Datagram,
     /// Hands that it is in: the receiver's and, until its last fragment is done, the sender's.
     holders: u8,
 }
 
 /// Why a datagram did not arrive.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     Queue,
     Retries,
     Access,
@@ -38,7 +47,7 @@ pub(super) enum Cause {
 
 impl Cause {
     /// In words.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue full",
             Self::Retries => "lost on the air",
@@ -51,11 +60,12 @@ impl Cause {
 
 /// The fate of a datagram in the network.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Ended {
-    /// It is at this node: its destination, or the root on its way to the Internet.
-    Arrived(u32, u32),
-    /// It was lost at this node.
-    Lost(u32, u32, Cause),
+pub(crate) struct Ended {
+    pub(crate) datagram: Datagram,
+    /// Where it is, or was lost: its destination, the root on its way to the Internet, or any other.
+    pub(crate) node: u32,
+    /// Why it was lost; `None` if it has arrived.
+    pub(crate) lost: Option<Cause>,
 }
 
 #[derive(Clone, Debug)]
@@ -100,10 +110,10 @@ impl Node {
 
 /// The network.
 #[derive(Debug)]
-pub(super) struct Network {
-    pub(super) mac: Mac,
-    pub(super) routes: Routes,
-    pub(super) topology: Topology,
+pub(crate) struct Network {
+    mac: Mac,
+    pub(crate) routes: Routes,
+    pub(crate) topology: Topology,
     nodes: Vec<Node>,
     addresses: Addresses,
     /// Frames that a node holds.
@@ -116,14 +126,15 @@ pub(super) struct Network {
     acknowledged: bool,
     packets: Vec<Packet>,
     free: Vec<u32>,
-    ended: VecDeque<Ended>,
-    pub(super) set_out: u64,
-    pub(super) arrived: u64,
-    pub(super) lost: Causes,
+    ended: VecDeque<(u32, Ended)>,
+    released: Vec<u32>,
+    pub(crate) set_out: u64,
+    pub(crate) arrived: u64,
+    pub(crate) lost: Causes,
 }
 
 impl Network {
-    pub(super) fn new(scenario: &Scenario, mesh: &Mesh, streams: &Streams) -> Self {
+    pub(crate) fn new(scenario: &Scenario, mesh: &Mesh, streams: &Streams) -> Self {
         let loss = scenario.loss_model();
         let topology = Topology::new(mesh, scenario.average_loss());
         let lock = match mesh.duty_cycle {
@@ -157,57 +168,59 @@ impl Network {
             packets: Vec::new(),
             free: Vec::new(),
             ended: VecDeque::new(),
+            released: Vec::new(),
             set_out: 0,
             arrived: 0,
             lost: Causes::default(),
         }
     }
 
-    /// A place for a datagram; in the hand of the caller.
-    pub(super) fn packet(&mut self, from: u32, to: u32, tag: Tag, bytes: &[u8]) -> u32 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.packets.push(Packet::default());
-            (self.packets.len() - 1) as u32
-        });
+    /// A datagram sets out at a node. [`Self::poll`] says what becomes of it, [`Self::released`] from when on its
+    /// token and its bytes are not needed any more.
+    pub(crate) fn send<E: From<LowPowerEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        (node, datagram): (u32, Datagram),
+        engine: &mut Engine<E>,
+    ) {
+        let packet = Packet { datagram, holders: 1 };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.packets[place as usize] = packet;
+                place
+            }
+            None => {
+                self.packets.push(packet);
+                (self.packets.len() - 1) as u32
+            }
+        };
+        self.set_out += 1;
+        self.forward(now, (node, place), engine);
+    }
+
+    /// The next datagram that has arrived or was lost.
+    pub(crate) fn poll(&mut self) -> Option<Ended> {
+        let (packet, ended) = self.ended.pop_front()?;
+        self.release(packet);
+        Some(ended)
+    }
+
+    /// The token of the next datagram that no node has any more.
+    pub(crate) fn released(&mut self) -> Option<u32> {
+        self.released.pop()
+    }
+
+    fn release(&mut self, place: u32) {
         let packet = &mut self.packets[place as usize];
-        (packet.from, packet.to, packet.tag, packet.holders) = (from, to, tag, 1);
-        packet.bytes.clear();
-        packet.bytes.extend_from_slice(bytes);
-        place
-    }
-
-    pub(super) fn get(&self, packet: u32) -> &Packet {
-        &self.packets[packet as usize]
-    }
-
-    /// The caller needs a datagram no more.
-    pub(super) fn release(&mut self, packet: u32) {
-        let holders = &mut self.packets[packet as usize].holders;
-        *holders -= 1;
-        if *holders == 0 {
-            self.free.push(packet);
+        packet.holders -= 1;
+        if packet.holders == 0 {
+            self.released.push(packet.datagram.token);
+            self.free.push(place);
         }
     }
 
-    /// A datagram sets out at a node.
-    pub(super) fn set_out<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        (node, packet): (u32, u32),
-        engine: &mut Engine<E>,
-    ) {
-        self.set_out += 1;
-        self.forward(now, (node, packet), engine);
-    }
-
-    /// The fates of datagrams since the last call. Those that arrived, and those that are
-    /// lost, are in the caller's hand.
-    pub(super) fn poll(&mut self) -> Option<Ended> {
-        self.ended.pop_front()
-    }
-
     /// An event of the MAC has come.
-    pub(super) fn handle<E: From<LowPowerEvent> + Copy>(
+    pub(crate) fn handle<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
         event: LowPowerEvent,
@@ -221,7 +234,7 @@ impl Network {
             }
         }
         // A frame that waits for its repetition is in nobody's way but its own neighbour's.
-        self.send_next(now, event.station(), engine);
+        self.send_next(now, event.station, engine);
     }
 
     fn forward<E: From<LowPowerEvent> + Copy>(
@@ -230,13 +243,13 @@ impl Network {
         (at, place): (u32, u32),
         engine: &mut Engine<E>,
     ) {
-        let packet = &self.packets[place as usize];
+        let packet = self.packets[place as usize].datagram;
         let nodes = self.nodes.len() as u32;
         let root = self.topology.root;
         let goal = if packet.to < nodes { packet.to } else { root };
         if goal == at {
             self.arrived += 1;
-            self.ended.push_back(Ended::Arrived(at, place));
+            self.ended.push_back((place, Ended { datagram: packet, node: at, lost: None }));
             return;
         }
         if at == root && !self.routes.has(goal) {
@@ -251,7 +264,7 @@ impl Network {
         };
         let header = compressed_header(self.addresses, ends);
         // Checked to be at most LARGEST_DATAGRAM.
-        let frames = fragments(self.addresses, header, packet.bytes.len() as u32);
+        let frames = fragments(self.addresses, header, packet.bytes);
         let node = &mut self.nodes[at as usize];
         if node.frames + frames.count > self.most_frames || !node.takes(to, self.most_neighbours) {
             node.overflows += 1;
@@ -282,7 +295,8 @@ impl Network {
             Cause::Reassembly => self.lost.reassembly += 1,
             Cause::Route => self.lost.route += 1,
         }
-        self.ended.push_back(Ended::Lost(at, packet, cause));
+        let datagram = self.packets[packet as usize].datagram;
+        self.ended.push_back((packet, Ended { datagram, node: at, lost: Some(cause) }));
     }
 
     /// Hands a node's MAC, if it is idle, the first frame of the first datagram none of whose
@@ -391,22 +405,24 @@ impl Network {
         if self.spacing > 0 && node.queue.iter().any(|outgoing| outgoing.to == frame.to) {
             let until = now + Duration::from_nanos(self.spacing);
             node.spaced.push((frame.to, until));
-            engine.schedule(until, LowPowerEvent::Repeat(frame.from).into());
+            engine.schedule(until, LowPowerStep::Repeat.of(frame.from).into());
         }
     }
 
     /// The frame that an event of the MAC puts on the air, if it does: sender, receiver,
-    /// the frame.
-    pub(super) fn on_air(&self, event: LowPowerEvent) -> Option<(u32, u32, Vec<u8>)> {
-        let frame = match event {
-            LowPowerEvent::Begin(number) | LowPowerEvent::AckBegin(number) => {
-                self.mac.in_hand(number)?
-            }
+    /// the frame. `bytes` are those of the datagram with a token.
+    pub(crate) fn on_air<'p>(
+        &self,
+        event: LowPowerEvent,
+        bytes: impl FnOnce(u32) -> &'p [u8],
+    ) -> Option<(u32, u32, Vec<u8>)> {
+        let frame = match event.step {
+            LowPowerStep::Begin | LowPowerStep::AckBegin => self.mac.in_hand(event.station)?,
             _ => return None,
         };
         let queue = &self.nodes[frame.from as usize].queue;
         let outgoing = queue.iter().find(|outgoing| outgoing.tag == frame.token)?;
-        let packet = &self.packets[outgoing.packet as usize];
+        let packet = self.packets[outgoing.packet as usize].datagram;
         let nodes = self.nodes.len() as u32;
         let first = if packet.from < nodes { packet.from } else { self.topology.root };
         let hop = Hop {
@@ -417,16 +433,16 @@ impl Network {
             behind: self.routes.hops(first, frame.from),
             tag: frame.token,
             acknowledged: self.acknowledged,
-            message: &packet.bytes,
+            message: bytes(packet.token),
         };
-        Some(match event {
-            LowPowerEvent::Begin(_) => (frame.from, frame.to, hop.frame(outgoing.index)),
+        Some(match event.step {
+            LowPowerStep::Begin => (frame.from, frame.to, hop.frame(outgoing.index)),
             _ => (frame.to, frame.from, acknowledgement(hop.sequence(outgoing.index))),
         })
     }
 
     /// Every node's measurements at `now`.
-    pub(super) fn records(&self, now: Instant) -> Vec<NodeRecord> {
+    pub(crate) fn records(&self, now: Instant) -> Vec<NodeRecord> {
         let root = self.topology.root;
         let all = self.nodes.iter().zip(&self.topology.places).zip(0..);
         let record = |((node, place), number): ((&Node, &[f64; 2]), u32)| NodeRecord {

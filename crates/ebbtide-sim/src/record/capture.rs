@@ -22,6 +22,8 @@ pub const AIR: [&str; 1] = ["air"];
 pub struct Capture<W: Write> {
     writer: PcapNgWriter<W>,
     is_ipv6: bool,
+    /// Whether it is of frames, not of packets.
+    is_of_frames: bool,
 }
 
 /// Bytes of the headers of IPv6 and UDP.
@@ -64,7 +66,8 @@ impl<W: Write> Capture<W> {
             };
             writer.write_pcapng_block(block).map_err(to_io)?;
         }
-        Ok(Self { writer, is_ipv6: false })
+        let is_of_frames = linktype == DataLink::IEEE802_15_4;
+        Ok(Self { writer, is_ipv6: false, is_of_frames })
     }
 
     /// Writes CoAP messages in packets whose header has this length, if there are such: with 48 bytes in IPv6 and
@@ -109,6 +112,11 @@ impl<W: Write> Capture<W> {
         };
         self.writer.write_pcapng_block(block).map_err(to_io)?;
         Ok(())
+    }
+
+    /// Whether it is one of frames on the air.
+    pub(crate) const fn is_of_frames(&self) -> bool {
+        self.is_of_frames
     }
 
     /// The sink, with everything written.

@@ -2,8 +2,10 @@
 
 use super::ExchangeRecord;
 use super::fine_times::FineTimes;
-use super::recorder::{Recorder, new_histogram};
-use ebbtide_core::time::{Duration, Micros};
+use super::low_power_times::LowPowerTimes;
+use super::recorder::{Recorder, Tagged, new_histogram};
+use crate::scenario::Scenario;
+use ebbtide_core::time::{Duration, Instant, Micros};
 use hdrhistogram::Histogram;
 
 /// Sees round trips and durations, which every replication measures, and each exchange if it is to.
@@ -15,6 +17,8 @@ pub struct Discard {
     /// The class that is measured now.
     class: usize,
     exchanges: Option<Vec<ExchangeRecord>>,
+    /// Further times, in a low-power network.
+    low_power: Option<Box<LowPowerTimes>>,
 }
 
 /// Times of the exchanges of all clients, or of those of a class, in µs.
@@ -35,7 +39,20 @@ impl Discard {
     /// Empty histograms.
     #[must_use]
     pub fn new() -> Self {
-        Self { all: Measured::new(), classes: Vec::new(), class: 0, exchanges: None }
+        let all = Measured::new();
+        Self { all, classes: Vec::new(), class: 0, exchanges: None, low_power: None }
+    }
+
+    /// The same for the network of a scenario.
+    pub(crate) fn for_network(mut self, scenario: &Scenario) -> Self {
+        self.low_power =
+            scenario.network.mesh.is_some().then(|| Box::new(LowPowerTimes::new(scenario)));
+        self
+    }
+
+    /// The times that are measured in low-power networks only.
+    pub(crate) fn low_power(&self) -> Option<&LowPowerTimes> {
+        self.low_power.as_deref()
     }
 
     /// The same, and keeps a row for each exchange if that is wanted.
@@ -117,6 +134,16 @@ impl Recorder for Discard {
     fn ended(&mut self, exchange: &ExchangeRecord) {
         if let Some(exchanges) = &mut self.exchanges {
             exchanges.push(*exchange);
+        }
+        if let Some(low_power) = &mut self.low_power {
+            low_power.ended(exchange);
+        }
+    }
+
+    #[inline]
+    fn armed(&mut self, _now: Instant, tagged: Tagged, timeout: Micros) {
+        if let Some(low_power) = &mut self.low_power {
+            low_power.armed(tagged, timeout);
         }
     }
 }

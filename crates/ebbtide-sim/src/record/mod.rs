@@ -13,6 +13,7 @@ mod files;
 mod fine_times;
 mod flow;
 mod handshakes;
+mod low_power_times;
 mod mesh;
 mod recorder;
 mod run_record;

@@ -87,8 +87,9 @@ pub trait Recorder {
     fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
     }
-    /// A packet leaves the Wi-Fi or LoRaWAN cell (`"wifi"`, `"lora"`): it has crossed it, was dropped before or
-    /// lost in it. [`Details::queued`] are packets, not bytes.
+    /// A packet leaves the Wi-Fi or LoRaWAN cell or the low-power network (`"wifi"`, `"lora"`, `"mesh"`): it has
+    /// crossed it, was dropped before or lost in it. [`Details::queued`] are packets, not bytes. Losses in a
+    /// low-power network are reported by [`Self::lost_at`] instead.
     fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
         let _ = (now, medium, packet);
     }
@@ -120,10 +121,6 @@ pub trait Recorder {
     /// A datagram was lost in a low-power network.
     fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
         let _ = (now, tagged, at);
-    }
-    /// A message reached its host in a low-power network.
-    fn reached(&mut self, now: Instant, tagged: Tagged, upwards: bool) {
-        let _ = (now, tagged, upwards);
     }
     /// An exchange got its response; what the control made of it.
     fn answered(

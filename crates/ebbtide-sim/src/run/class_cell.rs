@@ -31,8 +31,9 @@ pub(super) fn classes(spec: &CellSpec, records: &[RunRecord], command: &str) -> 
         (cell.class, cell.own_control) = (class.name, class.control);
         cell.links.clear();
         cell.cross.clear();
-        cell.lora = None;
-        cell.is_periodic = part.scenario.workload.kind.keeps_time();
+        (cell.lora, cell.mesh) = (None, None);
+        let kind = part.scenario.workload.kind;
+        cell.is_periodic = kind.keeps_time() || kind.is_mesh();
         cell
     };
     parts(spec).into_iter().enumerate().map(figures).collect()
@@ -114,7 +115,8 @@ fn loads(spec: &CellSpec, parts: &[(ClassView, CellSpec)]) -> Vec<Load> {
 /// Zero where a class keeps time by itself.
 pub(super) fn limit_s(spec: &CellSpec, alone: fn(&CellSpec) -> f64) -> f64 {
     let parts = parts(spec);
-    if parts.iter().any(|(_, part)| part.scenario.workload.kind.keeps_time()) {
+    let keeps_time = |part: &CellSpec| part.scenario.workload.kind.keeps_time();
+    if spec.scenario.network.mesh.is_some() || parts.iter().any(|(_, part)| keeps_time(part)) {
         return 0.0;
     }
     let windows = parts.iter().map(|(_, part)| part.scenario.clients.start_window.0);
@@ -173,8 +175,10 @@ pub(super) fn demand(spec: &CellSpec, alone: fn(&CellSpec) -> Demand) -> Demand 
         let network = &spec.scenario.network;
         demand.buffer = if load.upwards { network.up.buffer.0 } else { network.down.buffer.0 };
     }
-    let has_duty_cycle = spec.scenario.network.lora.is_some();
-    if has_duty_cycle || parts.iter().any(|(_, part)| part.scenario.workload.kind.is_flow()) {
+    // Of these no link is what limits them.
+    let network = &spec.scenario.network;
+    let is_slow = network.lora.is_some() || network.mesh.is_some();
+    if is_slow || parts.iter().any(|(_, part)| part.scenario.workload.kind.is_flow()) {
         demand.each_s = 0.0;
     }
     // Requests per second of all devices; without a period, a class has no such rate.

@@ -42,8 +42,10 @@ pub(super) fn mesh_cell(records: &[RunRecord]) -> Option<MeshCell> {
             sum / completed(record)
         }),
         messages,
-        loss: over(&|_, mesh| {
-            let losses: Vec<f64> = mesh.messages.iter().map(loss).collect();
+        loss: over(&|record, mesh| {
+            // Devices of other classes have no messages.
+            let of_sensor = |one: &&Messages| record.totals.classes.is_empty() || one.offered > 0;
+            let losses: Vec<f64> = mesh.messages.iter().filter(of_sensor).map(loss).collect();
             losses.iter().sum::<f64>() / losses.len() as f64
         }),
         worst_loss: over(&|_, mesh| mesh.messages.iter().map(loss).fold(0.0, f64::max)),

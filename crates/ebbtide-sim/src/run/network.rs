@@ -1,16 +1,16 @@
 //! The network of a replication: both directions of the bottleneck and the packets under way.
 
 use super::cross::Sources;
+use super::pool::Pool;
 use super::radio::Radio;
 use super::roster::Roster;
 use super::topology::{BOTTLENECK, OWN, Topology};
 use crate::engine::Engine;
-use crate::growth::room;
 use crate::host::tagged;
 use crate::host::{self, Tag};
-use crate::medium::{ieee80211, lora};
+use crate::medium::{ieee80211, ieee802154, lora};
 use crate::net::queue;
-use crate::net::{Bottleneck, Delay, Fate};
+use crate::net::{Bottleneck, Delay, Fate, LossModel};
 use crate::random::Streams;
 use crate::record::{BackgroundPackets, Delivery, LinkRecord};
 use crate::record::{Details, Recorder, RunError};
@@ -32,7 +32,8 @@ pub(super) enum NetEvent {
     AtServer(u32),
     /// A packet arrives at the router before the link to the clients.
     AtDownLink(u32),
-    /// A packet for a client arrives at the access point of a Wi-Fi cell, or at the gateway of LoRaWAN.
+    /// A packet arrives at the radio: at the access point of a Wi-Fi cell, at the gateway of LoRaWAN, or at the
+    /// root of a low-power network.
     AtAccessPoint(u32),
     /// A packet arrives at its client.
     AtClient(u32),
@@ -70,6 +71,17 @@ pub(super) enum NetEvent {
         /// The device.
         device: u32,
     },
+    /// Something happens on the air of a low-power network.
+    LowPower {
+        /// What.
+        step: ieee802154::LowPowerStep,
+        /// The node that sends the frame.
+        station: u32,
+    },
+    /// A server on a node of it has processed the request in this packet.
+    Processed(u32),
+    /// Something happens that all clients of this class report.
+    Happens(u16),
 }
 
 /// Each packet under way has one.
@@ -84,6 +96,12 @@ impl From<ieee80211::WifiEvent> for NetEvent {
 impl From<lora::LoraEvent> for NetEvent {
     fn from(event: lora::LoraEvent) -> Self {
         Self::Lora { step: event.step, device: event.device }
+    }
+}
+
+impl From<ieee802154::LowPowerEvent> for NetEvent {
+    fn from(event: ieee802154::LowPowerEvent) -> Self {
+        Self::LowPower { step: event.step, station: event.station }
     }
 }
 
@@ -106,6 +124,10 @@ pub(super) struct Net {
     /// The number of the first sender of cross traffic; they follow all others.
     pub(super) first_cross: u32,
     pub(super) radio: Option<Radio>,
+    /// Whether the radio is a low-power network.
+    pub(super) has_mesh: bool,
+    /// Whether it is on the servers' side of the bottleneck.
+    pub(super) is_behind: bool,
     /// How many of the clients are CoAP's; TCP in the background counts on from there.
     clients: u32,
     /// How many of both are at the radio, the first ones.
@@ -115,7 +137,7 @@ pub(super) struct Net {
     header: u32,
     mtu: u32,
     roster: Arc<Roster>,
-    server_processing: (Delay, ChaCha8Rng),
+    pub(super) server_processing: (Delay, ChaCha8Rng),
     pub(super) error: Option<RunError>,
     /// The network cost of the clients of each class.
     pub(super) deliveries: Vec<Delivery>,
@@ -131,21 +153,31 @@ impl Net {
         streams: &Streams,
     ) -> Self {
         let network = &scenario.network;
-        let loss = scenario.loss_model();
+        // In a low-power network the paths of its radio lose frames, and not the wired side.
+        let loss = match network.mesh {
+            Some(_) => LossModel::None,
+            None => scenario.loss_model(),
+        };
         let up = Path::up(network, loss, streams);
         let down = Path::down(network, loss, streams);
         let clients = scenario.clients.count;
-        let stations = clients + network.background.stations();
+        let is_behind = scenario.is_cloud();
+        let stations = match network.has_radio() && !is_behind {
+            true => clients + network.background.stations(),
+            false => 0,
+        };
         Self {
             pool: Pool::default(),
             up: up.link,
             down: down.link,
             topology: Topology::new(scenario, &roster.classes, streams),
-            radio: Radio::new(network, stations, streams),
+            radio: Radio::new(scenario, &roster.classes, stations, streams),
+            has_mesh: network.mesh.is_some(),
+            is_behind,
             cross,
             first_cross: clients + network.background.flows,
             clients,
-            stations: if network.wifi.is_some() || network.lora.is_some() { stations } else { 0 },
+            stations,
             beyond_up: up.beyond,
             beyond_down: down.beyond,
             header: network.header,
@@ -227,7 +259,7 @@ impl Net {
     /// The link that follows this one for a packet of this client, or of this sender of other
     /// traffic; `None` after the last.
     #[inline(always)]
-    fn next(&self, client: u32, link: Option<u16>, upwards: bool) -> Option<u16> {
+    pub(super) fn next(&self, client: u32, link: Option<u16>, upwards: bool) -> Option<u16> {
         let Some(topology) = &self.topology else {
             return link.is_none().then_some(BOTTLENECK);
         };
@@ -405,13 +437,23 @@ impl Net {
         } else if upwards {
             let (delay, rng) = &mut self.beyond_up;
             let at = at + Duration::from_nanos(delay.draw(rng));
-            engine.schedule_in(Engine::<NetEvent>::lane(UP_LANE), at, NetEvent::AtServer(place));
+            let is_behind = self.is_behind;
+            let event = if is_behind { NetEvent::AtAccessPoint } else { NetEvent::AtServer };
+            engine.schedule_in(Engine::<NetEvent>::lane(UP_LANE), at, event(place));
         } else {
+            let at = if self.is_behind { at + self.beyond_down() } else { at };
             let is_station = client < self.stations;
             let event =
                 if is_station { NetEvent::AtAccessPoint(place) } else { NetEvent::AtClient(place) };
             engine.schedule_in(Engine::<NetEvent>::lane(DOWN_LANE), at, event);
         }
+    }
+
+    /// Draws the delay between the server and the router.
+    #[inline]
+    fn beyond_down(&mut self) -> Duration {
+        let (delay, rng) = &mut self.beyond_down;
+        Duration::from_nanos(delay.draw(rng))
     }
 
     /// The server's packet sets out for the router.
@@ -424,7 +466,10 @@ impl Net {
         recorder: &mut R,
     ) {
         let transport = self.transport(client);
+        let on_node = self.has_mesh && self.serving_node(client, tag.exchange).is_some();
         let processing = match transport {
+            // A node has taken its time.
+            Transport::Udp if on_node => 0,
             // Its own requests are ready.
             Transport::Udp if client < self.clients && self.roster.is_from_server(client) => 0,
             Transport::Udp => self.server_processing.0.draw(&mut self.server_processing.1),
@@ -442,140 +487,10 @@ impl Net {
             self.count_sent(client, bytes, self.roster.is_from_server(client));
         }
         let place = self.pool.put((client, transport), datagram, tag);
-        let (delay, rng) = &mut self.beyond_down;
-        let after = processing.saturating_add(delay.draw(rng));
-        let at = now + Duration::from_nanos(after);
+        if on_node {
+            return self.enter_radio(now, (place, false), engine, recorder);
+        }
+        let at = now + Duration::from_nanos(processing) + self.beyond_down();
         engine.schedule_in(Engine::<NetEvent>::lane(ROUTER_LANE), at, NetEvent::AtDownLink(place));
-    }
-}
-
-/// Attributes of a packet in transit, apart from its bytes.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Packet {
-    pub(super) client: u32,
-    pub(super) tag: Tag,
-    /// At most 65535 bytes: the limit of an endpoint's messages and of an IP packet.
-    pub(super) length: u16,
-    pub(super) transport: Transport,
-    /// Whether a queue on its way has marked it: Congestion Experienced (RFC 3168 section 5).
-    pub(super) is_marked: bool,
-}
-
-impl Packet {
-    pub(super) fn details(self, datagram: &[u8], upwards: bool, now: Instant) -> Details<'_> {
-        Details {
-            upwards,
-            transport: self.transport,
-            tagged: tagged(self.client, self.tag),
-            datagram,
-            queued: 0,
-            fate: Fate::Delivered { at: now },
-            left: None,
-        }
-    }
-}
-
-/// Longer packets than this are kept apart from shorter ones.
-const SHORT: usize = 32;
-
-/// Packets under way, by place. A request of a few bytes does not take the room of a long response.
-#[derive(Debug, Default)]
-pub(super) struct Pool {
-    /// The short ones and the long ones; the last bit of a place says where it is.
-    shelves: [Shelf; 2],
-}
-
-impl Pool {
-    #[inline]
-    pub(super) fn put(&mut self, whose: (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
-        let shelf = u32::from(datagram.len() > SHORT);
-        self.shelves[shelf as usize].put(whose, datagram, tag) << 1 | shelf
-    }
-
-    /// A packet and its bytes.
-    #[inline]
-    pub(super) fn get(&self, place: u32) -> (Packet, &[u8]) {
-        self.shelves[(place & 1) as usize].get(place >> 1)
-    }
-
-    /// The bytes of a packet of this length.
-    #[inline]
-    pub(super) fn bytes(&self, place: u32, length: u16) -> &[u8] {
-        self.shelves[(place & 1) as usize].bytes(place >> 1, length)
-    }
-
-    /// A queue has marked a packet.
-    fn mark(&mut self, place: u32) {
-        self.shelves[(place & 1) as usize].packets[(place >> 1) as usize].is_marked = true;
-    }
-
-    /// The place may be used again.
-    #[inline]
-    pub(super) fn release(&mut self, place: u32) {
-        self.shelves[(place & 1) as usize].release(place >> 1);
-    }
-}
-
-/// Packets of about one length, by place. All bytes are in one buffer. The place that became free last is
-/// used next, because its memory is still in the processor's cache. A packet that joins a long queue when
-/// another one has left it takes the place of that, so the packets of a queue still lie side by side in about
-/// the order in which they leave it.
-#[derive(Debug, Default)]
-struct Shelf {
-    packets: Vec<Packet>,
-    bytes: Vec<u8>,
-    /// Bytes of each place: what the longest packet so far needs.
-    stride: usize,
-    free: Vec<u32>,
-}
-
-impl Shelf {
-    #[inline]
-    fn put(&mut self, (client, transport): (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
-        if datagram.len() > self.stride {
-            self.widen(datagram.len());
-        }
-        let place = self.free.pop().unwrap_or_else(|| {
-            let more = room(self.packets.len(), self.packets.capacity());
-            self.packets.reserve_exact(more);
-            self.packets.push(Packet::default());
-            self.bytes.reserve_exact(more * self.stride);
-            self.bytes.resize(self.packets.len() * self.stride, 0);
-            // As many as fit in memory, far below 2^31.
-            (self.packets.len() - 1) as u32
-        });
-        self.packets[place as usize] =
-            Packet { client, transport, length: datagram.len() as u16, tag, is_marked: false };
-        let start = place as usize * self.stride;
-        self.bytes[start..start + datagram.len()].copy_from_slice(datagram);
-        place
-    }
-
-    /// A packet and its bytes.
-    #[inline]
-    fn get(&self, place: u32) -> (Packet, &[u8]) {
-        let packet = self.packets[place as usize];
-        (packet, self.bytes(place, packet.length))
-    }
-
-    #[inline]
-    fn bytes(&self, place: u32, length: u16) -> &[u8] {
-        &self.bytes[place as usize * self.stride..][..usize::from(length)]
-    }
-
-    /// The place may be used again.
-    #[inline]
-    fn release(&mut self, place: u32) {
-        self.free.push(place);
-    }
-
-    fn widen(&mut self, longest: usize) {
-        let (before, stride) = (self.stride, longest.next_multiple_of(16));
-        let mut bytes = vec![0; self.packets.len() * stride];
-        for place in 0..self.packets.len() {
-            bytes[place * stride..][..before]
-                .copy_from_slice(&self.bytes[place * before..][..before]);
-        }
-        (self.bytes, self.stride) = (bytes, stride);
     }
 }

@@ -1,26 +1,38 @@
-//! The radio between the clients and the bottleneck, if there is one, and what the network does with it.
+//! The radio next to the bottleneck, if there is one, and what the network does with it.
 
+use super::low_power::LowPower;
 use super::network::{Net, NetEvent};
 use super::topology::BOTTLENECK;
 use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
+use crate::medium::ieee802154::LowPowerEvent;
 use crate::medium::lora::{Crossing, LoraCell, LoraCounts};
 use crate::medium::{ieee80211, lora};
 use crate::net::Fate;
 use crate::random::Streams;
 use crate::record::{Details, Recorder, WifiRecord};
-use crate::scenario::Network;
+use crate::scenario::{ClassView, Scenario};
 use ebbtide_core::time::Instant;
 
-/// A cell that all clients' packets cross.
+/// A cell or a network that all clients' packets cross.
 pub(super) enum Radio {
     Wifi(Box<Cell>),
     Lora(Box<LoraCell>),
+    Mesh(Box<LowPower>),
 }
 
 impl Radio {
-    /// The radio of a network, with so many stations.
-    pub(super) fn new(network: &Network, stations: u32, streams: &Streams) -> Option<Self> {
+    /// The radio of a scenario, with so many stations.
+    pub(super) fn new(
+        scenario: &Scenario,
+        classes: &[ClassView],
+        stations: u32,
+        streams: &Streams,
+    ) -> Option<Self> {
+        let network = &scenario.network;
+        if let Some(mesh) = &network.mesh {
+            return Some(Self::Mesh(Box::new(LowPower::new(scenario, mesh, classes, streams))));
+        }
         let wifi = || network.wifi.as_ref().map(|wifi| Cell::new(wifi, stations, streams));
         let lora = || network.lora.as_ref().map(|lora| LoraCell::new(lora, stations, streams));
         wifi().map(Box::new).map(Self::Wifi).or_else(|| lora().map(Box::new).map(Self::Lora))
@@ -31,6 +43,7 @@ impl Radio {
         match self {
             Self::Wifi(_) => "wifi",
             Self::Lora(_) => "lora",
+            Self::Mesh(_) => "mesh",
         }
     }
 
@@ -46,6 +59,8 @@ impl Radio {
         match self {
             Self::Wifi(cell) => cell.send(now, client, upwards, place, bytes, engine),
             Self::Lora(cell) => cell.send(now, client, upwards, place, bytes, engine),
+            // Its packets enter it at any node.
+            Self::Mesh(_) => false,
         }
     }
 
@@ -57,6 +72,7 @@ impl Radio {
                 Crossing::Down(place) => Crossed::Down(place),
                 Crossing::Lost { token, upwards } => Crossed::Lost { place: token, upwards },
             }),
+            Self::Mesh(_) => None,
         }
     }
 
@@ -65,6 +81,7 @@ impl Radio {
         match self {
             Self::Wifi(cell) => cell.waiting(client, upwards),
             Self::Lora(cell) => cell.waiting(client, upwards),
+            Self::Mesh(_) => 0,
         }
     }
 
@@ -72,15 +89,23 @@ impl Radio {
     pub(super) fn wifi_record(&self) -> Option<WifiRecord> {
         match self {
             Self::Wifi(cell) => Some(cell.record()),
-            Self::Lora(_) => None,
+            Self::Lora(_) | Self::Mesh(_) => None,
         }
     }
 
     /// Returns the frames of a LoRaWAN cell.
     pub(super) fn lora_counts(&self) -> Option<LoraCounts> {
         match self {
-            Self::Wifi(_) => None,
             Self::Lora(cell) => Some(cell.counts()),
+            Self::Wifi(_) | Self::Mesh(_) => None,
+        }
+    }
+
+    /// The low-power network, if it is one.
+    pub(super) fn low_power(&mut self) -> Option<&mut LowPower> {
+        match self {
+            Self::Mesh(mesh) => Some(mesh),
+            Self::Wifi(_) | Self::Lora(_) => None,
         }
     }
 }
@@ -94,6 +119,9 @@ impl Net {
         engine: &mut Engine<NetEvent>,
         recorder: &mut R,
     ) {
+        if self.has_mesh {
+            return self.enter_mesh(now, (place, upwards), engine);
+        }
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length.into());
         let Some(radio) = &mut self.radio else { return };
@@ -103,12 +131,16 @@ impl Net {
     }
 
     /// Something happens at the radio. [`Self::crossed`] says what came of it.
-    pub(super) fn at_radio(
+    pub(super) fn at_radio<R: Recorder>(
         &mut self,
         now: Instant,
         event: NetEvent,
         engine: &mut Engine<NetEvent>,
+        recorder: &mut R,
     ) {
+        if let NetEvent::LowPower { step, station } = event {
+            self.note_frame(now, LowPowerEvent { step, station }, recorder);
+        }
         match (&mut self.radio, event) {
             (Some(Radio::Wifi(cell)), NetEvent::Wifi { step, station }) => {
                 cell.handle(now, ieee80211::WifiEvent { step, station }, engine);
@@ -116,28 +148,36 @@ impl Net {
             (Some(Radio::Lora(cell)), NetEvent::Lora { step, device }) => {
                 cell.handle(now, lora::LoraEvent { step, device }, engine);
             }
+            (Some(Radio::Mesh(mesh)), NetEvent::LowPower { step, station }) => {
+                mesh.handle(now, LowPowerEvent { step, station }, engine);
+            }
             _ => {}
         }
     }
 
-    /// The next packet that has crossed the air down to its client. Those that have crossed it upwards go onto
-    /// the link.
+    /// The next packet that has crossed the air to its host, and whether that is a server. Those that go on
+    /// go onto the link.
     pub(super) fn crossed<R: Recorder>(
         &mut self,
         now: Instant,
         engine: &mut Engine<NetEvent>,
         recorder: &mut R,
-    ) -> Option<u32> {
+    ) -> Option<(u32, bool)> {
+        if self.has_mesh {
+            return self.crossed_mesh(now, engine, recorder);
+        }
         loop {
             let arrived = Fate::Delivered { at: now };
             match self.radio.as_mut()?.poll(now, engine)? {
                 Crossed::Up(place) => {
                     self.leaves_radio(now, (place, true), arrived, recorder);
-                    self.onto_link(now, (place, BOTTLENECK, true), engine, recorder);
+                    let (packet, _) = self.pool.get(place);
+                    let link = self.next(packet.client, None, true).unwrap_or(BOTTLENECK);
+                    self.onto_link(now, (place, link, true), engine, recorder);
                 }
                 Crossed::Down(place) => {
                     self.leaves_radio(now, (place, false), arrived, recorder);
-                    return Some(place);
+                    return Some((place, false));
                 }
                 Crossed::Lost { place, upwards } => {
                     self.leaves_radio(now, (place, upwards), Fate::Lost { left: now }, recorder);

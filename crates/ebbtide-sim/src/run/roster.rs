@@ -119,7 +119,7 @@ impl Roster {
             (workload.kind == WorkloadKind::Firmware).then(|| {
                 let plain = ControlConfig::new(Algorithm::Default);
                 let config = endpoint_config(scenario, plain);
-                Answerer::new(config, body, (stream("server"), stream("session")))
+                Answerer::new(config, [body], (stream("server"), stream("session")))
             })
         };
         self.classes.iter().map(server).collect()

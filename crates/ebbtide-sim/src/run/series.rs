@@ -96,7 +96,8 @@ impl Recorder for SeriesRecorder {
         self.plain.ended(exchange);
     }
 
-    fn armed(&mut self, now: Instant, _tagged: Tagged, timeout: Micros) {
+    fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
+        self.plain.armed(now, tagged, timeout);
         if self.seen.is_multiple_of(self.stride) {
             self.timeouts.push((seconds(now), f64::from(timeout.get()) / 1e6));
         }

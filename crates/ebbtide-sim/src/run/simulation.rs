@@ -1,12 +1,16 @@
-//! One replication: clients, bottleneck and server under one virtual clock.
+//! One replication: clients, network and servers under one virtual clock.
 
 mod finish;
+mod low_power;
 mod read_ahead;
 
 use super::background::Flows;
 use super::client_timer::{ClientTimer, Fires};
 use super::cross::Sources;
-use super::network::{DOWN_LANE, LANES, Net, NetEvent, Packet, UP_LANE};
+use super::happenings::Happenings;
+use super::motes::Motes;
+use super::network::{DOWN_LANE, LANES, Net, NetEvent, UP_LANE};
+use super::pool::Packet;
 use super::roster::{self, Roster};
 use super::series::SeriesRecorder;
 use super::topology::BOTTLENECK;
@@ -15,7 +19,6 @@ use crate::host::{
     Answerer, Arrivals, Device, SecureServer, Server, Timetable, client_address, endpoint_config,
     meet_before,
 };
-use crate::mesh;
 use crate::net::Delay;
 use crate::random::Streams;
 use crate::record::{Discard, Recorder, RunError, sparse};
@@ -58,6 +61,9 @@ struct Simulation<R> {
     observers: Server,
     /// For each class that downloads, the server.
     downloads: Vec<Option<Answerer>>,
+    /// The servers on the nodes of a low-power network.
+    motes: Motes,
+    happenings: Happenings,
     /// When the run ends, whatever is under way then.
     until: Option<Instant>,
     /// Whether it has ended: clients do nothing any more.
@@ -108,7 +114,7 @@ pub(super) fn simulate_keeping(
     replication: u32,
     keep: Keep,
 ) -> Result<(RunRecord, Vec<ExchangeRecord>), RunError> {
-    let plain = Discard::keeping(keep.exchanges);
+    let plain = Discard::keeping(keep.exchanges).for_network(scenario);
     if keep.series {
         let (mut record, recorder) =
             simulate_with(scenario, controls, seed, replication, SeriesRecorder::around(plain))?;
@@ -124,6 +130,9 @@ fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
     record.totals.rtt = sparse(measured.round_trips());
     record.totals.durations = sparse(measured.durations());
     record.totals.delivery.after = measured.after().sparse();
+    if let (Some(mesh), Some(times)) = (&mut record.totals.mesh, measured.low_power()) {
+        times.write(mesh);
+    }
     for (index, class) in record.totals.classes.iter_mut().enumerate() {
         let Some(measured) = measured.of_class(index) else { continue };
         class.rtt = sparse(&measured.rtt);
@@ -145,9 +154,6 @@ pub fn simulate_with<R: Recorder>(
     replication: u32,
     recorder: R,
 ) -> Result<(RunRecord, R), RunError> {
-    if scenario.network.mesh.is_some() {
-        return mesh::simulate(scenario, controls, seed, replication, recorder);
-    }
     let mut simulation = Simulation::new(scenario, controls, seed, replication, recorder);
     simulation.run()?;
     Ok(simulation.finish(replication))
@@ -185,6 +191,7 @@ impl<R: Recorder> Simulation<R> {
         }
         let observers = roster.observers(&mut clients, &streams);
         let downloads = roster.downloads(&streams);
+        let happenings = Happenings::new(&roster.classes, &streams, &mut engine);
         let cross = Sources::new(scenario, &streams, &mut engine);
         let background = Flows::new(scenario, &streams, &mut engine);
         let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
@@ -193,9 +200,11 @@ impl<R: Recorder> Simulation<R> {
             Some((class.scenario.ends()?, class.scenario.workload.flow.fair_from))
         });
         let ends = ends.reduce(|(end, fair), one| (end.max(one.0), fair.max(one.1)));
+        let mut net = Net::new(scenario, &roster, cross, &streams);
+        let motes = Motes::new(scenario, &roster, &net.serving_nodes(), &streams);
         Self {
             engine,
-            net: Net::new(scenario, &roster, cross, &streams),
+            net,
             timers: vec![ClientTimer::default(); clients.len()],
             at_server: clients.iter().map(|_| Arrivals::default()).collect(),
             has_flows: clients.iter_mut().any(|client| client.flow().is_some()),
@@ -209,6 +218,8 @@ impl<R: Recorder> Simulation<R> {
             timetables,
             observers,
             downloads,
+            motes,
+            happenings,
             until: ends.map(|(end, _)| Instant::from_nanos(end.0)),
             is_over: false,
             fair_from: ends.map(|(_, from)| Instant::from_nanos(from.0)),
@@ -232,9 +243,10 @@ impl<R: Recorder> Simulation<R> {
             if let Some(until) = self.until
                 && now >= until
             {
-                // The clients are gone; what they sent may still arrive.
+                // The clients are gone; what they sent may still arrive, except in a low-power network, whose
+                // energy is measured until the end.
                 self.is_over = true;
-                if now >= until + SETTLE {
+                if self.net.has_mesh || now >= until + SETTLE {
                     break;
                 }
             }
@@ -243,6 +255,12 @@ impl<R: Recorder> Simulation<R> {
                 self.net.cross.is_over = true;
             }
             self.dispatch(now, event);
+            if self.net.has_mesh {
+                self.settle(now);
+                if self.undone == 0 && self.until.is_none() {
+                    break;
+                }
+            }
             if self.net.error.is_some() {
                 break;
             }
@@ -279,7 +297,8 @@ impl<R: Recorder> Simulation<R> {
             }
             NetEvent::AtAccessPoint(packet) => {
                 let (engine, recorder) = (&mut self.engine, &mut self.recorder);
-                self.net.enter_radio(now, (packet, false), engine, recorder);
+                let upwards = self.net.is_behind;
+                self.net.enter_radio(now, (packet, upwards), engine, recorder);
             }
             NetEvent::AtClient(packet) => {
                 self.read_ahead(Engine::<NetEvent>::lane(DOWN_LANE));
@@ -293,7 +312,11 @@ impl<R: Recorder> Simulation<R> {
                 self.net.cross_sends(now, index, &mut self.engine, &mut self.recorder);
             }
             NetEvent::SessionTimer => self.session_timer(now),
-            NetEvent::Wifi { .. } | NetEvent::Lora { .. } => self.at_radio(now, event),
+            NetEvent::Wifi { .. } | NetEvent::Lora { .. } | NetEvent::LowPower { .. } => {
+                self.at_radio(now, event);
+            }
+            NetEvent::Processed(packet) => self.processed(now, packet),
+            NetEvent::Happens(class) => self.happens(now, class),
         }
     }
 
@@ -337,7 +360,18 @@ impl<R: Recorder> Simulation<R> {
     fn at_host(&mut self, now: Instant, place: u32, upwards: bool) {
         let (packet, datagram) = self.net.pool.get(place);
         self.recorder.arrived(now, &packet.details(datagram, upwards, now));
+        if let Some(mesh) = self.net.low_power() {
+            mesh.direction(upwards).delivered += 1;
+        }
+        let is_for_mote = upwards && !self.motes.are_none();
         match self.roster.is_from_server(packet.client) == upwards {
+            false
+                if is_for_mote
+                    && let Some(node) =
+                        self.net.serving_node(packet.client, packet.tag.exchange) =>
+            {
+                self.at_mote(now, (place, packet), node);
+            }
             true => {
                 self.note_class(packet.client);
                 self.at_requester(now, (place, packet));
@@ -450,9 +484,12 @@ impl<R: Recorder> Simulation<R> {
 
     /// Something happens at the radio: packets may arrive at clients.
     fn at_radio(&mut self, now: Instant, event: NetEvent) {
-        self.net.at_radio(now, event, &mut self.engine);
-        while let Some(place) = self.net.crossed(now, &mut self.engine, &mut self.recorder) {
-            self.dispatch(now, NetEvent::AtClient(place));
+        self.net.at_radio(now, event, &mut self.engine, &mut self.recorder);
+        while let Some((place, upwards)) =
+            self.net.crossed(now, &mut self.engine, &mut self.recorder)
+        {
+            let arrives = if upwards { NetEvent::AtServer } else { NetEvent::AtClient };
+            self.dispatch(now, arrives(place));
         }
     }
 
@@ -494,6 +531,7 @@ impl<R: Recorder> Simulation<R> {
             }
         } else if self.timetables[class].is_some() {
             // The next period comes by itself.
+            host.goes_on(now);
         } else {
             let (delay, rng) = &mut self.processing;
             match delay.draw(rng) {

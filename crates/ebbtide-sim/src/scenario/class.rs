@@ -129,9 +129,16 @@ pub struct ClassView {
     pub control: Option<String>,
     /// The scenario with the class's own `clients` and `workload`, and without classes.
     pub scenario: Scenario,
+    /// The keys of `[workload]` that it sets itself.
+    own: ClassWorkload,
 }
 
 impl ClassView {
+    /// Whether it sets this key of `[workload]` itself.
+    pub(super) fn sets(&self, key: &str) -> bool {
+        self.own.sets(key)
+    }
+
     /// The numbers of its devices.
     #[must_use]
     pub const fn clients(&self) -> Range<u32> {
@@ -146,7 +153,8 @@ impl Scenario {
     pub fn classes(&self) -> Vec<ClassView> {
         if self.class.is_empty() {
             let (name, scenario) = (String::new(), self.clone());
-            return vec![ClassView { name, first: 0, control: None, scenario }];
+            let own = ClassWorkload::default();
+            return vec![ClassView { name, first: 0, control: None, scenario, own }];
         }
         let mut first = 0u32;
         let plain = Self { class: Vec::new(), ..self.clone() };
@@ -161,7 +169,8 @@ impl Scenario {
             }
             scenario.workload = class.workload.over(&self.workload);
             let (name, control) = (class.name.clone(), class.control.clone());
-            let view = ClassView { name, first, control, scenario };
+            let own = class.workload.clone();
+            let view = ClassView { name, first, control, scenario, own };
             first = view.clients().end;
             view
         };
@@ -174,7 +183,6 @@ pub(super) fn check(s: &Scenario) -> Check {
     if s.class.is_empty() {
         return Ok(());
     }
-    range(s.network.mesh.is_none(), "class", "is for networks without [network.mesh]")?;
     for (index, class) in s.class.iter().enumerate() {
         name("class.name", &class.name)?;
         let is_new = s.class[..index].iter().all(|other| other.name != class.name);
@@ -214,10 +222,20 @@ fn one(s: &Scenario, class: &Class, view: &ClassView) -> Check {
     range(window <= LONGEST, &key("start_window"), "must be at most 36525 days")?;
     let kind = view.scenario.workload.kind;
     range(
-        kind != WorkloadKind::Mixed && !kind.is_mesh(),
+        kind != WorkloadKind::Mixed,
         &key("workload.kind"),
-        "must be a workload of one class: instead of mixed, give classes a control each; those of \
-         low-power networks need [network.mesh]",
+        "must be a workload of one class: instead of mixed, give classes a control each",
+    )?;
+    range(
+        !kind.is_mesh() || s.network.mesh.is_some(),
+        &key("workload.kind"),
+        "is a workload of low-power networks: the scenario needs [network.mesh]",
+    )?;
+    range(
+        !kind.is_cloud(),
+        &key("workload.kind"),
+        "is a workload of clients in the Internet, which are no class of devices: use requester = \
+         \"server\" for requests to the devices of a class",
     )?;
     // What is wrong is the class's if the class says it.
     let whose = |(wrong, message): (String, String)| {

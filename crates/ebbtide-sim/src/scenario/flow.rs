@@ -54,16 +54,21 @@ impl FlowWorkload {
 impl Scenario {
     /// The start of a client, ns after the start of the run, without the random offset.
     pub(crate) fn start_of(&self, client: u32) -> u64 {
-        match self.workload.kind.is_flow() {
-            true => self.workload.flow.start.of(client).map_or(0, |start| start.0),
-            false => 0,
+        let workload = &self.workload;
+        match workload.kind {
+            kind if kind.is_flow() => workload.flow.start.of(client).map_or(0, |start| start.0),
+            WorkloadKind::Burst if !self.is_steady(client) => workload.mesh.burst_at.0,
+            _ => 0,
         }
     }
 
     /// The time at which the run ends, whatever is under way then.
     pub(crate) fn ends(&self) -> Option<Time> {
-        let is_stream = self.workload.kind == WorkloadKind::Stream;
-        is_stream.then_some(self.workload.flow.duration)
+        match self.workload.kind {
+            WorkloadKind::Stream => Some(self.workload.flow.duration),
+            WorkloadKind::Baseline => None,
+            kind => kind.is_mesh().then_some(self.workload.mesh.duration),
+        }
     }
 
     /// The number of messages of a client of `transfer`; zero in other workloads.

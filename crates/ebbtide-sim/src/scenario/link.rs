@@ -105,8 +105,12 @@ pub(super) fn check(s: &Scenario) -> Check {
     if s.link.is_empty() {
         return Ok(());
     }
-    let message = "is for networks without [network.mesh], [network.wifi] and [network.lora]";
-    range(!s.network.has_radio(), "link", message)?;
+    let n = &s.network;
+    let message = "is for networks without [network.wifi] and [network.lora]";
+    range(n.wifi.is_none() && n.lora.is_none(), "link", message)?;
+    let message =
+        "needs the wired side of the border router, [network.up] and [network.down], to lead to";
+    range(n.mesh.is_none() || !n.up.is_missing(), "link", message)?;
     range(s.link.len() <= 1000, "link", "must be at most 1000 links")?;
     for (index, link) in s.link.iter().enumerate() {
         super::class::name("link.name", &link.name)?;
@@ -166,6 +170,6 @@ fn one(s: &Scenario, link: &LinkTable, key: &dyn Fn(&str) -> String) -> Check {
         (wrong.replacen("network.up", &format!("link.{}", link.name), 1), message)
     };
     let spec = link.direction(true);
-    queue::check("up", &spec, false).map_err(own)?;
-    schedule::check("up", &spec, false).map_err(own)
+    queue::check("up", &spec).map_err(own)?;
+    schedule::check("up", &spec).map_err(own)
 }

@@ -5,8 +5,8 @@ use super::validate::{Check, range};
 use super::{Network, Scenario};
 
 impl Network {
-    /// Whether the clients are at a radio: a mesh, a Wi-Fi cell or a LoRaWAN cell.
-    pub(super) const fn has_radio(&self) -> bool {
+    /// Whether there is a radio: a mesh, a Wi-Fi cell or a LoRaWAN cell.
+    pub(crate) const fn has_radio(&self) -> bool {
         self.mesh.is_some() || self.wifi.is_some() || self.lora.is_some()
     }
 }

@@ -1,6 +1,7 @@
 //! Low-power networks in scenario files: `[network.mesh]` and `[workload.mesh]`.
 
 use super::units::{Rate, Time};
+use super::{Scenario, WorkloadKind};
 use crate::lowpan::Addresses;
 use crate::medium::ieee802154::Csma;
 use serde::{Deserialize, Serialize};
@@ -177,6 +178,45 @@ impl Default for MeshWorkload {
             event_spread: None,
             background: Time(60_000_000_000),
         }
+    }
+}
+
+impl Scenario {
+    /// Whether the clients are in the Internet and ask the motes of a low-power network.
+    pub(crate) fn is_cloud(&self) -> bool {
+        self.class.is_empty() && self.workload.kind.is_cloud()
+    }
+
+    /// Whether a client of `many-to-many` or `burst` makes requests until the time is over.
+    pub(crate) fn is_steady(&self, client: u32) -> bool {
+        match self.workload.kind {
+            WorkloadKind::ManyToMany => true,
+            WorkloadKind::Burst => client < self.workload.mesh.steady_clients,
+            _ => false,
+        }
+    }
+
+    /// How many motes a client of `baseline` asks in turn: those with a route. 1 in other workloads.
+    pub(crate) fn servers_in_turn(&self) -> u32 {
+        match (self.workload.kind, &self.network.mesh) {
+            (WorkloadKind::Baseline, Some(mesh)) => {
+                let motes = mesh.topology.nodes().saturating_sub(1);
+                mesh.routes.map_or(motes, |routes| routes.min(motes))
+            }
+            _ => 1,
+        }
+    }
+
+    /// The time between two messages of a node, ns, for `monitoring` and `events`.
+    pub(crate) fn message_period(&self) -> u64 {
+        let mesh = &self.workload.mesh;
+        if self.workload.kind != WorkloadKind::Monitoring {
+            return mesh.background.0;
+        }
+        let bits = u64::from(mesh.message) * 8 * u64::from(self.clients.count);
+        let period = u128::from(bits) * 1_000_000_000 / u128::from(mesh.load.0.max(1));
+        // Checked to be below a century.
+        u64::try_from(period).unwrap_or(u64::MAX)
     }
 }
 

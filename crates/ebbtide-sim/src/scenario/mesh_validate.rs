@@ -2,7 +2,7 @@
 
 use super::mesh_topology;
 use super::validate::{Check, LONGEST, range};
-use super::{Mesh, Scenario, Topology, WorkloadKind};
+use super::{ClassView, Mesh, Scenario, Topology, WorkloadKind};
 use crate::lowpan::{ElidedAddresses, LARGEST_DATAGRAM, compressed_header, fragments};
 
 /// The maximum number of nodes, since routes and paths are kept for every pair.
@@ -13,18 +13,33 @@ pub(super) fn check(s: &Scenario) -> Check {
         let message = "is a workload of low-power networks: the scenario needs [network.mesh]";
         return Err(("workload.kind".to_owned(), message.to_owned()));
     };
-    range(
-        s.workload.kind.is_mesh(),
-        "workload.kind",
-        "must be baseline, many-to-many, burst, monitoring or events in a low-power network \
-         (network.mesh)",
-    )?;
     topology(mesh)?;
     radio(mesh)?;
     buffers(mesh)?;
     workload(s, mesh)?;
-    payloads(s, mesh)?;
+    devices(s, mesh)?;
+    s.classes().iter().try_for_each(|class| payloads(class, mesh))?;
     mesh_topology::check(s)
+}
+
+/// Checks that there is a mote for each device that is not in the Internet.
+fn devices(s: &Scenario, mesh: &Mesh) -> Check {
+    if s.is_cloud() {
+        return Ok(());
+    }
+    let classes = s.classes();
+    let reports = |class: &ClassView| class.scenario.workload.kind.is_mesh();
+    let has_both = classes.iter().any(reports) && !classes.iter().all(reports);
+    // The border router has the other workloads' server, or leads to it; the sink has that of reports.
+    let servers = if has_both && mesh.topology.root() != 0 { 2 } else { 1 };
+    let room = mesh.topology.nodes().saturating_sub(servers);
+    let key = if s.class.is_empty() { "clients.count" } else { "class" };
+    let many = s.client_count();
+    let message = format!(
+        "makes {many} devices, and network.mesh.topology has {room} motes for them: a node with a \
+         server has no device"
+    );
+    range(many <= room, key, &message)
 }
 
 fn topology(mesh: &Mesh) -> Check {
@@ -130,48 +145,62 @@ fn workload(s: &Scenario, mesh: &Mesh) -> Check {
     for (name, bytes) in [("message", w.message), ("event_message", w.event_message)] {
         range((1..=1_000_000).contains(&bytes), &key(name), "must be from 1 to 1000000 bytes")?;
     }
-    let needs_wire = s.workload.kind.is_cloud();
-    for (name, link) in [("up", &s.network.up), ("down", &s.network.down)] {
+    let is_cloud = s.is_cloud();
+    let (up, down) = (&s.network.up, &s.network.down);
+    for (name, link, other) in [("up", up, down), ("down", down, up)] {
+        let key = format!("network.{name}");
         let message = "is missing: the clients of this workload are in the Internet";
-        range(!needs_wire || !link.is_missing(), &format!("network.{name}"), message)?;
+        range(!is_cloud || !link.is_missing(), &key, message)?;
+        let message =
+            "is missing: the wired side of the border router has two directions, or there is none";
+        range(!link.is_missing() || other.is_missing(), &key, message)?;
     }
     let is_grid = matches!(mesh.topology, Topology::Grid { .. });
-    range(
-        needs_wire || is_grid,
-        "network.mesh.topology",
-        "must be a grid for the workloads monitoring and events, whose sink is its corner",
-    )
+    for class in s.classes() {
+        let kind = class.scenario.workload.kind;
+        range(
+            is_grid || kind.is_cloud() || !kind.is_mesh(),
+            "network.mesh.topology",
+            "must be a grid for the workloads monitoring and events, whose sink is its corner",
+        )?;
+    }
+    Ok(())
 }
 
-/// Checks that every datagram fits a fragment chain and a queue.
-fn payloads(s: &Scenario, mesh: &Mesh) -> Check {
+/// Checks that every datagram of a class fits a fragment chain and a queue.
+fn payloads(class: &ClassView, mesh: &Mesh) -> Check {
+    let s = &class.scenario;
     let w = &s.workload;
     // Header 4, token up to 8, path, content format 1, block 4, marker 1.
     let request = 4 + 8 + w.path.len() as u32 + 3 + 1 + 4 + 1;
     let response = 4 + 8 + 2;
-    let is_cloud = w.kind.is_cloud();
-    let (asked, block) = match w.kind {
-        WorkloadKind::Monitoring | WorkloadKind::Events => {
-            (w.mesh.fragment, "workload.mesh.fragment")
-        }
-        _ => (0, "workload.path"),
+    let reports = matches!(w.kind, WorkloadKind::Monitoring | WorkloadKind::Events);
+    let (asked, key) = match (reports, w.request_payload) {
+        (true, _) => (w.mesh.fragment, "workload.mesh.fragment"),
+        (false, 0) => (0, "workload.path"),
+        (false, bytes) => (bytes, "workload.request_payload"),
     };
+    let beyond = !reports && !s.network.up.is_missing();
+    let ends = ElidedAddresses { from_sender: false, to_receiver: false, beyond };
+    let header = compressed_header(mesh.lowpan.addresses, ends);
     for (key, overhead, payload) in
-        [(block, request, asked), ("workload.response_payload", response, w.response_payload)]
+        [(key, request, asked), ("workload.response_payload", response, w.response_payload)]
     {
+        let key = match key.strip_prefix("workload.") {
+            Some(own) if class.sets(own) => format!("class.{}.{key}", class.name),
+            _ => key.to_owned(),
+        };
         let datagram = payload.saturating_add(overhead);
         let most = LARGEST_DATAGRAM - overhead;
         range(
             datagram <= LARGEST_DATAGRAM,
-            key,
+            &key,
             &format!("is more than a chain of fragments can carry: at most {most} bytes"),
         )?;
-        let ends = ElidedAddresses { from_sender: false, to_receiver: false, beyond: is_cloud };
-        let header = compressed_header(mesh.lowpan.addresses, ends);
         let frames = fragments(mesh.lowpan.addresses, header, datagram).count;
         range(
             frames <= mesh.lowpan.queue,
-            key,
+            &key,
             &format!(
                 "makes {frames} fragments, more than the {} frames that a node holds \
                  (network.mesh.lowpan.queue)",

@@ -194,7 +194,8 @@ pub struct LinkSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
-    /// The number of clients. In a low-power network the workload determines it.
+    /// The number of clients. The workloads of low-power networks determine it; in other workloads on one, the
+    /// default is a client on each mote.
     #[serde(default)]
     pub count: u32,
     /// Clients start at an instant drawn uniformly from this window; zero: all at the same time.
@@ -488,6 +489,7 @@ impl Scenario {
                 let w = &self.workload.mesh;
                 w.steady_clients.saturating_add(w.burst_clients)
             }
+            kind if !kind.is_mesh() && self.clients.count > 0 => self.clients.count,
             _ => others,
         }
     }

@@ -156,13 +156,9 @@ impl QueueSpec {
     }
 }
 
-pub(super) fn check(name: &str, link: &LinkSpec, is_mesh: bool) -> Check {
+pub(super) fn check(name: &str, link: &LinkSpec) -> Check {
     let Some(queue) = link.queue else { return Ok(()) };
     let key = |key: &str| format!("network.{name}.queue.{key}");
-    if is_mesh {
-        let message = "is for networks without [network.mesh], whose wired side has tail drop only";
-        return range(false, &format!("network.{name}.queue"), message);
-    }
     let span = |time: Time, name: &str| {
         let fits = (1_000..=3_600_000_000_000).contains(&time.0);
         range(fits, &key(name), "must be from 1 us to 1 h")

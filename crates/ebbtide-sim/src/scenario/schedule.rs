@@ -75,20 +75,16 @@ impl LinkSpec {
     }
 }
 
-pub(super) fn check(name: &str, link: &LinkSpec, is_mesh: bool) -> Check {
+pub(super) fn check(name: &str, link: &LinkSpec) -> Check {
     let key = format!("network.{name}.schedule");
     let period = format!("network.{name}.schedule_period");
     if link.trace.is_some() {
         let trace = format!("network.{name}.trace");
-        let message = "is for networks without [network.mesh], whose wired side does not change";
-        range(!is_mesh, &trace, message)?;
         range(link.schedule.is_empty(), &trace, "takes the place of a schedule: keep one of them")?;
     }
     if link.schedule.is_empty() {
         return range(link.schedule_period.0 == 0, &period, "needs [[network.*.schedule]] entries");
     }
-    let message = "is for networks without [network.mesh], whose wired side does not change";
-    range(!is_mesh, &key, message)?;
     range(link.schedule.len() <= 100_000, &key, "must be at most 100000 entries")?;
     for change in &link.schedule {
         range(change.at <= LONGEST, &key, "must have at = at most 36525 days")?;

@@ -116,9 +116,6 @@ pub(super) fn check(s: &Scenario) -> Check {
     let message = "must be \"none\" for traffic from the server and for the workload firmware";
     let is_plain = !w.is_from_server() && kind != WorkloadKind::Firmware;
     range(is_plain || s.security.is_none(), "security.mode", message)?;
-    let has_mesh = s.network.mesh.is_some();
-    let of_mesh = !has_mesh || !(kind.is_clocked() || kind == WorkloadKind::Firmware);
-    range(of_mesh, "workload.kind", "is not a workload of low-power networks")?;
     if kind == WorkloadKind::Firmware {
         // RFC 7959 section 2.2: 2^4 to 2^10 bytes.
         let is_size =

@@ -76,8 +76,8 @@ fn network(s: &Scenario) -> Check {
             range(!link.is_missing(), &format!("network.{name}"), "is missing")?;
         }
         super::drops::check(s, name, link)?;
-        super::queue::check(name, link, n.mesh.is_some())?;
-        super::schedule::check(name, link, n.mesh.is_some())?;
+        super::queue::check(name, link)?;
+        super::schedule::check(name, link)?;
         let longest = |ends: (u64, u64)| ends.1 <= LONGEST.0;
         let key = |key: &str| format!("network.{name}.{key}");
         range(

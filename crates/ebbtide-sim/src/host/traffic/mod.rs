@@ -7,7 +7,7 @@ mod poisson;
 mod synchronised;
 
 use crate::random::{CompactChaCha, Streams};
-use crate::scenario::{ClassView, Workload, WorkloadKind};
+use crate::scenario::{ClassView, Scenario, WorkloadKind};
 use bursts::Bursts;
 use ebbtide_core::time::Instant;
 use periodic::Periodic;
@@ -44,12 +44,16 @@ pub(crate) struct Timetable {
     clocks: Vec<Clock>,
 }
 
-/// The kind of traffic of a workload, whose devices start within `window` ns; `None` if it does not go
-/// by the clock.
-fn traffic(workload: &Workload, window: u64) -> Option<Box<dyn Traffic>> {
+/// The kind of traffic of a scenario, whose devices start within its window; `None` if it does not go by the
+/// clock.
+fn traffic(scenario: &Scenario) -> Option<Box<dyn Traffic>> {
+    let (workload, window) = (&scenario.workload, scenario.clients.start_window.0);
     let period = workload.period.0;
     Some(match workload.kind {
         WorkloadKind::Periodic => Box::new(Periodic { period, window, jitter: workload.jitter.0 }),
+        WorkloadKind::Monitoring | WorkloadKind::Events => {
+            Box::new(Periodic { period: scenario.message_period(), window, jitter: 0 })
+        }
         WorkloadKind::Poisson => Box::new(Poisson { mean: period, window }),
         WorkloadKind::Bursts => Box::new(Bursts { period, window }),
         WorkloadKind::Synchronised | WorkloadKind::Notifications => {
@@ -64,9 +68,15 @@ impl Timetable {
     /// go by the clock.
     pub(crate) fn new(class: &ClassView, streams: &Streams) -> Option<(Self, Vec<u64>)> {
         let scenario = &class.scenario;
-        let traffic = traffic(&scenario.workload, scenario.clients.start_window.0)?;
-        let first =
-            |client: u32| traffic.first(&mut streams.frugal(&format!("client/{client}/start")));
+        let traffic = traffic(scenario)?;
+        let first = |client: u32| {
+            let name = match scenario.workload.kind {
+                // Without other classes this is the client's node; the sink, node 0, has none.
+                WorkloadKind::Monitoring | WorkloadKind::Events => format!("source/{}", client + 1),
+                _ => format!("client/{client}/start"),
+            };
+            traffic.first(&mut streams.frugal(&name))
+        };
         let starts: Vec<u64> = class.clients().map(first).collect();
         let clock = |(client, first): (u32, &u64)| {
             let rng = streams.frugal(&format!("client/{client}/traffic"));

@@ -13,38 +13,37 @@ use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
-/// An event of a station's frame. The number is always that of the station that sends the data
-/// frame.
+/// An event of a station's frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum LowPowerEvent {
-    /// The channel assessment after a backoff ends.
-    Assessed(u32),
-    /// A transmission begins.
-    Begin(u32),
-    /// A transmission ends.
-    End(u32),
-    /// The receiver begins to acknowledge.
-    AckBegin(u32),
-    /// The acknowledgement ends.
-    AckEnd(u32),
-    /// No acknowledgement arrived in time.
-    Expired(u32),
-    /// The wait before a retransmission, or before the next frame for a neighbour, has ended.
-    Repeat(u32),
+pub struct LowPowerEvent {
+    /// The step of its transmission.
+    pub step: LowPowerStep,
+    /// The number of the station that sends the data frame.
+    pub station: u32,
 }
 
-impl LowPowerEvent {
-    /// The station to which the event belongs.
-    #[must_use]
-    pub const fn station(self) -> u32 {
-        let (Self::Assessed(number)
-        | Self::Begin(number)
-        | Self::End(number)
-        | Self::AckBegin(number)
-        | Self::AckEnd(number)
-        | Self::Expired(number)
-        | Self::Repeat(number)) = self;
-        number
+/// A step of a data frame's transmission.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum LowPowerStep {
+    /// The channel assessment after a backoff ends.
+    Assessed,
+    /// A transmission begins.
+    Begin,
+    /// A transmission ends.
+    End,
+    /// The receiver begins to acknowledge.
+    AckBegin,
+    /// The acknowledgement ends.
+    AckEnd,
+    /// No acknowledgement arrived in time.
+    Expired,
+    /// The wait before a retransmission, or before the next frame for a neighbour, has ended.
+    Repeat,
+}
+
+impl LowPowerStep {
+    pub(crate) const fn of(self, station: u32) -> LowPowerEvent {
+        LowPowerEvent { step: self, station }
     }
 }
 
@@ -196,26 +195,26 @@ impl Mac {
         event: LowPowerEvent,
         engine: &mut Engine<E>,
     ) {
-        let number = event.station();
-        if let LowPowerEvent::Repeat(_) = event {
+        let number = event.station;
+        if event.step == LowPowerStep::Repeat {
             self.take_up(now, number, engine);
             return;
         }
         let Some(frame) = self.stations[number as usize].frame else { return };
-        match event {
-            LowPowerEvent::Assessed(_) => self.assessed(now, frame, engine),
-            LowPowerEvent::Begin(_) => self.begin(now, frame, engine),
-            LowPowerEvent::End(_) => self.end(now, frame, engine),
-            LowPowerEvent::AckBegin(_) => {
+        match event.step {
+            LowPowerStep::Assessed => self.assessed(now, frame, engine),
+            LowPowerStep::Begin => self.begin(now, frame, engine),
+            LowPowerStep::End => self.end(now, frame, engine),
+            LowPowerStep::AckBegin => {
                 self.air.begin(now, (frame.to, frame.from), true);
                 let airtime = airtime(ACK_BYTES);
                 self.stations[frame.to as usize].time.transmit_ns += airtime;
                 self.stations[number as usize].counts.acks += 1;
-                schedule(engine, now, airtime, LowPowerEvent::AckEnd(number));
+                schedule(engine, now, airtime, LowPowerStep::AckEnd.of(number));
             }
-            LowPowerEvent::AckEnd(_) => self.ack_end(now, frame, engine),
-            LowPowerEvent::Expired(_) => self.expired(now, frame, engine),
-            LowPowerEvent::Repeat(_) => {}
+            LowPowerStep::AckEnd => self.ack_end(now, frame, engine),
+            LowPowerStep::Expired => self.expired(now, frame, engine),
+            LowPowerStep::Repeat => {}
         }
     }
 
@@ -259,7 +258,7 @@ impl Mac {
             engine,
             now,
             units * BACKOFF_UNIT + ASSESSMENT,
-            LowPowerEvent::Assessed(frame.from),
+            LowPowerStep::Assessed.of(frame.from),
         );
     }
 
@@ -277,7 +276,7 @@ impl Mac {
         station.counts.assessments += 1;
         station.time.listen_ns += ASSESSMENT;
         if !heard && !station.owes_ack {
-            schedule(engine, now, TURNAROUND, LowPowerEvent::Begin(frame.from));
+            schedule(engine, now, TURNAROUND, LowPowerStep::Begin.of(frame.from));
             return;
         }
         station.counts.busy += 1;
@@ -316,7 +315,7 @@ impl Mac {
         let station = &mut self.stations[frame.from as usize];
         station.counts.transmitted += 1;
         station.time.transmit_ns += airtime;
-        schedule(engine, now, airtime, LowPowerEvent::End(frame.from));
+        schedule(engine, now, airtime, LowPowerStep::End.of(frame.from));
     }
 
     fn end<E: From<LowPowerEvent> + Copy>(
@@ -337,7 +336,7 @@ impl Mac {
             }
             match station.strobes_until {
                 Some(until) if now < until => {
-                    schedule(engine, now, STROBE_GAP, LowPowerEvent::Begin(frame.from));
+                    schedule(engine, now, STROBE_GAP, LowPowerStep::Begin.of(frame.from));
                 }
                 _ => self.done(now, frame, Outcome::Sent, engine),
             }
@@ -346,7 +345,7 @@ impl Mac {
         if reception != Reception::Received {
             let wait = if is_duty_cycled { STROBE_GAP } else { ACK_WAIT };
             station.time.listen_ns += wait;
-            schedule(engine, now, wait, LowPowerEvent::Expired(frame.from));
+            schedule(engine, now, wait, LowPowerStep::Expired.of(frame.from));
             return;
         }
         if !station.has_arrived {
@@ -361,7 +360,7 @@ impl Mac {
         if frame.more {
             receiver.awake_until = now + Duration::from_nanos(2 * LISTEN);
         }
-        schedule(engine, now, TURNAROUND, LowPowerEvent::AckBegin(frame.from));
+        schedule(engine, now, TURNAROUND, LowPowerStep::AckBegin.of(frame.from));
     }
 
     fn ack_end<E: From<LowPowerEvent> + Copy>(
@@ -383,7 +382,7 @@ impl Mac {
         self.stations[frame.from as usize].counts.acks_lost += 1;
         let waited = TURNAROUND + airtime(ACK_BYTES);
         let rest = if self.duty.is_some() { 0 } else { ACK_WAIT - waited };
-        schedule(engine, now, rest, LowPowerEvent::Expired(frame.from));
+        schedule(engine, now, rest, LowPowerStep::Expired.of(frame.from));
     }
 
     /// No acknowledgement arrived: the next strobe follows, or CSMA/CA again, or the end (section
@@ -400,9 +399,9 @@ impl Mac {
             // The station may owe an acknowledgement to one that it heard between two strobes.
             let wait = if station.owes_ack { STROBE_GAP } else { 0 };
             let event = if wait == 0 {
-                LowPowerEvent::Begin(frame.from)
+                LowPowerStep::Begin.of(frame.from)
             } else {
-                LowPowerEvent::Expired(frame.from)
+                LowPowerStep::Expired.of(frame.from)
             };
             schedule(engine, now, wait, event);
             return;
@@ -448,7 +447,7 @@ impl Mac {
         let until = now + Duration::from_nanos(wait);
         station.waiting.push(Waiting { until, frame, retries, has_arrived });
         station.frame = None;
-        schedule(engine, now, wait, LowPowerEvent::Repeat(frame.from));
+        schedule(engine, now, wait, LowPowerStep::Repeat.of(frame.from));
         self.take_up(now, frame.from, engine);
     }
 

@@ -7,7 +7,7 @@ mod phase;
 mod timing;
 
 pub use duty_cycle::DutyCycle;
-pub use mac::{LowPowerEvent, Mac};
+pub use mac::{LowPowerEvent, LowPowerStep, Mac};
 pub use phase::PhaseLock;
 pub use timing::{
     ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, LARGEST_FRAME, PHY_BYTES, SYMBOL, TURNAROUND,

@@ -3,10 +3,11 @@
 use super::Simulation;
 use crate::host::{Arrivals, Device};
 use crate::record::{
-    ClassRecord, Delivery, FlowRecord, Handshakes, RunRecord, SparseHistogram, Totals,
+    ClassRecord, Delivery, Direction, FlowRecord, Handshakes, MeshRecord, RunRecord,
+    SparseHistogram, Totals,
 };
 use crate::run::Recorder;
-use crate::run::network::Pool;
+use crate::run::pool::Pool;
 use crate::scenario::{ClassView, WorkloadKind};
 use ebbtide_core::time::{Duration, Instant};
 use std::ops::Range;
@@ -17,6 +18,7 @@ impl<R: Recorder> Simulation<R> {
         if let Some(until) = self.until {
             self.done_at = until;
         }
+        let mesh = self.mesh();
         // The records of many clients take the room that their packets had.
         self.net.pool = Pool::default();
         let flows = self.flows();
@@ -36,20 +38,33 @@ impl<R: Recorder> Simulation<R> {
                 classes.push(ClassRecord { done_ns, access, ..own });
             }
         }
+        let sides = match &mesh {
+            Some(_) => {
+                // Its packets are counted from end to end, and not their bytes: elsewhere energy matters.
+                delivery = Delivery {
+                    transmissions: delivery.transmissions,
+                    replies: delivery.replies,
+                    ..Delivery::default()
+                };
+                (self.ends(true, delivery.transmissions), self.ends(false, delivery.replies))
+            }
+            None => (self.net.up.counts().into(), self.net.down.counts().into()),
+        };
+        let sim_ns = if mesh.is_some() { self.done_at } else { self.engine.now() }.as_nanos();
         let record = RunRecord {
             replication,
             clients: self.clients.iter().map(|client| *client.record()).collect(),
             totals: Totals {
                 by_retransmissions,
-                up: self.net.up.counts().into(),
-                down: self.net.down.counts().into(),
+                up: sides.0,
+                down: sides.1,
                 rtt: SparseHistogram::default(),
                 durations: SparseHistogram::default(),
                 done_ns: self.done_at.as_nanos(),
-                sim_ns: self.engine.now().as_nanos(),
+                sim_ns,
                 events: self.engine.handled(),
                 series: None,
-                mesh: None,
+                mesh,
                 wifi: self.net.radio.as_ref().and_then(|radio| radio.wifi_record()),
                 background: self.background.records(),
                 background_packets: self.net.background,
@@ -103,6 +118,29 @@ impl<R> Simulation<R> {
             delivery,
             ..ClassRecord::default()
         }
+    }
+
+    /// The packets of one direction from end to end, through a low-power network and its wired side, of which
+    /// so many were sent.
+    fn ends(&mut self, upwards: bool, sent: u64) -> Direction {
+        let mesh = self.net.low_power().map(|mesh| *mesh.direction(upwards)).unwrap_or_default();
+        let wire = if upwards { self.net.up.counts() } else { self.net.down.counts() };
+        let links = self.net.link_records();
+        let links = links.iter().map(|link| if upwards { link.up } else { link.down });
+        links.chain([wire.into()]).fold(Direction { sent, ..mesh }, |sum, link| Direction {
+            dropped_queue: sum.dropped_queue + link.dropped_queue,
+            lost_link: sum.lost_link + link.lost_link,
+            marked: sum.marked + link.marked,
+            ..sum
+        })
+    }
+
+    /// The measurements of a low-power network, with the messages of the sensors on it.
+    fn mesh(&mut self) -> Option<MeshRecord> {
+        let mesh = self.net.low_power()?.record(self.done_at);
+        let messages = |client: &mut Device| client.client().map(|client| client.messages());
+        let messages = self.clients.iter_mut().map(|client| messages(client).unwrap_or_default());
+        Some(MeshRecord { messages: messages.collect(), ..mesh })
     }
 
     /// The handshakes of all clients, and what the server sent in them.

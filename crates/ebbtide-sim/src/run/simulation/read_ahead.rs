@@ -94,3 +94,38 @@ impl<R: Recorder> Simulation<R> {
         self.clients.get(client).map_or(0, |client| client.read_ahead())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Discard, RunRecord};
+    use crate::scenario::{load, parse_set};
+
+    fn record(changes: &[&str], cc: &str, reads_ahead: bool) -> RunRecord {
+        let changes: Vec<_> = changes.iter().map(|change| parse_change(change)).collect();
+        let scenario = load("nb-iot").unwrap().scenario(&changes).unwrap();
+        let controls = [scenario.control_config(cc).unwrap()];
+        let mut simulation = Simulation::new(&scenario, &controls, 1, 0, Discard::new());
+        assert!(simulation.ahead.is_worth_it, "there are enough clients");
+        simulation.ahead.is_worth_it = reads_ahead;
+        simulation.run().unwrap();
+        simulation.finish(0).0
+    }
+
+    fn parse_change(text: &str) -> crate::scenario::Override {
+        let axis = parse_set(text).unwrap();
+        crate::scenario::Override { key: axis.key, value: axis.values[0].clone() }
+    }
+
+    #[test]
+    fn reading_the_memory_of_many_clients_ahead_changes_no_result() {
+        let many = ["clients=1600", "exchanges=2", "errors=high"];
+        let burst = ["clients=1500", "exchanges=1", "buffer=20 kB", "clients.start_window=0 s"];
+        for (changes, cc) in [(&many[..], "fasor-token"), (&burst[..], "default")] {
+            let (with, without) = (record(changes, cc, true), record(changes, cc, false));
+            assert!(with.clients.iter().map(|client| client.completed).sum::<u32>() > 1000);
+            assert!(with.clients.iter().any(|client| client.retransmissions > 0), "{cc}");
+            assert!(with == without, "{cc}");
+        }
+    }
+}

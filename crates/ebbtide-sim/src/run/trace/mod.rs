@@ -29,15 +29,14 @@ const AT_SERVER: u32 = 1;
 /// | event | when | with |
 /// |---|---|---|
 /// | `sent` | a client transmits | `timeout_s` armed, `why` |
-/// | `wifi`, `lora` | a packet leaves the Wi-Fi or LoRaWAN cell, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries or, in LoRaWAN, on the air |
+/// | `wifi`, `lora`, `mesh` | a packet leaves the Wi-Fi or LoRaWAN cell or the low-power network, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries or, in LoRaWAN, on the air |
 /// | `link` | a packet is handed to the bottleneck or, with the name of the `link`, to another one | `direction`, `bytes` of the CoAP message, `queued_bytes` before it, `fate`, `until` when it is on its way or was lost |
 /// | `arrived` | at the server or at a client | `at`, `message` |
 /// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |
 /// | `failed` | an exchange ends without | `reason` |
 /// | `lost` | a datagram is lost in a low-power network | `node` that lost it, `direction`, `cause` |
 ///
-/// In a low-power network there is no `link`, `arrived` has no `message`, and a capture has one
-/// interface, [`AIR`](crate::record::AIR): the frames of IEEE 802.15.4 as they begin to be on the air, acknowledgements
+/// In a low-power network `link` is the wired side of its border router, and a capture has one interface, [`AIR`](crate::record::AIR): the frames of IEEE 802.15.4 as they begin to be on the air, acknowledgements
 /// and repetitions included, whether or not they are received.
 ///
 /// Over TCP `sent` is a segment that arms the retransmission timer, `bytes` are those of the IPv4
@@ -167,7 +166,7 @@ impl<T: Write, C: Write> Trace<T, C> {
             return;
         }
         for tap in &mut self.captures {
-            if tap.place.is_some_and(|own| own != place) {
+            if tap.capture.is_of_frames() || tap.place.is_some_and(|own| own != place) {
                 continue;
             }
             // A capture of one place has one interface.
@@ -248,14 +247,6 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         let direction = if at.upwards { "up" } else { "down" };
         let rest = json!({"node": at.node, "direction": direction, "cause": at.cause});
         self.line(now, "lost", tagged, rest);
-    }
-
-    fn reached(&mut self, now: Instant, tagged: Tagged, upwards: bool) {
-        if let Some(spans) = &mut self.spans {
-            spans.reached(now, tagged, upwards);
-        }
-        let at = if upwards { "server" } else { "client" };
-        self.line(now, "arrived", tagged, json!({"at": at}));
     }
 
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {

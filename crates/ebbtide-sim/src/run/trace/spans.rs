@@ -223,19 +223,14 @@ impl<W: Write> Spans<W> {
         }
     }
 
-    pub(super) fn reached(&mut self, now: Instant, tagged: Tagged, upwards: bool) {
-        let at = if upwards { "at server" } else { "at client" };
-        self.alone(
-            now,
-            tagged,
-            at,
-            &json!({"exchange": tagged.exchange, "ordinal": tagged.ordinal}),
-        );
-    }
-
+    /// A packet was lost at a node of a low-power network.
     pub(super) fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
-        let args = json!({"exchange": tagged.exchange, "node": at.node, "cause": at.cause});
-        self.alone(now, tagged, "lost", &args);
+        self.now = now;
+        if let Some(mut own) = self.take(tagged, at.upwards) {
+            own.leg("mesh".to_owned(), now);
+            own.mark = Some(format!("lost: {} at node {}", at.cause, at.node));
+            self.packet(key(tagged, at.upwards), own);
+        }
     }
 
     pub(super) fn ended(&mut self, row: &ExchangeRecord) {
@@ -336,15 +331,6 @@ impl<W: Write> Spans<W> {
                 Some(departure) => self.out.arrow(arrow, departure, (track, from)),
                 None => _ = self.ends.insert(arrow, (track, from)),
             }
-        }
-    }
-
-    /// Something that happened at one instant to a packet that has no span.
-    fn alone(&mut self, now: Instant, tagged: Tagged, name: &str, args: &Value) {
-        self.now = now;
-        if self.only.takes(now, Some(tagged.client)) {
-            let track = self.out.track(tagged.client, PACKETS, (now, now));
-            self.out.mark(track, name, now, args);
         }
     }
 

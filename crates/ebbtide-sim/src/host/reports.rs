@@ -1,0 +1,107 @@
+//! The messages of a sensor, one at a time: one that is due while the last is in transfer is lost.
+
+use super::digits;
+use crate::record::Messages;
+use crate::scenario::Scenario;
+use ebbtide_core::session::client::{RequestParts, RequestTag, Transfer, TransferSettings};
+use ebbtide_core::session::{BlockSizes, Options};
+use ebbtide_core::wire::{Code, OptionNumber};
+
+/// Why a message is due.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Trigger {
+    /// Its period is over.
+    Period,
+    /// Something happened that every sensor reports.
+    Event,
+}
+
+/// The messages of one sensor.
+pub(super) struct Reports {
+    path: Box<str>,
+    settings: TransferSettings,
+    /// Bytes of a message each period, and of one about an event.
+    bytes: (u32, u32),
+    /// Why the message in transfer was due.
+    trigger: Trigger,
+    /// Whether a full queue was the cause of the loss of its last datagram that was lost.
+    lost_to_queue: Option<bool>,
+    pub(super) messages: Messages,
+}
+
+impl Reports {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let (w, mesh) = (&scenario.workload, &scenario.workload.mesh);
+        // Checked to be a power of two from 16 to 1024.
+        let sizes = BlockSizes::of_datagrams(mesh.fragment as usize);
+        Self {
+            path: w.path.as_str().into(),
+            settings: TransferSettings {
+                // One message at a time, of a length that the sink knows.
+                request_tag: RequestTag::Never,
+                size1: false,
+                ..TransferSettings::new(sizes, usize::MAX)
+            },
+            bytes: (mesh.message, mesh.event_message),
+            trigger: Trigger::Period,
+            lost_to_queue: None,
+            messages: Messages::default(),
+        }
+    }
+
+    /// A period is over. The transfer that is under way then, given the one that is now.
+    pub(super) fn due(&mut self, now: Option<Transfer>) -> Option<Transfer> {
+        self.begin(now, Trigger::Period)
+    }
+
+    /// The same when something has happened that every sensor reports.
+    pub(super) fn happens(&mut self, now: Option<Transfer>) -> Option<Transfer> {
+        self.begin(now, Trigger::Event)
+    }
+
+    fn begin(&mut self, now: Option<Transfer>, trigger: Trigger) -> Option<Transfer> {
+        let is_event = u64::from(trigger == Trigger::Event);
+        self.messages.offered += 1;
+        self.messages.events += is_event;
+        if now.is_some() {
+            self.messages.busy += 1;
+            self.messages.events_lost += is_event;
+            return now;
+        }
+        (self.trigger, self.lost_to_queue) = (trigger, None);
+        let bytes = if trigger == Trigger::Event { self.bytes.1 } else { self.bytes.0 };
+        Some(Transfer::new(self.message(bytes), self.settings.clone()))
+    }
+
+    /// A message of `bytes`, which differs from the one before: the sink would otherwise take its first
+    /// block for a late copy.
+    fn message(&self, bytes: u32) -> RequestParts {
+        let mut options = Options::new();
+        options.push(OptionNumber::URI_PATH, self.path.as_bytes());
+        options.push(OptionNumber::CONTENT_FORMAT, &[]);
+        let mut payload = digits(bytes);
+        for (place, byte) in payload.iter_mut().zip(self.messages.offered.to_be_bytes()) {
+            *place = byte;
+        }
+        RequestParts { code: Code::PUT, options, payload: payload.into(), block_size: None }
+    }
+
+    pub(super) const fn note_loss(&mut self, by_queue: bool) {
+        self.lost_to_queue = Some(by_queue);
+    }
+
+    /// The message in transfer was delivered, or given up.
+    pub(super) fn ended(&mut self, is_delivered: bool) {
+        if is_delivered {
+            self.messages.delivered += 1;
+            return;
+        }
+        self.messages.given_up += 1;
+        self.messages.events_lost += u64::from(self.trigger == Trigger::Event);
+        match self.lost_to_queue {
+            Some(true) => self.messages.given_up_queue += 1,
+            Some(false) => self.messages.given_up_retries += 1,
+            None => {}
+        }
+    }
+}

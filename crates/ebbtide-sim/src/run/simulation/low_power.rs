@@ -1,0 +1,78 @@
+//! The servers on the nodes of a low-power network, and the fates of packets in it.
+
+use super::Simulation;
+use crate::host::tagged;
+use crate::mesh::Cause;
+use crate::record::{LostAt, Recorder};
+use crate::run::motes::Takes;
+use crate::run::network::NetEvent;
+use crate::run::pool::Packet;
+use ebbtide_core::time::Instant;
+
+impl<R: Recorder> Simulation<R> {
+    /// Something happens that all clients of a class report.
+    pub(super) fn happens(&mut self, now: Instant, class: u16) {
+        if self.is_over {
+            return;
+        }
+        for client in self.roster.classes[usize::from(class)].clients() {
+            if let Some(own) = self.clients[client as usize].client() {
+                own.happens(now);
+            }
+            self.drain(now, client);
+        }
+        if let Some(next) = self.happenings.next(now, class) {
+            self.engine.schedule(next, NetEvent::Happens(class));
+        }
+    }
+
+    /// A request arrives at a server on a node, which takes one after another.
+    pub(super) fn at_mote(&mut self, now: Instant, (place, packet): (u32, Packet), node: u32) {
+        let (client, tag) = (packet.client, packet.tag);
+        if !tag.probe {
+            self.delivered(now, client, tag.exchange);
+        }
+        let (delay, rng) = &mut self.net.server_processing;
+        match self.motes.take(now, node, delay.draw(rng)) {
+            Takes::Until(at) if at == now => self.processed(now, place),
+            Takes::Until(at) => self.engine.schedule(at, NetEvent::Processed(place)),
+            Takes::Not => {
+                let lost = LostAt { node, upwards: true, cause: "host busy" };
+                self.recorder.lost_at(now, tagged(client, tag), &lost);
+                if let Some(mesh) = self.net.low_power() {
+                    mesh.host_busy += 1;
+                }
+                self.net.pool.release(place);
+            }
+        }
+    }
+
+    /// A server on a node answers a request.
+    pub(super) fn processed(&mut self, now: Instant, place: u32) {
+        let (packet, datagram) = self.net.pool.get(place);
+        self.request.clear();
+        self.request.extend_from_slice(datagram);
+        self.net.pool.release(place);
+        let (client, tag) = (packet.client, packet.tag);
+        let Some(node) = self.net.serving_node(client, tag.exchange) else { return };
+        let at = (node, self.roster.of(client));
+        let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
+        self.motes.answer(now, at, (client, &self.request), |to, bytes| {
+            net.server_sends(now, (to, bytes, tag), engine, recorder);
+        });
+    }
+
+    /// Handles the fates of packets in a low-power network.
+    pub(super) fn settle(&mut self, now: Instant) {
+        while let Some((place, upwards)) =
+            self.net.crossed(now, &mut self.engine, &mut self.recorder)
+        {
+            self.at_host(now, place, upwards);
+        }
+        while let Some((client, cause)) = self.net.loss_in_mesh() {
+            if let Some(client) = self.clients[client as usize].client() {
+                client.note_loss(cause == Cause::Queue);
+            }
+        }
+    }
+}
