@@ -4,6 +4,8 @@
 //!
 //! `cargo run --release -p ebbtide --example tokio_floor PORT SECONDS` prints requests per second.
 
+#![allow(clippy::disallowed_methods, reason = "a load generator measures wall time")]
+
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};

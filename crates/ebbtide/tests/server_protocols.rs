@@ -78,6 +78,30 @@ async fn an_unverified_address_gets_no_more_than_three_times_what_it_sent_until_
 }
 
 #[tokio::test]
+async fn a_challenge_that_comes_late_is_not_confirmable() {
+    let slow = get(|| async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Response::content(vec![b'x'; 800])
+    });
+    let config = Config::new().verify(Verify::All).acknowledge_after(Duration::from_millis(1));
+    let (_server, socket) = serve(config, Router::new().route("/x", slow)).await;
+    send(&socket, Type::Confirmable, 1, &[(11, b"x")]).await;
+    let acknowledgement = receive(&socket).await;
+    assert_eq!(Message::parse(&acknowledgement).unwrap().code(), Code::EMPTY);
+    let challenge = receive(&socket).await;
+    let message = Message::parse(&challenge).unwrap();
+    assert!(message.option(OptionNumber::ECHO).is_some());
+    // RFC 9175 section 2.4: "never as a separate one", which would be repeated.
+    assert_eq!((message.kind(), message.code()), (Type::NonConfirmable, Code::UNAUTHORIZED));
+    assert_eq!(message.token().as_slice(), [0, 1]);
+    // The value of the challenge is as good as any.
+    let echo = message.option(OptionNumber::ECHO).unwrap().value.to_vec();
+    send(&socket, Type::NonConfirmable, 2, &[(11, b"x"), (252, &echo)]).await;
+    let answer = receive(&socket).await;
+    assert_eq!(Message::parse(&answer).unwrap().payload().len(), 800);
+}
+
+#[tokio::test]
 async fn a_client_that_wants_no_response_gets_an_acknowledgement_at_most() {
     let (_server, socket) = serve(Config::new(), long()).await;
     send(&socket, Type::NonConfirmable, 1, &[(11, b"x"), (258, &[2])]).await;

@@ -130,7 +130,8 @@ impl Uri {
 
     /// The URI of the resource that a response to a request for this URI reports as created, from
     /// Location-Path and Location-Query (RFC 7252 section 5.10.7). `None` if the response has
-    /// neither option, or if the path is not a valid path of a request.
+    /// neither option, if the path is not a valid path of a request, or if the response has one of the
+    /// options that are reserved for more parts of such a URI (section 5.10.7).
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), ebbtide::Error> {
@@ -153,7 +154,8 @@ impl Uri {
         let query = named(OptionNumber::LOCATION_QUERY)?;
         let is_path = !path.iter().any(|segment| matches!(segment.as_str(), "." | ".."));
         let says = !path.is_empty() || !query.is_empty();
-        (says && is_path).then(|| Self { path, query, ..self.clone() })
+        let is_whole = !response.options().iter().any(|opt| RESERVED.contains(&opt.number.0));
+        (says && is_path && is_whole).then(|| Self { path, query, ..self.clone() })
     }
 
     /// Adds the options of the URI (RFC 7252 section 6.4): Uri-Host for a name, Uri-Path,
@@ -170,6 +172,9 @@ impl Uri {
         }
     }
 }
+
+/// The options that may add to what Location-Path and Location-Query say (RFC 7252 section 5.10.7).
+const RESERVED: [u16; 4] = [128, 132, 136, 140];
 
 impl FromStr for Uri {
     type Err = UriError;
@@ -527,6 +532,14 @@ mod tests {
         assert_eq!(made(&["new"], &["n=1&2", "m"]).unwrap(), "coap://h:9/new?n=1%262&m");
         assert_eq!(made(&[], &[]), None);
         assert_eq!(made(&["..", "x"], &[]), None);
+        // What a reserved option would add is not known.
+        let created = Response::new(ebbtide_core::wire::Code::CREATED);
+        let located = created.option(OptionNumber::LOCATION_PATH, b"new");
+        assert!(uri.location(&located).is_some());
+        for number in RESERVED {
+            let more = located.clone().option(OptionNumber(number), b"x");
+            assert_eq!(uri.location(&more), None, "{number}");
+        }
     }
 
     #[test]
