@@ -431,6 +431,7 @@ impl core::error::Error for UriError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_core::wire::Opt;
 
     fn parse(text: &str) -> Uri {
         text.parse().unwrap()
@@ -452,6 +453,22 @@ mod tests {
     fn an_ipv6_address_stands_in_brackets_and_may_name_its_interface() {
         let uri = parse("coap://[fe80::1%25eth0]:9/x");
         assert_eq!((uri.address(), uri.zone()), (Some("fe80::1".parse().unwrap()), Some("eth0")));
+    }
+
+    #[test]
+    fn the_options_of_a_uri_name_the_host_unless_it_is_an_address() {
+        let options = |text: &str| {
+            let mut options = Options::new();
+            parse(text).to_options(&mut options);
+            let one = |opt: Opt<'_>| format!("{}={}", opt.number.0, opt.as_str().unwrap());
+            options.iter().map(one).collect::<Vec<_>>()
+        };
+        // RFC 7252 section 6.4; the port is that of the datagram.
+        let all = options("coap://Sensor.Example:61616/a%2Fb/c/?x=1&%26&");
+        assert_eq!(all, ["3=sensor.example", "11=a/b", "11=c", "11=", "15=x=1", "15=&", "15="]);
+        assert!(options("coap://192.0.2.1/").is_empty());
+        assert_eq!(options("coap://[2001:db8::1]?"), ["15="]);
+        assert_eq!(options("coap://192.0.2.1//"), ["11=", "11="]);
     }
 
     #[test]
