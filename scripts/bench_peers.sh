@@ -3,6 +3,7 @@
 # sequential clients against one responder.
 #
 #   interop/build.sh && cargo build --release -p ebbtide-cli
+#   cargo build --release -p ebbtide --example tokio_floor      # one more client
 #   scripts/bench_peers.sh                  # one round over all peers, about 90 s
 #   scripts/bench_peers.sh limit ebbtide    # one round over some
 #   scripts/bench_peers.sh --table          # what all rounds so far gave
@@ -59,6 +60,9 @@ clients() {
     start "$peers/limit/peer" PORT
     echo "clients|C generator|$(taskset -c 1 "$peers/limit/generator" $port "$span")" >>"$results"
     echo "clients|libcoap|$(taskset -c 1 "$peers/libcoap/peer" bench $port "$span")" >>"$results"
+    if [ -x "$target/release/examples/tokio_floor" ]; then
+        echo "clients|tokio, no CoAP|$(taskset -c 1 "$target/release/examples/tokio_floor" $port "$span")" >>"$results"
+    fi
     asked=$(ask --engine client --duration "$span" | grep -o '"per_second":[0-9]*')
     echo "clients|ebbtide|${asked#*:}" >>"$results"
     stop

@@ -263,6 +263,32 @@ fn an_answer_to_what_is_still_queued_is_rejected() {
 }
 
 #[test]
+fn a_critical_option_of_requests_is_not_known_in_a_response() {
+    for number in [1, 3, 5, 7, 11, 15, 17, 35, 39] {
+        let value: &[u8] = if matches!(number, 3 | 35 | 39) { b"x" } else { b"" };
+        let (mut node, exchange, sent) = open();
+        let bad = message(
+            Type::Acknowledgement,
+            Code::CONTENT,
+            sent.id(),
+            &sent.token(),
+            &[(number, value)],
+            b"",
+        );
+        assert_eq!(node.arrive(&bad).ignored(), Ignored::UnknownCriticalOption, "{number}");
+        assert_eq!(node.failures(), [(exchange, Failure::BadOption)], "RFC 7252 section 5.4");
+    }
+    for number in [23, 27] {
+        let (mut node, _, sent) = open();
+        let (id, token) = (sent.id(), sent.token());
+        let good =
+            message(Type::Acknowledgement, Code::CONTENT, id, &token, &[(number, &[8])], b"");
+        node.arrive(&good);
+        assert_eq!((node.failures(), node.ep.counters().bad_options), (vec![], 0), "{number}");
+    }
+}
+
+#[test]
 fn a_response_with_an_unknown_critical_option_is_rejected() {
     // 9 is critical and not assigned.
     let option: &[(u16, &[u8])] = &[(9, b"x")];

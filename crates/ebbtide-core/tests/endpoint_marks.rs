@@ -12,8 +12,8 @@ mod common;
 use common::node::{COUNT, Datagram, Got, Node, PEER, config, message};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
-use ebbtide_core::endpoint::Ignored;
-use ebbtide_core::wire::{Code, Type};
+use ebbtide_core::endpoint::{Ignored, Reliability};
+use ebbtide_core::wire::{Code, Content, Opt, OptionNumber, Type};
 
 /// A piggybacked response to `sent` whose mark names `ordinal`.
 fn token_answer(sent: &Datagram, ordinal: u8) -> Vec<u8> {
@@ -58,6 +58,19 @@ fn a_token_carries_the_ordinal_in_its_first_byte() {
     }
     let ids: Vec<u16> = sent.iter().map(Datagram::id).collect();
     assert!(ids.iter().all(|id| *id == ids[0]), "and so is the message ID");
+}
+
+#[test]
+fn a_registration_keeps_its_token_under_every_control() {
+    for name in ["fasor-token", "ebb", "rcoap"] {
+        let mut node = Node::under(name);
+        let options = [Opt { number: OptionNumber::OBSERVE, value: &[] }];
+        let get = Content { code: Code::GET, options: &options, payload: &[] };
+        node.try_request(PEER, &get, Reliability::Confirmable).expect("accepted");
+        node.run_until(30.0);
+        let tokens: Vec<Vec<u8>> = node.take().iter().map(Datagram::token).collect();
+        assert!(tokens.len() > 1 && tokens.iter().all(|token| *token == tokens[0]), "{name}");
+    }
 }
 
 #[test]

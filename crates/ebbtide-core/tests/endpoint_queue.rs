@@ -8,13 +8,13 @@
 
 mod common;
 
-use common::at;
 use common::node::{Datagram, Node, PEER, config, content, message, peer};
+use common::{at, seeded};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{EndpointConfig, Failure, Reliability, Scope, SendError};
 use ebbtide_core::wire::{Code, Type};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 fn payloads(sent: &[Datagram]) -> Vec<u8> {
@@ -155,6 +155,20 @@ fn exchanges_are_bounded_over_all_peers() {
     assert_eq!((node.ep.counters().queue_full, node.ep.open_exchanges()), (1, 5));
     node.cancel(first);
     put(&mut node, peer(7), 0).unwrap();
+}
+
+#[test]
+fn the_first_token_and_message_id_of_an_endpoint_are_random() {
+    // RFC 7252 section 11.4.
+    let first = |seed| {
+        let mut node = Node::with_rng(config("default"), seeded(seed));
+        node.get();
+        let sent = node.one();
+        (sent.id(), sent.token())
+    };
+    let (ids, tokens): (BTreeSet<_>, BTreeSet<_>) = (0..64).map(first).unzip();
+    assert!(ids.len() > 60 && tokens.len() == 64, "{} IDs, {} tokens", ids.len(), tokens.len());
+    assert!(tokens.iter().all(|token| token.len() >= 4), "32 bits (section 5.3.1)");
 }
 
 #[test]

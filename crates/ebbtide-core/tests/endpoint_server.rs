@@ -123,6 +123,28 @@ fn a_slow_request_is_acknowledged_again_whatever_its_method() {
 }
 
 #[test]
+fn an_acknowledgement_of_a_separate_response_counts_whatever_it_carries() {
+    let option: &[(u16, &[u8])] = &[(65001, b"")];
+    for (code, token, options, payload) in [
+        (Code::EMPTY, &b""[..], &[][..], &b""[..]),
+        (Code::CONTENT, b"t", &[], b"thanks"),
+        (Code::BAD_REQUEST, b"another", option, b""),
+    ] {
+        let mut node = Node::under("default");
+        let mut incoming = node.arrive(&con(Code::GET, 5, b"t")).request();
+        node.acknowledge(&mut incoming);
+        node.take();
+        node.respond(&incoming, b"late");
+        let id = node.one().id();
+        let acknowledged = message(Type::Acknowledgement, code, id, token, options, payload);
+        node.arrive(&acknowledged);
+        assert_eq!(node.ep.open_exchanges(), 0, "{code:?}");
+        node.run_until(200.0);
+        assert!(node.take().is_empty(), "it is not repeated (RFC 7252 section 5.2.2)");
+    }
+}
+
+#[test]
 fn a_copy_of_a_request_that_is_answered_later_is_a_duplicate_whatever_its_method_until_it_is_answered()
  {
     for kind in [Type::Confirmable, Type::NonConfirmable] {
@@ -277,6 +299,9 @@ fn an_unknown_critical_option_makes_a_confirmable_request_4_02() {
             let sent = node.one();
             assert_eq!(sent.head(), (Type::Acknowledgement, Code::BAD_OPTION, 5));
             assert_eq!(sent.token(), b"t");
+            let diagnostic = format!("option {}", options[0].0);
+            assert_eq!(sent.message().payload(), diagnostic.as_bytes());
+            assert!(sent.bytes.len() <= 3 * bad.len(), "{name}");
             let bad = message(Type::NonConfirmable, code, 6, b"t", options, b"");
             assert_eq!(node.arrive(&bad).ignored(), Ignored::UnknownCriticalOption);
             assert!(node.take().is_empty(), "rejected in silence (RFC 7252 section 4.3)");

@@ -279,6 +279,24 @@ fn a_limit_of_the_caller_is_patience_from_the_first_message_on() {
 }
 
 #[test]
+fn if_none_match_goes_with_the_first_block_only() {
+    // RFC 7959 section 2.10.
+    for in_flight in [1, 8] {
+        let mut request = put(300);
+        request.options.push(OptionNumber::IF_NONE_MATCH, &[]);
+        request.options.push(OptionNumber::IF_MATCH, b"tag");
+        let mut driver = Driver::with(request, 3, |settings| settings.in_flight = in_flight);
+        let first = driver.sent();
+        assert!(first.options.get(OptionNumber::IF_NONE_MATCH).is_some());
+        driver.answer(first.id, continued(Code::CONTINUE, 0, true, 128));
+        let second = driver.sent();
+        assert_eq!(second.block1(), Some((1, true, 128)), "{in_flight} in flight");
+        assert!(second.options.get(OptionNumber::IF_NONE_MATCH).is_none());
+        assert!(second.options.get(OptionNumber::IF_MATCH).is_some());
+    }
+}
+
+#[test]
 fn a_request_that_is_not_idempotent_is_not_sent_twice() {
     let patience = Patience { until: Some(Driver::start() + 60 * SECOND), silence: SECOND };
     let with = |change: fn(&mut ebbtide_core::session::client::RequestParts)| {

@@ -233,6 +233,30 @@ fn later_blocks_of_an_observed_body_carry_no_observe_option() {
 }
 
 #[test]
+fn the_block_size_of_a_registration_holds_for_the_notifications() {
+    let mut server = Bench::new(
+        |config| config.verify = Verify::None,
+        |_, _| Does::Answers(Response::content(vec![5; 40])),
+    );
+    let registration = ask(Code::GET, 1, "s").option(6, &[]).option(BLOCK2, &[0x00]).bytes();
+    let first = server.take(peer(1), &registration);
+    assert_eq!(values(&first[0], BLOCK2), [[0x08]]);
+    server.observers.changed(SUBJECT.id);
+    let due = server.observers.pop_due(server.now).unwrap();
+    let (request, sizes) =
+        (Message::parse(&registration).unwrap(), server.session.datagram_sizes());
+    let state = Response::content(vec![6; 20]);
+    let sized = server.session.size_notification(server.now, &due, &request, state, sizes);
+    assert_eq!(
+        (sized.body().as_ref(), sized.options().get_uint(OptionNumber::BLOCK2)),
+        ([6; 16].as_slice(), Some(8))
+    );
+    // RFC 7959 section 2.6: the others are requested without Observe.
+    let second = server.take(peer(1), &ask(Code::GET, 2, "s").option(BLOCK2, &[0x10]).bytes());
+    assert_eq!(Message::parse(&second[0]).unwrap().payload(), [6; 4]);
+}
+
+#[test]
 fn a_notification_keeps_the_format_in_which_the_observation_began() {
     let mut server = Bench::new(
         |config| config.verify = Verify::None,

@@ -237,7 +237,8 @@ fn a_critical_option_of_a_request_is_refused_and_of_a_response_fails_the_request
     // Option 9 in a GET: OSCORE, which nobody here implements.
     let taken = connection.handle_input(NOW, &[0x10, 0x01, 0x90]).unwrap();
     assert!(matches!(taken.received, Received::Ignored(Ignored::UnknownCriticalOption)));
-    assert_eq!(connection.poll_transmit(), [0x00, 0x82]);
+    // With a diagnostic payload (RFC 7252 section 5.4.1).
+    assert_eq!(connection.poll_transmit(), b"\x90\x82\xffoption 9");
     assert_eq!(connection.unanswered(), 0);
 
     let request = connection.request(NOW, &get()).unwrap();

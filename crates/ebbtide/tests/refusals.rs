@@ -23,10 +23,16 @@ fn changed(call: &Call<'_>) -> Response {
     Response::new(Code::CHANGED).payload(call.payload().len().to_string())
 }
 
+/// A resource that exists.
+fn absent(call: &Call<'_>) -> Response {
+    if call.if_none_match() { Response::new(Code::PRECONDITION_FAILED) } else { changed(call) }
+}
+
 fn router(subject: &Subject) -> Router {
     Router::new()
         .route("/plain", put(changed).get(|_: &Call<'_>| Response::content("plain")))
         .route("/conditional", put(changed).conditional())
+        .route("/absent", put(absent).conditional())
         .route("/small", put(changed).max_body(100))
         .route(
             "/private",
@@ -121,6 +127,28 @@ async fn a_condition_is_refused_by_a_route_that_does_not_know_it() {
 }
 
 #[tokio::test]
+async fn if_none_match_of_the_first_block_holds_for_the_whole_body() {
+    let mut scene = scene().await;
+    let none_match = (IF_NONE_MATCH, b"".as_slice());
+    let path = (11, b"absent".as_slice());
+    let (first, last) = ((BLOCK1, [0x0a].as_slice()), (BLOCK1, [0x12].as_slice()));
+    for (condition, expected) in [
+        (true, Code::PRECONDITION_FAILED),
+        (false, Code::CHANGED),
+        (true, Code::PRECONDITION_FAILED),
+    ] {
+        let mut options = vec![path, first];
+        options.extend(condition.then_some(none_match));
+        options.sort_unstable();
+        let (code, ..) = scene.ask(Code::PUT, &options, &[7; 64]).await;
+        assert_eq!(code, Code::CONTINUE);
+        // RFC 7959 section 2.10: other blocks must not have the option.
+        let (code, ..) = scene.ask(Code::PUT, &[path, last], &[8; 10]).await;
+        assert_eq!(code, expected, "{condition}");
+    }
+}
+
+#[tokio::test]
 async fn an_upload_that_nobody_wants_ends_with_its_first_block() {
     let mut scene = scene().await;
     let first = (BLOCK1, [0x0a].as_slice());
@@ -163,7 +191,7 @@ async fn the_list_of_resources_is_valid_link_format_though_a_route_takes_every_p
     let all = scene.links("").await;
     assert_eq!(
         all,
-        "</plain>,</conditional>,</small>,</private>,</observed>;obs,\
+        "</plain>,</conditional>,</absent>,</small>,</private>,</observed>;obs,\
          </a%20b/%22q%22>;title=\"say \\\"hi\\\" \\\\\";sz=5"
     );
     assert_eq!(scene.links("obs").await, "</observed>;obs");

@@ -13,6 +13,8 @@ use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, 
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get};
 use ebbtide::{Client, Config, Response};
 use eventually::eventually;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
@@ -75,6 +77,30 @@ async fn an_unverified_address_gets_no_more_than_three_times_what_it_sent_until_
     // The library's client does that by itself.
     let uri = format!("coap://{}/x", server.local_addrs()[0]);
     assert_eq!(Client::new().unwrap().get(uri).await.unwrap().body().len(), 800);
+}
+
+#[tokio::test]
+async fn a_challenge_that_comes_late_is_not_confirmable() {
+    let slow = get(|| async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Response::content(vec![b'x'; 800])
+    });
+    let config = Config::new().verify(Verify::All).acknowledge_after(Duration::from_millis(1));
+    let (_server, socket) = serve(config, Router::new().route("/x", slow)).await;
+    send(&socket, Type::Confirmable, 1, &[(11, b"x")]).await;
+    let acknowledgement = receive(&socket).await;
+    assert_eq!(Message::parse(&acknowledgement).unwrap().code(), Code::EMPTY);
+    let challenge = receive(&socket).await;
+    let message = Message::parse(&challenge).unwrap();
+    assert!(message.option(OptionNumber::ECHO).is_some());
+    // RFC 9175 section 2.4: "never as a separate one", which would be repeated.
+    assert_eq!((message.kind(), message.code()), (Type::NonConfirmable, Code::UNAUTHORIZED));
+    assert_eq!(message.token().as_slice(), [0, 1]);
+    // The value of the challenge is as good as any.
+    let echo = message.option(OptionNumber::ECHO).unwrap().value.to_vec();
+    send(&socket, Type::NonConfirmable, 2, &[(11, b"x"), (252, &echo)]).await;
+    let answer = receive(&socket).await;
+    assert_eq!(Message::parse(&answer).unwrap().payload().len(), 800);
 }
 
 #[tokio::test]
@@ -171,6 +197,46 @@ async fn non_confirmable_notifications_follow_each_other_without_waiting_for_a_r
     };
     let done = tokio::time::timeout(Duration::from_secs(8), begin).await;
     assert!(done.is_ok(), "{notified} notifications within the wait for one Reset");
+}
+
+#[tokio::test]
+async fn a_notification_of_an_error_has_no_observe_option_and_is_the_last_one() {
+    let subject = Subject::new();
+    let gone = Arc::new(AtomicBool::new(false));
+    let is_gone = gone.clone();
+    let state = move |_: &Call<'_>| match is_gone.load(Ordering::SeqCst) {
+        true => Response::new(Code::NOT_FOUND),
+        false => Response::content("state"),
+    };
+    let router = Router::new().route("/s", get(state).observable(&subject));
+    let (_server, socket) = serve(Config::new(), router).await;
+    send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s")]).await;
+    receive(&socket).await;
+    gone.store(true, Ordering::SeqCst);
+    subject.changed();
+    let notification = receive(&socket).await;
+    let message = Message::parse(&notification).unwrap();
+    assert_eq!((message.code(), message.token().as_slice()), (Code::NOT_FOUND, &[0, 1][..]));
+    assert!(message.option(OptionNumber::OBSERVE).is_none(), "RFC 7641 section 4.2");
+    assert_eq!(subject.observers(), 0);
+}
+
+#[tokio::test]
+async fn a_method_that_a_resource_does_not_have_is_answered_4_05() {
+    let (_server, socket) = serve(Config::new(), long()).await;
+    // DELETE, and a method that nobody has registered.
+    for (id, code) in [(1, Code::DELETE), (3, Code(0x1f))] {
+        for (id, kind, expected) in [
+            (id, Type::Confirmable, Type::Acknowledgement),
+            (id + 1, Type::NonConfirmable, Type::NonConfirmable),
+        ] {
+            ask(&socket, (kind, code), id, &[(11, b"x")]).await;
+            let answer = receive(&socket).await;
+            let message = Message::parse(&answer).unwrap();
+            assert_eq!((message.kind(), message.code()), (expected, Code::METHOD_NOT_ALLOWED));
+            assert_eq!(message.token().as_slice(), id.to_be_bytes());
+        }
+    }
 }
 
 #[tokio::test]

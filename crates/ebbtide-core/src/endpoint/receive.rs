@@ -120,12 +120,15 @@ impl Endpoint {
         if self.dedup.lookup(now, from, id).is_some() || self.under_way.contains(now, from, id) {
             return self.duplicate(now, &incoming);
         }
-        if self.has_unknown_critical(&message) {
+        if let Some(number) = self.unknown_critical(&message) {
             self.counters.rare().bad_options += 1;
             // Section 5.4.1: a Confirmable request is answered with 4.02, and a Non-confirmable
             // one is rejected.
             if kind == Type::Confirmable {
-                self.refuse(&incoming, Code::BAD_OPTION);
+                // The diagnostic payload is so short that the answer has at most three times the bytes
+                // of any request with the option.
+                let diagnostic = alloc::format!("option {}", number.0);
+                self.refuse(&incoming, Code::BAD_OPTION, diagnostic.as_bytes());
             }
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
@@ -147,7 +150,7 @@ impl Endpoint {
             RepeatedRequest::NoRoom => {
                 // Processing it would mean to process its duplicates as well.
                 self.counters.rare().refused += 1;
-                self.refuse(&incoming, Code::SERVICE_UNAVAILABLE);
+                self.refuse(&incoming, Code::SERVICE_UNAVAILABLE, &[]);
                 Received::Ignored(Ignored::NoRoom)
             }
         }
@@ -169,9 +172,9 @@ impl Endpoint {
         Received::Ignored(Ignored::DuplicateRequest)
     }
 
-    fn refuse(&mut self, incoming: &Incoming, code: Code) {
+    fn refuse(&mut self, incoming: &Incoming, code: Code, payload: &[u8]) {
         if incoming.kind == Type::Confirmable && !incoming.to_group {
-            let content = Content { code, options: &[], payload: &[] };
+            let content = Content { code, options: &[], payload };
             // A full outbox has been counted; the peer will retransmit.
             let _ = self.emit_response(incoming, &content, Type::Acknowledgement, incoming.id);
         }
@@ -188,6 +191,10 @@ impl Endpoint {
             self.compare_marks(from, &message);
             return self.unknown();
         };
+        if self.table.get(index).purpose == Purpose::Response {
+            // Section 5.2.2: it acknowledges our response, whatever else it has.
+            return self.on_acknowledgement(now, from, &message);
+        }
         // Section 5.3.2: message ID and token must both match.
         let Some(ordinal) = self.match_token(index, message.token()) else {
             return self.wrong_token();
@@ -291,7 +298,7 @@ impl Endpoint {
             self.reject(from, &message);
             return self.wrong_token();
         }
-        if self.has_unknown_critical(&message) {
+        if self.unknown_critical(&message).is_some() {
             // Section 5.4.1 requires the rejection; `finish` does the rest.
             self.reject(from, &message);
         } else if confirmable {
@@ -323,7 +330,7 @@ impl Endpoint {
     ) -> Received<'d> {
         let exchange = self.table.name(index);
         self.hear(now, index);
-        if self.has_unknown_critical(&message) {
+        if self.unknown_critical(&message).is_some() {
             // Section 5.4.1: such a response is rejected. The request ends without an answer,
             // unless other members of a group, or other blocks, answer it too.
             self.counters.rare().bad_options += 1;
@@ -378,18 +385,16 @@ impl Endpoint {
         self.pump(now, peer);
     }
 
-    /// Whether a message has a critical option that is not understood and must therefore be
-    /// rejected (section 5.4.1).
+    /// The first critical option that is not understood, because of which a message must be rejected
+    /// (section 5.4.1).
     #[inline]
-    fn has_unknown_critical(&self, message: &Message<'_>) -> bool {
+    fn unknown_critical(&self, message: &Message<'_>) -> Option<OptionNumber> {
         let (count, blocks) = (self.config.rexmit_count_option, self.config.q_block);
         let is_block = |number| matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
-        message
-            .body()
-            .first_critical_unless(|number| {
-                number.is_known() || number == count || blocks && is_block(number)
-            })
-            .is_some()
+        let code = message.code();
+        message.body().first_critical_unless(|number| {
+            number.is_known_in(code) || number == count || blocks && is_block(number)
+        })
     }
 
     /// Rejects a response: with a Reset if it is Confirmable (section 4.2), otherwise by ignoring

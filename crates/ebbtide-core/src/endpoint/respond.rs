@@ -39,14 +39,7 @@ impl Endpoint {
         }
         let (kind, id) = match incoming.kind {
             Type::Confirmable => (Type::Acknowledgement, incoming.id),
-            _ => {
-                let peer = self.peer(now, incoming.remote)?;
-                // If message IDs are used faster than they become free, the response takes the
-                // request's ID, which is unique among those of its sender. At worst the response
-                // is taken for a duplicate, and the client sends the request again.
-                let id = self.fresh_id(now, peer);
-                (Type::NonConfirmable, id.unwrap_or(incoming.id))
-            }
+            _ => (Type::NonConfirmable, self.id_of_response(now, incoming)?),
         };
         self.emit_response(incoming, content, kind, id)?;
         if !incoming.idempotent {
@@ -54,6 +47,40 @@ impl Endpoint {
         }
         self.conclude(incoming);
         Ok(None)
+    }
+
+    /// Like [`Self::respond`] to a request that was acknowledged before, but with a Non-confirmable
+    /// response, which is sent once and has no exchange.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::respond`].
+    pub fn respond_once(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        content: &Content<'_>,
+    ) -> Result<(), SendError> {
+        if !content.code.is_response() {
+            return Err(SendError::WrongCode(content.code));
+        }
+        let now = self.advance(now);
+        let id = self.id_of_response(now, incoming)?;
+        self.emit_response(incoming, content, Type::NonConfirmable, id)?;
+        self.conclude(incoming);
+        Ok(())
+    }
+
+    /// The message ID of a Non-confirmable response. If message IDs are used faster than they become
+    /// free, the response takes the request's ID, which is unique among those of its sender. At worst
+    /// the response is taken for a duplicate, and the client sends the request again.
+    fn id_of_response(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+    ) -> Result<MessageId, SendError> {
+        let peer = self.peer(now, incoming.remote)?;
+        Ok(self.fresh_id(now, peer).unwrap_or(incoming.id))
     }
 
     /// Reports that the application answers a request later. Until it has answered, copies of the request

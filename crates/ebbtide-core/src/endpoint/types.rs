@@ -36,7 +36,7 @@ pub struct Incoming {
     /// Whether it was sent to a group, in which case it is never rejected.
     pub(super) to_group: bool,
     /// Whether an empty ACK has been sent, so that the response must be separate.
-    pub(super) acknowledged: bool,
+    pub(crate) acknowledged: bool,
     /// Whether the application has deferred its answer.
     pub(super) deferred: bool,
     /// The value of the option Rexmit-Cnt, to be echoed.

@@ -37,6 +37,8 @@ pub(super) struct Upload {
     advanced: Option<Instant>,
     /// Whether the last block has arrived.
     whole: bool,
+    /// Whether the first block has If-None-Match, which the others do not have (RFC 7959 section 2.10).
+    if_none_match: bool,
 }
 
 impl Upload {
@@ -151,6 +153,9 @@ impl BlockTransfers {
                     return BlockOutcome::Answer(no_room());
                 }
             }
+            if let Some(upload) = self.bodies.uploads.get_mut(&key) {
+                upload.if_none_match = message.option(OptionNumber::IF_NONE_MATCH).is_some();
+            }
         }
         let Some(upload) = self.bodies.uploads.get_mut(&key) else {
             return self.missing(&key);
@@ -197,6 +202,11 @@ impl BlockTransfers {
             }
             None => BlockOutcome::Single,
         }
+    }
+
+    /// Whether the upload has If-None-Match.
+    pub(super) fn if_none_match(&self, key: &TransferKey) -> bool {
+        self.bodies.uploads.get(key).is_some_and(|upload| upload.if_none_match)
     }
 
     /// The answer to a block that does not continue the upload. If the body has been answered, the

@@ -33,9 +33,13 @@ impl TransferKey {
     }
 }
 
-/// The key of all blocks of a transfer.
+/// The key of all blocks of a transfer. If-None-Match is an option of its first block alone (RFC 7959
+/// section 2.10).
 pub(super) fn transfer_key(remote: SocketAddr, message: &Message<'_>) -> TransferKey {
-    let left_out = |number| number == OptionNumber::OBSERVE || is_of_blocks(number);
+    let left_out = |number| {
+        matches!(number, OptionNumber::OBSERVE | OptionNumber::IF_NONE_MATCH)
+            || is_of_blocks(number)
+    };
     let request = hash(message, left_out).finish();
     TransferKey { remote, request, body: body_hash(message) }
 }

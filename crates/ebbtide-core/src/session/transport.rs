@@ -3,7 +3,7 @@
 use super::requester::Incoming;
 use crate::exchange::ExchangeId;
 use crate::time::Instant;
-use crate::wire::Content;
+use crate::wire::{Code, Content, Opt, OptionNumber};
 use crate::{endpoint, stream};
 use core::fmt;
 
@@ -39,7 +39,13 @@ impl Transport for endpoint::Endpoint {
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent> {
         let Incoming::Datagram(incoming) = incoming else { return Err(NotSent::OtherTransport) };
-        Self::respond(self, now, incoming, content).map_err(NotSent::Datagram)
+        let responded = if incoming.acknowledged && is_challenge(content) {
+            // RFC 9175 section 2.4: it must not be repeated to an address that may be forged.
+            self.respond_once(now, incoming, content).map(|()| None)
+        } else {
+            Self::respond(self, now, incoming, content)
+        };
+        responded.map_err(NotSent::Datagram)
     }
 
     fn defer(&mut self, now: Instant, incoming: &mut Incoming) {
@@ -59,6 +65,11 @@ impl Transport for endpoint::Endpoint {
             Self::dismiss(self, now, incoming);
         }
     }
+}
+
+fn is_challenge(content: &Content<'_>) -> bool {
+    let echo = |opt: &Opt<'_>| opt.number == OptionNumber::ECHO;
+    content.code == Code::UNAUTHORIZED && content.options.iter().any(echo)
 }
 
 impl Transport for stream::Connection {

@@ -102,10 +102,11 @@ impl Connection {
         let epoch = self.custody.epoch;
         let incoming = Incoming { token: message.token(), code: message.code(), epoch };
         self.unanswered += 1;
-        if message.body().first_unknown_critical().is_some() {
+        if let Some(number) = message.body().first_unknown_critical() {
             // RFC 7252 section 5.4.1.
             self.counters.bad_options += 1;
-            self.refuse(now, &incoming, Code::BAD_OPTION);
+            let diagnostic = alloc::format!("option {}", number.0);
+            self.refuse(now, &incoming, Code::BAD_OPTION, diagnostic.as_bytes());
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
         self.counters.requests += 1;
@@ -131,7 +132,8 @@ impl Connection {
             }
             RequestState::Open { .. } | RequestState::Observing | RequestState::Free => {}
         }
-        if message.body().first_unknown_critical().is_some() {
+        let code = message.code();
+        if message.body().first_critical_unless(|number| number.is_known_in(code)).is_some() {
             self.counters.bad_options += 1;
             self.end_request(now, request);
             self.events.push_back(Event::Failed { request, reason: Failure::BadOption });

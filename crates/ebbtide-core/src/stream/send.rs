@@ -215,8 +215,8 @@ impl Connection {
     }
 
     /// Answers a request with a code only.
-    pub(super) fn refuse(&mut self, now: Instant, incoming: &Incoming, code: Code) {
-        self.enqueue(now, &Content { code, options: &[], payload: &[] }, incoming.token);
+    pub(super) fn refuse(&mut self, now: Instant, incoming: &Incoming, code: Code, payload: &[u8]) {
+        self.enqueue(now, &Content { code, options: &[], payload }, incoming.token);
         self.answered(incoming);
     }
 

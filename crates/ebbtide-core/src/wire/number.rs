@@ -1,5 +1,6 @@
 //! Option numbers and their properties (RFC 7252 sections 5.4 and 5.10).
 
+use super::code::Code;
 use core::fmt;
 
 use coap_numbers::option;
@@ -113,6 +114,18 @@ options! {
 }
 
 impl OptionNumber {
+    /// Whether Ebbtide [implements](Self::is_known) this option in messages with such a code. A critical
+    /// option that is defined for requests only counts as unrecognized in a response (RFC 7252 section
+    /// 5.4).
+    #[inline]
+    #[must_use]
+    pub const fn is_known_in(self, code: Code) -> bool {
+        self.is_known()
+            && (code.is_request()
+                || !self.is_critical()
+                || matches!(self, Self::BLOCK1 | Self::BLOCK2))
+    }
+
     /// Whether a message with this option must be rejected by a receiver that does not understand
     /// the option; other options are ignored (RFC 7252 section 5.4.1).
     #[inline]

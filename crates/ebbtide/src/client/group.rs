@@ -8,6 +8,7 @@ use crate::message::{Request, Response};
 use crate::net::pending::Answer;
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::client::{Outgoing, Transfer};
+use ebbtide_core::wire::{Code, OptionNumber};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::future::{Future, poll_fn};
@@ -48,7 +49,11 @@ impl Client {
         }
         let session = Session::of_datagrams(&self.inner, group)?;
         let parts = request.parts();
-        let (code, options, payload) = (parts.code, parts.options, parts.payload);
+        let (code, mut options, payload) = (parts.code, parts.options, parts.payload);
+        if code == Code::GET {
+            // RFC 7252 section 8.2.1.
+            options.remove(OptionNumber::ETAG);
+        }
         let asked = Outgoing { id: 0, code, options, payload, q_block: false };
         let pending = session.start_when_room(&asked, request.reliability).await?;
         let (mut known, mut members) = (Vec::new(), FuturesUnordered::new());

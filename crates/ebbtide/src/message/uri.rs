@@ -130,7 +130,8 @@ impl Uri {
 
     /// The URI of the resource that a response to a request for this URI reports as created, from
     /// Location-Path and Location-Query (RFC 7252 section 5.10.7). `None` if the response has
-    /// neither option, or if the path is not a valid path of a request.
+    /// neither option, if the path is not a valid path of a request, or if the response has one of the
+    /// options that are reserved for more parts of such a URI (section 5.10.7).
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), ebbtide::Error> {
@@ -153,7 +154,8 @@ impl Uri {
         let query = named(OptionNumber::LOCATION_QUERY)?;
         let is_path = !path.iter().any(|segment| matches!(segment.as_str(), "." | ".."));
         let says = !path.is_empty() || !query.is_empty();
-        (says && is_path).then(|| Self { path, query, ..self.clone() })
+        let is_whole = !response.options().iter().any(|opt| RESERVED.contains(&opt.number.0));
+        (says && is_path && is_whole).then(|| Self { path, query, ..self.clone() })
     }
 
     /// Adds the options of the URI (RFC 7252 section 6.4): Uri-Host for a name, Uri-Path,
@@ -170,6 +172,9 @@ impl Uri {
         }
     }
 }
+
+/// The options that may add to what Location-Path and Location-Query say (RFC 7252 section 5.10.7).
+const RESERVED: [u16; 4] = [128, 132, 136, 140];
 
 impl FromStr for Uri {
     type Err = UriError;
@@ -426,6 +431,7 @@ impl core::error::Error for UriError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_core::wire::Opt;
 
     fn parse(text: &str) -> Uri {
         text.parse().unwrap()
@@ -447,6 +453,22 @@ mod tests {
     fn an_ipv6_address_stands_in_brackets_and_may_name_its_interface() {
         let uri = parse("coap://[fe80::1%25eth0]:9/x");
         assert_eq!((uri.address(), uri.zone()), (Some("fe80::1".parse().unwrap()), Some("eth0")));
+    }
+
+    #[test]
+    fn the_options_of_a_uri_name_the_host_unless_it_is_an_address() {
+        let options = |text: &str| {
+            let mut options = Options::new();
+            parse(text).to_options(&mut options);
+            let one = |opt: Opt<'_>| format!("{}={}", opt.number.0, opt.as_str().unwrap());
+            options.iter().map(one).collect::<Vec<_>>()
+        };
+        // RFC 7252 section 6.4; the port is that of the datagram.
+        let all = options("coap://Sensor.Example:61616/a%2Fb/c/?x=1&%26&");
+        assert_eq!(all, ["3=sensor.example", "11=a/b", "11=c", "11=", "15=x=1", "15=&", "15="]);
+        assert!(options("coap://192.0.2.1/").is_empty());
+        assert_eq!(options("coap://[2001:db8::1]?"), ["15="]);
+        assert_eq!(options("coap://192.0.2.1//"), ["11=", "11="]);
     }
 
     #[test]
@@ -527,6 +549,14 @@ mod tests {
         assert_eq!(made(&["new"], &["n=1&2", "m"]).unwrap(), "coap://h:9/new?n=1%262&m");
         assert_eq!(made(&[], &[]), None);
         assert_eq!(made(&["..", "x"], &[]), None);
+        // What a reserved option would add is not known.
+        let created = Response::new(ebbtide_core::wire::Code::CREATED);
+        let located = created.option(OptionNumber::LOCATION_PATH, b"new");
+        assert!(uri.location(&located).is_some());
+        for number in RESERVED {
+            let more = located.clone().option(OptionNumber(number), b"x");
+            assert_eq!(uri.location(&more), None, "{number}");
+        }
     }
 
     #[test]

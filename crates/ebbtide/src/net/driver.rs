@@ -4,6 +4,7 @@
 //! endpoint's timeout comes. It then does all pending work, receives and sends in batches, and
 //! sleeps again. Receiving does not allocate.
 
+use super::alarm::Alarm;
 use super::receive::BATCHES;
 use super::shared::{Shared, SocketState};
 use ebbtide_core::time::Instant;
@@ -13,7 +14,6 @@ use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::Interest;
-use tokio::time::Sleep;
 
 /// Notifications that are made before datagrams are received again.
 const NOTIFICATIONS: usize = 256;
@@ -29,7 +29,7 @@ pub(crate) struct Driver {
     shared: Arc<Shared>,
     /// Fires at `SocketState::armed`, no later than the endpoint's deadline. It is moved only when it must
     /// fire earlier, so an exchange that is answered in time does not touch the timer.
-    sleep: Pin<Box<Sleep>>,
+    alarm: Alarm,
     /// When to try to send again, if the socket was full.
     retry: Option<Instant>,
     /// When the last datagrams were received.
@@ -50,10 +50,10 @@ impl Drop for Driver {
 impl Driver {
     /// Starts the task, which ends when `shared` is closed.
     pub(crate) fn spawn(shared: Arc<Shared>) -> tokio::task::JoinHandle<()> {
-        let sleep = Box::pin(tokio::time::sleep(Duration::ZERO));
+        let alarm = Alarm::new(shared.clock);
         shared.let_callers_receive();
         let errors = tokio::spawn(watch_errors(shared.clone())).abort_handle();
-        tokio::spawn(Self { shared, sleep, retry: None, heard: Instant::ZERO, errors })
+        tokio::spawn(Self { shared, alarm, retry: None, heard: Instant::ZERO, errors })
     }
 
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -124,10 +124,10 @@ impl Driver {
         let deadline = state.deadline.into_iter().chain(self.retry).chain(state.guard()).min();
         let Some(deadline) = deadline else { return true };
         if state.armed.is_none_or(|armed| deadline < armed) {
-            self.sleep.as_mut().reset(self.shared.clock.to_tokio(deadline));
+            self.alarm.set(self.shared.clock.now(), deadline);
             state.armed = Some(deadline);
         }
-        if self.sleep.as_mut().poll(cx).is_pending() {
+        if self.alarm.poll(cx).is_pending() {
             return true;
         }
         state.armed = None;

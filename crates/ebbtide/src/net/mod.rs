@@ -1,5 +1,6 @@
 //! Connects sockets to the core endpoint: the only code that reads a clock.
 
+mod alarm;
 pub(crate) mod clock;
 pub(crate) mod driver;
 #[cfg(feature = "dtls")]

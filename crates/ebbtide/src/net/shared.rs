@@ -12,7 +12,7 @@ use super::pending::{Answer, Open, Owner, Pending};
 use super::receive::{Handed, Ready};
 use super::room::Waiting;
 use super::serve::Serve;
-use super::socket::{Inbox, Outbound, Socket, SocketOptions};
+use super::socket::{Inbox, Outbound, Socket, SocketOptions, ends_exchanges};
 use super::trace;
 use crate::error::{BindError, Error};
 use crate::message::Response;
@@ -320,7 +320,7 @@ impl Shared {
         let mut any = false;
         while let Some(error) = self.socket.get_ref().0.take_error() {
             any = true;
-            if let Some(reporter) = error.addr {
+            if let Some(reporter) = error.addr.filter(|_| ends_exchanges(error.payload)) {
                 self.with(|state, now| state.unreachable(now, reporter.ip(), error.raw_errno));
             }
         }

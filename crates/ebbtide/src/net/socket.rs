@@ -6,7 +6,9 @@
 //! available.
 
 use crate::error::BindError;
-use quinn_udp::{BATCH_SIZE, RecvMeta, TransportError, UdpSockRef, UdpSocketState};
+use quinn_udp::{
+    BATCH_SIZE, RecvMeta, TransportError, TransportErrorPayload, UdpSockRef, UdpSocketState,
+};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket as RawSocket, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -469,6 +471,12 @@ struct Run {
     count: usize,
 }
 
+/// Whether a report of the network says that a peer cannot be reached, or a datagram was too long. RFC
+/// 7252 section 4.2: others, such as Time Exceeded, are ignored.
+pub(super) fn ends_exchanges(report: TransportErrorPayload) -> bool {
+    matches!(report, TransportErrorPayload::Unreachable | TransportErrorPayload::TooBig { .. })
+}
+
 fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -476,4 +484,17 @@ fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkUnreachable
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reports_that_a_peer_cannot_be_reached_end_exchanges() {
+        assert!(ends_exchanges(TransportErrorPayload::Unreachable));
+        assert!(ends_exchanges(TransportErrorPayload::TooBig { mtu: 1280 }));
+        // Time Exceeded, Source Quench, Parameter Problem.
+        assert!(!ends_exchanges(TransportErrorPayload::Other));
+    }
 }

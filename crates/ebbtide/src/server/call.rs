@@ -65,6 +65,8 @@ pub(crate) struct Borrowed<'a> {
     pub(crate) rest: Option<&'a str>,
     /// The body, where it is taken as it arrives.
     pub(crate) arriving: Option<&'a BodyStream>,
+    /// Whether the first block of the request's body has If-None-Match.
+    pub(crate) if_none_match: bool,
 }
 
 /// Copies of the parts of a request.
@@ -74,6 +76,7 @@ struct OwnedRequest {
     payload: Bytes,
     params: Box<[(String, String)]>,
     arriving: Option<BodyStream>,
+    if_none_match: bool,
 }
 
 impl<'a> From<Borrowed<'a>> for Call<'a> {
@@ -103,6 +106,7 @@ impl Borrowed<'_> {
             payload: Bytes::copy_from_slice(self.payload),
             params: self.names.iter().filter_map(named).collect(),
             arriving: self.arriving.cloned(),
+            if_none_match: self.if_none_match,
         }
     }
 }
@@ -147,6 +151,19 @@ impl Call<'_> {
     #[must_use]
     pub fn message(&self) -> Message<'_> {
         self.with_message(|message| *message)
+    }
+
+    /// Whether the request may be carried out only if the resource does not exist (If-None-Match, RFC 7252
+    /// section 5.10.8.2). Of a body in blocks only the first one has that option, and
+    /// [`Self::message`] is the last one.
+    #[must_use]
+    pub fn if_none_match(&self) -> bool {
+        let of_first_block = match &self.0 {
+            Source::Borrowed(call) => call.if_none_match,
+            Source::Kept(call) => call.if_none_match,
+        };
+        of_first_block
+            || self.with_message(|message| message.option(OptionNumber::IF_NONE_MATCH).is_some())
     }
 
     /// Looks at the request's message without copying it.

@@ -287,6 +287,7 @@ mod tests {
                 params: &params,
                 rest,
                 arriving: None,
+                if_none_match: false,
             };
             let call = Call::from(call);
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler(&call))).is_ok()

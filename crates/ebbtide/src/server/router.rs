@@ -58,6 +58,8 @@ impl<S> Clone for Route<S> {
 pub(super) struct RouteMatch<'r, 'm> {
     pub(super) route: RouteRef<'r>,
     params: Params<'m>,
+    /// Whether the first block of the request's body has If-None-Match.
+    pub(super) if_none_match: bool,
 }
 
 /// A route of the initial router, which needs no lock, or one that was added later.
@@ -79,11 +81,11 @@ impl core::ops::Deref for RouteRef<'_> {
 
 impl<'r, 'm> RouteMatch<'r, 'm> {
     pub(super) fn fixed(route: &'r Route, params: Params<'m>) -> Self {
-        Self { route: RouteRef::Fixed(route), params }
+        Self { route: RouteRef::Fixed(route), params, if_none_match: false }
     }
 
     pub(super) fn added(route: Arc<Route>, params: Params<'m>) -> Self {
-        Self { route: RouteRef::Added(route), params }
+        Self { route: RouteRef::Added(route), params, if_none_match: false }
     }
 
     /// Calls `with` with the request in the form that the route's handlers receive. `payload` is
@@ -109,7 +111,7 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
         arriving: Option<&BodyStream>,
         with: impl FnOnce(&Call<'_>) -> R,
     ) -> R {
-        let Self { route, params } = self;
+        let Self { route, params, if_none_match } = self;
         let rest = route.rest(message);
         let call = Borrowed {
             remote,
@@ -120,6 +122,7 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
             params,
             rest: rest.as_deref(),
             arriving,
+            if_none_match: *if_none_match,
         };
         with(&call.into())
     }
@@ -434,7 +437,7 @@ mod tests {
             encoder.option(OptionNumber::URI_PATH, segment.as_bytes()).unwrap();
         }
         let message = Message::parse(encoder.finish()).unwrap();
-        let RouteMatch { route, params } = router.find(&message).ok()?;
+        let RouteMatch { route, params, .. } = router.find(&message).ok()?;
         let values = params.values.iter().take(params.count);
         let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
         Some((route.path.clone(), values.chain(route.rest(&message)).collect()))

@@ -131,7 +131,7 @@ impl Service {
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         let peer = carrier.peer(verified.requester().remote());
-        let found = match self.permit(&verified, peer.as_ref()) {
+        let mut found = match self.permit(&verified, peer.as_ref()) {
             Ok(found) => found,
             Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
         };
@@ -153,6 +153,7 @@ impl Service {
             Next::Handled(handled) => return self.finish(carrier, now, handled, None),
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
+        found.if_none_match = assembled.if_none_match();
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
         let (remote, peer) = (assembled.requester().remote(), peer.as_ref());
         let reply = match assembled.block() {

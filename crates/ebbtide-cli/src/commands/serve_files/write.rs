@@ -8,7 +8,7 @@
 
 use super::{Files, etag, options, relative};
 use cap_std::fs::{File, Metadata, OpenOptions};
-use ebbtide::core::wire::{Message, OptionNumber};
+use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::Call;
 use ebbtide::{Code, Response};
 use std::io::{self, Read, Write};
@@ -31,7 +31,7 @@ impl Files {
         let replaced = self.write(&mut file, body).and_then(|()| {
             let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
             let before = self.existing(&path)?;
-            if let Some(refused) = refused(message, before.as_ref()) {
+            if let Some(refused) = refused(call, before.as_ref()) {
                 return Ok(Err(Response::new(refused)));
             }
             // A copy of a PUT makes no other version than the PUT did, whose ETag its client has:
@@ -62,7 +62,7 @@ impl Files {
         let Some(path) = relative(message) else { return Ok(Response::new(Code::FORBIDDEN)) };
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.existing(&path)?;
-        if let Some(refused) = refused(message, before.as_ref()) {
+        if let Some(refused) = refused(call, before.as_ref()) {
             return Ok(Response::new(refused));
         }
         if before.is_some() {
@@ -104,14 +104,15 @@ impl Files {
 }
 
 /// Why a file must not be changed (RFC 7252 section 5.10.8); `None` if it may be.
-fn refused(message: &Message<'_>, before: Option<&Metadata>) -> Option<Code> {
+fn refused(call: &Call<'_>, before: Option<&Metadata>) -> Option<Code> {
     if before.is_some_and(|before| !before.is_file()) {
         return Some(Code::METHOD_NOT_ALLOWED);
     }
-    let mut wanted = options(message, OptionNumber::IF_MATCH).peekable();
+    let message = call.message();
+    let mut wanted = options(&message, OptionNumber::IF_MATCH).peekable();
     let current = before.map(etag);
     let any = |value: &[u8]| current.is_some_and(|etag| value.is_empty() || value == etag);
     let matches = wanted.peek().is_none() || wanted.any(any);
-    let exists = message.option(OptionNumber::IF_NONE_MATCH).is_some() && before.is_some();
+    let exists = call.if_none_match() && before.is_some();
     (!matches || exists).then_some(Code::PRECONDITION_FAILED)
 }

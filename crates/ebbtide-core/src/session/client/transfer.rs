@@ -279,7 +279,10 @@ impl Transfer {
                         return self.fail(TransferError::TooLarge { limit });
                     };
                     options.push_uint(OptionNumber::BLOCK1, block.to_uint());
-                    if place.at == 0 {
+                    if place.at > 0 {
+                        // RFC 7959 section 2.10.
+                        options.remove(OptionNumber::IF_NONE_MATCH);
+                    } else {
                         if self.settings.size1 {
                             let size = u32::try_from(progress.length).unwrap_or(u32::MAX);
                             options.push_uint(OptionNumber::SIZE1, size);

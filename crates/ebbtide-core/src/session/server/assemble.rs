@@ -52,12 +52,14 @@ impl<S: SharedState<ServerState>> Server<S> {
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let Arrived { requester, message, facts, .. } = &*received;
         let key = transfer_key(requester.remote(), message);
-        let taken = self
-            .tables
-            .with(|tables| tables.blocks.take(now, key, message, block, facts.size1, max_body));
+        let (taken, if_none_match) = self.tables.with(|tables| {
+            let taken = tables.blocks.take(now, key, message, block, facts.size1, max_body);
+            (taken, tables.blocks.if_none_match(&key))
+        });
         let finished = match taken {
             BlockOutcome::Whole(body) => {
                 received.body = Some(body);
+                received.facts.if_none_match |= if_none_match;
                 return Next::Proceed(Assembled(received));
             }
             BlockOutcome::Single => return Next::Proceed(Assembled(received)),

@@ -254,7 +254,7 @@ pub(super) fn allowance<S: SharedState<ServerState>>(
 
 /// The offset and the length of the block to send, if the response does not fit into one message.
 #[inline]
-fn block_of(response: &Response, facts: &RequestOptions) -> Option<(usize, usize)> {
+pub(super) fn block_of(response: &Response, facts: &RequestOptions) -> Option<(usize, usize)> {
     let sizes = facts.block2.map_or(facts.sizes, |asked| facts.sizes.at_most(asked.szx()));
     // An error is sent whole, whichever block was requested.
     let later = facts.block2.is_some_and(|asked| asked.num() > 0) && response.is_success();

@@ -208,8 +208,9 @@ impl<S: SharedState<ServerState>> Server<S> {
         if !due.keeps_format(&response) {
             response = Response::new(crate::wire::Code::NOT_ACCEPTABLE);
         }
-        if response.payload.len() > sizes.whole {
-            let facts = super::requester::RequestOptions::read(request, sizes);
+        // The block size of the registration holds for all notifications.
+        let facts = super::requester::RequestOptions::read(request, sizes);
+        if complete::block_of(&response, &facts).is_some() {
             let key = super::key::transfer_key(due.remote, request);
             response = complete::in_blocks(self, now, key, &facts, response);
         }

@@ -348,6 +348,15 @@ impl<'p, 'm> Assembled<'p, 'm> {
         self.0.body.as_deref().unwrap_or(self.0.message.payload())
     }
 
+    /// Whether it is conditional on the nonexistence of the resource: If-None-Match (RFC 7252 section
+    /// 5.10.8.2). Of a body in blocks only the first one has the option, which [`Self::message`] is not
+    /// (RFC 7959 section 2.10).
+    #[inline]
+    #[must_use]
+    pub fn if_none_match(&self) -> bool {
+        self.0.facts.if_none_match
+    }
+
     /// Which block of a longer body this is, if the application takes it
     /// [block by block](Verified::permit_blocks): the body is this block alone then.
     #[must_use]
