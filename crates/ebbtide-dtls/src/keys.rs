@@ -129,35 +129,31 @@ pub(crate) struct DirectionKeys {
 }
 
 impl DirectionKeys {
-    fn nonce(&self, explicit: &[u8]) -> [u8; 12] {
-        let mut nonce = [0; 12];
-        let bytes = self.salt.iter().chain(explicit);
-        for (to, from) in nonce.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-        nonce
+    const fn nonce(&self, explicit: [u8; 8]) -> [u8; 12] {
+        let ([a, b, c, d], [e, f, g, h, i, j, k, l]) = (self.salt, explicit);
+        [a, b, c, d, e, f, g, h, i, j, k, l]
     }
 
     pub(crate) fn seal(
         &self,
         suite: CipherSuite,
-        explicit_nonce: &[u8],
+        explicit_nonce: [u8; 8],
         aad: &[u8],
         data: &mut [u8],
         tag: &mut [u8],
     ) -> bool {
-        suite.seal(&self.key, &self.nonce(explicit_nonce), aad, data, tag).is_ok()
+        suite.seal(&self.key, &self.nonce(explicit_nonce), aad, data, tag)
     }
 
     pub(crate) fn open(
         &self,
         suite: CipherSuite,
-        explicit_nonce: &[u8],
+        explicit_nonce: [u8; 8],
         aad: &[u8],
         data: &mut [u8],
         tag: &[u8],
     ) -> bool {
-        suite.open(&self.key, &self.nonce(explicit_nonce), aad, data, tag).is_ok()
+        suite.open(&self.key, &self.nonce(explicit_nonce), aad, data, tag)
     }
 }
 

@@ -42,6 +42,7 @@ extern crate alloc;
 extern crate std;
 
 mod alert;
+mod ccm;
 mod certificate;
 mod cid;
 mod config;
