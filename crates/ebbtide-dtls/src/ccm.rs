@@ -205,7 +205,7 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    /// What the crate `ccm` makes of it, with a tag of 8 or of 16 bytes.
+    /// The ciphertext and the tag, of 8 or of 16 bytes, by the crate `ccm`.
     fn reference(
         [key, tag]: [usize; 2],
         nonce: &[u8; 12],

@@ -144,7 +144,7 @@ impl Handshake {
         cx.rng.fill_bytes(&mut nobody);
         let found = cx.lookup.as_mut().and_then(|lookup| lookup.key(identity));
         self.unknown_identity = found.is_none();
-        let Some(psk) = found.or_else(|| Psk::new(&nobody)) else { return Ok(false) };
+        let psk = found.unwrap_or_else(|| Psk::of_nobody(nobody));
         self.answered(cx);
         self.note(message);
         let master = self.new_master(&psk.premaster());
