@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 /// The parser is not public, and uses nothing but this of the module around it.
 #[path = "../../crates/ebbtide/src/net/dtls/v13/hello.rs"]
+#[allow(dead_code, reason = "the server reads more of it")]
 mod hello;
 
 const MAX_HANDSHAKE_DATAGRAM: usize = 2048;

@@ -269,3 +269,28 @@ async fn a_peer_s_control_and_metrics_apply_to_its_session() {
         assert_eq!(client.counters(), [None, None], "no socket for coap is opened");
     }
 }
+
+/// The handshake is driven by the runtime in which the client was used first.
+#[test]
+fn a_handshake_that_another_runtime_awaits_ends_with_the_one_that_drives_it() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("coaps://{}/hello", silent.local_addr().unwrap());
+    let client = client("device", b"secret");
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    };
+    let (driving, waiting) = (runtime(), runtime());
+    let first = client.clone();
+    let of_first = uri.clone();
+    driving.spawn(async move { first.get(of_first).await });
+    // The ClientHello has been sent, so the driver's runtime is the first one.
+    silent.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    silent.recv(&mut [0; 2048]).unwrap();
+    let asked = waiting.spawn(async move { client.get(uri).await });
+    std::thread::sleep(Duration::from_millis(200));
+    driving.shutdown_timeout(Duration::from_secs(5));
+    let answered =
+        waiting.block_on(async { tokio::time::timeout(Duration::from_secs(5), asked).await });
+    let error = answered.expect("it ends").unwrap().unwrap_err();
+    assert!(matches!(error, ebbtide::Error::Closed), "{error:?}");
+}

@@ -32,8 +32,9 @@ impl Handshake {
         let suite = hello.choose(ours).ok_or(Failure::NoCommonSuite)?;
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
-        // A client whose hello offers DTLS 1.3, but in a form that cannot be served, would refuse it.
-        if cx.config.serves_dtls13 && !hello.extensions.offers_dtls13 {
+        // A client whose hello offers DTLS 1.3, but in a form that cannot be served, would refuse the mark.
+        let declined = hello.extensions.offers_dtls13 && cx.dtls13_declined;
+        if cx.config.serves_dtls13 && !declined {
             random[24..].copy_from_slice(b"DOWNGRD\x01");
         }
         // Our messages continue after the HelloVerifyRequest, which had the first hello's number.

@@ -45,11 +45,20 @@ pub(super) async fn session(
     if let Some(control) = chosen {
         shared.with(|state, now| state.endpoint.set_control(now, stand_in, control))?;
     }
-    let established = poll_fn(|cx| match &mut shared.lock().dtls {
-        Some(sessions) => sessions.poll_established(stand_in, cx),
-        None => Poll::Pending,
+    let established = poll_fn(|cx| {
+        let mut state = shared.lock();
+        if state.closed {
+            return Poll::Ready(Err(Error::Closed));
+        }
+        match &mut state.dtls {
+            Some(sessions) => {
+                let polled = sessions.poll_established(stand_in, cx);
+                polled.map_err(|reason| Error::Dtls { remote, reason })
+            }
+            None => Poll::Pending,
+        }
     });
-    established.await.map_err(|reason| Error::Dtls { remote, reason })?;
+    established.await?;
     Ok((shared, stand_in))
 }
 

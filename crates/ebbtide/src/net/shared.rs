@@ -334,6 +334,8 @@ impl Shared {
             state.closed = true;
             let woken = state.pending.wake_all();
             state.wake.extend(woken);
+            let woken = state.dtls.as_mut().map(|sessions| sessions.wake_all());
+            state.wake.extend(woken.unwrap_or_default());
         });
     }
 }

@@ -243,6 +243,12 @@ impl Sessions {
         Poll::Pending
     }
 
+    /// The tasks that wait for handshakes, because the socket is closed.
+    pub(crate) fn wake_all(&mut self) -> Vec<Waker> {
+        let links = self.links.iter_mut().flat_map(|links| &mut links.links);
+        links.flat_map(|link| core::mem::take(&mut link.wakers)).collect()
+    }
+
     /// Records that a server does not answer. It may have lost its session, for example by a
     /// restart, so the next message begins a new one.
     pub(crate) fn suspect(&mut self, stand_in: SocketAddr) {
