@@ -27,7 +27,7 @@ import tempfile
 import time
 
 KINDS = ["get", "long-get", "folder-list", "post", "observe", "observe-from-one", "block1", "q-block1", "ack",
-         "reset", "ping", "malformed", "mix", "client-hello"]
+         "reset", "ping", "malformed", "mix", "client-hello", "client-hello-13"]
 SERVER, CLIENT, NOBODY = "192.0.2.1", "192.0.2.2", "192.0.2.99"
 FILES = 2000
 
@@ -109,7 +109,26 @@ def serve(stack, spaces, options, arguments, responder=None):
 
 
 def over_dtls(kind):
-    return kind == "client-hello"
+    return kind.startswith("client-hello")
+
+
+def speaks_dtls13(options):
+    """Whether `ebbtide` was built with the feature `dtls13`."""
+    helped = subprocess.run([options.ebbtide, "serve", "--help"], capture_output=True, text=True)
+    return "--dtls13" in helped.stdout
+
+
+def credentials(stack, kind):
+    """What a server and an honest client over DTLS are given: a key, or for DTLS 1.3 a certificate."""
+    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    if kind == "client-hello":
+        (folder / "keys").write_text("device:secret\n")
+        return ["--psk-file", str(folder / "keys")], ["-u", "device", "-k", "secret"]
+    own, key = str(folder / "own.pem"), str(folder / "own.key")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", "/CN=server", "-addext", f"subjectAltName=IP:{SERVER}", "-keyout", key,
+                    "-out", own], check=True, capture_output=True)
+    return ["--cert", own, "--key", key, "--dtls13"], ["--insecure", "--dtls13"]
 
 
 def sends(kind, options):
@@ -117,20 +136,19 @@ def sends(kind, options):
     return ("observe", 1) if kind == "observe-from-one" else (kind, options.sources)
 
 
-def measure(spaces, options, kind, to, pid):
+def measure(spaces, options, kind, to, pid, client):
     core = ["taskset", "-c", "1"] if os.cpu_count() > 1 else []
     span, began = options.seconds + 1, processor(pid)
     path = "/hello.txt" if kind == "folder-list" else "/test"
-    # The honest client, for lack of a load over DTLS, is at the other socket of the same thread.
-    port = 5684 if over_dtls(kind) else 5683
+    scheme, port = ("coaps", 5684) if over_dtls(kind) else ("coap", 5683)
     datagrams, sources = sends(kind, options)
     flood = subprocess.Popen(
         spaces.inside(spaces.client, *core, options.flood, datagrams, f"{to}:{port}", str(options.rate),
                       str(span), str(sources)), stdout=subprocess.PIPE, text=True)
     time.sleep(0.5)
     bench = subprocess.run(
-        spaces.inside(spaces.client, *core, options.ebbtide, "bench", f"coap://{SERVER}{path}",
-                      "--duration", str(options.seconds), "--json"),
+        spaces.inside(spaces.client, *core, options.ebbtide, "bench", f"{scheme}://{SERVER}{path}",
+                      "--duration", str(options.seconds), "--json", *client),
         capture_output=True, text=True, timeout=60 + 10 * span)
     sent = int(flood.communicate(timeout=60)[0] or 0)
     honest = json.loads(bench.stdout) if bench.stdout else {"per_second": 0, "p99_us": float("inf")}
@@ -153,7 +171,7 @@ def costs(controls, floods):
 def row(kind, options, responder=None):
     with contextlib.ExitStack() as stack:
         spaces = Namespaces(stack)
-        arguments = []
+        arguments, client = [], []
         if kind == "folder-list" and not responder:
             folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
             (folder / "hello.txt").write_text("hello")
@@ -161,17 +179,19 @@ def row(kind, options, responder=None):
                 (folder / f"{number:04}.txt").write_text("x")
             arguments = ["--dir", str(folder)]
         if over_dtls(kind):
-            keys = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())) / "keys"
-            keys.write_text("device:secret\n")
-            arguments = ["--bind", f"coaps://{SERVER}:5684", "--psk-file", str(keys)]
+            given, client = credentials(stack, kind)
+            arguments = ["--bind", f"coaps://{SERVER}:5684", *given]
+            # The honest client is at the same socket, in a session of its own.
+            client = ["--engine", "client", *client]
         server = serve(stack, spaces, options, arguments, responder)
+        before_all = memory(server.pid, "VmRSS")
         ratios, honest, p99, sent, lost = [], [], [], [], []
         controls, floods = [], []
         for number in range(options.rounds):
             # In turn, so that what the machine does beside falls on both alike.
             before = dropped(spaces)
             order = (NOBODY, SERVER) if number % 2 == 0 else (SERVER, NOBODY)
-            of = {to: measure(spaces, options, kind, to, server.pid) for to in order}
+            of = {to: measure(spaces, options, kind, to, server.pid, client) for to in order}
             control, flooded = of[NOBODY], of[SERVER]
             controls.append(control)
             floods.append(flooded)
@@ -186,6 +206,7 @@ def row(kind, options, responder=None):
         return {"kind": kind, "sent": statistics.median(sent), "honest": statistics.median(honest),
                 "ratio": statistics.median(ratios), "p99_ratio": statistics.median(p99),
                 "dropped": statistics.median(lost), "costs": costs(controls, floods),
+                "before": before_all, "after": memory(server.pid, "VmRSS") if alive else float("inf"),
                 "memory": memory(server.pid, "VmHWM") if alive else float("inf"), "alive": alive}
 
 
@@ -215,14 +236,20 @@ def main():
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
     print("| flood | datagrams/s | honest requests/s | of the control | a responder's | 99th percentile, of the "
-          "control | µs a datagram, own and kernel's | dropped by the kernel | memory, MB |")
+          "control | µs a datagram, own and kernel's | dropped by the kernel | memory before, after, at its peak, MB |")
     print("|---|---|---|---|---|---|---|---|---|")
     missed = []
     for kind in options.kinds or KINDS:
+        if kind == "client-hello-13" and not speaks_dtls13(options):
+            if options.kinds:
+                parser.error(f"{kind}: build {options.ebbtide} with --features dtls13")
+            print("skipped: client-hello-13, without the feature dtls13", flush=True)
+            continue
         got = row(kind, options)
         bare = f"{row(kind, options, options.responder)['ratio']:.2f}" if options.responder and not over_dtls(kind) else ""
         print(f"| {kind} | {got['sent']:,.0f} | {got['honest']:,.0f} | {got['ratio']:.2f} | {bare} | "
-              f"{got['p99_ratio']:.2f} | {got['costs'][0]:.1f} + {got['costs'][1]:.1f} | {got['dropped']:,.0f} | {got['memory']:.0f} |", flush=True)
+              f"{got['p99_ratio']:.2f} | {got['costs'][0]:.1f} + {got['costs'][1]:.1f} | {got['dropped']:,.0f} | "
+              f"{got['before']:.1f}, {got['after']:.1f}, {got['memory']:.1f} |", flush=True)
         if not got["alive"] or got["ratio"] < options.least or got["memory"] > options.megabytes:
             missed.append(kind)
     if missed:

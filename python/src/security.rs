@@ -95,8 +95,7 @@ impl Security {
 }
 
 fn psk(key: &[u8]) -> PyResult<Psk> {
-    let wrong = || format!("psk: a key has from 1 to {} bytes, not {}", Psk::MAX, key.len());
-    Psk::new(key).ok_or_else(|| PyValueError::new_err(wrong()))
+    Psk::new(key).map_err(|error| PyValueError::new_err(format!("psk: {error}")))
 }
 
 /// The keys of a server's clients: a table, or a function from an identity to a key.
@@ -126,7 +125,7 @@ impl Keys {
             Self::Function(function) => Ok(Arc::new(move |identity| {
                 Python::attach(|py| {
                     let key = function.call1(py, (identity,)).ok()?;
-                    Psk::new(&key.extract::<Option<Vec<u8>>>(py).ok()??)
+                    Psk::new(&key.extract::<Option<Vec<u8>>>(py).ok()??).ok()
                 })
             })),
         }

@@ -32,10 +32,12 @@ enum Kind {
     Malformed,
     /// Of DTLS.
     ClientHello,
+    /// Of DTLS 1.3.
+    ClientHello13,
     Mix,
 }
 
-const KINDS: [(&str, Kind); 13] = [
+const KINDS: [(&str, Kind); 14] = [
     ("get", Kind::Get),
     ("long-get", Kind::LongGet),
     ("folder-list", Kind::FolderList),
@@ -50,6 +52,7 @@ const KINDS: [(&str, Kind); 13] = [
     // The mix is of those above.
     ("mix", Kind::Mix),
     ("client-hello", Kind::ClientHello),
+    ("client-hello-13", Kind::ClientHello13),
 ];
 
 fn main() -> Result<(), Failure> {
@@ -141,8 +144,9 @@ impl Kind {
                 return Ok(4);
             }
             Self::ClientHello => return Ok(client_hello(number, bytes)),
+            Self::ClientHello13 => return Ok(client_hello_13(number, bytes)),
             Self::Mix => {
-                let others = &KINDS[..KINDS.len() - 2];
+                let others = &KINDS[..KINDS.len() - 3];
                 let (_, other) = others[(number % others.len() as u64) as usize];
                 return other.datagram(number, bytes);
             }
@@ -159,16 +163,35 @@ impl Kind {
 /// A ClientHello of DTLS 1.2 that offers suites with keys and with certificates, without a cookie. Only its
 /// random value depends on the number.
 fn client_hello(number: u64, bytes: &mut [u8]) -> usize {
-    const BODY: usize = 2 + 32 + 1 + 1 + 2 + 4 + 2 + 2 + 26;
-    let mut hello = vec![22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12 + BODY as u8];
-    hello.extend([1, 0, 0, BODY as u8, 0, 0, 0, 0, 0, 0, 0, BODY as u8, 0xfe, 0xfd]);
-    hello.extend([7; 24]);
-    hello.extend(number.to_be_bytes());
-    // No session, no cookie; PSK and ECDHE_ECDSA with AES_128_CCM_8; no compression.
-    hello.extend([0, 0, 0, 4, 0xc0, 0xa8, 0xc0, 0xae, 1, 0]);
-    // Extended master secret, P-256, its points, ECDSA with SHA-256.
-    hello.extend([0, 26, 0, 23, 0, 0, 0, 10, 0, 4, 0, 2, 0, 23, 0, 11, 0, 2, 1, 0, 0, 13, 0, 4]);
-    hello.extend([0, 2, 4, 3]);
+    // PSK and ECDHE_ECDSA with AES_128_CCM_8; extended master secret, P-256, its points, ECDSA with SHA-256.
+    let extensions =
+        [0, 23, 0, 0, 0, 10, 0, 4, 0, 2, 0, 23, 0, 11, 0, 2, 1, 0, 0, 13, 0, 4, 0, 2, 4, 3];
+    hello(number, bytes, &[0xc0, 0xa8, 0xc0, 0xae], &extensions)
+}
+
+/// A ClientHello of DTLS 1.3 with a key share, without a cookie. Only its random value depends on the number.
+fn client_hello_13(number: u64, bytes: &mut [u8]) -> usize {
+    // DTLS 1.3, X25519, ECDSA with SHA-256, a share of X25519.
+    let mut extensions = vec![0, 43, 0, 3, 2, 0xfe, 0xfc, 0, 10, 0, 4, 0, 2, 0, 29];
+    extensions.extend([0, 13, 0, 4, 0, 2, 4, 3, 0, 51, 0, 38, 0, 36, 0, 29, 0, 32]);
+    extensions.extend([9; 32]);
+    // AES_128_GCM_SHA256.
+    hello(number, bytes, &[0x13, 0x01], &extensions)
+}
+
+/// A record with a ClientHello without session, cookie and compression.
+fn hello(number: u64, bytes: &mut [u8], suites: &[u8], extensions: &[u8]) -> usize {
+    let mut body = vec![0xfe, 0xfd];
+    body.extend([7; 24]);
+    body.extend(number.to_be_bytes());
+    body.extend([0, 0, 0, suites.len() as u8]);
+    body.extend(suites);
+    body.extend([1, 0, 0, extensions.len() as u8]);
+    body.extend(extensions);
+    let length = body.len() as u8;
+    let mut hello = vec![22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12 + length];
+    hello.extend([1, 0, 0, length, 0, 0, 0, 0, 0, 0, 0, length]);
+    hello.extend(body);
     bytes[..hello.len()].copy_from_slice(&hello);
     hello.len()
 }

@@ -21,8 +21,8 @@ impl OwnCid {
     pub(crate) fn new(cid: &[u8]) -> Self {
         let cid = cid.get(..Self::MAX).unwrap_or(cid);
         let mut bytes = [0; Self::MAX];
-        for (to, from) in bytes.iter_mut().zip(cid) {
-            *to = *from;
+        if let Some(bytes) = bytes.get_mut(..cid.len()) {
+            bytes.copy_from_slice(cid);
         }
         Self { bytes, length: cid.len() as u8 }
     }

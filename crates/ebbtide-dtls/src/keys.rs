@@ -15,11 +15,22 @@ impl Psk {
     /// The longest key, in bytes.
     pub const MAX: usize = 64;
 
-    /// Creates a key of 1 to [`Self::MAX`] bytes; `None` for other lengths.
-    #[must_use]
-    pub fn new(key: &[u8]) -> Option<Self> {
-        let fits = !key.is_empty() && key.len() <= Self::MAX;
-        fits.then(|| Self(Zeroizing::new(key.to_vec())))
+    /// Creates a key of 1 to [`Self::MAX`] bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for other lengths.
+    pub fn new(key: &[u8]) -> Result<Self, PskError> {
+        match key.len() {
+            0 => Err(PskError::Empty),
+            length if length > Self::MAX => Err(PskError::TooLong { length }),
+            _ => Ok(Self(Zeroizing::new(key.to_vec()))),
+        }
+    }
+
+    /// A key that no peer has, from random bytes.
+    pub(crate) fn of_nobody(random: [u8; 16]) -> Self {
+        Self(Zeroizing::new(random.to_vec()))
     }
 
     /// The premaster secret of a plain PSK exchange (RFC 4279 section 2).
@@ -39,6 +50,37 @@ impl fmt::Debug for Psk {
         f.write_str("Psk(..)")
     }
 }
+
+/// The reason why bytes cannot be a pre-shared key. It does not contain the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PskError {
+    /// The key has no bytes.
+    Empty,
+    /// The key has more than [`Psk::MAX`] bytes.
+    TooLong {
+        /// The number of its bytes.
+        length: usize,
+    },
+}
+
+impl fmt::Display for PskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = Psk::MAX;
+        match self {
+            Self::Empty => write!(
+                f,
+                "a key has 1 to {most} bytes, not 0: set the key that the peer has, such as 16 random bytes"
+            ),
+            Self::TooLong { length } => write!(
+                f,
+                "a key has 1 to {most} bytes, not {length}: set a shorter one on both sides, such as 16 random bytes"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for PskError {}
 
 /// Both sides' random values of a handshake.
 #[derive(Clone, Copy, Debug)]
@@ -129,40 +171,56 @@ pub(crate) struct DirectionKeys {
 }
 
 impl DirectionKeys {
-    fn nonce(&self, explicit: &[u8]) -> [u8; 12] {
-        let mut nonce = [0; 12];
-        let bytes = self.salt.iter().chain(explicit);
-        for (to, from) in nonce.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-        nonce
+    const fn nonce(&self, explicit: [u8; 8]) -> [u8; 12] {
+        let ([a, b, c, d], [e, f, g, h, i, j, k, l]) = (self.salt, explicit);
+        [a, b, c, d, e, f, g, h, i, j, k, l]
     }
 
     pub(crate) fn seal(
         &self,
         suite: CipherSuite,
-        explicit_nonce: &[u8],
+        explicit_nonce: [u8; 8],
         aad: &[u8],
         data: &mut [u8],
         tag: &mut [u8],
     ) -> bool {
-        suite.seal(&self.key, &self.nonce(explicit_nonce), aad, data, tag).is_ok()
+        suite.seal(&self.key, &self.nonce(explicit_nonce), aad, data, tag)
     }
 
     pub(crate) fn open(
         &self,
         suite: CipherSuite,
-        explicit_nonce: &[u8],
+        explicit_nonce: [u8; 8],
         aad: &[u8],
         data: &mut [u8],
         tag: &[u8],
     ) -> bool {
-        suite.open(&self.key, &self.nonce(explicit_nonce), aad, data, tag).is_ok()
+        suite.open(&self.key, &self.nonce(explicit_nonce), aad, data, tag)
     }
 }
 
 impl fmt::Debug for DirectionKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DirectionKeys(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString as _;
+
+    #[test]
+    fn a_key_of_another_length_is_refused_with_the_limit_and_the_remedy() {
+        for length in [1, Psk::MAX] {
+            assert!(Psk::new(&alloc::vec![7; length]).is_ok());
+        }
+        let refused = |length: usize| Psk::new(&alloc::vec![7; length]).unwrap_err();
+        assert_eq!((refused(0), refused(65)), (PskError::Empty, PskError::TooLong { length: 65 }));
+        for (length, remedy) in [(0, "set the key that the peer has"), (65, "set a shorter one")] {
+            let text = refused(length).to_string();
+            let limit = alloc::format!("a key has 1 to 64 bytes, not {length}: {remedy}");
+            assert!(text.starts_with(&limit), "{text}");
+        }
     }
 }

@@ -42,6 +42,7 @@ extern crate alloc;
 extern crate std;
 
 mod alert;
+mod ccm;
 mod certificate;
 mod cid;
 mod config;
@@ -80,6 +81,6 @@ pub use failure::Failure;
 pub use flight::RoundTrip;
 pub use handshake::{CertificateCredentials, ClientCredentials, Credentials};
 pub use key_log::KeyLog;
-pub use keys::{Psk, Role};
+pub use keys::{Psk, PskError, Role};
 pub use session::SavedSession;
 pub use suite::CipherSuite;

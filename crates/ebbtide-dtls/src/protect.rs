@@ -3,7 +3,7 @@
 use crate::CipherSuite;
 use crate::cid::OwnCid;
 use crate::keys::DirectionKeys;
-use crate::record::{self, ContentType, DTLS_1_2, HEADER, MAX_SEQUENCE, RecordHeader};
+use crate::record::{ContentType, DTLS_1_2, HEADER, MAX_SEQUENCE, RecordHeader};
 use crate::replay::ReplayWindow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -95,30 +95,36 @@ impl Protection {
         }
         let with_cid = !self.peer_cid.is_empty();
         let outer = if with_cid { ContentType::Tls12Cid } else { content };
-        let at = record::begin(out, (outer, DTLS_1_2), (EPOCH, sequence), &self.peer_cid);
+        let tag_length = self.suite.tag_length();
         // The 64 bits of epoch and sequence number are the nonce (RFC 6655 section 3).
         let explicit = numbers(EPOCH, sequence);
-        out.extend_from_slice(&explicit);
+        let fragment = EXPLICIT_NONCE + body.len() + usize::from(with_cid) + tag_length;
+        let at = out.len();
+        out.reserve(HEADER + self.peer_cid.len() + fragment);
+        let ([v, w], [a, b, c, d, e, f, g, h]) = (DTLS_1_2.to_be_bytes(), explicit);
+        out.extend_from_slice(&[outer.number(), v, w, a, b, c, d, e, f, g, h]);
+        out.extend_from_slice(&self.peer_cid);
+        let [high, low] = (fragment as u16).to_be_bytes();
+        out.extend_from_slice(&[high, low, a, b, c, d, e, f, g, h]);
         let start = out.len();
         out.extend_from_slice(body);
         if with_cid {
             out.push(content.number());
         }
         let end = out.len();
-        out.resize(end + self.suite.tag_length(), 0);
-        let aad = Aad::new(outer, EPOCH, sequence, &self.peer_cid, end - start);
+        out.resize(end + tag_length, 0);
+        let aad = Aad::new(outer, explicit, &self.peer_cid, end - start);
         let sealed = match out
             .get_mut(start..)
             .and_then(|rest| rest.split_at_mut_checked(end - start))
         {
-            Some((data, tag)) => self.write.seal(self.suite, &explicit, aad.as_slice(), data, tag),
+            Some((data, tag)) => self.write.seal(self.suite, explicit, aad.as_slice(), data, tag),
             None => false,
         };
         if !sealed {
             out.truncate(at);
             return false;
         }
-        record::finish(out, at, self.peer_cid.len());
         self.next_sequence += 1;
         true
     }
@@ -144,9 +150,9 @@ impl Protection {
         let (head, rest) = record.split_at_mut_checked(start).ok_or(Discarded::Malformed)?;
         let (data, rest) = rest.split_at_mut_checked(length).ok_or(Discarded::Malformed)?;
         let tag = rest.get(..tag_length).ok_or(Discarded::Malformed)?;
-        let explicit = head.get(header.start..).ok_or(Discarded::Malformed)?;
-        let cid = header.cid.as_slice();
-        let aad = Aad::new(header.content, EPOCH, header.sequence, cid, length);
+        let explicit = head.last_chunk().copied().ok_or(Discarded::Malformed)?;
+        let numbers = numbers(EPOCH, header.sequence);
+        let aad = Aad::new(header.content, numbers, header.cid.as_slice(), length);
         if !self.read.open(self.suite, explicit, aad.as_slice(), data, tag) {
             return Err(Discarded::NotAuthentic);
         }
@@ -188,25 +194,23 @@ struct Aad {
 impl Aad {
     const MAX: usize = 23 + 255;
 
-    fn new(content: ContentType, epoch: u16, sequence: u64, cid: &[u8], length: usize) -> Self {
+    fn new(content: ContentType, numbers: [u8; 8], cid: &[u8], length: usize) -> Self {
         let mut aad = Self { bytes: [0; Self::MAX], length: 0 };
-        let version = DTLS_1_2.to_be_bytes();
-        let number = content.number();
+        let [v, w] = DTLS_1_2.to_be_bytes();
+        let [a, b, c, d, e, f, g, h] = numbers;
+        let (kind, [high, low]) = (content.number(), (length as u16).to_be_bytes());
         if content == ContentType::Tls12Cid {
             aad.push(&[0xff; 8]);
-            aad.push(&[number, cid.len() as u8, number]);
-            aad.push(&version);
-            aad.push(&numbers(epoch, sequence));
+            aad.push(&[kind, cid.len() as u8, kind, v, w, a, b, c, d, e, f, g, h]);
             aad.push(cid);
+            aad.push(&[high, low]);
         } else {
-            aad.push(&numbers(epoch, sequence));
-            aad.push(&[number]);
-            aad.push(&version);
+            aad.push(&[a, b, c, d, e, f, g, h, kind, v, w, high, low]);
         }
-        aad.push(&(length as u16).to_be_bytes());
         aad
     }
 
+    #[inline]
     fn push(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
         if let Some(room) = self.bytes.get_mut(self.length..end) {
@@ -224,6 +228,7 @@ impl Aad {
 mod tests {
     use super::*;
     use crate::keys::{MasterSecret, Psk, Randoms, Role};
+    use crate::record;
 
     fn pair(client_cid: &[u8], server_cid: &[u8]) -> (Protection, Protection) {
         let randoms = Randoms { client: [1; 32], server: [2; 32] };
@@ -292,15 +297,9 @@ mod tests {
                 record::begin(&mut record, (ContentType::Tls12Cid, DTLS_1_2), (1, sequence), b"s");
             let explicit = numbers(1, sequence);
             record.extend_from_slice(&explicit);
-            let aad = Aad::new(ContentType::Tls12Cid, 1, sequence, b"s", inner.len());
+            let aad = Aad::new(ContentType::Tls12Cid, explicit, b"s", inner.len());
             let (mut data, mut tag) = (inner.to_vec(), [0; 8]);
-            assert!(client.write.seal(
-                client.suite,
-                &explicit,
-                aad.as_slice(),
-                &mut data,
-                &mut tag
-            ));
+            assert!(client.write.seal(client.suite, explicit, aad.as_slice(), &mut data, &mut tag));
             record.extend_from_slice(&data);
             record.extend_from_slice(&tag);
             record::finish(&mut record, at, 1);

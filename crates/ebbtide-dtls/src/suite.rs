@@ -1,14 +1,13 @@
 //! The cipher suites: AES-128 with CCM or GCM, with a pre-shared key or with certificates.
 
+use crate::ccm;
 use aes::Aes128Enc;
-use aes_gcm::{AesGcm, aead};
-use ccm::Ccm;
-use ccm::aead::inout::InOutBuf;
-use ccm::aead::{AeadInOut, KeyInit};
-use ccm::consts::{U8, U12, U16};
+use aes::cipher::KeyInit as _;
+use aes::cipher::consts::{U12, U16};
+use aes_gcm::AesGcm;
+use aes_gcm::aead::AeadInOut as _;
+use aes_gcm::aead::inout::InOutBuf;
 
-type Aes128Ccm8 = Ccm<Aes128Enc, U8, U12>;
-type Aes128Ccm = Ccm<Aes128Enc, U16, U12>;
 type Aes128Gcm = AesGcm<Aes128Enc, U12, U16>;
 
 /// A cipher suite.
@@ -105,7 +104,8 @@ impl CipherSuite {
         }
     }
 
-    /// Encrypts `data` in place and writes the tag of [`Self::tag_length`] bytes.
+    /// Encrypts `data` in place and writes the tag of [`Self::tag_length`] bytes. Returns false if that is
+    /// not possible.
     pub(crate) fn seal(
         self,
         key: &[u8; 16],
@@ -113,16 +113,21 @@ impl CipherSuite {
         aad: &[u8],
         data: &mut [u8],
         tag: &mut [u8],
-    ) -> Result<(), aead::Error> {
+    ) -> bool {
         match self.aead() {
-            Aead::Ccm8 => seal::<Aes128Ccm8>(key, nonce, aad, data, tag),
-            Aead::Ccm => seal::<Aes128Ccm>(key, nonce, aad, data, tag),
-            Aead::Gcm => seal::<Aes128Gcm>(key, nonce, aad, data, tag),
+            Aead::Ccm8 | Aead::Ccm => ccm::seal(&Aes128Enc::new(key.into()), nonce, aad, data, tag),
+            Aead::Gcm => {
+                let cipher = Aes128Gcm::new(key.into());
+                let made = cipher.encrypt_inout_detached(nonce.into(), aad, InOutBuf::from(data));
+                made.is_ok_and(|made| {
+                    tag.copy_from_slice(&made);
+                    true
+                })
+            }
         }
     }
 
-    /// Verifies the tag and decrypts `data` in place. After an error the contents of `data` are
-    /// unspecified.
+    /// Verifies the tag and decrypts `data` in place. After false the contents of `data` are unspecified.
     pub(crate) fn open(
         self,
         key: &[u8; 16],
@@ -130,52 +135,26 @@ impl CipherSuite {
         aad: &[u8],
         data: &mut [u8],
         tag: &[u8],
-    ) -> Result<(), aead::Error> {
+    ) -> bool {
         match self.aead() {
-            Aead::Ccm8 => open::<Aes128Ccm8>(key, nonce, aad, data, tag),
-            Aead::Ccm => open::<Aes128Ccm>(key, nonce, aad, data, tag),
-            Aead::Gcm => open::<Aes128Gcm>(key, nonce, aad, data, tag),
+            Aead::Ccm8 | Aead::Ccm => ccm::open(&Aes128Enc::new(key.into()), nonce, aad, data, tag),
+            Aead::Gcm => {
+                let cipher = Aes128Gcm::new(key.into());
+                let data = InOutBuf::from(data);
+                tag.try_into().is_ok_and(|tag| {
+                    cipher.decrypt_inout_detached(nonce.into(), aad, data, tag).is_ok()
+                })
+            }
         }
     }
 }
 
-/// The cipher of a suite.
+/// The cipher of a suite. It is created for each record from the key's 16 bytes: its key schedule (176 bytes for each
+/// direction, more with the tables of GCM) would be most of an idle session.
 enum Aead {
     Ccm8,
     Ccm,
     Gcm,
-}
-
-/// A cipher is created for each record from the key's 16 bytes. Its key schedule (176 bytes for
-/// each direction, more with the tables of GCM) would be most of an idle session, and is computed
-/// in a fraction of a microsecond.
-fn cipher<A: KeyInit>(key: &[u8; 16]) -> Result<A, aead::Error> {
-    A::new_from_slice(key).map_err(|_| aead::Error)
-}
-
-fn seal<A: AeadInOut + KeyInit>(
-    key: &[u8; 16],
-    nonce: &[u8; 12],
-    aad: &[u8],
-    data: &mut [u8],
-    tag: &mut [u8],
-) -> Result<(), aead::Error> {
-    let nonce = nonce.as_slice().try_into().map_err(|_| aead::Error)?;
-    let made = cipher::<A>(key)?.encrypt_inout_detached(nonce, aad, InOutBuf::from(data))?;
-    tag.copy_from_slice(&made);
-    Ok(())
-}
-
-fn open<A: AeadInOut + KeyInit>(
-    key: &[u8; 16],
-    nonce: &[u8; 12],
-    aad: &[u8],
-    data: &mut [u8],
-    tag: &[u8],
-) -> Result<(), aead::Error> {
-    let nonce = nonce.as_slice().try_into().map_err(|_| aead::Error)?;
-    let tag = tag.try_into().map_err(|_| aead::Error)?;
-    cipher::<A>(key)?.decrypt_inout_detached(nonce, aad, InOutBuf::from(data), tag)
 }
 
 #[cfg(test)]
@@ -194,13 +173,13 @@ mod tests {
         let (aad, plain) = (hex(aad), hex(plain));
         let mut data = plain.clone();
         let mut made = alloc::vec![0; suite.tag_length()];
-        suite.seal(&key, &nonce, &aad, &mut data, &mut made).unwrap();
+        assert!(suite.seal(&key, &nonce, &aad, &mut data, &mut made));
         assert_eq!((&data, &made), (&hex(cipher), &hex(tag)), "{suite:?}");
         let mut wrong = data.clone();
-        suite.open(&key, &nonce, &aad, &mut data, &made).unwrap();
+        assert!(suite.open(&key, &nonce, &aad, &mut data, &made));
         assert_eq!(data, plain);
         made[0] ^= 1;
-        assert!(suite.open(&key, &nonce, &aad, &mut wrong, &made).is_err());
+        assert!(!suite.open(&key, &nonce, &aad, &mut wrong, &made));
     }
 
     /// Example 3 of NIST SP 800-38C: a nonce of 12 bytes and a tag of 8, as RFC 6655 has them.

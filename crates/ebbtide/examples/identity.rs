@@ -11,8 +11,8 @@ use std::error::Error;
 /// The keys of those who may connect.
 fn key(identity: &[u8]) -> Option<Psk> {
     match identity {
-        b"alice" => Psk::new(b"alice's secret"),
-        b"bob" => Psk::new(b"bob's secret"),
+        b"alice" => Psk::new(b"alice's secret").ok(),
+        b"bob" => Psk::new(b"bob's secret").ok(),
         _ => None,
     }
 }
@@ -33,7 +33,7 @@ async fn write(call: Call<'static>) -> (Code, String) {
 }
 
 fn client(identity: &str, secret: &[u8]) -> Client {
-    let credentials = Psk::new(secret).map(|psk| Credentials::new(identity, psk));
+    let credentials = Psk::new(secret).map(|psk| Credentials::new(identity, psk)).ok();
     Client::with_config(Config::new().credentials(credentials))
 }
 

@@ -4,8 +4,8 @@
 //! use ebbtide::dtls::{Credentials, Psk};
 //! use ebbtide::{Client, Config};
 //!
-//! # async fn example() -> Result<(), ebbtide::Error> {
-//! let credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let credentials = Credentials::new("device", Psk::new(b"secret")?);
 //! let client = Client::with_config(Config::new().credentials(credentials));
 //! let response = client.get("coaps://192.0.2.7/temperature").await?;
 //! # Ok(()) }
@@ -16,7 +16,8 @@
 //! use ebbtide::{Config, Server, server::Router};
 //!
 //! # async fn example(router: Router) -> Result<(), Box<dyn std::error::Error>> {
-//! let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
+//! let key = Psk::new(b"secret")?;
+//! let keys = move |identity: &[u8]| (identity == b"device").then(|| key.clone());
 //! let dtls = DtlsBind::new(([0, 0, 0, 0], 5684), keys);
 //! let config = Config::new().bind_dtls(dtls);
 //! let server = Server::with_config(router, config, ["0.0.0.0:5683"])?;
@@ -27,6 +28,6 @@
 pub use crate::net::dtls::config::Dtls13Config;
 pub use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger, Keys};
 pub use ebbtide_dtls::{
-    CertificateError, CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskLookup,
-    SavedSession,
+    CertificateError, CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskError,
+    PskLookup, SavedSession,
 };

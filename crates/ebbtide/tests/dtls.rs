@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 
 fn keys(identity: &[u8]) -> Option<Psk> {
-    (identity == b"device").then(|| Psk::new(b"secret")).flatten()
+    (identity == b"device").then(|| Psk::new(b"secret").ok()).flatten()
 }
 
 fn router(counter: &Subject) -> Router {
@@ -55,7 +55,7 @@ fn serve(counter: &Subject) -> (tokio::task::JoinHandle<()>, SocketAddr) {
 
 fn client(identity: &str, key: &[u8]) -> Client {
     let config =
-        Config::new().credentials(Psk::new(key).map(|psk| Credentials::new(identity, psk)));
+        Config::new().credentials(Psk::new(key).ok().map(|psk| Credentials::new(identity, psk)));
     Client::with_config(config)
 }
 
@@ -106,8 +106,8 @@ async fn a_wrong_key_an_unknown_identity_and_none_at_all_are_told_apart_from_sil
 #[tokio::test]
 async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session() {
     let (server, at) = serve(&Subject::default());
-    let mut config =
-        Config::new().credentials(Psk::new(b"secret").map(|psk| Credentials::new("device", psk)));
+    let mut config = Config::new()
+        .credentials(Psk::new(b"secret").ok().map(|psk| Credentials::new("device", psk)));
     // So that giving up takes no minute.
     config = config.ack_timeout(Duration::from_millis(100));
     config = config.max_retransmit(1);
@@ -219,7 +219,7 @@ async fn the_secrets_of_a_session_are_logged_for_who_asks() {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = Arc::clone(&lines);
     let config = Config::new()
-        .credentials(Psk::new(b"secret").map(|psk| Credentials::new("device", psk)))
+        .credentials(Psk::new(b"secret").ok().map(|psk| Credentials::new("device", psk)))
         .key_log(KeyLogger::new(move |line| log.lock().unwrap().push(line.into())));
     let client = Client::with_config(config);
     assert!(client.get(format!("coaps://{at}/hello")).await.unwrap().is_success());
@@ -266,5 +266,31 @@ async fn a_peer_s_control_and_metrics_apply_to_its_session() {
         client.get(uri.as_str()).await.unwrap();
         let metrics = client.metrics(at).expect("metrics of the session");
         assert!(metrics.srtt.is_none(), "chosen before the session: {before}, {metrics:?}");
+        assert_eq!(client.counters(), [None, None], "no socket for coap is opened");
     }
+}
+
+/// The handshake is driven by the runtime in which the client was used first.
+#[test]
+fn a_handshake_that_another_runtime_awaits_ends_with_the_one_that_drives_it() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("coaps://{}/hello", silent.local_addr().unwrap());
+    let client = client("device", b"secret");
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    };
+    let (driving, waiting) = (runtime(), runtime());
+    let first = client.clone();
+    let of_first = uri.clone();
+    driving.spawn(async move { first.get(of_first).await });
+    // The ClientHello has been sent, so the driver's runtime is the first one.
+    silent.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    silent.recv(&mut [0; 2048]).unwrap();
+    let asked = waiting.spawn(async move { client.get(uri).await });
+    std::thread::sleep(Duration::from_millis(200));
+    driving.shutdown_timeout(Duration::from_secs(5));
+    let answered =
+        waiting.block_on(async { tokio::time::timeout(Duration::from_secs(5), asked).await });
+    let error = answered.expect("it ends").unwrap().unwrap_err();
+    assert!(matches!(error, ebbtide::Error::Closed), "{error:?}");
 }

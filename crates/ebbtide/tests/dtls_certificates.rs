@@ -116,10 +116,11 @@ async fn a_chain_leads_to_the_authority() {
 async fn a_server_has_keys_and_a_certificate_at_one_socket_and_replaces_the_certificate() {
     let ours = authority("ours");
     let tls = TlsServer::new(of_server(&ours));
-    let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
+    let keys =
+        |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret").ok()).flatten();
     let bind = DtlsBind::new(local(), keys).and_certificates(&tls).unwrap();
     let (_server, at) = serve(bind);
-    let credentials = Psk::new(b"secret").map(|psk| Credentials::new("device", psk));
+    let credentials = Psk::new(b"secret").ok().map(|psk| Credentials::new("device", psk));
     let config = Config::new().credentials(credentials);
     assert_eq!(ask(&Client::with_config(config), at).await.unwrap(), "device false");
     assert_eq!(ask(&client(&trust(&ours), None), at).await.unwrap(), "nobody false");

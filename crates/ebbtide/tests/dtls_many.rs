@@ -29,7 +29,8 @@ fn serve(state: &Subject) -> (Server, SocketAddr) {
     let router = Router::new()
         .route("/x", get(|_: &Call<'_>| Response::content("x")))
         .route("/state", get(|_: &Call<'_>| Response::content("state")).observable(state));
-    let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
+    let keys =
+        |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret").ok()).flatten();
     let bind = DtlsBind::new(([127, 0, 0, 1], 0), keys);
     let none: [&str; 0] = [];
     let config = Config::new().bind_dtls(bind);

@@ -50,7 +50,8 @@ fn router(state: &Subject) -> Router {
 
 /// Limits that are reached soon, so that what is measured is the server at its limits.
 fn config() -> Config {
-    let keys = |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret")).flatten();
+    let keys =
+        |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret").ok()).flatten();
     Config::new()
         .verify(Verify::All)
         .max_observers(400)
@@ -203,7 +204,7 @@ async fn soak(span: Duration) {
         let honest = honest.clone();
         tokio::task::spawn_local(async move {
             let config = Config::new()
-                .credentials(Psk::new(b"secret").map(|key| Credentials::new("device", key)));
+                .credentials(Psk::new(b"secret").ok().map(|key| Credentials::new("device", key)));
             let client = Client::with_config(config);
             while Instant::now() < end {
                 honest.ask(&client, &base).await;

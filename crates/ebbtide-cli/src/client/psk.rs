@@ -40,6 +40,17 @@ impl PskArgs {
         }
         Ok(config.key_log(key_log(self.keylog.as_deref())?))
     }
+
+    /// Refuses a key log that would stay empty: sessions with certificates over DTLS 1.3 have none.
+    #[cfg(any(feature = "dtls13", test))]
+    pub(crate) fn check_key_log(&self, dtls13: bool) -> Result<(), Failure> {
+        if dtls13 && self.keylog.is_some() && self.identity.is_none() {
+            return Err(Failure::usage(
+                "--keylog: sessions of DTLS 1.3 have no key log; without --dtls13 the session is one of DTLS 1.2, which has one",
+            ));
+        }
+        Ok(())
+    }
 }
 
 fn wrong(option: &str, error: &dyn Display) -> Failure {
@@ -88,8 +99,7 @@ fn parse_key(text: &str) -> Result<Psk, String> {
                 .ok_or("0x is followed by pairs of hexadecimal digits")?
         }
     };
-    Psk::new(&bytes)
-        .ok_or_else(|| format!("a key has 1 to {} bytes, not {}", Psk::MAX, bytes.len()))
+    Psk::new(&bytes).map_err(|error| error.to_string())
 }
 
 /// The keys of a server's clients, read from a file and reloaded on demand.
@@ -160,7 +170,7 @@ mod tests {
         for (text, expected) in [
             ("a:b\nnothing\n", "keys:2: a line is IDENTITY:KEY"),
             (":sesame\n", "keys:1: an identity has at least one byte"),
-            ("a:\n", "keys:1: a key has 1 to 64 bytes, not 0"),
+            ("a:\n", "keys:1: a key has 1 to 64 bytes, not 0: set the key that the peer has"),
             ("a:0x1\n", "keys:1: 0x is followed by pairs"),
             ("a:0xsesame\n", "keys:1: 0x is followed by pairs"),
             ("a:sesame\n\na:b\n", "keys:3: the identity 'a' has a key already"),
@@ -170,6 +180,26 @@ mod tests {
             assert!(error.contains(expected) && !error.contains("sesame"), "{error}");
         }
         assert!(read(&folder.path().join("none")).unwrap_err().contains("none"));
+    }
+
+    #[test]
+    fn a_key_log_of_dtls_1_3_is_refused_because_it_would_stay_empty() {
+        let file = || Some(PathBuf::from("keys.log"));
+        let with = |identity: Option<&str>, keylog| PskArgs {
+            identity: identity.map(str::to_owned),
+            psk: identity.map(str::to_owned),
+            keylog,
+        };
+        let error = format!("{:?}", with(None, file()).check_key_log(true).unwrap_err());
+        assert!(error.contains("--keylog: sessions of DTLS 1.3 have no key log"), "{error}");
+        // With a key the session is one of DTLS 1.2.
+        for (args, dtls13) in [
+            (with(Some("device"), file()), true),
+            (with(None, file()), false),
+            (with(None, None), true),
+        ] {
+            assert!(args.check_key_log(dtls13).is_ok(), "{args:?}, {dtls13}");
+        }
     }
 
     #[test]

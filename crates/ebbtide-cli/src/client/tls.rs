@@ -45,6 +45,8 @@ impl TlsArgs {
         let identity = identity(self.cert.as_deref(), self.key.as_deref())?;
         // TLS accepts other keys than DTLS, and an identity with a key needs no certificate.
         let certificates = Certificates::new(&trust, identity.as_ref()).ok();
+        #[cfg(feature = "dtls13")]
+        self.psk.check_key_log(self.dtls13)?;
         let config = self.psk.apply(config)?;
         #[cfg(feature = "dtls13")]
         let config = config.dtls13(self.dtls13.then(ebbtide::dtls::Dtls13Config::default));

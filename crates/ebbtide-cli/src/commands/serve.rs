@@ -113,6 +113,12 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
         .busy_poll(Duration::from_micros(args.busy_poll))
         .workers(args.workers.into());
     #[cfg(feature = "dtls13")]
+    if args.dtls13 && args.keylog.is_some() {
+        eprintln!(
+            "--keylog: only the secrets of DTLS 1.2 are written; sessions of DTLS 1.3 have no key log"
+        );
+    }
+    #[cfg(feature = "dtls13")]
     let config = config.dtls13(args.dtls13.then(ebbtide::dtls::Dtls13Config::default));
     let config = match &args.state {
         Some(path) => config.state(StateFile::new(path)),

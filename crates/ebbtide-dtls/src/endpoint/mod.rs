@@ -39,6 +39,7 @@ pub struct Endpoint {
     lookup: Option<Box<dyn PskLookup + Send>>,
     certificates: Option<ServerCertificates>,
     key_log: Option<Box<KeyLog>>,
+    dtls13_declined: bool,
     now: Instant,
     cookies: Cookies,
     cache: SessionCache,
@@ -73,6 +74,7 @@ impl Endpoint {
             lookup: None,
             certificates: None,
             key_log: None,
+            dtls13_declined: false,
             now: Instant::ZERO,
             events: VecDeque::new(),
             round_trips: Vec::new(),
@@ -97,6 +99,14 @@ impl Endpoint {
     /// allow anyone to decrypt the session.
     pub fn log_keys(&mut self, log: Box<KeyLog>) {
         self.key_log = Some(log);
+    }
+
+    /// Whether ClientHellos from now on that offer DTLS 1.3 were declined by the implementation that serves that
+    /// version ([`Config::serves_dtls13`]), for example for lack of a common group. Only their ServerHellos lack the
+    /// mark of RFC 8446 section 4.1.3, because their clients would refuse it. Any other hello that offers DTLS 1.3 and
+    /// arrives here has been tampered with.
+    pub const fn decline_dtls13(&mut self, declined: bool) {
+        self.dtls13_declined = declined;
     }
 
     /// Sets the retransmission timing of a session's handshake, from the next flight on.
@@ -312,6 +322,7 @@ impl Endpoint {
             remote,
             handshakes: self.table.handshakes.len(),
             key_log: self.key_log.as_deref_mut(),
+            dtls13_declined: self.dtls13_declined,
             round_trips: &mut self.round_trips,
         }
     }

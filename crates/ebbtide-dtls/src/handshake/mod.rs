@@ -65,6 +65,7 @@ pub(crate) struct Context<'a> {
     pub(crate) handshakes: usize,
     /// NSS key log lines.
     pub(crate) key_log: Option<&'a mut KeyLog>,
+    pub(crate) dtls13_declined: bool,
     pub(crate) round_trips: &'a mut Vec<RoundTrip>,
 }
 

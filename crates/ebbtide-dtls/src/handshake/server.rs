@@ -32,8 +32,9 @@ impl Handshake {
         let suite = hello.choose(ours).ok_or(Failure::NoCommonSuite)?;
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
-        // A client whose hello offers DTLS 1.3, but in a form that cannot be served, would refuse it.
-        if cx.config.serves_dtls13 && !hello.extensions.offers_dtls13 {
+        // A client whose hello offers DTLS 1.3, but in a form that cannot be served, would refuse the mark.
+        let declined = hello.extensions.offers_dtls13 && cx.dtls13_declined;
+        if cx.config.serves_dtls13 && !declined {
             random[24..].copy_from_slice(b"DOWNGRD\x01");
         }
         // Our messages continue after the HelloVerifyRequest, which had the first hello's number.
@@ -144,7 +145,7 @@ impl Handshake {
         cx.rng.fill_bytes(&mut nobody);
         let found = cx.lookup.as_mut().and_then(|lookup| lookup.key(identity));
         self.unknown_identity = found.is_none();
-        let Some(psk) = found.or_else(|| Psk::new(&nobody)) else { return Ok(false) };
+        let psk = found.unwrap_or_else(|| Psk::of_nobody(nobody));
         self.answered(cx);
         self.note(message);
         let master = self.new_master(&psk.premaster());

@@ -13,6 +13,19 @@ use std::task::Poll;
 /// Addresses whose control is remembered for a session that begins later; the lowest goes for another.
 const MAX_CONTROLS: usize = 1024;
 
+/// The socket and the stand-in for the server that a URI calls `name`, if there is an established session with it.
+pub(super) fn established(
+    inner: &Inner,
+    remote: SocketAddr,
+    name: &str,
+) -> Option<(Arc<Shared>, SocketAddr)> {
+    let shared = inner.opened(address::any(remote.is_ipv4()))?;
+    let state = shared.lock();
+    let stand_in = state.dtls.as_ref().filter(|_| !state.closed)?.established(remote, name)?;
+    drop(state);
+    Some((shared, stand_in))
+}
+
 /// The socket and the stand-in for the server that a URI calls `name`, once there is a session with it. Dropping the future does
 /// not end the handshake.
 pub(super) async fn session(
@@ -32,11 +45,20 @@ pub(super) async fn session(
     if let Some(control) = chosen {
         shared.with(|state, now| state.endpoint.set_control(now, stand_in, control))?;
     }
-    let established = poll_fn(|cx| match &mut shared.lock().dtls {
-        Some(sessions) => sessions.poll_established(stand_in, cx),
-        None => Poll::Pending,
+    let established = poll_fn(|cx| {
+        let mut state = shared.lock();
+        if state.closed {
+            return Poll::Ready(Err(Error::Closed));
+        }
+        match &mut state.dtls {
+            Some(sessions) => {
+                let polled = sessions.poll_established(stand_in, cx);
+                polled.map_err(|reason| Error::Dtls { remote, reason })
+            }
+            None => Poll::Pending,
+        }
     });
-    established.await.map_err(|reason| Error::Dtls { remote, reason })?;
+    established.await?;
     Ok((shared, stand_in))
 }
 

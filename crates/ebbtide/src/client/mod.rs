@@ -2,6 +2,7 @@
 
 mod addresses;
 mod burst;
+mod controls;
 mod drive;
 #[cfg(feature = "dtls")]
 mod dtls;
@@ -27,7 +28,7 @@ use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::Side;
 use crate::net::dtls::address;
-use crate::net::shared::{Shared, SocketState};
+use crate::net::shared::Shared;
 use crate::net::trace;
 use crate::stream::{Link, Pool, StreamCounters};
 use bytes::Bytes;
@@ -85,6 +86,8 @@ struct Inner {
     /// The same for sockets that speak DTLS.
     dtls_v4: Mutex<Option<Arc<Shared>>>,
     dtls_v6: Mutex<Option<Arc<Shared>>>,
+    /// Controls for addresses to which no socket is open yet.
+    chosen: controls::Chosen,
     /// The controls that were chosen for addresses, for sessions over DTLS that begin later.
     #[cfg(feature = "dtls")]
     controls: Mutex<std::collections::BTreeMap<SocketAddr, ControlConfig>>,
@@ -115,6 +118,7 @@ impl Client {
             v6: Mutex::default(),
             dtls_v4: Mutex::default(),
             dtls_v6: Mutex::default(),
+            chosen: controls::Chosen::default(),
             #[cfg(feature = "dtls")]
             controls: Mutex::default(),
             connections: Pool::default(),
@@ -351,20 +355,15 @@ impl Client {
     }
 
     /// Sets the congestion control for one peer, over UDP and over DTLS. It takes effect at once, and
-    /// starts without measurements; over DTLS it takes effect with the first request if there is no
-    /// session yet. Other peers have the control of the [`Config`].
+    /// starts without measurements; with the first request if there is no socket for it yet, or over DTLS
+    /// no session. No socket is opened for it. Other peers have the control of the [`Config`].
     ///
     /// # Errors
     ///
     /// Returns an error if there is no room for another peer's state, or for another control: an
     /// endpoint has at most 256 different ones.
     pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), Error> {
-        let chosen =
-            |state: &mut SocketState, now| state.endpoint.set_control(now, remote, control.clone());
-        self.inner.socket(remote)?.with(chosen)?;
-        #[cfg(feature = "dtls")]
-        dtls::set_control(&self.inner, remote, control)?;
-        Ok(())
+        self.inner.set_control(remote, control)
     }
 
     /// The session with a server over DTLS, which another client can resume: set it in the
@@ -488,6 +487,9 @@ impl Inner {
         if is_dtls.is_some() {
             let secured = opened.secure(Side::Client, &self.config.dtls);
             secured.map_err(|source| BindError { address, source })?;
+        }
+        if is_dtls.is_none() {
+            self.chosen.apply(&opened);
         }
         Driver::spawn(opened.clone());
         *place = Some(opened.clone());

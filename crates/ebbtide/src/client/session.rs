@@ -48,7 +48,12 @@ impl Session {
         match uri.scheme() {
             Scheme::Coap => return Self::of_datagrams(inner, remote),
             #[cfg(feature = "dtls")]
-            Scheme::Coaps => return Box::pin(Self::over_dtls(inner, remote, uri.host())).await,
+            Scheme::Coaps => {
+                return match super::dtls::established(inner, remote, uri.host()) {
+                    Some(session) => Ok(Self::of_session(inner, remote, session)),
+                    None => Box::pin(Self::over_dtls(inner, remote, uri.host())).await,
+                };
+            }
             _ => {}
         }
         let link = Box::pin(inner.connections.link(&inner.config.stream, uri, remote)).await?;
@@ -56,16 +61,22 @@ impl Session {
         Ok(Self { inner: inner.clone(), remote, address: remote, over })
     }
 
-    #[cfg(feature = "dtls")]
     /// A session over DTLS, once its handshake is complete.
+    #[cfg(feature = "dtls")]
     async fn over_dtls(inner: &Arc<Inner>, address: SocketAddr, name: &str) -> Result<Self, Error> {
-        let (shared, remote) = super::dtls::session(inner, address, name).await?;
-        Ok(Self {
-            inner: inner.clone(),
-            remote,
-            address,
-            over: SessionTransport::Datagrams(shared),
-        })
+        let session = super::dtls::session(inner, address, name).await?;
+        Ok(Self::of_session(inner, address, session))
+    }
+
+    /// An established session over DTLS.
+    #[cfg(feature = "dtls")]
+    fn of_session(
+        inner: &Arc<Inner>,
+        address: SocketAddr,
+        (shared, remote): (Arc<Shared>, SocketAddr),
+    ) -> Self {
+        let over = SessionTransport::Datagrams(shared);
+        Self { inner: inner.clone(), remote, address, over }
     }
 
     /// A session over UDP.

@@ -68,6 +68,7 @@ impl Driver {
                 state.armed = None;
             }
             state = self.shared.take_over(state, now);
+            state.advance(now);
             if state.deadline.is_some_and(|at| at <= now) {
                 state.handle_timeout(now);
             }

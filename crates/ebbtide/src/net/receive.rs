@@ -227,14 +227,17 @@ impl Shared {
                 state = self.handle_message(state, now, datagram);
                 continue;
             };
+            // A record of a handshake may have something to send without a message.
+            state.drained = false;
             for (from, bytes) in opened.messages() {
                 state = self.handle_message(state, now, Datagram { from, bytes, ..datagram });
             }
             if let Some(sessions) = &mut state.dtls {
                 sessions.reuse(opened);
             }
-            // A handshake may have something to send without a message.
-            state.drain(self.reply_from(datagram.to));
+            if !state.drained {
+                state.drain(self.reply_from(datagram.to));
+            }
         }
     }
 

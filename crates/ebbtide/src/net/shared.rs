@@ -215,6 +215,7 @@ impl Shared {
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut SocketState, Instant) -> R) -> R {
         let now = self.clock.now();
         let mut state = self.lock();
+        state.advance(now);
         let result = change(&mut state, now);
         state.drain(None);
         if state.out.len() == 1 && state.endpoint.open_exchanges() <= 1 {
@@ -333,6 +334,8 @@ impl Shared {
             state.closed = true;
             let woken = state.pending.wake_all();
             state.wake.extend(woken);
+            let woken = state.dtls.as_mut().map(|sessions| sessions.wake_all());
+            state.wake.extend(woken.unwrap_or_default());
         });
     }
 }
@@ -347,6 +350,14 @@ impl SocketState {
             || self.is_handed()
             || self.observers.any_due()
             || self.deadline.is_some_and(is_earlier)
+    }
+
+    /// Sets the instant of the present call.
+    #[inline]
+    pub(super) fn advance(&mut self, now: Instant) {
+        if let Some(sessions) = &mut self.dtls {
+            sessions.advance(now);
+        }
     }
 
     /// Carries out the endpoint's output; called after each call that changed the endpoint.

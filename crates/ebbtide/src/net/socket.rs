@@ -352,6 +352,25 @@ impl<T: Copy> Outbound<T> {
         self.queue.push(Entry { to, from, start, end: self.bytes.len(), what });
     }
 
+    /// Queues the datagram that `write` appends to the buffer, for the destination that it returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `write`; nothing is queued then.
+    #[inline]
+    pub fn append<E>(
+        &mut self,
+        from: Option<IpAddr>,
+        what: T,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<SocketAddr, E>,
+    ) -> Result<(), E> {
+        let start = self.bytes.len();
+        let to = write(&mut self.bytes).inspect_err(|_| self.bytes.truncate(start));
+        let end = self.bytes.len();
+        self.queue.push(Entry { to: to?, from, start, end, what });
+        Ok(())
+    }
+
     /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -8,7 +8,7 @@ use ebbtide_core::endpoint::{Flight, Sent};
 use ebbtide_dtls::{
     CertificateCredentials, ClientCredentials, Credentials, Failure, SavedSession, SessionId,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -23,8 +23,11 @@ pub(super) struct Links {
     credentials: Option<Credentials>,
     certificates: Option<Certificates>,
     links: Vec<Link>,
-    /// By address and, with certificates, by name: a certificate is valid for names.
-    by_remote: BTreeMap<(SocketAddr, Arc<str>), usize>,
+    /// By address. With certificates there are several at an address that has several names: a certificate is valid
+    /// for names.
+    by_remote: BTreeMap<SocketAddr, Vec<usize>>,
+    /// The links whose session is needed but was not begun yet.
+    wanted: BTreeSet<usize>,
     by_session: BTreeMap<SessionId, usize>,
 }
 
@@ -35,8 +38,6 @@ pub(super) struct Link {
     /// The server's name or address.
     name: Arc<str>,
     pub(super) session: Option<SessionId>,
-    /// Whether its session is needed but was not begun yet.
-    pub(super) wanted: bool,
     pub(super) established: bool,
     /// The reason why its last handshake failed.
     pub(super) failed: Option<Failure>,
@@ -57,6 +58,7 @@ impl Links {
             certificates,
             links: Vec::new(),
             by_remote: BTreeMap::new(),
+            wanted: BTreeSet::new(),
             by_session: BTreeMap::new(),
         }
     }
@@ -75,8 +77,24 @@ impl Links {
         Some((index as u64, self.links.get_mut(index)?))
     }
 
+    fn index(stand_in: SocketAddr) -> Option<usize> {
+        usize::try_from(address::number(stand_in)?).ok()
+    }
+
     fn at(&mut self, stand_in: SocketAddr) -> Option<&mut Link> {
-        self.links.get_mut(usize::try_from(address::number(stand_in)?).ok()?)
+        self.links.get_mut(Self::index(stand_in)?)
+    }
+
+    /// The links with an address, each with its index.
+    fn with(&self, remote: SocketAddr) -> impl Iterator<Item = (usize, &Link)> {
+        let indices = self.by_remote.get(&remote).map(Vec::as_slice).unwrap_or_default();
+        indices.iter().filter_map(|index| Some((*index, self.links.get(*index)?)))
+    }
+
+    /// The link with a server of this name, and its index. Keys do not depend on the name.
+    fn find(&self, remote: SocketAddr, name: &str) -> Option<(usize, &Link)> {
+        let by_key = self.credentials.is_some();
+        self.with(remote).find(|(_, link)| by_key || *link.name == *name)
     }
 
     /// Keeps a message until its session is established; begins a session if there is none.
@@ -91,26 +109,27 @@ impl Links {
             unsent.push(what);
             return;
         };
-        link.wanted |= link.session.is_none();
         // A retransmission of a waiting message would only duplicate it.
         if link.waiting.iter().all(|(other, _)| other != message) {
             link.waiting.push((message.to_vec(), what));
+        }
+        if link.session.is_none() {
+            self.wanted.extend(Self::index(to));
         }
     }
 
     /// Whether the server at this address is in a handshake for another of its names. Records name neither
     /// session nor server, so a second handshake would end the first one.
     fn is_busy(&self, remote: SocketAddr) -> bool {
-        let there = self.by_remote.range((remote, Arc::from(""))..);
-        let there = there.take_while(|((at, _), _)| *at == remote);
-        let mut links = there.filter_map(|(_, index)| self.links.get(*index));
-        links.any(|link| link.session.is_some() && !link.established)
+        self.with(remote).any(|(_, link)| link.session.is_some() && !link.established)
     }
 
     /// The links whose session is needed, with the credentials for it.
     pub(super) fn next_wanted(&mut self) -> Option<(u64, &mut Link, Option<ClientCredentials>)> {
-        let is_next = |link: &Link| link.wanted && !self.is_busy(link.remote);
-        let index = self.links.iter().position(is_next)?;
+        let is_next =
+            |index: &&usize| self.links.get(**index).is_some_and(|link| !self.is_busy(link.remote));
+        let index = *self.wanted.iter().find(is_next)?;
+        self.wanted.remove(&index);
         let link = self.links.get_mut(index)?;
         let saved = link.saved.take();
         let credentials = match (&self.credentials, &self.certificates) {
@@ -153,7 +172,6 @@ impl Link {
             remote,
             name,
             session: None,
-            wanted: false,
             established: false,
             failed: None,
             saved: None,
@@ -173,29 +191,35 @@ impl Sessions {
     /// if there is none.
     pub(crate) fn want(&mut self, remote: SocketAddr, name: &str) -> Option<SocketAddr> {
         let links = self.links.as_mut()?;
-        let name: Arc<str> = Arc::from(if links.credentials.is_some() { "" } else { name });
-        let index = *links.by_remote.entry((remote, Arc::clone(&name))).or_insert_with(|| {
-            links.links.push(Link::new(remote, name));
-            links.links.len() - 1
-        });
+        let index = links.find(remote, name).map_or(links.links.len(), |(index, _)| index);
+        if index == links.links.len() {
+            links.links.push(Link::new(remote, Arc::from(name)));
+            links.by_remote.entry(remote).or_default().push(index);
+        }
         let link = links.links.get_mut(index)?;
-        link.wanted |= link.session.is_none();
         link.failed = None;
+        if link.session.is_none() {
+            links.wanted.insert(index);
+        }
         Some(address::stand_in(self.is_ipv4, index as u64))
+    }
+
+    /// The stand-in for a server, if there is an established session with it.
+    pub(crate) fn established(&self, remote: SocketAddr, name: &str) -> Option<SocketAddr> {
+        let (index, link) = self.links.as_ref()?.find(remote, name)?;
+        link.established.then(|| address::stand_in(self.is_ipv4, index as u64))
     }
 
     /// The secrets with which the session with a server can be resumed later.
     pub(crate) fn saved(&self, remote: SocketAddr) -> Option<SavedSession> {
         let links = self.links.as_ref()?;
-        let from = (remote, Arc::from(""));
-        let mut found = links.by_remote.range(from..).take_while(|((at, _), _)| *at == remote);
-        found.find_map(|(_, index)| links.links.get(*index)?.saved.clone())
+        links.with(remote).find_map(|(_, link)| link.saved.clone())
     }
 
     /// The stand-ins for the sessions with a server.
     pub(crate) fn stand_ins(&self, remote: SocketAddr) -> Vec<SocketAddr> {
         let Some(links) = &self.links else { return Vec::new() };
-        let found = links.links.iter().enumerate().filter(|(_, link)| link.remote == remote);
+        let found = links.with(remote);
         found.map(|(index, _)| address::stand_in(self.is_ipv4, index as u64)).collect()
     }
 
@@ -219,10 +243,16 @@ impl Sessions {
         Poll::Pending
     }
 
+    /// The tasks that wait for handshakes, because the socket is closed.
+    pub(crate) fn wake_all(&mut self) -> Vec<Waker> {
+        let links = self.links.iter_mut().flat_map(|links| &mut links.links);
+        links.flat_map(|link| core::mem::take(&mut link.wakers)).collect()
+    }
+
     /// Records that a server does not answer. It may have lost its session, for example by a
     /// restart, so the next message begins a new one.
     pub(crate) fn suspect(&mut self, stand_in: SocketAddr) {
-        let now = self.clock.now();
+        let now = self.now;
         let Some(links) = &mut self.links else { return };
         let session =
             links.at(stand_in).filter(|link| link.established).and_then(|link| link.session);

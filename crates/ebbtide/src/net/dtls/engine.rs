@@ -54,7 +54,11 @@ impl Engine {
         deliver: &mut dyn FnMut(SessionId, &[u8]),
     ) {
         let taken = match &mut self.v13 {
-            Some(v13) => v13.handle_datagram(now, from, datagram, deliver),
+            Some(v13) => {
+                let taken = v13.handle_datagram(now, from, datagram, deliver);
+                self.v12.decline_dtls13(v13.has_declined());
+                taken
+            }
             None => false,
         };
         if !taken {

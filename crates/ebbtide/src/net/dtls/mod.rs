@@ -45,13 +45,14 @@ pub(crate) enum Side {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     endpoint: Engine,
-    clock: Clock,
+    /// The instant of the present call. A clock read for each record would take longer than some of its encryption.
+    now: Instant,
     is_ipv4: bool,
     /// Present at a client.
     links: Option<Links>,
     /// The next instant at which to call the sessions.
     deadline: Option<Instant>,
-    /// A buffer for one record, reused.
+    /// A buffer for one datagram, reused.
     record: Vec<u8>,
     /// Messages that cannot be sent any more.
     unsent: Vec<Sent>,
@@ -113,7 +114,7 @@ impl Sessions {
         let endpoint = Engine::new(endpoint, v13);
         Ok(Self {
             endpoint,
-            clock,
+            now: clock.now(),
             is_ipv4,
             links,
             deadline: None,
@@ -121,6 +122,11 @@ impl Sessions {
             unsent: Vec::new(),
             spare: OpenedMessages::default(),
         })
+    }
+
+    /// Sets the instant of the present call.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
     }
 
     /// The stand-in for a session's peer.
@@ -154,7 +160,7 @@ impl Sessions {
         if let Some(session) = self.session(stand_in) {
             // The span is rounded down.
             let nanos = after.to_duration().as_nanos() as u64 + 1000;
-            let sent = self.clock.now().as_nanos().saturating_sub(nanos);
+            let sent = self.now.as_nanos().saturating_sub(nanos);
             self.endpoint.confirm_address(session, Instant::from_nanos(sent));
         }
     }
@@ -181,6 +187,7 @@ impl Sessions {
         from: SocketAddr,
         datagram: &[u8],
     ) -> OpenedMessages {
+        self.advance(now);
         let mut opened = core::mem::take(&mut self.spare);
         opened.bytes.clear();
         opened.messages.clear();
@@ -215,16 +222,15 @@ impl Sessions {
         (to, local): (SocketAddr, Option<IpAddr>),
         (message, what): (&[u8], Sent),
     ) {
-        let now = self.clock.now();
-        self.record.clear();
         let sent = match self.session(to) {
-            Some(session) => self.endpoint.send(now, session, message, &mut self.record),
+            Some(session) => out.append(local, what, |record| {
+                self.endpoint.send(self.now, session, message, record)
+            }),
             None => Err(SendError::NoSession),
         };
         match (sent, &mut self.links) {
-            (Ok(remote), _) => out.push(remote, local, &self.record, what),
-            // It counts as lost by the network.
-            (Err(SendError::Unverified), _) => {}
+            // What may not be sent to an unverified address counts as lost by the network.
+            (Ok(()) | Err(SendError::Unverified), _) => {}
             (Err(_), Some(links)) => links.keep(to, message, what, &mut self.unsent),
             (Err(_), None) => self.unsent.push(what),
         }
@@ -237,6 +243,7 @@ impl Sessions {
 
     /// Handles the timers of the sessions.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
         if self.deadline.is_some_and(|at| at <= now) {
             self.endpoint.handle_timeout(now);
         }

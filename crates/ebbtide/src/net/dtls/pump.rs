@@ -36,9 +36,12 @@ impl SocketState {
     }
 
     fn fail_unsent(&mut self) -> bool {
-        let Some(sessions) = &mut self.dtls else { return false };
+        let Some(sessions) = self.dtls.as_mut().filter(|sessions| !sessions.unsent.is_empty())
+        else {
+            return false;
+        };
         let unsent = core::mem::take(&mut sessions.unsent);
-        let now = sessions.clock.now();
+        let now = sessions.now;
         for what in &unsent {
             let (Sent::Exchange { exchange, .. } | Sent::Probe { exchange, .. }) = *what else {
                 continue;
@@ -46,18 +49,16 @@ impl SocketState {
             self.end(exchange, Answer::Network(io::Error::other("the DTLS session has ended")));
             self.endpoint.handle_send_error(now, exchange);
         }
-        !unsent.is_empty()
+        true
     }
 
     /// Begins the handshakes that are needed. A flight counts as a message of the peer's scope,
     /// whose congestion control decides how long to wait.
     fn begin_wanted(&mut self) {
         let Some(sessions) = &mut self.dtls else { return };
-        let now = sessions.clock.now();
-        let is_ipv4 = sessions.is_ipv4;
+        let (now, is_ipv4) = (sessions.now, sessions.is_ipv4);
         let Some(links) = &mut sessions.links else { return };
         while let Some((number, link, credentials)) = links.next_wanted() {
-            link.wanted = false;
             let Some(credentials) = credentials else {
                 link.failed = Some(Failure::UnknownIdentity);
                 self.wake.append(&mut link.wakers);
@@ -103,7 +104,7 @@ impl SocketState {
     /// answer to the next one.
     fn on_round_trip(&mut self, session: SessionId, sample: &RoundTrip) {
         let Some(sessions) = &mut self.dtls else { return };
-        let (now, is_ipv4) = (sessions.clock.now(), sessions.is_ipv4);
+        let (now, is_ipv4) = (sessions.now, sessions.is_ipv4);
         let Some((number, link)) = sessions.links.as_mut().and_then(|links| links.of(session))
         else {
             return;
@@ -118,7 +119,7 @@ impl SocketState {
 
     fn on_established(&mut self, session: SessionId) {
         let Some(sessions) = &mut self.dtls else { return };
-        let now = sessions.clock.now();
+        let now = sessions.now;
         let Some(scope) = sessions.stand_in(session) else { return };
         let saved = sessions.endpoint.saved_session(session);
         let Some((_, link)) = sessions.links.as_mut().and_then(|links| links.of(session)) else {
@@ -139,7 +140,7 @@ impl SocketState {
 
     fn on_ended(&mut self, session: SessionId, established: bool, reason: Failure) {
         let Some(sessions) = &mut self.dtls else { return };
-        let now = sessions.clock.now();
+        let now = sessions.now;
         let Some(scope) = sessions.stand_in(session) else { return };
         if let Some(links) = &mut sessions.links {
             if let Some((_, link)) = links.of(session) {

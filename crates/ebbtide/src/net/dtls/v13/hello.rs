@@ -17,6 +17,10 @@ pub(super) struct Hello<'a> {
     /// Whether it has a key share of a group that we support. Without one, its successor would have
     /// another key share than itself, so that it could not be restored from it.
     pub(super) has_key_share: bool,
+    /// Whether it offers a cipher suite of DTLS 1.3.
+    pub(super) has_suite: bool,
+    /// Whether it has the cookie of a HelloVerifyRequest, by which a server answers that takes DTLS 1.2.
+    pub(super) has_cookie_of_1_2: bool,
 }
 
 const COOKIE: u16 = 44;
@@ -26,6 +30,8 @@ const SUPPORTED_VERSIONS: u16 = 43;
 
 /// X25519, P-256 and P-384.
 const GROUPS: [u16; 3] = [0x001d, 0x0017, 0x0018];
+/// The suites of `dimpl`.
+const SUITES: [[u8; 2]; 3] = [[0x13, 0x01], [0x13, 0x02], [0x13, 0x03]];
 const DTLS_1_3: [u8; 2] = [0xfe, 0xfc];
 
 const RECORD_HEADER: usize = 13;
@@ -53,18 +59,23 @@ impl<'a> Hello<'a> {
         let mut body = Reader(message.0);
         body.take(2 + 32)?;
         body.vector8()?;
-        // The cookie of DTLS 1.2, which is empty in DTLS 1.3.
-        if !body.vector8()?.is_empty() {
-            return None;
-        }
-        body.vector16()?;
+        let has_cookie_of_1_2 = !body.vector8()?.is_empty();
+        let mut suites = body.vector16()?.chunks_exact(2);
+        let has_suite = suites.any(|suite| SUITES.iter().any(|ours| ours == suite));
         body.vector8()?;
         let fields = message.0.get(..length.checked_sub(body.0.len())?)?;
         let extensions = body.vector16()?;
         if !body.0.is_empty() {
             return None;
         }
-        let mut hello = Self { fields, extensions, cookie: None, has_key_share: false };
+        let mut hello = Self {
+            fields,
+            extensions,
+            cookie: None,
+            has_key_share: false,
+            has_suite,
+            has_cookie_of_1_2,
+        };
         let mut offers = false;
         for (kind, content) in Extensions(Reader(extensions)) {
             let mut content = Reader(content?);

@@ -67,6 +67,8 @@ pub(super) struct Endpoint {
     next: u64,
     uses: u64,
     buffer: Vec<u8>,
+    /// Whether the last datagram had a ClientHello that offers DTLS 1.3 in a form that we cannot serve.
+    declined: bool,
 }
 
 impl fmt::Debug for Endpoint {
@@ -111,6 +113,7 @@ impl Endpoint {
             next: 0,
             uses: 0,
             buffer: vec![0; MAX_INCOMPLETE * MAX_HANDSHAKE_DATAGRAM],
+            declined: false,
         }
     }
 
@@ -171,6 +174,7 @@ impl Endpoint {
         datagram: &[u8],
         deliver: &mut dyn FnMut(SessionId, &[u8]),
     ) -> bool {
+        self.declined = false;
         let first = datagram.first().copied().unwrap_or_default();
         let encrypted = first & 0xe0 == 0x20;
         let (handshake, established) = (self.handshakes.get(&from), self.established.get(&from));
@@ -288,6 +292,11 @@ impl Endpoint {
 
     pub(super) fn certificate(&self, session: SessionId) -> Option<Arc<[u8]>> {
         self.sessions.get(&session.as_u64())?.certificate.clone()
+    }
+
+    /// Whether the last datagram had a ClientHello for DTLS 1.3 that has to be served with DTLS 1.2.
+    pub(super) const fn has_declined(&self) -> bool {
+        self.declined
     }
 
     pub(super) fn sessions(&self) -> usize {

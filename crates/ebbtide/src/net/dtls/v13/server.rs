@@ -56,11 +56,15 @@ impl Endpoint {
     ) -> Option<bool> {
         let server = self.server.as_mut()?;
         let hello = Hello::parse(datagram)?;
-        if datagram.len() > MAX_HANDSHAKE_DATAGRAM {
+        let own = server.served.current();
+        let fits =
+            datagram.len() <= MAX_HANDSHAKE_DATAGRAM && hello.has_key_share && hello.has_suite;
+        let Some(own) = own.filter(|_| fits) else {
+            self.declined = true;
             return Some(false);
-        }
-        let Some(own) = server.served.current() else { return Some(false) };
-        if !hello.has_key_share {
+        };
+        if hello.has_cookie_of_1_2 {
+            // Somebody else has sent the HelloVerifyRequest, since we would have answered with DTLS 1.3.
             return Some(false);
         }
         if hello.cookie.is_none() {
@@ -73,8 +77,11 @@ impl Endpoint {
                     }
                     return Some(true);
                 }
-                // For example because it has no cipher suite that we support.
-                None => return Some(false),
+                // For example because it has no signature algorithm that we support.
+                None => {
+                    self.declined = true;
+                    return Some(false);
+                }
             }
         }
         let Some(Confirmed { cookie, first }) = server.retry.confirm(now, from, &hello) else {
