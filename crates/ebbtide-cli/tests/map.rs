@@ -77,3 +77,17 @@ fn the_command_of_a_worst_network_runs_that_network() {
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     assert!(text(&ran.stdout).contains("\"ebb\""));
 }
+
+#[test]
+fn chance_is_what_the_best_published_controls_differ_from_themselves() {
+    let shown = text(&map(&["--chance"]).stdout);
+    assert!(shown.lines().any(|line| line.starts_with("chance ")), "{shown}");
+    let document = text(&map(&["--chance", "--json"]).stdout);
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert!(document["command"].as_str().unwrap().ends_with(" --chance"));
+    assert!(document["chance"]["median"]["mean"].as_f64().unwrap() > 0.5, "{document}");
+    let without = text(&map(&["--json"]).stdout);
+    let without: serde_json::Value = serde_json::from_str(&without).unwrap();
+    assert!(without["chance"].is_null());
+    assert_eq!(without["summaries"], document["summaries"], "the comparison itself is the same");
+}

@@ -44,6 +44,10 @@ pub(crate) struct MapArgs {
     /// Seed of the draw and of every replication
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
+    /// Also measure the best published controls of each network in as many other replications and
+    /// compare them with themselves: a regret that no control can avoid
+    #[arg(long)]
+    chance: bool,
     /// The maximum of clients times exchanges of a network
     #[arg(long, value_name = "N", default_value_t = WORK,
         value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
@@ -75,6 +79,7 @@ pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
         args.work,
     )
     .map_err(Failure::usage)?;
+    let plan = if args.chance { plan.with_chance() } else { plan };
     let watch = DeadlineBar::new(plan.pairs(), args.within);
     let map = in_pool(args.jobs, || plan.run(args.out.as_deref(), &watch))?;
     let map = map.map_err(|error: MapError| Failure::work(error))?;

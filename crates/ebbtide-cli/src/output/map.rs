@@ -2,7 +2,7 @@
 
 use super::{name, name_width};
 use crate::text::paragraph;
-use ebbtide_sim::map::{Map, Plan, Spread};
+use ebbtide_sim::map::{Map, Plan, RegretSummary, Spread};
 use std::io::{self, Write};
 
 /// The table of all controls, and the worst networks of the compared ones.
@@ -28,16 +28,10 @@ pub(crate) fn write(out: &mut impl Write, plan: &Plan, map: &Map) -> io::Result<
         "control", "5 %, worst", "mean, 95 %, worst", "mean, 95 %, worst", "miss."
     )?;
     for s in &summaries {
-        writeln!(
-            out,
-            "{} {:>14} {:>18} {:>18} {:>6} {:>6}",
-            name(&s.cc, width),
-            format!("{:+6.2} {:+7.2}", 100.0 * s.share_p5, 100.0 * s.share_worst),
-            spread(s.median),
-            spread(s.p90),
-            s.cost.map_or_else(|| "-".to_owned(), |cost| format!("{:.3}", cost.mean)),
-            s.unsafe_in,
-        )?;
+        writeln!(out, "{} {:>6}", figures(&s.cc, width, &s.regret), s.unsafe_in)?;
+    }
+    if let Some(chance) = map.chance() {
+        writeln!(out, "{}", figures("chance", width, &chance))?;
     }
     if let Some(first) = summaries.first() {
         writeln!(out)?;
@@ -48,6 +42,12 @@ pub(crate) fn write(out: &mut impl Write, plan: &Plan, map: &Map) -> io::Result<
             first.overloaded
         );
         paragraph(out, "", &text)?;
+    }
+    if map.chance().is_some() {
+        writeln!(out)?;
+        let text = "Chance: the best published controls of each network, measured again in as many other \
+                    replications and compared with themselves.";
+        paragraph(out, "", text)?;
     }
     for cc in &plan.cc {
         let worst = map.worst(plan, cc, 2);
@@ -78,6 +78,18 @@ pub(crate) fn write(out: &mut impl Write, plan: &Plan, map: &Map) -> io::Result<
         paragraph(out, "", &text)?;
     }
     Ok(())
+}
+
+/// The columns of a row up to the transmissions.
+fn figures(of: &str, width: usize, regret: &RegretSummary) -> String {
+    format!(
+        "{} {:>14} {:>18} {:>18} {:>6}",
+        name(of, width),
+        format!("{:+6.2} {:+7.2}", 100.0 * regret.share_p5, 100.0 * regret.share_worst),
+        spread(regret.median),
+        spread(regret.p90),
+        regret.cost.map_or_else(|| "-".to_owned(), |cost| format!("{:.3}", cost.mean)),
+    )
 }
 
 fn spread(spread: Option<Spread>) -> String {

@@ -1,7 +1,7 @@
 //! A map as JSON.
 
 use super::regret::Spread;
-use super::result::Map;
+use super::result::{Map, RegretSummary};
 use super::run::Plan;
 use serde_json::{Value, json};
 
@@ -11,17 +11,21 @@ pub fn document(plan: &Plan, map: &Map) -> Value {
     let three = |spread: Option<Spread>| {
         spread.map(|s| json!({"mean": s.mean, "p95": s.p95, "worst": s.worst}))
     };
-    let summaries = map.summaries().into_iter().map(|s| {
+    let regret = |regret: &RegretSummary| {
         json!({
-            "cc": s.cc,
-            "share": {"p5": s.share_p5, "worst": s.share_worst},
-            "median": three(s.median),
-            "p90": three(s.p90),
-            "transmissions": three(s.cost),
-            "overloaded": s.overloaded,
-            "unsafe": s.unsafe_in,
-            "unsafe_with_a_share": s.unsafe_with_a_share,
+            "share": {"p5": regret.share_p5, "worst": regret.share_worst},
+            "median": three(regret.median),
+            "p90": three(regret.p90),
+            "transmissions": three(regret.cost),
         })
+    };
+    let summaries = map.summaries().into_iter().map(|s| {
+        let mut summary = regret(&s.regret);
+        summary["cc"] = s.cc.into();
+        summary["overloaded"] = s.overloaded.into();
+        summary["unsafe"] = s.unsafe_in.into();
+        summary["unsafe_with_a_share"] = s.unsafe_with_a_share.into();
+        summary
     });
     let networks = map.cells.iter().map(|cell| {
         let controls = map.controls.iter().zip(cell.measures.iter().zip(&cell.regrets));
@@ -64,6 +68,7 @@ pub fn document(plan: &Plan, map: &Map) -> Value {
         "seed": plan.seed,
         "published": plan.published,
         "summaries": summaries.collect::<Vec<_>>(),
+        "chance": map.chance().as_ref().map(regret),
         "networks": networks.collect::<Vec<_>>(),
         "left_out": map.left_out,
     })

@@ -22,6 +22,6 @@ pub use measures::Measures;
 pub use network::Network;
 pub use page::render;
 pub use ranges::{Property, Ranges};
-pub use regret::{COST_OF, PUBLISHED, Reference, Regret, Spread};
-pub use result::{Map, Summary, Worst};
+pub use regret::{Again, Best, COST_OF, PUBLISHED, Reference, Regret, Spread};
+pub use result::{Map, MapCell, RegretSummary, Summary, Worst};
 pub use run::{MapError, Plan, WORK};

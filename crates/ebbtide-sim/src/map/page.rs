@@ -1,7 +1,7 @@
 //! The map as a page: one HTML file without external resources.
 
 use super::regret::{Spread, ln};
-use super::result::{Map, MapCell, Summary};
+use super::result::{Map, MapCell, RegretSummary, Summary};
 use super::run::Plan;
 use crate::run::VERSION;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ pub fn render(plan: &Plan, map: &Map) -> String {
     let title = format!("Map of {} networks: {}", map.cells.len(), plan.preset);
     let mut body = String::new();
     body.push_str(&introduction(plan, map));
-    body.push_str(&table(&map.summaries()));
+    body.push_str(&table(&map.summaries(), map.chance()));
     body.push_str(&panels(map, &LOSS));
     body.push_str(&panels(map, &TIME));
     body.push_str(&panels(map, &SAFETY));
@@ -70,7 +70,7 @@ fn introduction(plan: &Plan, map: &Map) -> String {
     text
 }
 
-fn table(summaries: &[Summary]) -> String {
+fn table(summaries: &[Summary], chance: Option<RegretSummary>) -> String {
     let mut text = "<h2>Regret</h2>\n<table>\n<tr><th>control</th><th>delivered share, points: 5 %, worst</th>\
                     <th>median: mean, 95 %, worst</th><th>90th percentile: mean, 95 %, worst</th>\
                     <th>transmissions</th><th>unsafe</th><th>of overloaded</th></tr>\n"
@@ -78,23 +78,39 @@ fn table(summaries: &[Summary]) -> String {
     for s in summaries {
         let _ = writeln!(
             text,
-            "<tr><td>{}</td><td>{:+.2}, {:+.2}</td><td>{}</td><td>{}</td><td>{}</td><td>{} ({})</td><td>{}</td></tr>",
-            escape(&s.cc),
-            100.0 * s.share_p5,
-            100.0 * s.share_worst,
-            spread(s.median),
-            spread(s.p90),
-            s.cost.map_or_else(|| "-".to_owned(), |cost| format!("{:.3}", cost.mean)),
+            "{}<td>{} ({})</td><td>{}</td></tr>",
+            figures(&s.cc, &s.regret),
             s.unsafe_in,
             s.unsafe_with_a_share,
             s.overloaded,
         );
     }
+    if let Some(chance) = chance {
+        let row = figures("chance", &chance);
+        let _ = writeln!(text, "{row}<td></td><td></td></tr>");
+    }
     text.push_str("</table>\n<p>Means are geometric. Transmissions count probes, per delivered exchange, over \
                    those of fasor-token. Unsafe: the clients ask for more than the link carries, and less \
                    than half of its capacity is delivered; in parentheses where each client's share of the \
                    capacity is at least one exchange a minute.</p>\n");
+    if chance.is_some() {
+        text.push_str("<p>Chance: the best published controls of each network, measured again in as many other \
+                       replications and compared with themselves.</p>\n");
+    }
     text
+}
+
+/// The first columns of a row.
+fn figures(name: &str, regret: &RegretSummary) -> String {
+    format!(
+        "<tr><td>{}</td><td>{:+.2}, {:+.2}</td><td>{}</td><td>{}</td><td>{}</td>",
+        escape(name),
+        100.0 * regret.share_p5,
+        100.0 * regret.share_worst,
+        spread(regret.median),
+        spread(regret.p90),
+        regret.cost.map_or_else(|| "-".to_owned(), |cost| format!("{:.3}", cost.mean)),
+    )
 }
 
 fn spread(spread: Option<Spread>) -> String {

@@ -27,7 +27,33 @@ pub struct Regret {
     pub cost: Option<f64>,
 }
 
-/// The best of the published controls in one network.
+/// Which of the published controls is the best one in a network, by each measure.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Best {
+    /// The place of the control with the largest delivered share.
+    pub share: usize,
+    /// The place of the one with the shortest median, among those that deliver about as much.
+    pub median: usize,
+    /// The place of the one with the shortest 90th percentile, among the same.
+    pub p90: usize,
+}
+
+impl Best {
+    /// The best of these controls; `None` if there are none.
+    #[must_use]
+    pub fn of(published: &[Measures]) -> Option<Self> {
+        let places = || published.iter().enumerate();
+        let (share, best) = places().max_by(|a, b| a.1.share().total_cmp(&b.1.share()))?;
+        let near = || places().filter(|(_, m)| m.share() >= best.share() - SHARE_TOLERANCE);
+        Some(Self {
+            share,
+            median: near().min_by_key(|(_, m)| m.median_us)?.0,
+            p90: near().min_by_key(|(_, m)| m.p90_us)?.0,
+        })
+    }
+}
+
+/// The best figures of the published controls in one network.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Reference {
     share: f64,
@@ -40,14 +66,26 @@ impl Reference {
     /// The best figures among those of the published controls; `cost_of` are `fasor-token`'s.
     #[must_use]
     pub fn of(published: &[Measures], cost_of: Option<Measures>) -> Option<Self> {
-        let share = published.iter().map(Measures::share).max_by(f64::total_cmp)?;
-        let near = || published.iter().filter(|m| m.share() >= share - SHARE_TOLERANCE);
+        let best = Best::of(published)?;
         Some(Self {
-            share,
-            median_us: near().map(|m| m.median_us).min()?,
-            p90_us: near().map(|m| m.p90_us).min()?,
+            share: published[best.share].share(),
+            median_us: published[best.median].median_us,
+            p90_us: published[best.p90].p90_us,
             cost: cost_of.filter(|m| m.delivered > 0).map(|m| m.cost()),
         })
+    }
+
+    /// Compares the reference with itself: its controls measured again, each in that by which it is
+    /// the best one.
+    #[must_use]
+    pub fn regret_of_chance(&self, again: &Again) -> Regret {
+        let by = |own: &Measures| self.regret(own);
+        Regret {
+            share: by(&again.share).share,
+            median: by(&again.median).median,
+            p90: by(&again.p90).p90,
+            cost: by(&again.cost).cost,
+        }
     }
 
     /// Compares a control with the reference.
@@ -62,6 +100,19 @@ impl Reference {
             cost: self.cost.filter(|_| measures.delivered > 0).map(|cost| measures.cost() / cost),
         }
     }
+}
+
+/// The figures of the controls of a [`Reference`] in other replications.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// The control that delivered most.
+    pub share: Measures,
+    /// The one with the shortest median.
+    pub median: Measures,
+    /// The one with the shortest 90th percentile.
+    pub p90: Measures,
+    /// The one with whose transmissions others are compared.
+    pub cost: Measures,
 }
 
 /// Factors over many networks.
@@ -114,6 +165,22 @@ mod tests {
         assert_eq!((regret.median, regret.p90), (Some(2.0), Some(2.0)));
         assert!((regret.share + 0.01).abs() < 1e-9);
         assert!((regret.cost.unwrap() - 2.0 / 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_best_one_measured_again_differs_by_chance_alone() {
+        let published = [measures(1000, 40, 1500), measures(996, 30, 1200)];
+        assert_eq!(Best::of(&published), Some(Best { share: 0, median: 1, p90: 1 }));
+        let reference = Reference::of(&published, Some(published[0])).unwrap();
+        let again = Again {
+            share: measures(999, 50, 0),
+            median: measures(990, 33, 0),
+            p90: measures(990, 27, 0),
+            cost: measures(1000, 50, 1350),
+        };
+        let regret = reference.regret_of_chance(&again);
+        assert!((regret.share + 0.001).abs() < 1e-9);
+        assert_eq!((regret.median, regret.p90, regret.cost), (Some(1.1), Some(0.9), Some(0.9)));
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub struct Map {
     pub cells: Vec<MapCell>,
     /// The numbers of the networks that were left out because the time limit was reached.
     pub left_out: Vec<u32>,
+    /// How the best published controls differ from themselves in other replications; empty unless
+    /// [`Plan::with_chance`] asks for it.
+    pub chance: Vec<Regret>,
 }
 
 /// One network with the figures of every control.
@@ -33,6 +36,19 @@ pub struct MapCell {
 pub struct Summary {
     /// The control.
     pub cc: String,
+    /// What its regret is.
+    pub regret: RegretSummary,
+    /// Networks in which more is requested than the bottleneck can carry.
+    pub overloaded: usize,
+    /// Those of them in which goodput fell below half of the capacity.
+    pub unsafe_in: usize,
+    /// Those of these in which each client's share is at least one exchange a minute.
+    pub unsafe_with_a_share: usize,
+}
+
+/// Regrets over all networks.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct RegretSummary {
     /// The delivered share minus the best published one's that 95 % of the networks reach.
     pub share_p5: f64,
     /// The same in the worst network.
@@ -43,12 +59,22 @@ pub struct Summary {
     pub p90: Option<Spread>,
     /// Transmissions, probes included, per delivered exchange, divided by `fasor-token`'s.
     pub cost: Option<Spread>,
-    /// Networks in which more is requested than the bottleneck can carry.
-    pub overloaded: usize,
-    /// Those of them in which goodput fell below half of the capacity.
-    pub unsafe_in: usize,
-    /// Those of these in which each client's share is at least one exchange a minute.
-    pub unsafe_with_a_share: usize,
+}
+
+impl RegretSummary {
+    /// The regrets over all networks; `None` if there are none.
+    fn of(regrets: &[Regret]) -> Option<Self> {
+        let mut shares: Vec<f64> = regrets.iter().map(|regret| regret.share).collect();
+        shares.sort_unstable_by(f64::total_cmp);
+        let spread = |of: fn(&Regret) -> Option<f64>| Spread::of(regrets.iter().filter_map(of));
+        (!regrets.is_empty()).then(|| Self {
+            share_p5: quantile(&shares, 0.05),
+            share_worst: quantile(&shares, 0.0),
+            median: spread(|regret| regret.median),
+            p90: spread(|regret| regret.p90),
+            cost: spread(|regret| regret.cost),
+        })
+    }
 }
 
 /// A network in which a control is worst, and the measure by which it is.
@@ -66,7 +92,12 @@ pub struct Worst {
 
 impl Map {
     pub(super) fn new(plan: &Plan, controls: &[&str], measured: &[Option<Measures>]) -> Self {
-        let mut map = Self { controls: Vec::new(), cells: Vec::new(), left_out: Vec::new() };
+        let mut map = Self {
+            controls: Vec::new(),
+            cells: Vec::new(),
+            left_out: Vec::new(),
+            chance: Vec::new(),
+        };
         map.controls = controls.iter().map(|name| (*name).to_owned()).collect();
         let place = |name: &str| controls.iter().position(|own| *own == name);
         let published: Vec<usize> = plan.published.iter().filter_map(|name| place(name)).collect();
@@ -92,31 +123,37 @@ impl Map {
     #[must_use]
     pub fn summaries(&self) -> Vec<Summary> {
         let controls = self.controls.iter().enumerate();
-        controls.filter(|_| !self.cells.is_empty()).map(|(i, cc)| self.summary(i, cc)).collect()
+        controls.filter_map(|(place, cc)| self.summary(place, cc)).collect()
     }
 
-    fn summary(&self, place: usize, cc: &str) -> Summary {
-        let regrets = || self.cells.iter().map(|cell| cell.regrets[place]);
-        let mut shares: Vec<f64> = regrets().map(|regret| regret.share).collect();
-        shares.sort_unstable_by(f64::total_cmp);
+    /// How the best published controls differ from themselves; `None` unless it was asked for.
+    #[must_use]
+    pub fn chance(&self) -> Option<RegretSummary> {
+        RegretSummary::of(&self.chance)
+    }
+
+    /// The figures of a control in one of the networks.
+    pub(super) fn measures_of(&self, cell: &MapCell, cc: &str) -> Option<Measures> {
+        let place = self.controls.iter().position(|own| own == cc)?;
+        cell.measures.get(place).copied()
+    }
+
+    fn summary(&self, place: usize, cc: &str) -> Option<Summary> {
+        let regrets: Vec<Regret> = self.cells.iter().map(|cell| cell.regrets[place]).collect();
         let safety = || {
             let judged = |cell: &MapCell| cell.measures[place].is_safe(&cell.network);
             self.cells.iter().filter_map(move |cell| Some((cell, judged(cell)?)))
         };
         let is_unsafe = |(_, safe): &(&MapCell, bool)| !safe;
-        Summary {
+        Some(Summary {
             cc: cc.to_owned(),
-            share_p5: quantile(&shares, 0.05),
-            share_worst: quantile(&shares, 0.0),
-            median: Spread::of(regrets().filter_map(|regret| regret.median)),
-            p90: Spread::of(regrets().filter_map(|regret| regret.p90)),
-            cost: Spread::of(regrets().filter_map(|regret| regret.cost)),
+            regret: RegretSummary::of(&regrets)?,
             overloaded: safety().count(),
             unsafe_in: safety().filter(is_unsafe).count(),
             unsafe_with_a_share: safety()
                 .filter(|pair| is_unsafe(pair) && pair.0.network.has_a_share())
                 .count(),
-        }
+        })
     }
 
     /// The networks in which a control is worst, `count` for each measure, the worst first.

@@ -4,8 +4,8 @@ use super::journal::Journal;
 use super::measures::Measures;
 use super::network::Network;
 use super::ranges::Ranges;
-use super::regret::{COST_OF, PUBLISHED};
-use super::result::Map;
+use super::regret::{Again, Best, COST_OF, PUBLISHED, Reference, Regret};
+use super::result::{Map, MapCell};
 use crate::record::Store;
 use crate::run::{Progress, RunError, VERSION, simulate};
 use crate::scenario::{Control, ScenarioError, Source};
@@ -37,6 +37,8 @@ pub struct Plan {
     pub reps: u32,
     /// Seed of the draw and of every replication.
     pub seed: u64,
+    /// Whether the best published controls are measured again, to show how far chance goes.
+    chance: bool,
     /// The command that computes the same map.
     command: String,
 }
@@ -92,7 +94,18 @@ impl Plan {
             plain.control_config(name)?;
         }
         let preset = preset.to_owned();
-        Ok(Self { source, preset, ranges, networks, cc, published, reps, seed, command })
+        let chance = false;
+        Ok(Self { source, preset, ranges, networks, cc, published, reps, seed, chance, command })
+    }
+
+    /// The same plan, in which the best published controls of each network are measured again in as
+    /// many other replications. Their difference from themselves is chance, which no control can
+    /// avoid: the reference is the minimum over several controls.
+    #[must_use]
+    pub fn with_chance(mut self) -> Self {
+        self.chance = true;
+        self.command.push_str(" --chance");
+        self
     }
 
     /// The `ebbtide map` that computes the same map.
@@ -156,35 +169,65 @@ impl Plan {
             .into_par_iter()
             .with_max_len(1)
             .map(|pair| {
-                let measures = self.one(
-                    &self.networks[pair / count],
-                    controls[pair % count],
-                    &journal,
-                    progress,
-                )?;
+                let network = &self.networks[pair / count];
+                let measures =
+                    self.one(network, (controls[pair % count], 0), &journal, progress)?;
                 progress.finished(0.0);
                 Ok(measures)
             })
             .collect();
-        Ok(Map::new(self, &controls, &measured?))
+        let mut map = Map::new(self, &controls, &measured?);
+        if self.chance {
+            let again: Result<Vec<Option<Regret>>, MapError> = map
+                .cells
+                .par_iter()
+                .map(|cell| self.again(&map, cell, &journal, progress))
+                .collect();
+            map.chance = again?.into_iter().flatten().collect();
+        }
+        Ok(map)
     }
 
-    /// The figures of a control in a network: read from the journal, computed, or left out.
+    /// The difference between the best published controls of a network and themselves in other
+    /// replications.
+    fn again(
+        &self,
+        map: &Map,
+        cell: &MapCell,
+        journal: &Journal,
+        progress: &impl Progress,
+    ) -> Result<Option<Regret>, MapError> {
+        let first = |name: &str| map.measures_of(cell, name);
+        let published: Option<Vec<Measures>> = self.published.iter().map(|cc| first(cc)).collect();
+        let Some(published) = published else { return Ok(None) };
+        let reference = Reference::of(&published, first(COST_OF));
+        let (Some(best), Some(reference)) = (Best::of(&published), reference) else {
+            return Ok(None);
+        };
+        let once_more = |name: &str| self.one(&cell.network, (name, self.reps), journal, progress);
+        let of = |place: usize| once_more(&self.published[place]);
+        let all = (of(best.share)?, of(best.median)?, of(best.p90)?, once_more(COST_OF)?);
+        let (Some(share), Some(median), Some(p90), Some(cost)) = all else { return Ok(None) };
+        Ok(Some(reference.regret_of_chance(&Again { share, median, p90, cost })))
+    }
+
+    /// The figures of a control in a network, from the replication `first` on: read from the journal,
+    /// computed, or left out.
     fn one(
         &self,
         network: &Network,
-        cc: &str,
+        (cc, first): (&str, u32),
         journal: &Journal,
         progress: &impl Progress,
     ) -> Result<Option<Measures>, MapError> {
         let control: Vec<Control> = network.scenario.control_config(cc).into_iter().collect();
-        let key = self.key(network, cc, &control);
+        let key = self.key(network, (cc, first), &control);
         if let Some(known) = journal.get(&key) {
             return Ok(Some(known));
         }
         let fail = |error| MapError::Run { command: self.command(network, cc), error };
         let mut records = Vec::new();
-        for replication in 0..self.reps {
+        for replication in first..first.saturating_add(self.reps) {
             if progress.is_cancelled() {
                 return Ok(None);
             }
@@ -197,10 +240,11 @@ impl Plan {
         Ok(Some(measures))
     }
 
-    fn key(&self, network: &Network, cc: &str, control: &[Control]) -> String {
+    fn key(&self, network: &Network, (cc, first): (&str, u32), control: &[Control]) -> String {
         let settings: String =
             network.settings.iter().map(|(key, value)| format!("{key}={value};")).collect();
-        let run = format!("{} {}", self.reps, self.seed_of(network));
+        let from = if first == 0 { String::new() } else { format!(" from {first}") };
+        let run = format!("{} {}{from}", self.reps, self.seed_of(network));
         // Of a control from outside, the name says less than its version.
         let control = match self.source.custom == Registry::default() {
             true => cc.to_owned(),
