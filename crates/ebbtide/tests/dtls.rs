@@ -287,7 +287,8 @@ fn a_handshake_that_another_runtime_awaits_ends_with_the_one_that_drives_it() {
     silent.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     silent.recv(&mut [0; 2048]).unwrap();
     let asked = waiting.spawn(async move { client.get(uri).await });
-    std::thread::sleep(Duration::from_millis(200));
+    // Long enough that it waits for the handshake.
+    waiting.block_on(async { tokio::time::sleep(Duration::from_millis(200)).await });
     driving.shutdown_timeout(Duration::from_secs(5));
     let answered =
         waiting.block_on(async { tokio::time::timeout(Duration::from_secs(5), asked).await });
