@@ -207,6 +207,7 @@ step_book() {
     fi
     [ ! -e "$mermaid" ] || arguments=(--mermaid "$mermaid")
     python3 scripts/book.py "$target/book" "${arguments[@]}"
+    python3 scripts/ebb_draft.py "$target/draft"
     [ ! -e "$target/doc/ebbtide/index.html" ] || cp -r "$target/doc" "$target/book/book/api"
     note "$target/book/book/index.html"
 }
