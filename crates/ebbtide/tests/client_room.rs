@@ -7,7 +7,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
-use ebbtide::core::wire::{Block, Code, Message, OptionNumber};
+use ebbtide::core::wire::{Block, Code, Message, OptionNumber, Type};
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::{Client, Error, Request, Response};
 use futures_util::future::join_all;
@@ -90,8 +90,8 @@ fn part(message: &Message<'_>, kind: u8, num: u32) -> Vec<u8> {
     answer
 }
 
-#[tokio::test]
-async fn the_members_of_a_group_are_completed_at_once() {
+/// A socket that is a member of the group, and its port, if this machine has a route for groups.
+async fn group_socket() -> Option<(UdpSocket, u16)> {
     let group = UdpSocket::bind("0.0.0.0:0").await.unwrap();
     let port = group.local_addr().unwrap().port();
     let joined = group.join_multicast_v4(GROUP, Ipv4Addr::UNSPECIFIED);
@@ -100,8 +100,32 @@ async fn the_members_of_a_group_are_completed_at_once() {
     let heard = tokio::time::timeout(Duration::from_secs(1), group.recv_from(&mut [0; 8])).await;
     if joined.is_err() || sent.is_err() || heard.is_err() {
         println!("skipped: this machine has no route for groups");
-        return;
+        return None;
     }
+    Some((group, port))
+}
+
+#[tokio::test]
+async fn a_get_to_a_group_is_non_confirmable_and_has_no_etag() {
+    let Some((group, port)) = group_socket().await else { return };
+    let request = Request::get(format!("coap://{GROUP}:{port}/x")).unwrap();
+    let request = request.option(OptionNumber::ETAG, b"tag").option(OptionNumber::ACCEPT, &[50]);
+    let client = Client::new().unwrap();
+    let asking =
+        tokio::spawn(async move { client.request_group(request, Duration::from_millis(10)).await });
+    let mut buf = [0; 256];
+    let (len, _) = group.recv_from(&mut buf).await.unwrap();
+    let message = Message::parse(&buf[..len]).unwrap();
+    // RFC 7252 sections 8.1 and 8.2.1.
+    assert_eq!(message.kind(), Type::NonConfirmable);
+    let options: Vec<_> = message.options().map(|opt| opt.number).collect();
+    assert_eq!(options, [OptionNumber::URI_PATH, OptionNumber::ACCEPT]);
+    assert!(asking.await.unwrap().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_members_of_a_group_are_completed_at_once() {
+    let Some((group, port)) = group_socket().await else { return };
     let mut members = Vec::new();
     for _ in 0..4 {
         members.push(Arc::new(UdpSocket::bind("0.0.0.0:0").await.unwrap()));
