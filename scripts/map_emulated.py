@@ -21,10 +21,12 @@ response has no Content-Format: so all packets have the length that they have in
 FOLDER, and a run that is there already is not made again; one that the emulator calls INVALID is made again, twice
 at most, and then left out.
 
-Figures are medians of the completion times of all clients of all runs, with 95 % intervals: of the simulator those
-that it prints, of the measurement a bootstrap over runs. Two controls whose intervals overlap are tied. The winner
-holds if the simulated one is measured first or tied with the first; the order holds if no two controls that are
-not tied, neither simulated nor measured, change places.
+Figures are medians of the completion times of all clients of all runs, with 95 % intervals. The simulator's interval
+is that of the mean of the replications' medians, so the median of all clients can lie outside it; that of the
+measurement is a bootstrap over runs. Two controls whose intervals overlap are tied. The winner holds if the
+simulated one is measured first or tied with the first; the order holds if no two controls that are tied in neither
+of the two change places. A seed stands for the same losses and delays in the emulator and in the simulator: the
+column "same seeds" has the mean of the medians of such runs, simulated and measured, and then their difference.
 """
 
 import argparse
@@ -121,11 +123,24 @@ def simulate(ebbtide: str, network: dict, controls: list[str], reps: int, seed: 
     return {control: (cells[control]["fct_s"]["median"], *cells[control]["fct_median_ci95_s"]) for control in controls}
 
 
+def results(folder: pathlib.Path, network: dict, control: str) -> dict[int, list[dict]]:
+    """The runs by their seeds."""
+    files = folder.glob(f"{network['network']} {control} *.json")
+    return dict(sorted((int(file.stem.split()[-1]), json.loads(file.read_text())) for file in files))
+
+
+def same_seeds(ebbtide: str, folder: pathlib.Path, network: dict, control: str) -> tuple[float, float]:
+    """The mean of the medians of runs, simulated and measured."""
+    runs = results(folder, network, control)
+    simulated = [simulate(ebbtide, network, [control], 1, seed)[control][0] for seed in runs]
+    return statistics.fmean(simulated), statistics.fmean(bench["fct_s"]["median"] for bench, _ in runs.values())
+
+
 def measured(folder: pathlib.Path, network: dict, controls: list[str]) -> tuple[dict[str, tuple], str]:
     """The median of each control with its interval and the number of runs; a remark on runs."""
     figures, asked, completed, late = {}, 0, 0, [0.0]
     for control in controls:
-        found = [json.loads(file.read_text()) for file in folder.glob(f"{network['network']} {control} *.json")]
+        found = list(results(folder, network, control).values())
         runs = [bench["fct_each_s"] for bench, _ in found]
         if not runs:
             raise SystemExit(f"network {network['network']}, {control}: no valid run")
@@ -180,13 +195,15 @@ def show(ebbtide: str, folder: pathlib.Path, network: dict, controls: list[str],
         f"{drawn['workload']}, errors {drawn['errors']}, {drawn['network.down.rate']}, idle {network['idle_s']:.2f} s, "
         f"load {network['load']:.2f}, buffer {drawn['buffer']}, MAX_RETRANSMIT {drawn['max_retransmit']}\n"
     )
-    print("| control | report | simulated | measured | difference | runs |\n|---|---|---|---|---|---|")
+    print("| control | report | simulated | measured | same seeds | difference | runs |\n|---|---|---|---|---|---|---|")
     for control in controls:
         report = network["controls"][control]["measures"]["median_us"] / 1e6
-        (one, *bounds), (other, low, high, runs) = simulated[control], real[control]
+        (one, *bounds), (other, *within, runs) = simulated[control], real[control]
+        own, real_own = same_seeds(ebbtide, folder, network, control)
         print(
             f"| `{control}` | {report:.1f} | {one:.1f} ({bounds[0]:.1f} to {bounds[1]:.1f}) "
-            f"| {other:.1f} ({low:.1f} to {high:.1f}) | {other / one - 1:+.1%} | {runs} |"
+            f"| {other:.1f} ({within[0]:.1f} to {within[1]:.1f}) | {own:.1f}, {real_own:.1f} "
+            f"| {real_own / own - 1:+.1%} | {runs} |"
         )
     won, held = verdict(simulated, real)
     print(f"\nsimulated: {order(simulated)}\nmeasured:  {order(real)}\nwinner: {won}; order: {held}; {remark}")
