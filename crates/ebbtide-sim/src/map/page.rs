@@ -33,7 +33,8 @@ const STYLE: &str = "\
 :root { color-scheme: light dark; --line: #8888; --c0: #0a7d5a; --c1: #7fae2e; --c2: #d9a400;\n\
   --c3: #e06a1b; --c4: #b3132b; --off: #9994; }\n\
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 1.5rem auto; padding: 0 1rem; }\n\
-table { border-collapse: collapse; } th, td { padding: .15rem .6rem; text-align: right;\n\
+table { border-collapse: collapse; display: block; overflow-x: auto; } td { white-space: nowrap; }\n\
+th, td { padding: .15rem .6rem; text-align: right;\n\
   border-bottom: 1px solid var(--line); } th:first-child, td:first-child { text-align: left; }\n\
 .panels { display: flex; flex-wrap: wrap; gap: 1rem; } figure { margin: 0; }\n\
 svg text { font: 11px system-ui, sans-serif; fill: currentColor; }\n\
