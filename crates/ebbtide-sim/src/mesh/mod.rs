@@ -2,7 +2,7 @@
 //!
 //! Datagrams are compressed and fragmented as 6LoWPAN does, queue, cross the air frame by frame along the
 //! routes that RPL converges to, and are put together again at each hop. Like a MAC, the network has a driver,
-//! which calls [`send`](network::Network::send) and `handle` and fetches the fates of datagrams with `poll`.
+//! which calls `send` and `handle` and fetches the fates of datagrams with `poll`.
 
 mod bytes;
 mod network;

@@ -1,6 +1,7 @@
 //! Connects sockets to the core endpoint: the only code that reads a clock.
 
 mod alarm;
+mod calls;
 pub(crate) mod clock;
 pub(crate) mod driver;
 #[cfg(feature = "dtls")]

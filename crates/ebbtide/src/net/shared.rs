@@ -14,7 +14,7 @@ use super::room::Waiting;
 use super::serve::Serve;
 use super::socket::{Inbox, Outbound, Socket, SocketOptions, ends_exchanges};
 use super::trace;
-use crate::error::{BindError, Error};
+use crate::error::BindError;
 use crate::message::Response;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
@@ -25,7 +25,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -243,76 +243,6 @@ impl Shared {
             state.unsendable(now, what, error);
         }
         result
-    }
-
-    /// Starts a call, whose first message `start` sends. Returns the place of the call.
-    pub(crate) fn call(
-        &self,
-        remote: SocketAddr,
-        start: impl FnOnce(
-            &mut Endpoint,
-            Instant,
-        ) -> Result<ExchangeId, ebbtide_core::endpoint::SendError>,
-    ) -> Result<u32, Error> {
-        self.with(|state, now| {
-            if state.closed {
-                return Err(Error::Closed);
-            }
-            let exchange = start(&mut state.endpoint, now)?;
-            trace::began(exchange);
-            let index = state.pending.add_call();
-            if let Some(call) = state.pending.call(index) {
-                call.exchange = Some(exchange);
-            }
-            state.pending.opened(Open { exchange, owner: Owner::Call(index), remote, local: None });
-            Ok(index)
-        })
-    }
-
-    /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
-    pub(crate) fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        let mut state = self.lock();
-        if let Some(since) = state.comes(index) {
-            drop(state);
-            self.receive_for_call(since);
-            state = self.lock();
-        }
-        let closed = state.closed;
-        let Some(call) = state.pending.call(index) else { return Poll::Ready(None) };
-        if let Some(answer) = call.pop() {
-            return Poll::Ready(Some(answer));
-        }
-        if call.exchange.is_none() || closed {
-            return Poll::Ready(None);
-        }
-        call.wake_later(cx.waker());
-        Poll::Pending
-    }
-
-    /// The exchange of a call, if it is open.
-    pub(crate) fn exchange(&self, index: u32) -> Option<ExchangeId> {
-        self.lock().pending.call(index)?.exchange
-    }
-
-    /// Forgets a call that the application waits for no longer, and cancels what is still open of it.
-    pub(crate) fn forget(&self, index: u32) {
-        let (over, driver) = {
-            let mut state = self.lock();
-            let driver = self.hand_back(&mut state, index);
-            let over = match state.pending.call(index) {
-                Some(call) if call.exchange.is_none() => {
-                    state.pending.remove_call(index);
-                    true
-                }
-                Some(_) => false,
-                None => true,
-            };
-            (over, driver)
-        };
-        driver.into_iter().for_each(Waker::wake);
-        if !over {
-            self.with(|state, now| state.forget_call(now, index));
-        }
     }
 
     /// Reads the errors that the network reported for undeliverable datagrams (ICMP). Returns true
@@ -536,20 +466,8 @@ impl SocketState {
         self.drain(None);
     }
 
-    /// Forgets a call whose future was dropped.
-    pub(crate) fn forget_call(&mut self, now: Instant, index: u32) {
-        let Some(exchange) = self.pending.remove_call(index) else {
-            return;
-        };
-        let open = self.pending.ended(exchange);
-        self.endpoint.cancel(now, exchange);
-        if let Some(open) = open {
-            self.room(open.remote);
-        }
-    }
-
     /// An exchange with a remote has ended or left the queue, so another message may find room.
-    fn room(&mut self, remote: SocketAddr) {
+    pub(super) fn room(&mut self, remote: SocketAddr) {
         room(&self.endpoint, &mut self.observers, &mut self.waiting, remote);
     }
 

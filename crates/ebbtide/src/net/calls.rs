@@ -1,0 +1,94 @@
+//! The calls of an application at a socket: begun, waited for, forgotten.
+
+use super::pending::{Answer, Open, Owner};
+use super::shared::{Shared, SocketState};
+use super::trace;
+use crate::error::Error;
+use ebbtide_core::ExchangeId;
+use ebbtide_core::endpoint::{Endpoint, SendError};
+use ebbtide_core::time::Instant;
+use std::net::SocketAddr;
+use std::task::{Context, Poll, Waker};
+
+impl Shared {
+    /// Starts a call, whose first message `start` sends. Returns the place of the call.
+    pub(crate) fn call(
+        &self,
+        remote: SocketAddr,
+        start: impl FnOnce(&mut Endpoint, Instant) -> Result<ExchangeId, SendError>,
+    ) -> Result<u32, Error> {
+        self.with(|state, now| {
+            if state.closed {
+                return Err(Error::Closed);
+            }
+            let exchange = start(&mut state.endpoint, now)?;
+            trace::began(exchange);
+            let index = state.pending.add_call();
+            if let Some(call) = state.pending.call(index) {
+                call.exchange = Some(exchange);
+            }
+            state.pending.opened(Open { exchange, owner: Owner::Call(index), remote, local: None });
+            Ok(index)
+        })
+    }
+
+    /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
+    pub(crate) fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        let mut state = self.lock();
+        if let Some(since) = state.comes(index) {
+            drop(state);
+            self.receive_for_call(since);
+            state = self.lock();
+        }
+        let closed = state.closed;
+        let Some(call) = state.pending.call(index) else { return Poll::Ready(None) };
+        if let Some(answer) = call.pop() {
+            return Poll::Ready(Some(answer));
+        }
+        if call.exchange.is_none() || closed {
+            return Poll::Ready(None);
+        }
+        call.wake_later(cx.waker());
+        Poll::Pending
+    }
+
+    /// The exchange of a call, if it is open.
+    pub(crate) fn exchange(&self, index: u32) -> Option<ExchangeId> {
+        self.lock().pending.call(index)?.exchange
+    }
+
+    /// Forgets a call that the application waits for no longer, and cancels what is still open of it.
+    pub(crate) fn forget(&self, index: u32) {
+        let (over, driver) = {
+            let mut state = self.lock();
+            let driver = self.hand_back(&mut state, index);
+            let over = match state.pending.call(index) {
+                Some(call) if call.exchange.is_none() => {
+                    state.pending.remove_call(index);
+                    true
+                }
+                Some(_) => false,
+                None => true,
+            };
+            (over, driver)
+        };
+        driver.into_iter().for_each(Waker::wake);
+        if !over {
+            self.with(|state, now| state.forget_call(now, index));
+        }
+    }
+}
+
+impl SocketState {
+    /// Forgets a call whose future was dropped.
+    pub(crate) fn forget_call(&mut self, now: Instant, index: u32) {
+        let Some(exchange) = self.pending.remove_call(index) else {
+            return;
+        };
+        let open = self.pending.ended(exchange);
+        self.endpoint.cancel(now, exchange);
+        if let Some(open) = open {
+            self.room(open.remote);
+        }
+    }
+}
