@@ -36,7 +36,7 @@ pub struct MapCell {
 pub struct Summary {
     /// The control.
     pub cc: String,
-    /// What its regret is.
+    /// Its regret.
     pub regret: RegretSummary,
     /// Networks in which more is requested than the bottleneck can carry.
     pub overloaded: usize,
