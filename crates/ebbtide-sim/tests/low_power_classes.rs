@@ -185,6 +185,26 @@ fn packets_that_the_wired_side_drops_or_marks_are_counted_from_end_to_end() {
 }
 
 #[test]
+fn the_packets_of_exchanges_that_the_server_begins_are_counted_in_their_own_direction() {
+    // The wire to the devices loses messages, and the one to the server nothing.
+    let slow = "rate = \"2 kbit/s\"\ndelay = \"10 ms\"\nbuffer = \"200 B\"\n";
+    let (up, _) = WIRE.split_once("[network.down]").unwrap();
+    for kind in ["notifications", "synchronised\"\nrequester = \"server"] {
+        let text = format!(
+            "{up}[network.down]\n{slow}[workload]\nkind = \"{kind}\"\nperiod = \"60 s\"\n\
+            exchanges = 5\nrequest_payload = 40\nresponse_payload = 40\n"
+        );
+        let record = run(&scenario(&text), "default", 1, 0);
+        let (up, down) = (record.totals.up, record.totals.down);
+        assert!(down.dropped_queue > 5, "{kind}: {down:?}");
+        assert_eq!(down.delivered + down.dropped_queue + down.lost_link, down.sent, "{kind}");
+        assert_eq!(up.delivered + up.dropped_queue + up.lost_link, up.sent, "{kind}");
+        let requests = record.totals.delivery.transmissions;
+        assert_eq!((down.sent, up.sent), (requests, record.totals.delivery.replies), "{kind}");
+    }
+}
+
+#[test]
 fn devices_without_a_mote_and_classes_that_do_not_fit_are_an_error_with_their_place() {
     let periodic = "[workload]\nkind = \"periodic\"\n";
     assert_refused(

@@ -233,14 +233,14 @@ async fn a_client_of_dtls_1_2_learns_that_the_server_serves_1_3() {
 }
 
 /// A ClientHello for DTLS 1.3 and 1.2, as the second one if it has a cookie of DTLS 1.2.
-fn hello_of_both(cookie: &[u8], has_key_share: bool) -> Vec<u8> {
+fn hello_of_both(cookie: &[u8], has_key_share: bool, version: u8) -> Vec<u8> {
     let mut extensions = vec![0, 43, 0, 5, 4, 0xfe, 0xfc, 0xfe, 0xfd, 0, 10, 0, 4, 0, 2, 0, 23];
     extensions.extend([0, 11, 0, 2, 1, 0, 0, 13, 0, 4, 0, 2, 4, 3]);
     if has_key_share {
         extensions.extend([0, 51, 0, 71, 0, 69, 0, 23, 0, 65]);
         extensions.extend([4; 65]);
     }
-    let mut body = vec![0xfe, 0xfd];
+    let mut body = vec![0xfe, version];
     body.extend([7; 32]);
     body.extend([0, cookie.len() as u8]);
     body.extend(cookie);
@@ -261,19 +261,21 @@ async fn a_server_hello_of_dtls_1_2_is_marked_unless_the_client_could_not_have_1
     let (_server, at) = serve(&TlsServer::new(of_server(&authority)));
     // An alert that means nothing, before the hello.
     let alert = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 1, 90].to_vec();
-    for (has_key_share, first, second, marked) in [
-        (false, vec![], vec![], false),
-        (true, alert.clone(), alert.clone(), true),
-        (true, alert, vec![], true),
+    for (has_key_share, version, first, second, marked) in [
+        (false, 0xfd, vec![], vec![], false),
+        // Its legacy_version is not that of DTLS 1.2 (RFC 9147 section 5.3), so DTLS 1.3 declines it.
+        (true, 0xfc, vec![], vec![], false),
+        (true, 0xfd, alert.clone(), alert.clone(), true),
+        (true, 0xfd, alert, vec![], true),
     ] {
         let socket = UdpSocket::bind(local()).await.unwrap();
         let mut answer = [0; 2048];
-        let hello = [first, hello_of_both(b"", has_key_share)].concat();
+        let hello = [first, hello_of_both(b"", has_key_share, version)].concat();
         socket.send_to(&hello, at).await.unwrap();
         let length = socket.recv(&mut answer).await.unwrap();
         assert_eq!(answer[13], 3, "a HelloVerifyRequest");
         let cookie = answer[28..length].to_vec();
-        let hello = [second, hello_of_both(&cookie, has_key_share)].concat();
+        let hello = [second, hello_of_both(&cookie, has_key_share, version)].concat();
         socket.send_to(&hello, at).await.unwrap();
         let length = socket.recv(&mut answer).await.unwrap();
         assert_eq!(answer[13], 2, "a ServerHello");
@@ -283,7 +285,7 @@ async fn a_server_hello_of_dtls_1_2_is_marked_unless_the_client_could_not_have_1
     // A hello in fragments gets no ServerHello at all: putting it together would need state for an address that is not
     // verified.
     let socket = UdpSocket::bind(local()).await.unwrap();
-    let mut fragment = hello_of_both(b"", true);
+    let mut fragment = hello_of_both(b"", true, 0xfd);
     fragment.truncate(100);
     let (high, low) = (0, 100 - 13);
     fragment[11..13].copy_from_slice(&[high, low]);

@@ -253,3 +253,28 @@ async fn a_dropped_observation_is_ended_by_the_reset_of_the_next_notification() 
     subject.changed();
     eventually(|| subject.observers() == 0).await;
 }
+
+#[tokio::test]
+async fn a_challenge_in_the_place_of_a_notification_is_not_confirmable() {
+    let subject = Subject::new();
+    let is_long = Arc::new(AtomicBool::new(false));
+    let grows = is_long.clone();
+    let state = move |_: &Call<'_>| {
+        Response::content(vec![b'x'; if grows.load(Ordering::SeqCst) { 800 } else { 1 }])
+    };
+    let router = Router::new().route("/s", get(state).observable(&subject));
+    let (_server, socket) = serve(Config::new().verify(Verify::All), router).await;
+    // Long enough that its address may get a notification.
+    let padding = (65000, [0; 60].as_slice());
+    send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s"), padding]).await;
+    let first = receive(&socket).await;
+    assert!(Message::parse(&first).unwrap().option(OptionNumber::OBSERVE).is_some());
+    is_long.store(true, Ordering::SeqCst);
+    subject.changed();
+    let challenge = receive(&socket).await;
+    let message = Message::parse(&challenge).unwrap();
+    assert!(message.option(OptionNumber::ECHO).is_some());
+    // RFC 9175 section 2.4: otherwise it would be repeated to an address that may be forged.
+    assert_eq!((message.kind(), message.code()), (Type::NonConfirmable, Code::UNAUTHORIZED));
+    assert_eq!((message.token().as_slice(), subject.observers()), (&[0, 1][..], 0));
+}

@@ -158,7 +158,8 @@ impl Sink for SocketState {
         response: &Response,
         allowance: impl FnOnce(usize) -> u8,
     ) {
-        let reliability = if due.confirmable || !response.is_success() {
+        let is_last = !response.is_success();
+        let reliability = if (due.confirmable || is_last) && !response.is_challenge() {
             Reliability::Confirmable
         } else {
             Reliability::NonConfirmable

@@ -132,6 +132,14 @@ impl Response {
         self.code.class() == 2
     }
 
+    /// Whether it asks the client to repeat its request with an Echo option (RFC 9175 section 2.3). A server
+    /// must not send it in a Confirmable message, which it would repeat to an address that may be forged
+    /// (section 2.4).
+    #[must_use]
+    pub fn is_challenge(&self) -> bool {
+        self.code == Code::UNAUTHORIZED && self.options.get(OptionNumber::ECHO).is_some()
+    }
+
     /// Returns the response if its [code is a success](Self::is_success), and an error with the
     /// response otherwise.
     ///

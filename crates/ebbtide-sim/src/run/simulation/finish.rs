@@ -24,12 +24,19 @@ impl<R: Recorder> Simulation<R> {
         let flows = self.flows();
         let mut by_retransmissions: Vec<u64> = Vec::new();
         let mut delivery = Delivery::default();
+        // Packets to the servers, and from them.
+        let mut sent = (0, 0);
         let mut classes = Vec::new();
         let deliveries = std::mem::take(&mut self.net.deliveries);
         let roster = Arc::clone(&self.roster);
         for ((index, class), own) in roster.classes.iter().enumerate().zip(deliveries) {
             let own = self.finish_class(class, own, &flows);
             delivery += &own.delivery;
+            let Delivery { transmissions, replies, .. } = own.delivery;
+            let is_down = class.scenario.workload.is_from_server();
+            let (up, down) =
+                if is_down { (replies, transmissions) } else { (transmissions, replies) };
+            sent = (sent.0 + up, sent.1 + down);
             add_up(&mut by_retransmissions, own.by_retransmissions.iter().copied());
             if roster.is_named {
                 let topology = self.net.topology.as_ref();
@@ -46,7 +53,7 @@ impl<R: Recorder> Simulation<R> {
                     replies: delivery.replies,
                     ..Delivery::default()
                 };
-                (self.ends(true, delivery.transmissions), self.ends(false, delivery.replies))
+                (self.ends(true, sent.0), self.ends(false, sent.1))
             }
             None => (self.net.up.counts().into(), self.net.down.counts().into()),
         };

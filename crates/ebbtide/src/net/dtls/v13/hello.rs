@@ -10,7 +10,7 @@ use super::MAX_HANDSHAKE_DATAGRAM;
 /// A ClientHello that offers DTLS 1.3.
 pub(super) struct Hello<'a> {
     /// From legacy_version to legacy_compression_methods.
-    fields: &'a [u8],
+    fields: [&'a [u8]; 2],
     extensions: &'a [u8],
     /// The cookie of a HelloRetryRequest.
     pub(super) cookie: Option<&'a [u8]>,
@@ -59,11 +59,13 @@ impl<'a> Hello<'a> {
         let mut body = Reader(message.0);
         body.take(2 + 32)?;
         body.vector8()?;
+        let before = message.0.get(..length.checked_sub(body.0.len())?)?;
         let has_cookie_of_1_2 = !body.vector8()?.is_empty();
+        let after = body.0;
         let mut suites = body.vector16()?.chunks_exact(2);
         let has_suite = suites.any(|suite| SUITES.iter().any(|ours| ours == suite));
         body.vector8()?;
-        let fields = message.0.get(..length.checked_sub(body.0.len())?)?;
+        let fields = [before, after.get(..after.len().checked_sub(body.0.len())?)?];
         let extensions = body.vector16()?;
         if !body.0.is_empty() {
             return None;
@@ -138,7 +140,9 @@ impl<'a> Hello<'a> {
         if !padded {
             pad(&mut extensions);
         }
-        let mut body = self.fields.to_vec();
+        // DTLS 1.3 has no cookie there (RFC 9147 section 5.3).
+        let [before, after] = self.fields;
+        let mut body = [before, &[0], after].concat();
         body.extend_from_slice(&(extensions.len() as u16).to_be_bytes());
         body.extend_from_slice(&extensions);
         Some(body)

@@ -63,26 +63,21 @@ impl Endpoint {
             self.declined = true;
             return Some(false);
         };
-        if hello.has_cookie_of_1_2 {
-            // Somebody else has sent the HelloVerifyRequest, since we would have answered with DTLS 1.3.
-            return Some(false);
-        }
-        if hello.cookie.is_none() {
+        if hello.has_cookie_of_1_2 || hello.cookie.is_none() {
             let clock = (now, self.clock.to_std(now));
-            match server.retry.answer(clock, from, &hello) {
-                Some(answer) => {
-                    self.counters.hellos_verified += 1;
-                    if self.out.len() < MAX_WAITING {
-                        self.out.push_back((from, answer.to_vec()));
-                    }
-                    return Some(true);
-                }
-                // For example because it has no signature algorithm that we support.
-                None => {
-                    self.declined = true;
-                    return Some(false);
-                }
+            let answer = server.retry.answer(clock, from, &hello);
+            // For example because it has no signature algorithm that we support. This holds for the hello with the
+            // cookie of DTLS 1.2 as well.
+            self.declined = answer.is_none();
+            // If not, somebody else has sent the HelloVerifyRequest with that cookie.
+            let Some(answer) = answer.filter(|_| !hello.has_cookie_of_1_2) else {
+                return Some(false);
+            };
+            self.counters.hellos_verified += 1;
+            if self.out.len() < MAX_WAITING {
+                self.out.push_back((from, answer.to_vec()));
             }
+            return Some(true);
         }
         let Some(Confirmed { cookie, first }) = server.retry.confirm(now, from, &hello) else {
             self.counters.records_malformed += 1;
