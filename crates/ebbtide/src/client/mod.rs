@@ -11,9 +11,11 @@ mod group;
 mod observe;
 mod pending;
 mod q_block;
+mod registration;
 mod rooms;
 mod running;
 mod session;
+mod shared_registration;
 mod streamed;
 
 pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
@@ -96,6 +98,7 @@ struct Inner {
     q_block: q_block::Support,
     rooms: Arc<Rooms>,
     equals: Arc<equals::Equals>,
+    registrations: shared_registration::Registrations,
     found: addresses::KnownAddresses,
 }
 
@@ -125,6 +128,7 @@ impl Client {
             q_block: q_block::Support::default(),
             rooms: Arc::default(),
             equals: Arc::default(),
+            registrations: shared_registration::Registrations::default(),
             found: addresses::KnownAddresses::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -286,7 +290,8 @@ impl Client {
         addresses::reach(&self.inner, uri, &addresses).await
     }
 
-    /// Observes a resource (RFC 7641): returns its state now and after each change.
+    /// Observes a resource (RFC 7641): returns its state now and after each change. All observations of
+    /// one target resource share a registration.
     ///
     /// # Errors
     ///
