@@ -6,6 +6,7 @@ mod controls;
 mod drive;
 #[cfg(feature = "dtls")]
 mod dtls;
+mod echoes;
 mod equals;
 mod group;
 mod observe;
@@ -98,6 +99,7 @@ struct Inner {
     q_block: q_block::Support,
     rooms: Arc<Rooms>,
     equals: Arc<equals::Equals>,
+    echoes: echoes::Echoes,
     registrations: shared_registration::Registrations,
     found: addresses::KnownAddresses,
 }
@@ -128,6 +130,7 @@ impl Client {
             q_block: q_block::Support::default(),
             rooms: Arc::default(),
             equals: Arc::default(),
+            echoes: echoes::Echoes::default(),
             registrations: shared_registration::Registrations::default(),
             found: addresses::KnownAddresses::default(),
         };
@@ -429,7 +432,9 @@ impl Request {
         for opt in self.options.iter() {
             options.push(opt.number, opt.value);
         }
-        let (code, payload, block_size) = (self.code, self.payload.clone(), self.block_size);
+        let (code, block_size) = (self.code, self.block_size);
+        // RFC 7252 section 5.5: a sender does not include one that the method does not have.
+        let payload = if code.has_payload() { self.payload.clone() } else { Bytes::new() };
         RequestParts { code, options, payload, block_size }
     }
 }
